@@ -1,0 +1,1 @@
+"""pytest-jrh: tests for language models used as judges."""

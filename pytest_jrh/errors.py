@@ -1,0 +1,90 @@
+"""What can go wrong, as few classes as the callers can tell apart.
+
+    JrhError
+    |- InputError      the user's files: one or more problems, each with its place (exit code 4)
+    |- Unscored        the pipeline or the judge could not finish: an outcome of semantics F
+    |  `- Unrecorded   ... because a replay met a call that is not in its cassette
+    |- NoVerdictCase   there is no case to judge, with the reason (a skip)
+    `- Disagreement    the judge gave another verdict than the verified label (a failure)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_jrh.models import CaseResult
+
+
+class JrhError(Exception):
+    """Base of everything that pytest-jrh raises on purpose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One mistake in one of the user's files.
+
+    `message` says what was there and what may be there; `hint` is the nearest match or the
+    command to run next, without the words "did you mean".
+    """
+
+    message: str
+    file: str | None = None
+    line: int | None = None
+    key: str | None = None
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        place = self.file or ""
+        if place and self.line is not None:
+            place += f":{self.line}"
+        parts = [part for part in (place, self.key) if part]
+        text = ": ".join([*parts, self.message])
+        return f"{text}\n    {self.hint}" if self.hint else text
+
+
+class InputError(JrhError):
+    """The user's files cannot be used; `problems` holds every mistake found, not just the first."""
+
+    def __init__(self, problems: Problem | Iterable[Problem]) -> None:
+        self.problems: tuple[Problem, ...] = (problems,) if isinstance(problems, Problem) else tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class Unscored(JrhError):
+    """The pipeline or the judge could not finish, so there is no verdict (semantics F).
+
+    `outcome` is one of `models.UNSCORED`; `stage` names the stage model that was at work (or
+    "input"); `cause` says what came back; `advice` says what to do next.
+    """
+
+    def __init__(self, outcome: str, *, stage: str, cause: str, advice: str = "") -> None:
+        self.outcome = outcome
+        self.stage = stage
+        self.cause = cause
+        self.advice = advice
+        super().__init__(f"{outcome} in stage {stage}: {cause} {advice}".rstrip())
+
+
+class Unrecorded(Unscored):
+    """A replay met a call that its cassette does not hold; `difference` is a short diff."""
+
+    def __init__(self, *, stage: str, cause: str, difference: str, cassette: str) -> None:
+        super().__init__("unrecorded", stage=stage, cause=cause)
+        self.difference = difference
+        self.cassette = cassette
+
+
+class NoVerdictCase(JrhError):
+    """There is no case to judge; the message is the reason (semantics F, `no_case`)."""
+
+
+class Disagreement(JrhError):
+    """The judge's verdict differs from the case's verified label."""
+
+    def __init__(self, result: CaseResult) -> None:
+        self.result = result
+        super().__init__(f"expected {result.expected}, the judge gave {result.score}")

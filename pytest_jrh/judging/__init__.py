@@ -1,0 +1,1 @@
+"""HOW a case is judged."""

@@ -1,0 +1,1 @@
+"""TALKING to models: prompts, the client, and the cassettes."""

@@ -1,0 +1,1 @@
+"""HOW a case is made: summarizer, planner, editor, verifier, and the perturber that drives them."""

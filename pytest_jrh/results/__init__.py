@@ -1,0 +1,1 @@
+"""WHAT came out: artefacts, figures, and the lines that report them. Pure: no pytest, no model."""

@@ -1,0 +1,85 @@
+"""A suite as the rest of the house sees it: resolved, validated, frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from pytest_jrh.models import Mode, Objective, Rubric, StageModel, StageName, TestName
+
+RecordMode: TypeAlias = Literal["none", "once", "new_episodes", "all"]
+RECORD_MODES: tuple[RecordMode, ...] = ("none", "once", "new_episodes", "all")
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteTest:
+    """One of the two tests of a suite (semantics A7, A8).
+
+    `targets` lists for each rubric id the target scores in ascending order; (None,) in binary mode.
+    """
+
+    name: TestName
+    objective: Objective
+    output_dir: Path
+    evaluate: bool
+    targets: Mapping[str, tuple[int | None, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteJudge:
+    """One judge of the panel; `name` is None where the suite has a single judge (semantics E4).
+
+    `template` is the suite's mode for this judge; `stage` holds its model, prompt and settings.
+    """
+
+    name: str | None
+    stage: StageModel
+    show_reasoning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """What a config file means, with every path found and every default filled in (semantics A).
+
+    Paths are absolute. `rubrics` are the targeted ones, in file order; in ordinal mode each has its
+    `score_levels` (labels empty where only a range was given). `stages` holds planner, editor, summary
+    and verifier; verifier is missing where it is off. `record_mode` and `judge_record_mode` are None
+    where the config does not say. `frozen` is the JSONL of a frozen suite, or None. `notices` are
+    sentences to print once. `resolved` is the config as a plain mapping with defaults, for the record.
+    """
+
+    name: str
+    config_file: Path
+    module_name: str
+    mode: Mode
+    log_path: Path
+    rubric_file: Path
+    rubrics: tuple[Rubric, ...]
+    tests: tuple[SuiteTest, ...]
+    stages: Mapping[StageName, StageModel]
+    judges: tuple[SuiteJudge, ...]
+    instruction: str
+    preprocessors: tuple[str, ...]
+    max_summary_messages: int
+    max_edit_rounds: int
+    pass_required: bool
+    write_jsonl: bool
+    overwrite: bool
+    sample_num: int | None
+    sampling_seed: int
+    max_workers: int
+    cassette_dir: Path
+    record_mode: RecordMode | None
+    judge_record_mode: RecordMode | None
+    frozen: Path | None
+    custom_prompts_dir: Path
+    output_dir: Path
+    output_format: Literal["csv", "xlsx"]
+    metric: str
+    aggregation_method: str | None
+    dataset_name: str
+    use_hitl: bool
+    notices: tuple[str, ...]
+    resolved: Mapping[str, Any]
