@@ -1,11 +1,11 @@
 """What can go wrong, as few classes as the callers can tell apart.
 
-    JrhError
-    |- InputError      the user's files: one or more problems, each with its place (exit code 4)
-    |- Unscored        the pipeline or the judge could not finish: an outcome of semantics F
-    |  `- Unrecorded   ... because a replay met a call that is not in its cassette
-    |- NoVerdictCase   there is no case to judge, with the reason (a skip)
-    `- Disagreement    the judge gave another verdict than the verified label (a failure)
+JrhError
+|- InputError      the user's files: one or more problems, each with its place (exit code 4)
+|- Unscored        the pipeline or the judge could not finish: an outcome of semantics F
+|  `- Unrecorded   ... because a replay met a call that is not in its cassette
+|- NoVerdictCase   there is no case to judge, with the reason (a skip)
+`- Disagreement    the judge gave another verdict than the verified label (a failure)
 """
 
 from __future__ import annotations

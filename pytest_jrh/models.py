@@ -30,8 +30,11 @@ Outcome: TypeAlias = Literal[
     "input_error",
 ]
 
+RecordMode: TypeAlias = Literal["none", "once", "new_episodes", "all"]
+
 TESTS: tuple[TestName, ...] = ("agent_perturbation", "agent_positives")
 STAGES: tuple[StageName, ...] = ("planner", "editor", "summary", "verifier", "judge")
+RECORD_MODES: tuple[RecordMode, ...] = ("none", "once", "new_episodes", "all")
 UNSCORED: frozenset[str] = frozenset(
     {"model_error", "invalid_response", "refused", "unrecorded", "over_budget", "input_error"}
 )
@@ -272,12 +275,17 @@ Preprocessor: TypeAlias = Callable[..., "Mapping[str, Any] | Sequence[Message] |
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """Calls and their price. `cost` is US dollars; `unpriced` counts calls whose model has no known price."""
+    """Calls and their price in US dollars.
+
+    `calls` were made now and `replayed` answered from cassettes; `usage` and `cost` cover both, `paid`
+    only what was made now; `unpriced` counts the calls, of both kinds, whose model has no known price.
+    """
 
     calls: int = 0
     replayed: int = 0
     usage: Usage = Usage()
     cost: float = 0.0
+    paid: float = 0.0
     unpriced: int = 0
 
     def __add__(self, other: Spending) -> Spending:
@@ -286,6 +294,7 @@ class Spending:
             self.replayed + other.replayed,
             self.usage + other.usage,
             self.cost + other.cost,
+            self.paid + other.paid,
             self.unpriced + other.unpriced,
         )
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
-from pytest_jrh.models import Mode, Objective, Rubric, StageModel, StageName, TestName
-
-RecordMode: TypeAlias = Literal["none", "once", "new_episodes", "all"]
-RECORD_MODES: tuple[RecordMode, ...] = ("none", "once", "new_episodes", "all")
+from pytest_jrh.models import Mode, Objective, RecordMode, Rubric, StageModel, StageName, TestName
 
 
 @dataclass(frozen=True, slots=True)

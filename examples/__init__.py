@@ -1,0 +1,1 @@
+"""Worked examples: an agent with real tools, and the scripted model behind its recorded suite."""

@@ -1,0 +1,1 @@
+"""A customer-support agent of a small kitchen shop, as an Inspect task."""

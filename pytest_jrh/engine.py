@@ -1,0 +1,328 @@
+"""Runs case specs ahead of whoever asks for their results: generate, judge, compare.
+
+One asyncio loop in one thread; at most `max_workers` cases at work and as many calls in flight, in
+the order of the specs. Nothing here knows pytest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from pytest_jrh.errors import InputError, NoVerdictCase, Unrecorded, Unscored
+from pytest_jrh.judging.judge import make_template_judge
+from pytest_jrh.llm.calls import Answer, CallRequest, Exchange, Stopped, make_complete
+from pytest_jrh.llm.recorder import HttpRecorder, Recording, Replay, Tape
+from pytest_jrh.llm.stage import Stage
+from pytest_jrh.models import Case, CaseResult, CaseSpec, Complete, RecordMode, Spending, Verdict
+from pytest_jrh.pipeline.generate import generate_case, goal_of
+from pytest_jrh.redact import Redactor
+from pytest_jrh.results.debug import debug_paths
+from pytest_jrh.results.explain import disagreement_text, unscored_text
+from pytest_jrh.suite.cases import case_id, cassette_path, generation_id
+
+if TYPE_CHECKING:
+    from pytest_jrh.llm.client import LiteLLMExchange
+    from pytest_jrh.loading import ReadySuite
+
+# What was recorded and cannot be used stays so on replay: the case has come to its end.
+_FINAL = frozenset({"invalid_response", "refused"})
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """How a session's cases are run.
+
+    `record_mode` and `judge_record_mode` are the command line's, over the suite's own; without
+    either, nothing is asked. `keep` is False where answers are asked for and not recorded.
+    `on_case` gets every made case once, in the engine's thread. `rerun_command` and
+    `record_command` give the shell line that reruns, or records, a case.
+    """
+
+    max_workers: int
+    redactor: Redactor
+    on_case: Callable[[Case], None]
+    rerun_command: Callable[[CaseSpec], str]
+    record_command: Callable[[CaseSpec], str]
+    record_mode: RecordMode | None = None
+    judge_record_mode: RecordMode | None = None
+    cassette_dir: Path | None = None
+    keep: bool = True
+    replay: Replay = "completion"
+    complete: Complete | None = None
+
+    def mode(self, ready: ReadySuite, *, judging: bool) -> RecordMode:
+        """The record mode of a suite's generation or judging (semantics G1)."""
+        if not self.keep:
+            return "all"
+        suite = ready.suite
+        generation = self.record_mode or suite.record_mode or "none"
+        if not judging:
+            return generation
+        return self.judge_record_mode or self.record_mode or suite.judge_record_mode or generation
+
+
+class Engine:
+    """The session's runner; `suites` maps suite names to what they run on.
+
+    `start` announces the specs that will be asked for, in order; `result` waits for one of them. A
+    spec asked for again, or never announced, is run then. `stop` it in the end, whatever happened.
+    """
+
+    def __init__(self, suites: Mapping[str, ReadySuite], settings: EngineSettings) -> None:
+        self._futures: dict[CaseSpec, Future[CaseResult]] = {}
+        self._session = _Session(suites, settings)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run_loop, name="jrh-engine", daemon=True)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What the client has to tell the user, each sentence once."""
+        return self._session.notices
+
+    def start(self, specs: Sequence[CaseSpec]) -> None:
+        """Set these specs to work in order; those already announced are left as they are."""
+        fresh = {spec: Future[CaseResult]() for spec in specs if spec not in self._futures}
+        self._futures |= fresh
+        if not self._thread.is_alive():
+            self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._session.feed(list(fresh.items())), self._loop)
+
+    def result(self, spec: CaseSpec) -> CaseResult:
+        """Wait for the result of a spec; a bug met on the way is raised as it was."""
+        if spec not in self._futures:
+            self.start([spec])
+        # Forgotten once given: the results of thousands of cases need not stay, and a rerun runs again.
+        return self._futures.pop(spec).result()
+
+    def stop(self) -> None:
+        """Begin no more calls, wait until those in flight are recorded, and end the thread."""
+        if self._thread.is_alive():
+            asyncio.run_coroutine_threadsafe(self._session.close(), self._loop).result()
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+        self._loop.close()
+
+    def _run_loop(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+
+
+class _Session:
+    """The part of the engine that lives in its loop."""
+
+    def __init__(self, suites: Mapping[str, ReadySuite], settings: EngineSettings) -> None:
+        self._suites = suites
+        self._settings = settings
+        self._stopping = False
+        self._places = asyncio.Semaphore(settings.max_workers)
+        self._at_work: set[asyncio.Task[None]] = set()
+        self._generations: OrderedDict[str, asyncio.Task[Case]] = OrderedDict()
+        self._client: LiteLLMExchange | None = None
+        self._http: HttpRecorder | None = None
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        return tuple(self._client.notices) if self._client else ()
+
+    async def feed(self, announced: Sequence[tuple[CaseSpec, Future[CaseResult]]]) -> None:
+        """Set cases to work as places become free."""
+        for spec, future in announced:
+            await self._places.acquire()
+            task = asyncio.create_task(self._work(spec, future))
+            self._at_work.add(task)
+            task.add_done_callback(self._at_work.discard)
+
+    async def close(self) -> None:
+        """Let the calls in flight end, then take everything down."""
+        self._stopping = True
+        if self._client is not None:
+            self._client.stop()
+        while self._at_work:
+            await asyncio.wait(self._at_work)
+        if self._http is not None:
+            self._http.remove()
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def _work(self, spec: CaseSpec, future: Future[CaseResult]) -> None:
+        try:
+            if self._stopping:
+                raise Stopped
+            future.set_result(await self._result(spec))
+        except (Exception, Stopped) as error:  # noqa: BLE001 - raised again where the result is asked for
+            future.set_exception(error)
+        finally:
+            self._places.release()
+
+    async def _result(self, spec: CaseSpec) -> CaseResult:
+        attempt = _Attempt(spec)
+        try:
+            verdict = await self._judged(attempt)
+        except NoVerdictCase as reason:
+            return attempt.result("no_case", detail=str(reason))
+        except Unscored as trouble:
+            return attempt.result(trouble.outcome, detail=self._explain(spec, trouble))
+        except InputError as error:
+            trouble = Unscored("input_error", stage="input", cause=str(error))
+            return attempt.result(trouble.outcome, detail=self._explain(spec, trouble))
+        if verdict is None:
+            return attempt.result("generated")
+        case = attempt.case
+        assert case is not None
+        if verdict.score == case.expected:
+            return attempt.result("agree", verdict=verdict)
+        test = self._suites[spec.suite].test(spec.test)
+        detail = disagreement_text(
+            case,
+            verdict,
+            debug_bundle=debug_paths(test.output_dir, spec).audit if case.outcome.edits else None,
+            cassette=attempt.tapes[-1].path,
+            command=self._settings.rerun_command(spec),
+        )
+        return attempt.result("disagree", verdict=verdict, detail=detail)
+
+    def _explain(self, spec: CaseSpec, trouble: Unscored) -> str:
+        command = self._settings.record_command if isinstance(trouble, Unrecorded) else self._settings.rerun_command
+        return unscored_text(trouble, command=command(spec))
+
+    async def _judged(self, attempt: _Attempt) -> Verdict | None:
+        spec = attempt.spec
+        ready = self._suites[spec.suite]
+        if spec.skip_reason is not None:
+            raise NoVerdictCase(spec.skip_reason)
+        attempt.case = case = replace(await self._case(attempt, ready), spec=spec)
+        if not ready.test(spec.test).evaluate:
+            return None
+        judge, template = ready.judge(spec.judge)
+        async with self._tape(attempt, ready, judging=True) as tape:
+            ask = make_template_judge(
+                Stage(judge.stage, template, make_complete(tape)),
+                instruction=ready.suite.instruction,
+                show_reasoning=judge.show_reasoning,
+            )
+            return await _to_its_end(tape, ask(case))
+
+    async def _case(self, attempt: _Attempt, ready: ReadySuite) -> Case:
+        if len(ready.suite.judges) == 1:
+            return await self._generate(attempt, ready)
+        # The judges of a panel stand next to each other in the order: they share one generation, whose
+        # cost is the first one's.
+        key = generation_id(attempt.spec)
+        if key not in self._generations:
+            self._generations[key] = asyncio.create_task(self._generate(attempt, ready))
+            if len(self._generations) > 2 * self._settings.max_workers:
+                self._generations.popitem(last=False)
+        return await self._generations[key]
+
+    async def _generate(self, attempt: _Attempt, ready: ReadySuite) -> Case:
+        spec = attempt.spec
+        run = await asyncio.to_thread(ready.read, spec)
+        goal = goal_of(ready.test(spec.test).objective, spec.target_score)
+        async with self._tape(attempt, ready, judging=False) as tape:
+            making = generate_case(
+                ready.pipelines[spec.test], make_complete(tape), spec, run, ready.rubric(spec.rubric_id), goal
+            )
+            case = await _to_its_end(tape, making)
+        self._settings.on_case(case)
+        return case
+
+    def _tape(self, attempt: _Attempt, ready: ReadySuite, *, judging: bool) -> Tape:
+        folder = self._settings.cassette_dir or ready.suite.cassette_dir
+        mode = self._settings.mode(ready, judging=judging)
+        tape = Tape(folder, cassette_path(folder, attempt.spec, judging=judging), mode, self._recording(mode))
+        attempt.tapes.append(tape)
+        return tape
+
+    def _recording(self, mode: RecordMode) -> Recording:
+        settings = self._settings
+        asks = mode != "none" or settings.replay == "http"
+        return Recording(
+            redactor=settings.redactor,
+            replay=settings.replay,
+            live=self._live() if asks else None,
+            http=self._http if asks else None,
+            keep=settings.keep,
+            stopping=lambda: self._stopping,
+        )
+
+    def _live(self) -> Exchange:
+        """The way to the models, made when the first case needs it: importing litellm takes seconds."""
+        if self._settings.complete is not None:
+            return _CompleteExchange(self._settings.complete)
+        if self._client is None:
+            from pytest_jrh.llm.client import LiteLLMExchange, RetryPolicy
+
+            self._http = HttpRecorder(self._settings.redactor)
+            self._http.install()
+            if self._settings.replay == "http":
+                # Nothing is sent, so no key is needed and a miss is not worth a second try.
+                self._client = LiteLLMExchange(
+                    limit=self._settings.max_workers, retry=RetryPolicy(attempts=1), api_key="replayed"
+                )
+            else:
+                self._client = LiteLLMExchange(limit=self._settings.max_workers)
+        return self._client
+
+
+@dataclass
+class _Attempt:
+    """One go at one spec: its case once it is made, and the tapes that its calls went through."""
+
+    spec: CaseSpec
+    case: Case | None = None
+    tapes: list[Tape] = field(default_factory=list)
+
+    def result(self, outcome: str, *, verdict: Verdict | None = None, detail: str = "") -> CaseResult:
+        spec, case = self.spec, self.case
+        return CaseResult(
+            case_id=case_id(spec),
+            suite=spec.suite,
+            test=spec.test,
+            rubric_id=spec.rubric_id,
+            run_id=spec.run_id,
+            epoch=spec.epoch,
+            judge=spec.judge or "",
+            target_score=spec.target_score,
+            outcome=outcome,  # type: ignore[arg-type]
+            expected=case.expected if case else None,
+            verified=case.verified if case else None,
+            score=verdict.score if verdict else None,
+            reasoning=verdict.reasoning if verdict else "",
+            detail=detail,
+            spending=sum((tape.spending for tape in self.tapes), Spending()),
+        )
+
+
+class _CompleteExchange:
+    """A project's own client as an exchange: its parsed completion is read again like any answer."""
+
+    def __init__(self, complete: Complete) -> None:
+        self._complete = complete
+
+    async def __call__(self, request: CallRequest) -> Answer:
+        completion = await self._complete(request.stage, request.messages, request.response_model)
+        return Answer(completion.text)
+
+
+async def _to_its_end(tape: Tape, work: Awaitable[T]) -> T:
+    """Await the work on a tape, and mark the tape complete where a replay would end in the same way."""
+    try:
+        made = await work
+    except NoVerdictCase:
+        await tape.finish()
+        raise
+    except Unscored as trouble:
+        if trouble.outcome in _FINAL:
+            await tape.finish()
+        raise
+    await tape.finish()
+    return made

@@ -1,0 +1,52 @@
+"""The template judge: a model, a prompt, and a score that must be on offer (semantics E)."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Literal
+
+from pydantic import create_model
+
+from pytest_jrh.llm.calls import Response
+from pytest_jrh.models import Case, Judge, Verdict
+from pytest_jrh.llm.stage import Stage, scale_values, with_scale
+from pytest_jrh.transcript import render_transcript
+
+BINARY_SCORES = (0, 1)
+
+
+class JudgeResponse(Response):
+    """The judge's answer but for its score, whose range depends on the scale."""
+
+    reasoning: str
+    score: Any
+
+
+def make_template_judge(stage: Stage, *, instruction: str = "", show_reasoning: bool = False) -> Judge:
+    """Build the judge under test.
+
+    It sees the rubric, the scale and the whole transcript, and nothing of how the case was made
+    (semantics E2); `show_reasoning` shows it the agent's reasoning blocks. It raises `Unscored` where
+    no score on offer comes back; a score is never coerced (semantics E3).
+    """
+
+    async def judge(case: Case) -> Verdict:
+        values = {
+            "rubric_id": case.rubric.id,
+            "rubric": with_scale(case.rubric.instructions, case.levels, stage.template),
+            "transcript": render_transcript(case.messages, show_reasoning=show_reasoning),
+            "instruction": instruction,
+            **scale_values(case.levels),
+        }
+        scores = tuple(level.score for level in case.levels) or BINARY_SCORES
+        answer = (await stage.ask(values, judge_response(scores))).parsed
+        return Verdict(answer.score, answer.reasoning.strip())
+
+    return judge
+
+
+@cache
+def judge_response(scores: tuple[int, ...]) -> type[JudgeResponse]:
+    """The shape of an answer on this scale; a score of another value or type does not validate."""
+    score: Any = Literal[scores]
+    return create_model("ScoredJudgeResponse", __base__=JudgeResponse, score=(score, ...))

@@ -1,0 +1,209 @@
+"""One model call as a value: what is asked, what came back, and the re-asks between the two.
+
+An `Exchange` answers one request with one answer. Around it, `make_complete` builds the `Complete`
+that the pipeline and the judge use: it parses strictly and re-asks at most twice, carrying the
+validation error. Nothing here knows a provider or a cassette.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pytest_jrh.errors import Unscored
+from pytest_jrh.models import Completion, ResponseT, StageModel, Usage
+
+MAX_REASKS = 2
+_FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
+_UNSTABLE_SCHEMA_KEYS = frozenset({"title", "description", "default", "examples"})
+
+
+class Response(BaseModel):
+    """Base of every shape that a model is asked to answer in.
+
+    Unknown fields are ignored when reading, and forbidden in the schema that the provider enforces.
+    """
+
+    model_config = ConfigDict(
+        strict=True, frozen=True, extra="ignore", json_schema_extra={"additionalProperties": False}
+    )
+
+
+@dataclass(frozen=True)
+class CallRequest:
+    """One question to a model: `messages` are chat messages with text content only."""
+
+    stage: StageModel
+    messages: tuple[Mapping[str, str], ...]
+    response_model: type[BaseModel]
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of the answer, titled with the stage's name."""
+        return {**self.response_model.model_json_schema(), "title": self.stage.stage}
+
+    @cached_property
+    def parameters(self) -> dict[str, Any]:
+        """The sampling parameters that the suite sets; what it does not set is not sent."""
+        settings = {"temperature": self.stage.temperature, "max_tokens": self.stage.max_tokens}
+        return {name: value for name, value in settings.items() if value is not None}
+
+    @cached_property
+    def parts(self) -> dict[str, Any]:
+        """Digests of what the fingerprint covers, so that a miss can name the part that differs."""
+        return {
+            "model": self.stage.model,
+            "parameters": self.parameters,
+            "schema": digest(stable_schema(self.schema))[:12],
+            "messages": [digest(dict(message))[:12] for message in self.messages],
+        }
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over everything that makes the call this call (semantics G3); the repeat is 1 for now."""
+        return digest(
+            {
+                "stage": self.stage.stage,
+                "model": self.stage.model,
+                "messages": [dict(message) for message in self.messages],
+                "parameters": self.parameters,
+                "schema": stable_schema(self.schema),
+                "repeat": 1,
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a provider returned with status 200; `cost` is US dollars, None where no price is known."""
+
+    text: str
+    finish_reason: str = "stop"
+    refusal: str | None = None
+    usage: Usage = Usage()
+    cost: float | None = None
+
+
+class Stopped(BaseException):
+    """The session is being stopped: the call was not sent. Not an error of the case, so no `Exception`."""
+
+
+class Exchange(Protocol):
+    """One request, one answer; raises `Unscored` where none came."""
+
+    def __call__(self, request: CallRequest) -> Awaitable[Answer]: ...
+
+
+def digest(value: object) -> str:
+    """SHA-256 of a JSON value in canonical form, as hex."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def stable_schema(schema: object) -> object:
+    """A JSON schema without what pydantic words differently from version to version."""
+    if isinstance(schema, list):
+        return [stable_schema(entry) for entry in schema]
+    if not isinstance(schema, dict):
+        return schema
+    stable = {key: stable_schema(value) for key, value in schema.items() if key not in _UNSTABLE_SCHEMA_KEYS}
+    if "properties" in schema:
+        stable["properties"] = {name: stable_schema(entry) for name, entry in schema["properties"].items()}
+    if "const" in stable:
+        stable["enum"] = [stable.pop("const")]
+    if "enum" in stable:
+        stable.pop("type", None)
+    return stable
+
+
+class _Completer:
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+
+    async def __call__(
+        self, stage: StageModel, messages: Sequence[Mapping[str, str]], response_model: type[ResponseT]
+    ) -> Completion[ResponseT]:
+        asked = tuple(messages)
+        for reasks_left in range(MAX_REASKS, -1, -1):
+            answer = await self._exchange(CallRequest(stage, asked, response_model))
+            _raise_if_refused(stage, answer)
+            try:
+                return Completion(answer.text, parse(answer.text, response_model))
+            except ValidationError as error:
+                complaint = explain(error, answer)
+            if not reasks_left:
+                raise Unscored(
+                    "invalid_response",
+                    stage=stage.stage,
+                    cause=f"{stage.model} gave {MAX_REASKS + 1} answers that cannot be used; the last one: {complaint}",
+                    advice="Look at the recorded answers in the cassette; a clearer prompt, a larger max_tokens, or a "
+                    "model with structured output usually helps.",
+                )
+            asked = (
+                *asked,
+                {"role": "assistant", "content": answer.text or "(nothing)"},
+                {
+                    "role": "user",
+                    "content": f"That answer cannot be used: {complaint}\n"
+                    "Answer the request again, with one JSON object in the requested shape and nothing else.",
+                },
+            )
+        raise AssertionError("unreachable")
+
+
+def make_complete(exchange: Exchange) -> _Completer:
+    """Build a `Complete` over an exchange: strict parsing, at most two re-asks carrying the error.
+
+    The completer raises `Unscored` with outcome `refused` or `invalid_response`, and passes on
+    whatever the exchange raises.
+    """
+    return _Completer(exchange)
+
+
+def parse(text: str, response_model: type[ResponseT]) -> ResponseT:
+    """Read an answer strictly: one JSON object, at most wrapped in one Markdown code fence.
+
+    Raises pydantic's `ValidationError`; numbers, texts and booleans are never coerced (semantics E3).
+    """
+    fenced = _FENCED.fullmatch(text)
+    return response_model.model_validate_json(fenced.group(1) if fenced else text)
+
+
+def explain(error: ValidationError, answer: Answer) -> str:
+    """Say in a sentence or two what is wrong with an answer."""
+    if not answer.text.strip():
+        return "it was empty" + (", cut off by max_tokens." if answer.finish_reason == "length" else ".")
+    complaints = []
+    for entry in error.errors(include_url=False, include_context=False)[:5]:
+        where = ".".join(str(part) for part in entry["loc"]) or "the answer"
+        message = entry["msg"].removeprefix("Value error, ")
+        complaints.append(f"{where}: {message} (got {_shortened(entry['input'])})")
+    cut = " It was cut off by max_tokens." if answer.finish_reason == "length" else ""
+    return "; ".join(complaints) + "." + cut
+
+
+def _shortened(value: object, longest: int = 80) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    text = " ".join(text.split())
+    return repr(text if len(text) <= longest else f"{text[: longest - 1]}…")
+
+
+def _raise_if_refused(stage: StageModel, answer: Answer) -> None:
+    if answer.refusal:
+        cause = f"{stage.model} refused: {_shortened(answer.refusal, 300)}"
+    elif answer.finish_reason == "content_filter":
+        cause = f"the provider's content filter stopped {stage.model}"
+    else:
+        return
+    raise Unscored(
+        "refused",
+        stage=stage.stage,
+        cause=cause,
+        advice="Reword the prompt of this stage, or give the stage another model.",
+    )

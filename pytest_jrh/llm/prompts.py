@@ -1,0 +1,185 @@
+"""Finding a stage's prompt, checking its variables, and turning it into messages (semantics D9).
+
+A prompt file is the user message. One that has a line `---user---` is a system message above that
+line and the user message below it; the built-in prompts are of this kind, so that a copy of one can
+be changed and used as an override.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from importlib import resources
+from typing import TYPE_CHECKING, Final
+
+from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.templating import Template, parse_template
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_jrh.models import Mode, Objective, ScoreLevel, StageName
+
+_SEPARATOR = re.compile(r"^---user---[ \t\r]*$", re.MULTILINE)
+
+VARIABLES: Final[Mapping[StageName, frozenset[str]]] = {
+    "planner": frozenset({"rubric_id", "rubric_instructions", "assistant_transcript", "max_steps", "ordinal_guidance"}),
+    "editor": frozenset(
+        {
+            "run_id",
+            "message_id",
+            "message_index",
+            "original_message",
+            "tool_calls",
+            "summary",
+            "rubric",
+            "plan_thesis",
+            "goal",
+            "rationale",
+            "earlier_edits",
+            "ordinal_guidance",
+        }
+    ),
+    "summary": frozenset({"chronological_log"}),
+    "verifier": frozenset(
+        {
+            "rubric_id",
+            "rubric_instruction",
+            "summary",
+            "transcript",
+            "score_levels_table",
+            "lowest_score",
+            "highest_score",
+        }
+    ),
+    "judge": frozenset(
+        {
+            "rubric_id",
+            "rubric",
+            "transcript",
+            "score_levels_table",
+            "lowest_score",
+            "highest_score",
+            "instruction",
+        }
+    ),
+}
+"""The names that a stage's prompt may use. All are text but those of `INTEGERS`."""
+
+REQUIRED: Final[Mapping[StageName, frozenset[str]]] = {
+    "planner": frozenset({"rubric_instructions", "assistant_transcript"}),
+    "editor": frozenset({"original_message", "rubric"}),
+    "summary": frozenset({"chronological_log"}),
+    "verifier": frozenset({"rubric_instruction", "transcript"}),
+    "judge": frozenset({"rubric", "transcript"}),
+}
+"""The names without which a stage's prompt cannot do its work."""
+
+INTEGERS: Final = frozenset({"max_steps", "message_index", "lowest_score", "highest_score"})
+"""The variables that are whole numbers."""
+
+
+def load_template(
+    stage: StageName,
+    *,
+    mode: Mode,
+    objective: Objective,
+    prompt_path: Path | None = None,
+    override: Path | None = None,
+) -> Template:
+    """Find a stage's prompt: `override` where that file exists, else `prompt_path`, else the built-in one.
+
+    The judge has no override. Raises `InputError` for a file that cannot be read or does not check (semantics D9).
+    """
+    if override is not None and stage != "judge" and override.is_file():
+        return parse_prompt(_read(override), str(override), stage=stage)
+    if prompt_path is not None:
+        return parse_prompt(_read(prompt_path), str(prompt_path), stage=stage)
+    name = built_in_name(stage, mode=mode, objective=objective)
+    source = resources.files("pytest_jrh.llm").joinpath("templates", f"{name}.md").read_text(encoding="utf-8")
+    return parse_prompt(source, f"built-in {name}", stage=stage)
+
+
+def parse_prompt(source: str, origin: str, *, stage: StageName) -> Template:
+    """Check a prompt's text: its names, its syntax, and that it renders (semantics A10, K3)."""
+    template = parse_template(source, origin, allowed=VARIABLES[stage], required=REQUIRED[stage])
+    full = {
+        name: 3 if name in INTEGERS else f"[0] user\n  a {name}\n[1] assistant\n  more" for name in template.allowed
+    }
+    # What may be empty in a run is empty once here, so that both branches of an `if` are tried.
+    bare = {name: "" if name in template.allowed - template.required - INTEGERS else full[name] for name in full}
+    messages(template, full)
+    messages(template, bare)
+    return template
+
+
+def override_path(custom_prompts_dir: Path, test: str, stage: StageName) -> Path:
+    """Where a project keeps its own prompt for a stage of a test, of one module (semantics D9, K3)."""
+    return custom_prompts_dir / test / f"{stage}.md"
+
+
+def built_in_name(stage: StageName, *, mode: Mode, objective: Objective) -> str:
+    """Name the prompt that ships with the package, such as `planner.binary.fail`."""
+    if stage == "summary":
+        return stage
+    if stage in {"verifier", "judge"} or mode == "ordinal":
+        return f"{stage}.{mode}"
+    return f"{stage}.{mode}.{objective}"
+
+
+def messages(
+    template: Template, values: Mapping[str, object], *, system_prompt: str | None = None
+) -> list[dict[str, str]]:
+    """Render the chat messages of one call.
+
+    `system_prompt`, a setting of the stage, is the system message where it is given, and is never
+    rendered; the template's own system part then opens the user message, so that nothing is lost.
+    """
+    system, user = _parts(template)
+    head = system.render(values).strip() if system else ""
+    body = user.render(values)
+    if system_prompt:
+        head, body = system_prompt, f"{head}\n\n{body}" if head else body
+    opening = [{"role": "system", "content": head}] if head else []
+    return [*opening, {"role": "user", "content": body}]
+
+
+def score_levels_table(levels: Sequence[ScoreLevel]) -> str:
+    """Write the scale, one line per level: `score: label`, from the lowest score up."""
+    return "\n".join(_level_line(level) for level in sorted(levels, key=lambda level: level.score))
+
+
+def ordinal_guidance(levels: Sequence[ScoreLevel], target: ScoreLevel) -> str:
+    """Tell planner and editor what to reach: the score, its neighbours, the scale."""
+    lines = [f"Target score: {target.score}", f"To be reached exactly: {_level_line(target)}"]
+    by_score = {level.score: level for level in levels}
+    below, above = by_score.get(target.score - 1), by_score.get(target.score + 1)
+    lines.append(f"One level too low: {_level_line(below)}" if below else "No level lies below it.")
+    lines.append(f"One level too high: {_level_line(above)}" if above else "No level lies above it.")
+    return "\n".join([*lines, "", "The whole scale:", score_levels_table(levels)])
+
+
+def _level_line(level: ScoreLevel) -> str:
+    # A label of several lines would read as further levels.
+    return f"{level.score}: {' '.join(level.label.split()) or '(no description)'}"
+
+
+def _parts(template: Template) -> tuple[Template | None, Template]:
+    """Split at the separator before anything is filled in, so that no value can move the border."""
+    separator = _SEPARATOR.search(template.source)
+    if separator is None:
+        return None, template
+    above, below = template.source[: separator.start()], template.source[separator.end() :]
+    user = below.lstrip("\n")
+    line = template.source.count("\n", 0, len(template.source) - len(user)) + 1
+    return replace(template, source=above), replace(template, source=user, first_line=line)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(Problem(f"a prompt file is UTF-8 text; {error.reason}", file=str(path))) from error
+    except OSError as error:
+        raise InputError(Problem(f"this prompt file cannot be read: {error.strerror}", file=str(path))) from error

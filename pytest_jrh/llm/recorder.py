@@ -1,0 +1,359 @@
+"""The only user of vcrpy: one patch for the whole session, and the tapes that calls are kept on.
+
+vcrpy sends every HTTP exchange of the patched libraries to one object that looks like a cassette to
+it. Which call an exchange belongs to is told by a `ContextVar`, so tasks of different cases record
+side by side without seeing each other. All dependence on vcrpy's insides is in `_Router`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from pytest_jrh.errors import Unrecorded, Unscored
+from pytest_jrh.llm.calls import Answer, CallRequest, Exchange, Stopped, digest
+from pytest_jrh.llm.cassettes import Cassette, Entry, difference, nearest
+from pytest_jrh.models import RecordMode, Spending
+from pytest_jrh.redact import Redactor
+
+Replay = Literal["completion", "http"]
+_LOCK_POLL = 0.05
+
+
+@dataclass
+class _Capture:
+    """The HTTP exchanges of one call: those it may play, and those it made."""
+
+    playable: tuple[Mapping[str, Any], ...] | None = None
+    made: list[Mapping[str, Any]] = field(default_factory=list)
+    missed: str | None = None
+
+
+class HttpRecorder:
+    """vcrpy's patch, installed once for a session; `recording` and `replaying` say for whom it works."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._current: ContextVar[_Capture | None] = ContextVar("capture", default=None)
+        self._router = _Router(self._current, redactor)
+        self._patches = contextlib.ExitStack()
+
+    def install(self) -> None:
+        """Patch the HTTP libraries that litellm uses; undone by `remove`."""
+        from vcr.patch import CassettePatcherBuilder
+
+        for patcher in CassettePatcherBuilder(self._router).build():
+            self._patches.enter_context(patcher)
+
+    def remove(self) -> None:
+        """Take the patch off again."""
+        self._patches.close()
+
+    @contextlib.contextmanager
+    def recording(self) -> Iterator[_Capture]:
+        """Collect the successful exchanges made in this context."""
+        with self._using(_Capture()) as capture:
+            yield capture
+
+    @contextlib.contextmanager
+    def replaying(self, interactions: tuple[Mapping[str, Any], ...]) -> Iterator[_Capture]:
+        """Answer the exchanges made in this context from recorded ones alone."""
+        with self._using(_Capture(playable=interactions)) as capture:
+            yield capture
+
+    @contextlib.contextmanager
+    def _using(self, capture: _Capture) -> Iterator[_Capture]:
+        token = self._current.set(capture)
+        try:
+            yield capture
+        finally:
+            self._current.reset(token)
+
+
+class _Router:
+    """What vcrpy takes for a cassette: the members that its httpx and aiohttp stubs use, and no more."""
+
+    _path = "pytest-jrh"
+    custom_patches = ()
+    # Other libraries are left alone: nothing here talks through them, and users' own tests may.
+    skip_patchers = ("httplib", "requests", "boto3", "urllib3", "httplib2", "tornado")
+    record_mode = "all"
+
+    def __init__(self, current: ContextVar[_Capture | None], redactor: Redactor) -> None:
+        self._current = current
+        self._redactor = redactor
+
+    @property
+    def write_protected(self) -> bool:
+        capture = self._current.get()
+        return capture is not None and capture.playable is not None
+
+    def filter_request(self, request: Any) -> Any:
+        return request
+
+    def can_play_response_for(self, request: Any) -> bool:
+        capture = self._current.get()
+        if capture is None or capture.playable is None:
+            return False
+        if self._recorded(request, capture) is None:
+            capture.missed = f"{request.method} {urlsplit(request.uri).path}"
+            return False
+        return True
+
+    def play_response(self, request: Any) -> Any:
+        from vcr.serializers.compat import convert_to_bytes
+
+        capture = self._current.get()
+        interaction = self._recorded(request, capture) if capture else None
+        if interaction is None:
+            raise LookupError(f"no recorded exchange for {request!r}")
+        response = interaction["response"]
+        return convert_to_bytes({**response, "body": dict(response["body"])})
+
+    def append(self, request: Any, response: Any) -> None:
+        capture = self._current.get()
+        if capture is None or response["status"]["code"] != 200:  # noqa: PLR2004 - errors are not recorded (G5)
+            return
+        capture.made.append(self._interaction(request, response))
+
+    def find_requests_with_most_matches(self, request: Any) -> list[Any]:
+        return []
+
+    def _recorded(self, request: Any, capture: _Capture) -> Mapping[str, Any] | None:
+        """The exchange with this method and JSON body; the base URL may have moved since."""
+        wanted = (request.method, _canonical(self._redactor.text(_text(request.body))))
+        for interaction in capture.playable or ():
+            recorded = interaction["request"]
+            if (recorded["method"], _canonical(recorded["body"])) == wanted:
+                return interaction
+        return None
+
+    def _interaction(self, request: Any, response: Any) -> dict[str, Any]:
+        """Both sides as vcrpy writes them, without headers but the content type, and without secrets (G4)."""
+        from vcr.filters import decode_response
+
+        response = decode_response(response)
+        headers = {name.lower(): value for name, value in response["headers"].items()}
+        return {
+            "request": {
+                "method": request.method,
+                "uri": self._redactor.text(self._redactor.url(request.uri)),
+                "body": self._redactor.text(_text(request.body)),
+                "headers": {"content-type": ["application/json"]},
+            },
+            "response": {
+                "status": dict(response["status"]),
+                "headers": {"content-type": list(headers.get("content-type", ["application/json"]))},
+                "body": {"string": self._redactor.text(_text(response["body"]["string"]))},
+            },
+        }
+
+
+def _text(body: bytes | str | None) -> str:
+    return body.decode("utf-8", "replace") if isinstance(body, bytes | bytearray) else body or ""
+
+
+def _canonical(body: str | None) -> str:
+    try:
+        return json.dumps(json.loads(body or ""), sort_keys=True)
+    except ValueError:
+        return body or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """How the calls of a session are answered, common to all of its tapes.
+
+    `live` asks models, and is None where nothing may be asked; `http` is the session's patch, None for
+    clients that do not speak HTTP through it; `keep` is False where answers are not to be kept. No call
+    is begun once `stopping` answers True.
+    """
+
+    redactor: Redactor
+    replay: Replay = "completion"
+    live: Exchange | None = None
+    http: HttpRecorder | None = None
+    keep: bool = True
+    stopping: Callable[[], bool] = bool
+
+
+class Tape:
+    """The `Exchange` of one case: answers from its cassette, and records what it does not hold.
+
+    A lock is held from the first call to be made until the tape is closed, and the cassette read once
+    more after taking it, so that two processes never pay for the same call (semantics G5).
+    """
+
+    def __init__(self, folder: Path, path: Path, mode: RecordMode, recording: Recording) -> None:
+        self.path = path
+        self._lock_file = folder / ".locks" / f"{digest(path.relative_to(folder).as_posix())[:32]}.lock"
+        self.spending = Spending()
+        self._mode = mode
+        self._recording = recording
+        self._cassette = Cassette(path) if self._starts_anew else Cassette.load(path)
+        self._was_complete = self._cassette.complete
+        self._sequence = max((entry.sequence for entry in self._cassette.entries.values()), default=0)
+        self._resources = contextlib.AsyncExitStack()
+        self._locking = asyncio.Lock()
+        self._locked = False
+
+    @property
+    def _starts_anew(self) -> bool:
+        return self._mode == "all" or not self._recording.keep
+
+    @property
+    def _may_ask(self) -> bool:
+        if self._recording.live is None or self._mode == "none":
+            return False
+        return not (self._mode == "once" and self._was_complete)
+
+    async def __aenter__(self) -> Tape:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._resources.aclose()
+
+    async def __call__(self, request: CallRequest) -> Answer:
+        self._sequence += 1
+        sequence = self._sequence
+        entry = self._cassette.entries.get(request.fingerprint)
+        if entry is None and self._may_ask:
+            await self._lock()
+            entry = self._cassette.entries.get(request.fingerprint)
+            if entry is None:
+                return await self._record(request, sequence)
+        if entry is None:
+            raise self._unrecorded(request)
+        answer = entry.answer if self._recording.replay == "completion" else await self._play(request)
+        self.spending += _spent(answer, replayed=1)
+        return answer
+
+    async def finish(self) -> None:
+        """Mark the cassette as complete: the case came to its end with the calls that it holds.
+
+        Raises `Unscored` where the file cannot be written.
+        """
+        if self._cassette.complete or not self._cassette.entries or not self._may_ask:
+            return
+        await self._lock()
+        if not self._cassette.complete:
+            self._cassette.complete = True
+            self._save("finish")
+
+    async def _record(self, request: CallRequest, sequence: int) -> Answer:
+        live = self._recording.live
+        assert live is not None
+        http = self._recording.http
+        with http.recording() if http else contextlib.nullcontext(_Capture()) as capture:
+            answer = self._scrubbed(await live(request))
+        self._cassette.entries[request.fingerprint] = Entry(
+            request.fingerprint, request.stage.stage, request.parts, answer, sequence, tuple(capture.made[-1:])
+        )
+        self._save(request.stage.stage)
+        self.spending += _spent(answer, calls=1)
+        return answer
+
+    async def _play(self, request: CallRequest) -> Answer:
+        http, live = self._recording.http, self._recording.live
+        assert http is not None
+        assert live is not None
+        recorded = Cassette.load(self.path, interactions=True).entries[request.fingerprint]
+        with http.replaying(recorded.interactions) as capture:
+            try:
+                return self._scrubbed(await live(request))
+            except Unscored as trouble:
+                if capture.missed is None:
+                    raise
+                raise Unrecorded(
+                    stage=request.stage.stage,
+                    cause="the call is recorded, but its HTTP request is not the recorded one any more "
+                    f"({capture.missed}); an upgrade of litellm or a provider's SDK may have changed it.",
+                    difference="",
+                    cassette=str(self.path),
+                ) from trouble
+
+    def _scrubbed(self, answer: Answer) -> Answer:
+        """The answer as a replay will give it, so that a secret in it makes no difference later on."""
+        redact = self._recording.redactor.text
+        refusal = redact(answer.refusal) if answer.refusal is not None else None
+        return Answer(redact(answer.text), answer.finish_reason, refusal, answer.usage, answer.cost)
+
+    async def _lock(self) -> None:
+        async with self._locking:
+            if self._locked:
+                return
+            if self._recording.keep:
+                await self._resources.enter_async_context(self._held())
+            if not self._starts_anew:
+                self._cassette = Cassette.load(self.path, interactions=True)
+            self._locked = True
+
+    @contextlib.asynccontextmanager
+    async def _held(self) -> AsyncIterator[None]:
+        """Hold the case's lock; the operating system frees it when the process dies, however it dies."""
+        from filelock import FileLock, Timeout
+
+        folder = self._lock_file.parent
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+        lock = FileLock(self._lock_file, thread_local=False)
+        while True:
+            try:
+                lock.acquire(blocking=False)
+                break
+            except Timeout:
+                if self._recording.stopping():
+                    raise Stopped from None
+                await asyncio.sleep(_LOCK_POLL)
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _save(self, stage: str) -> None:
+        if not self._recording.keep:
+            return
+        try:
+            self._cassette.save()
+        except OSError as error:
+            raise Unscored(
+                "model_error",
+                stage=stage,
+                cause=f"an answer came, but could not be saved to {self.path}: {error.strerror or error}.",
+                advice="Make room or fix the permissions, then run again: every call saved before is kept.",
+            ) from error
+
+    def _unrecorded(self, request: CallRequest) -> Unrecorded:
+        with_bodies = Cassette.load(self.path, interactions=True)
+        entry = nearest(with_bodies, request)
+        if entry is not None:
+            cause = f"the cassette holds no such call; the nearest recorded {request.stage.stage} call differs:"
+        elif with_bodies.entries:
+            cause = f"the cassette holds no {request.stage.stage} call."
+        else:
+            cause = "the case has no recording."
+        if self._mode == "once" and self._was_complete:
+            cause = f"the cassette is complete, and mode `once` adds nothing to it: {cause}"
+        return Unrecorded(
+            stage=request.stage.stage,
+            cause=cause,
+            difference=difference(entry, request) if entry else "",
+            cassette=str(self.path),
+        )
+
+
+def _spent(answer: Answer, *, calls: int = 0, replayed: int = 0) -> Spending:
+    return Spending(
+        calls=calls,
+        replayed=replayed,
+        usage=answer.usage,
+        cost=answer.cost or 0.0,
+        paid=(answer.cost or 0.0) if calls else 0.0,
+        unpriced=int(answer.cost is None),
+    )

@@ -1,0 +1,42 @@
+"""One stage of the work: its model, its prompt, and the way to the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pytest_jrh.llm.prompts import messages, score_levels_table
+from pytest_jrh.models import Complete, Completion, ResponseT, ScoreLevel, StageModel
+from pytest_jrh.templating import Template
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stage model with its checked template, ready to be asked."""
+
+    model: StageModel
+    template: Template
+    complete: Complete
+
+    async def ask(self, values: Mapping[str, object], response_model: type[ResponseT]) -> Completion[ResponseT]:
+        """Render the prompt and ask; raises `Unscored` where no usable answer comes."""
+        asked = messages(self.template, values, system_prompt=self.model.system_prompt)
+        return await self.complete(self.model, asked, response_model)
+
+
+def scale_values(levels: tuple[ScoreLevel, ...]) -> dict[str, object]:
+    """The variables that describe the scale to verifier and judge; empty texts in binary mode."""
+    if not levels:
+        return {"score_levels_table": "", "lowest_score": 0, "highest_score": 1}
+    return {
+        "score_levels_table": score_levels_table(levels),
+        "lowest_score": levels[0].score,
+        "highest_score": levels[-1].score,
+    }
+
+
+def with_scale(instructions: str, levels: tuple[ScoreLevel, ...], template: Template) -> str:
+    """The rubric's instructions, followed by the scale where there is one and the prompt shows none itself."""
+    if not levels or "score_levels_table" in template.variables:
+        return instructions
+    return f"{instructions}\n\nScores:\n{score_levels_table(levels)}"

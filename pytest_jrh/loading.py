@@ -1,0 +1,113 @@
+"""Making a suite ready to run: config, rubrics, log, prompts and preprocessors, all checked before any call."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.llm.prompts import load_template
+from pytest_jrh.pipeline.generate import Pipeline, build_pipeline
+from pytest_jrh.suite.cases import expand
+from pytest_jrh.suite.config import load_suite
+from pytest_jrh.suite.eval_logs import EvalLog
+from pytest_jrh.suite.preprocessors import resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_jrh.models import AgentRun, CaseSpec, Preprocessor, Rubric, RunSummary, TestName
+    from pytest_jrh.suite.suite import Suite, SuiteJudge, SuiteTest
+    from pytest_jrh.templating import Template
+
+
+@dataclass(frozen=True)
+class ReadySuite:
+    """A suite with everything that running it needs, but the way to the models."""
+
+    suite: Suite
+    log: EvalLog
+    pipelines: Mapping[TestName, Pipeline]
+    judge_templates: Mapping[str | None, Template]
+    preprocessors: tuple[Preprocessor, ...]
+
+    @cached_property
+    def runs(self) -> tuple[RunSummary, ...]:
+        """The runs of the log, from its summaries."""
+        return self.log.summaries()
+
+    @cached_property
+    def _rubrics(self) -> Mapping[str, Rubric]:
+        return {rubric.id: rubric for rubric in self.suite.rubrics}
+
+    @cached_property
+    def _tests(self) -> Mapping[str, SuiteTest]:
+        return {test.name: test for test in self.suite.tests}
+
+    @cached_property
+    def _judges(self) -> Mapping[str | None, SuiteJudge]:
+        return {judge.name: judge for judge in self.suite.judges}
+
+    def rubric(self, rubric_id: str) -> Rubric:
+        """The rubric with this id."""
+        return self._rubrics[rubric_id]
+
+    def test(self, name: str) -> SuiteTest:
+        """The test with this name."""
+        return self._tests[name]
+
+    def judge(self, name: str | None) -> tuple[SuiteJudge, Template]:
+        """The judge with this name, and its prompt; a case that is generated only has no judge to look up."""
+        return self._judges[name], self.judge_templates[name]
+
+    def specs(self) -> Iterator[CaseSpec]:
+        """Every case of the suite, in collection order."""
+        return expand(self.suite, self.runs)
+
+    def read(self, spec: CaseSpec) -> AgentRun:
+        """Read the run of a case and preprocess it; raises `Unscored` (input_error) where that fails."""
+        return self.log.run(spec.run_id, spec.epoch, self.preprocessors)
+
+
+def make_ready(
+    path: Path, *, cwd: Path, rootdir: Path, rubric_file: Path | None = None, log_path: Path | None = None
+) -> ReadySuite:
+    """Load a config and check everything it names.
+
+    Raises `InputError` with every problem that can be found in one go: first those of config and
+    rubrics, then those of prompts, preprocessors and the log.
+    """
+    suite = load_suite(path, cwd=cwd, rootdir=rootdir, rubric_file=rubric_file, log_path=log_path)
+    problems: list[Problem] = []
+    pipelines: dict[TestName, Pipeline] = {}
+    templates: dict[str | None, Template] = {}
+    preprocessors: list[Preprocessor] = []
+    for test in suite.tests:
+        with _collecting(problems):
+            pipelines[test.name] = build_pipeline(suite, test)
+    for judge in suite.judges:
+        with _collecting(problems):
+            prompt = Path(judge.stage.prompt_path) if judge.stage.prompt_path else None
+            templates[judge.name] = load_template("judge", mode=suite.mode, objective="fail", prompt_path=prompt)
+    for name in suite.preprocessors:
+        with _collecting(problems):
+            preprocessors.append(resolve(name))
+    ready = ReadySuite(suite, EvalLog(suite.log_path), pipelines, templates, tuple(preprocessors))
+    with _collecting(problems):
+        _ = ready.runs
+    if problems:
+        raise InputError(dict.fromkeys(problems))
+    return ready
+
+
+@contextlib.contextmanager
+def _collecting(problems: list[Problem]) -> Iterator[None]:
+    """Collect the problems of an `InputError` raised in this block, and go on."""
+    try:
+        yield
+    except InputError as error:
+        problems += error.problems

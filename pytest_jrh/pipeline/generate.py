@@ -1,0 +1,161 @@
+"""Driving the pipeline: from runs and rubrics to cases, with or without pytest."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_jrh.errors import InputError, NoVerdictCase, Problem
+from pytest_jrh.llm.prompts import load_template, override_path
+from pytest_jrh.models import (
+    AgentRun,
+    Case,
+    CaseSpec,
+    Complete,
+    Objective,
+    PerturbationOutcome,
+    Rubric,
+    StageModel,
+    StageName,
+)
+from pytest_jrh.pipeline.perturber import ConversationPerturber
+from pytest_jrh.pipeline.planner import make_llm_planner
+from pytest_jrh.llm.stage import Stage
+from pytest_jrh.pipeline.goal import Goal
+from pytest_jrh.pipeline.verifier import make_llm_verifier
+from pytest_jrh.suite.suite import Suite, SuiteTest
+from pytest_jrh.templating import Template
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Everything that making the cases of one test needs, but the way to the models.
+
+    `models` and `templates` are keyed by stage; a missing verifier is off.
+    """
+
+    models: Mapping[StageName, StageModel]
+    templates: Mapping[StageName, Template]
+    max_edit_rounds: int = 3
+    max_summary_messages: int = 20
+    pass_required: bool = True
+
+    def perturber(self, complete: Complete) -> ConversationPerturber:
+        """A perturber that asks its models through `complete`."""
+        models, templates = self.models, self.templates
+        verifier = None
+        if "verifier" in models:
+            verifier = make_llm_verifier(complete, models["verifier"], templates["verifier"])
+        return ConversationPerturber(
+            planner=make_llm_planner(complete, models["planner"], templates["planner"]),
+            editor=Stage(models["editor"], templates["editor"], complete),
+            summary=Stage(models["summary"], templates["summary"], complete),
+            verifier=verifier,
+            max_edit_rounds=self.max_edit_rounds,
+            max_summary_messages=self.max_summary_messages,
+            pass_required=self.pass_required,
+        )
+
+
+def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
+    """Find and check the templates of one test's stages (semantics D9).
+
+    Raises `InputError` with the problems of every template at once.
+    """
+    templates: dict[StageName, Template] = {}
+    problems: list[Problem] = []
+    for name, model in suite.stages.items():
+        try:
+            templates[name] = load_template(
+                name,
+                mode=suite.mode,
+                objective=test.objective,
+                prompt_path=Path(model.prompt_path) if model.prompt_path else None,
+                override=override_path(suite.custom_prompts_dir, test.name, name),
+            )
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    return Pipeline(
+        models=suite.stages,
+        templates=templates,
+        max_edit_rounds=suite.max_edit_rounds,
+        max_summary_messages=suite.max_summary_messages,
+        pass_required=suite.pass_required,
+    )
+
+
+async def generate_case(
+    pipeline: Pipeline, complete: Complete, spec: CaseSpec, run: AgentRun, rubric: Rubric, goal: Goal
+) -> Case:
+    """Make one case.
+
+    Raises `NoVerdictCase` with the reason where there is none, and `Unscored` where a model could not
+    be had or understood.
+    """
+    outcome = await pipeline.perturber(complete).perturb(run, rubric, goal)
+    if outcome.no_case is not None:
+        raise NoVerdictCase(outcome.no_case)
+    return Case(
+        spec=spec,
+        rubric=rubric,
+        run=run,
+        outcome=outcome,
+        expected=goal.expected,
+        verified=outcome.confirmed,
+        mode=goal.mode,
+        objective=goal.objective,
+        levels=rubric.score_levels if goal.mode == "ordinal" else (),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Perturbation:
+    """One outcome of `generate_agent_perturbations`, with what it was made from."""
+
+    run: AgentRun
+    rubric: Rubric
+    goal: Goal
+    outcome: PerturbationOutcome
+
+
+async def generate_agent_perturbations(
+    runs: Iterable[AgentRun],
+    rubrics: Sequence[Rubric],
+    pipeline: Pipeline,
+    complete: Complete,
+    *,
+    goals: Sequence[Goal] = (Goal("fail"),),
+    concurrency: int = 10,
+) -> AsyncIterator[Perturbation]:
+    """Make every case of runs x rubrics x goals, at most `concurrency` at once, yielding them in that order.
+
+    The way to use the pipeline from Python without pytest: `complete` is any `Complete`, and ordinal
+    goals name the target scores of the rubrics' levels. `runs` is consumed as work proceeds. Raises
+    `Unscored` at the first case that a model's trouble stops; cases still at work are then cancelled.
+    """
+
+    async def make(run: AgentRun, rubric: Rubric, goal: Goal) -> Perturbation:
+        return Perturbation(run, rubric, goal, await pipeline.perturber(complete).perturb(run, rubric, goal))
+
+    at_work: list[asyncio.Task[Perturbation]] = []
+    try:
+        for run in runs:
+            for rubric in rubrics:
+                for goal in goals:
+                    if len(at_work) >= concurrency:
+                        yield await at_work.pop(0)
+                    at_work.append(asyncio.create_task(make(run, rubric, goal)))
+        while at_work:
+            yield await at_work.pop(0)
+    finally:
+        for task in at_work:
+            task.cancel()
+
+
+def goal_of(objective: Objective, target_score: int | None) -> Goal:
+    """The goal of a case: an ordinal one aims at its score whatever the objective."""
+    return Goal("fail" if target_score is not None else objective, target_score)

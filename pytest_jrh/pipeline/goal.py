@@ -1,0 +1,34 @@
+"""What a case is to become, and so what a right judge must answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pytest_jrh.llm.prompts import ordinal_guidance
+from pytest_jrh.models import Mode, Objective, Rubric
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What a case is to become: violate or satisfy the rubric, or land on `target_score` of its scale."""
+
+    objective: Objective
+    target_score: int | None = None
+
+    @property
+    def mode(self) -> Mode:
+        return "binary" if self.target_score is None else "ordinal"
+
+    @property
+    def expected(self) -> int:
+        """The answer a right judge gives: 1 for violated, 0 for satisfied, or the target (semantics E1)."""
+        if self.target_score is not None:
+            return self.target_score
+        return 1 if self.objective == "fail" else 0
+
+    def guidance(self, rubric: Rubric) -> str:
+        """What planner and editor are told about the scale; empty in binary mode."""
+        if self.target_score is None:
+            return ""
+        target = next(level for level in rubric.score_levels if level.score == self.target_score)
+        return ordinal_guidance(rubric.score_levels, target)

@@ -1,0 +1,128 @@
+"""Bringing a suite into play: reading the command line, and registering the hooks that a session then needs."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_jrh.errors import InputError
+from pytest_jrh.plugin.collect import CaseItem, SuiteFile
+from pytest_jrh.plugin.options import read_options
+from pytest_jrh.plugin.reporter import Reporter
+from pytest_jrh.plugin.session import RECORD_ATTRIBUTE, RESULT_ATTRIBUTE, SESSION, SPOOLS_KEY, SuiteSession
+from pytest_jrh.suite.config import looks_like_suite
+from pytest_jrh.suite.rubrics import looks_like_rubrics
+
+if TYPE_CHECKING:
+    from pytest_jrh.models import CaseSpec
+
+
+def activate(config: pytest.Config) -> SuiteSession:
+    """The session's suites; the first call registers the hooks that act on them."""
+    if SESSION not in config.stash:
+        session = config.stash[SESSION] = SuiteSession(config, read_options(config))
+        config.pluginmanager.register(_SuiteHooks(session), "jrh-session")
+        if not session.is_worker:
+            config.pluginmanager.register(Reporter(session), "jrh-reporter")
+    return config.stash[SESSION]
+
+
+def activate_named(config: pytest.Config) -> None:
+    """Load the suites of `--jrh-config`, and let pytest collect them.
+
+    Raises `pytest.UsageError` with every problem of every suite.
+    """
+    session = activate(config)
+    given = list(config.args) if config.args_source is pytest.Config.ArgsSource.ARGS else []
+    others = [argument for argument in given if not _stands_in(argument, session)]
+    problems = []
+    for path in session.options.configs:
+        try:
+            session.suite(path)
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        count = f"{len(problems)} problems" if len(problems) > 1 else "a problem"
+        lines = "\n".join(str(problem) for problem in dict.fromkeys(problems))
+        raise pytest.UsageError(f"the suite cannot be used, {count}:\n{lines}")
+    folder = config.invocation_params.dir
+    covered = {(folder / argument.partition("::")[0]).resolve() for argument in others}
+    config.args[:] = [*others, *(str(path) for path in session.options.configs if path not in covered)]
+
+
+def collect(file_path: Path, parent: pytest.Collector) -> SuiteFile | None:
+    """The collector of a suite file; None for a YAML file that is something else."""
+    session = parent.config.stash.get(SESSION, None)
+    named = session is not None and file_path.resolve() in session.options.configs
+    if not named and not looks_like_suite(file_path):
+        return None
+    activate(parent.config)
+    return SuiteFile.from_parent(parent, path=file_path)
+
+
+def _stands_in(argument: str, session: SuiteSession) -> bool:
+    """Whether an argument is a log or a rubric file that stands in for the suite's own (semantics I)."""
+    path = (session.config.invocation_params.dir / argument).resolve()
+    if path.suffix == ".eval" or (path.suffix == ".json" and path.is_file() and not looks_like_rubrics(path)):
+        session.log_path = _only(argument, path, session.log_path, "log")
+        return True
+    if path.suffix in (".json", ".yml", ".yaml") and looks_like_rubrics(path):
+        session.rubric_file = _only(argument, path, session.rubric_file, "rubric file")
+        return True
+    return False
+
+
+def _only(argument: str, path: Path, before: Path | None, what: str) -> Path:
+    if before is not None and before != path:
+        raise pytest.UsageError(f"{argument}: {before} already stands in for the suite's own {what}; name one of them")
+    return path
+
+
+class _SuiteHooks:
+    """The hooks of a process in which suites are in play."""
+
+    def __init__(self, session: SuiteSession) -> None:
+        self._session = session
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """Set every selected case to work ahead of the first item; xdist workers do so item by item."""
+        if not session.config.option.collectonly and not self._session.is_worker:
+            self._session.start(_specs(session.items))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
+        """In an xdist worker, set the item at hand and the next to work."""
+        if self._session.is_worker:
+            self._session.start(_specs(one for one in (item, nextitem) if one is not None))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[Any]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Let the report carry the case's result as plain values, which travel between processes."""
+        report = yield
+        if isinstance(item, CaseItem) and item.result is not None and call.when != "teardown":
+            setattr(report, RESULT_ATTRIBUTE, asdict(item.result))
+            record = self._session.carried(item.spec)
+            if record is not None:
+                setattr(report, RECORD_ATTRIBUTE, record)
+        return report
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        """End the engine before results are written."""
+        self._session.stop()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell an xdist worker where the session's spools are."""
+        node.workerinput[SPOOLS_KEY] = self._session.describe_spools()
+
+
+def _specs(items: Iterable[pytest.Item]) -> list[CaseSpec]:
+    return [item.spec for item in items if isinstance(item, CaseItem)]

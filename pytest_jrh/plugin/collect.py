@@ -1,0 +1,121 @@
+"""The tree of a suite: file, test, rubric, case; and the item that translates a result into pytest's terms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_jrh.errors import Disagreement, InputError, JrhError, Unscored
+from pytest_jrh.models import UNSCORED, CaseResult, CaseSpec
+from pytest_jrh.plugin.session import SESSION
+from pytest_jrh.suite.cases import case_name, node_part
+
+if TYPE_CHECKING:
+    from _pytest._code.code import ExceptionInfo, TerminalRepr
+
+    from pytest_jrh.loading import ReadySuite
+
+
+class SuiteFile(pytest.File):
+    """A suite's config file."""
+
+    def collect(self) -> Iterator[TestNode]:
+        """Yield the suite's tests; a suite that cannot be used is one collection error with every problem."""
+        try:
+            ready = self.config.stash[SESSION].suite(self.path)
+        except InputError as error:
+            raise self.CollectError(str(error)) from None
+        for name, specs in groupby(ready.specs(), key=lambda spec: spec.test):
+            yield TestNode.from_parent(self, name=name, ready=ready, specs=tuple(specs))
+
+
+class _Group(pytest.Collector):
+    """A level of the tree that holds the specs of its part of the suite."""
+
+    def __init__(self, *, ready: ReadySuite, specs: tuple[CaseSpec, ...], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.ready = ready
+        self.specs = specs
+
+
+class TestNode(_Group):
+    """One test of a suite."""
+
+    __test__ = False
+
+    def collect(self) -> Iterator[RubricNode]:
+        """Yield the rubrics."""
+        self.add_marker(self.name)
+        for rubric_id, specs in groupby(self.specs, key=lambda spec: spec.rubric_id):
+            yield RubricNode.from_parent(self, name=node_part(rubric_id), ready=self.ready, specs=tuple(specs))
+
+
+class RubricNode(_Group):
+    """One rubric of a test."""
+
+    def collect(self) -> Iterator[CaseItem]:
+        """Yield the cases."""
+        for spec in self.specs:
+            yield CaseItem.from_parent(self, name=case_name(spec), ready=self.ready, spec=spec)
+
+
+class CaseItem(pytest.Item):
+    """One case under one judge: `setup` gets the result, `runtest` compares."""
+
+    def __init__(self, *, ready: ReadySuite, spec: CaseSpec, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.ready = ready
+        self.spec = spec
+        self.result: CaseResult | None = None
+        self.add_marker("jrh")
+
+    def setup(self) -> None:
+        """Wait for the case and its verdict; what prevents a verdict is a skip or an error here (semantics F)."""
+        result = self.result = self.config.stash[SESSION].result(self)
+        self.user_properties[:] = [*_others(self.user_properties), *_properties(result)]
+        if result.outcome == "no_case":
+            raise pytest.skip.Exception(result.detail, _use_item_location=True)
+        if result.outcome in UNSCORED:
+            raise Unscored(result.outcome, stage="", cause=result.detail)
+
+    def runtest(self) -> None:
+        """Compare the verdict with the case's label."""
+        result = self.result
+        assert result is not None
+        if result.score != result.expected and result.outcome != "generated":
+            raise Disagreement(result)
+
+    def repr_failure(self, excinfo: ExceptionInfo[BaseException], style: Any = None) -> str | TerminalRepr:
+        """Expected failures are prose; anything else is a bug and keeps its traceback."""
+        if isinstance(excinfo.value, JrhError) and self.result is not None:
+            return self.result.detail
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Name the rubric's line in its file: that is where a reader looks first."""
+        rubric = self.ready.rubric(self.spec.rubric_id)
+        return Path(rubric.file), rubric.line - 1, "::".join(self.nodeid.split("::")[1:])
+
+
+_PROPERTIES = ("expected", "score", "outcome", "rubric", "tokens", "cost")
+
+
+def _properties(result: CaseResult) -> list[tuple[str, object]]:
+    values = (
+        result.expected,
+        result.score,
+        result.outcome,
+        result.rubric_id,
+        result.spending.usage.total,
+        round(result.spending.cost, 6),
+    )
+    return [(name, "" if value is None else value) for name, value in zip(_PROPERTIES, values, strict=True)]
+
+
+def _others(properties: Iterable[tuple[str, object]]) -> list[tuple[str, object]]:
+    """Properties that others set; our own would double when an item is run again."""
+    return [(name, value) for name, value in properties if name not in _PROPERTIES]

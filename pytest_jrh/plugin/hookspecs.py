@@ -1,0 +1,19 @@
+"""Hooks that a project's conftest.py or plugin can implement."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_jrh.models import Complete
+
+
+@pytest.hookspec(firstresult=True)
+def pytest_jrh_complete(config: pytest.Config) -> Complete | None:
+    """Supply the way to the models, instead of litellm; the first result that is not None wins.
+
+    It is asked in a recording mode alone: recorded calls are answered from the cassettes without it.
+    A cassette keeps its completions, but no HTTP exchange.
+    """

@@ -1,0 +1,155 @@
+"""Command line, ini keys and markers: declared once, read into one frozen value (semantics I)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_jrh.llm.recorder import Replay
+    from pytest_jrh.models import RecordMode
+
+_MODES = ("none", "once", "new_episodes", "all")
+_REPLAYS = ("completion", "http")
+MARKERS = (
+    "jrh: a case of a judge reliability suite",
+    "agent_perturbation: a case whose transcript was edited to violate its rubric, or to land on a score",
+    "agent_positives: a case whose transcript satisfies its rubric",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option: its command line name, and the ini key of the same name."""
+
+    name: str
+    help: str
+    kind: str = "string"
+    choices: tuple[str, ...] = ()
+    metavar: str | None = None
+
+    @property
+    def flag(self) -> str:
+        return f"--jrh-{self.name}"
+
+    @property
+    def key(self) -> str:
+        return f"jrh_{self.name.replace('-', '_')}"
+
+
+OPTIONS = (
+    Option("config", "collect this suite; may be given several times", kind="paths", metavar="FILE"),
+    Option(
+        "record-mode",
+        "none: answer from cassettes alone; once: record or resume cases that are not complete; new_episodes: record "
+        "what is missing; all: record everything anew (default: the suite's own, else none)",
+        choices=_MODES,
+        metavar="MODE",
+    ),
+    Option("judge-record-mode", "the record mode of the judge's calls alone", choices=_MODES, metavar="MODE"),
+    Option("cassette-dir", "where cassettes are (default: inputs/cassettes/SUITE)", metavar="DIR"),
+    Option("disable-recording", "ask the models for everything, and keep nothing", kind="bool"),
+    Option(
+        "replay",
+        "how recorded calls are answered: from the recorded completion, or the whole way through litellm and vcrpy "
+        "(default: completion)",
+        choices=_REPLAYS,
+        metavar="HOW",
+    ),
+    Option("report-unused", "list the cassettes that no case of the suites uses", kind="bool"),
+    Option("prune", "remove the cassettes that no case of the suites uses", kind="bool"),
+    Option(
+        "max-workers",
+        "model calls in flight at once (default: the suite's evaluation_config.max_workers)",
+        kind="int",
+        metavar="N",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line and the ini file say; None where they say nothing."""
+
+    configs: tuple[Path, ...]
+    record_mode: RecordMode | None
+    judge_record_mode: RecordMode | None
+    cassette_dir: Path | None
+    disable_recording: bool
+    replay: Replay
+    report_unused: bool
+    prune: bool
+    max_workers: int | None
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Declare every option on the command line and as an ini key."""
+    group = parser.getgroup("jrh", "judge reliability suites")
+    for option in OPTIONS:
+        settings: dict[str, Any] = {"dest": option.key, "default": None, "help": option.help}
+        if option.kind == "bool":
+            settings |= {"action": "store_true"}
+        else:
+            settings |= {"metavar": option.metavar}
+        if option.kind == "paths":
+            settings |= {"action": "append"}
+        if option.kind == "int":
+            settings |= {"type": int}
+        if option.choices:
+            settings |= {"choices": option.choices}
+        group.addoption(option.flag, **settings)
+        ini_type = {"bool": "bool", "paths": "args"}.get(option.kind, "string")
+        parser.addini(option.key, option.help, type=ini_type, default=None)  # type: ignore[arg-type]
+
+
+def read_options(config: pytest.Config) -> Options:
+    """Read the options, the command line over the ini file; raises `pytest.UsageError` for a bad ini value."""
+    values = {option.key: _value(config, option) for option in OPTIONS}
+    folder = config.invocation_params.dir
+    configs = tuple(dict.fromkeys((folder / name).resolve() for name in values["jrh_config"] or ()))
+    cassettes = values["jrh_cassette_dir"]
+    options = Options(
+        configs=configs,
+        record_mode=values["jrh_record_mode"],
+        judge_record_mode=values["jrh_judge_record_mode"],
+        cassette_dir=(folder / cassettes).resolve() if cassettes else None,
+        disable_recording=bool(values["jrh_disable_recording"]),
+        replay=values["jrh_replay"] or "completion",
+        report_unused=bool(values["jrh_report_unused"]),
+        prune=bool(values["jrh_prune"]),
+        max_workers=values["jrh_max_workers"],
+    )
+    _check(options)
+    return options
+
+
+def _check(options: Options) -> None:
+    if options.max_workers is not None and options.max_workers < 1:
+        raise pytest.UsageError(f"--jrh-max-workers={options.max_workers}: it takes a whole number from 1 on")
+    modes = [mode for mode in (options.record_mode, options.judge_record_mode) if mode not in (None, "none")]
+    if options.disable_recording and (options.record_mode or options.judge_record_mode):
+        raise pytest.UsageError(
+            "--jrh-disable-recording asks the models and keeps nothing, so it takes no record mode beside it"
+        )
+    if options.replay == "http" and (modes or options.disable_recording):
+        raise pytest.UsageError("--jrh-replay=http answers recorded calls alone: use it with --jrh-record-mode=none")
+
+
+def _value(config: pytest.Config, option: Option) -> Any:
+    given = config.getoption(option.key)
+    if given is not None:
+        return given
+    value = config.getini(option.key)
+    if value in (None, "", []):
+        return None
+    if option.choices and value not in option.choices:
+        raise pytest.UsageError(f"{option.key} = {value}: it takes one of {', '.join(option.choices)}")
+    if option.kind == "int":
+        try:
+            return int(value)
+        except ValueError:
+            raise pytest.UsageError(f"{option.key} = {value}: it takes a whole number") from None
+    return value

@@ -1,0 +1,147 @@
+"""The controller's part: gathers results from reports, writes the artefacts, and prints the summary."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_jrh.errors import InputError
+from pytest_jrh.files import atomic_write
+from pytest_jrh.models import CaseResult, Spending, Usage
+from pytest_jrh.plugin.session import RECORD_ATTRIBUTE, RESULT_ATTRIBUTE
+from pytest_jrh.results.artifacts import write_suite_outputs
+from pytest_jrh.results.metrics import group_stats
+from pytest_jrh.results.records import record_line
+from pytest_jrh.results.report import summary_lines
+from pytest_jrh.suite.cases import case_id, cassette_path
+
+if TYPE_CHECKING:
+    from pytest_jrh.loading import ReadySuite
+    from pytest_jrh.plugin.session import SuiteSession
+
+_SCORED = ("agree", "disagree", "generated")
+
+
+class Reporter:
+    """Registered in the controller alone, and only where suites are in play."""
+
+    def __init__(self, session: SuiteSession) -> None:
+        self._session = session
+        self._started = time.monotonic()
+        self._results: dict[str, CaseResult] = {}
+        self._sent: dict[str, Mapping[str, Any]] = {}
+        self._problems: list[str] = []
+        self._unused: list[Path] = []
+        self._written = 0
+
+    def pytest_report_header(self) -> list[str]:
+        """Say which suites are in play, and where their calls are answered from."""
+        options = self._session.options
+        lines = []
+        for ready in self._session.suites:
+            mode = options.record_mode or ready.suite.record_mode or "none"
+            if options.disable_recording:
+                mode = "disabled"
+            judge = options.judge_record_mode or options.record_mode or ready.suite.judge_record_mode
+            judging = f", judge {judge}" if judge not in (None, mode) else ""
+            folder = _shown(self._session.cassette_dir(ready), self._session.config.invocation_params.dir)
+            lines.append(f"jrh: suite {ready.suite.name} ({ready.suite.mode}), recording {mode}{judging}, {folder}")
+        return lines
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep the result that a report carries; the last attempt of a case counts."""
+        result = getattr(report, RESULT_ATTRIBUTE, None)
+        if result is not None:
+            self._results[report.nodeid] = _result(result)
+        record = getattr(report, RECORD_ATTRIBUTE, None)
+        if record is not None:
+            self._sent[record["case_id"]] = record
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the artefacts; a session whose suites reached no verdict is not green (semantics F)."""
+        for ready in self._reported():
+            self._write(ready)
+        outcomes = {result.outcome for result in self._results.values()}
+        if outcomes and not outcomes & set(_SCORED):
+            self._problems.append("No case reached a verdict, so this run is not green.")
+            if session.exitstatus == pytest.ExitCode.OK:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        if self._session.options.report_unused or self._session.options.prune:
+            self._unused = [path for ready in self._session.suites for path in self._unused_cassettes(ready)]
+            if self._session.options.prune:
+                for path in self._unused:
+                    path.unlink(missing_ok=True)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print the table, what the session spent, and what went wrong beside the cases."""
+        results = list(self._results.values())
+        lines = summary_lines(
+            group_stats(results),
+            sum((result.spending for result in results), Spending()),
+            time.monotonic() - self._started,
+            terminalreporter._tw.fullwidth,  # noqa: SLF001 - pytest offers no other way to the width
+        )
+        notices = [*self._session.notices, *self._problems]
+        if not lines and not notices and not self._unused:
+            return
+        terminalreporter.section("judge reliability")
+        for line in lines:
+            terminalreporter.write_line(line)
+        for notice in notices:
+            terminalreporter.write_line(f"note: {notice}")
+        if self._session.options.report_unused or self._session.options.prune:
+            done = "removed" if self._session.options.prune else "unused"
+            folder = self._session.config.invocation_params.dir
+            terminalreporter.write_line(f"{done} cassettes: {len(self._unused)}")
+            for path in self._unused:
+                terminalreporter.write_line(f"  {_shown(path, folder)}")
+
+    def _reported(self) -> Iterator[ReadySuite]:
+        """The suites that results came from; a controller meets discovered ones here for the first time."""
+        root = self._session.config.rootpath
+        for name in dict.fromkeys(nodeid.partition("::")[0] for nodeid in self._results):
+            try:
+                yield self._session.suite((root / name).resolve())
+            except InputError as error:
+                self._problems.append(f"The results of {name} were not written: {error}")
+
+    def _write(self, ready: ReadySuite) -> None:
+        results = [result for result in self._results.values() if result.suite == ready.suite.name]
+        ids = {result.case_id for result in results}
+        spools = self._session.spool_dir(ready.suite)
+        self._spool_sent(spools, ready)
+        written = write_suite_outputs(
+            ready.suite,
+            [spec for spec in ready.specs() if case_id(spec) in ids],
+            results,
+            sorted(spools.glob("*.jsonl")),
+            redactor=self._session.redactor,
+        )
+        self._problems += written.problems
+        if not written.keep_spools:
+            shutil.rmtree(spools, ignore_errors=True)
+
+    def _spool_sent(self, spools: Path, ready: ReadySuite) -> None:
+        """Put the records that travelled with reports beside those that were spooled."""
+        records = [record for record in self._sent.values() if record["suite"] == ready.suite.name]
+        if records:
+            atomic_write(spools / "sent.jsonl", b"".join(record_line(record) for record in records))
+
+    def _unused_cassettes(self, ready: ReadySuite) -> list[Path]:
+        folder = self._session.cassette_dir(ready)
+        used = {cassette_path(folder, spec, judging=judging) for spec in ready.specs() for judging in (False, True)}
+        return sorted(path for path in folder.rglob("*.yaml") if path not in used)
+
+
+def _result(data: Mapping[str, Any]) -> CaseResult:
+    spending = data["spending"]
+    return CaseResult(**{**data, "spending": Spending(**{**spending, "usage": Usage(**spending["usage"])})})
+
+
+def _shown(path: Path, folder: Path) -> str:
+    return str(path.relative_to(folder) if path.is_relative_to(folder) else path)

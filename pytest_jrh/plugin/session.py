@@ -1,0 +1,218 @@
+"""What a pytest session holds for its suites: the loaded suites, the engine, and the spools."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_jrh.engine import Engine, EngineSettings
+from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.loading import ReadySuite, make_ready
+from pytest_jrh.redact import Redactor, secrets_of
+from pytest_jrh.results.records import to_record
+from pytest_jrh.results.spools import Spool
+from pytest_jrh.suite.cases import case_name, generation_id, node_part
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_jrh.models import Case, CaseResult, CaseSpec
+    from pytest_jrh.plugin.collect import CaseItem
+    from pytest_jrh.plugin.options import Options
+    from pytest_jrh.suite.suite import Suite
+
+SESSION = pytest.StashKey["SuiteSession"]()
+SPOOLS_KEY = "jrh_spools"
+RESULT_ATTRIBUTE = "jrh_result"
+RECORD_ATTRIBUTE = "jrh_record"
+_TOKEN_FILE = "token"
+
+
+class SuiteSession:
+    """The suites of one pytest process, controller or xdist worker alike."""
+
+    def __init__(self, config: pytest.Config, options: Options) -> None:
+        self.config = config
+        self.options = options
+        self.redactor = Redactor(secrets_of(os.environ))
+        self.rubric_file: Path | None = None
+        self.log_path: Path | None = None
+        self._ready: dict[Path, ReadySuite] = {}
+        self._engine: Engine | None = None
+        self._spools: dict[str, Spool] = {}
+        self._carried: dict[str, dict[str, Any]] = {}
+
+    @property
+    def is_worker(self) -> bool:
+        """Whether this process is an xdist worker."""
+        return hasattr(self.config, "workerinput")
+
+    @property
+    def suites(self) -> tuple[ReadySuite, ...]:
+        """The suites loaded so far."""
+        return tuple(self._ready.values())
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Sentences of the suites and of the models' client that the user should read once."""
+        spoken = [notice for ready in self.suites for notice in ready.suite.notices]
+        return tuple(dict.fromkeys([*spoken, *(self._engine.notices if self._engine else ())]))
+
+    def suite(self, path: Path) -> ReadySuite:
+        """The suite of a config file, loaded once; raises `InputError` with every problem."""
+        path = path.resolve()
+        if path not in self._ready:
+            named = path in self.options.configs
+            ready = make_ready(
+                path,
+                cwd=self.config.invocation_params.dir,
+                rootdir=self.config.rootpath,
+                rubric_file=self.rubric_file if named else None,
+                log_path=self.log_path if named else None,
+            )
+            self._refuse_shared_places(ready)
+            self._ready[path] = ready
+        return self._ready[path]
+
+    def cassette_dir(self, ready: ReadySuite) -> Path:
+        """Where a suite's cassettes are in this session."""
+        return self.options.cassette_dir or ready.suite.cassette_dir
+
+    def spool_dir(self, suite: Suite) -> Path:
+        """Where this process spools the suite's made cases; in a worker, where the controller told it to."""
+        if self.is_worker:
+            return Path(self._told["folders"].get(suite.name, ""))
+        return suite.output_dir / f".spool-{os.getpid()}"
+
+    def describe_spools(self) -> dict[str, Any]:
+        """What a worker needs to know to spool where the controller reads.
+
+        A token in each folder tells a worker whether it shares the controller's disk.
+        """
+        token = secrets.token_hex(16)
+        folders = {ready.suite.name: self.spool_dir(ready.suite) for ready in self.suites}
+        for folder in folders.values():
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / _TOKEN_FILE).write_text(token, encoding="ascii")
+        return {"token": token, "folders": {name: str(folder) for name, folder in folders.items()}}
+
+    def start(self, specs: Sequence[CaseSpec]) -> None:
+        """Set these cases to work, in order."""
+        if specs:
+            self._running().start(specs)
+
+    def result(self, item: CaseItem) -> CaseResult:
+        """Wait for the result of an item's case."""
+        return self._running().result(item.spec)
+
+    def carried(self, spec: CaseSpec) -> dict[str, Any] | None:
+        """The record of a made case that has to travel with a report, because no disk is shared."""
+        return self._carried.pop(generation_id(spec), None)
+
+    def stop(self) -> None:
+        """End the engine; calls in flight are awaited and recorded."""
+        if self._engine is not None:
+            self._engine.stop()
+        for spool in self._spools.values():
+            spool.close()
+
+    def _running(self) -> Engine:
+        if self._engine is None:
+            options = self.options
+            workers = options.max_workers or max(ready.suite.max_workers for ready in self.suites)
+            if self.is_worker:
+                # The limit is the session's: each worker has its share.
+                workers = max(1, workers // self.config.workerinput["workercount"])  # type: ignore[attr-defined]
+            settings = EngineSettings(
+                max_workers=workers,
+                redactor=self.redactor,
+                on_case=self._keep,
+                rerun_command=self._rerun_command,
+                record_command=self._record_command,
+                record_mode=options.record_mode,
+                judge_record_mode=options.judge_record_mode,
+                cassette_dir=options.cassette_dir,
+                keep=not options.disable_recording,
+                replay=options.replay,
+                complete=self.config.hook.pytest_jrh_complete(config=self.config),
+            )
+            self._engine = Engine({ready.suite.name: ready for ready in self.suites}, settings)
+        return self._engine
+
+    def _keep(self, case: Case) -> None:
+        """Spool a made case where the controller can read it, else let its report carry it."""
+        suite = self._by_name(case.spec.suite).suite
+        folder = self.spool_dir(suite)
+        if self.is_worker and not self._is_shared(folder):
+            self._carried[generation_id(case.spec)] = self.redactor.value(to_record(case))
+            return
+        self._spools.setdefault(suite.name, Spool(folder, self.redactor)).append(case)
+
+    @property
+    def _told(self) -> dict[str, Any]:
+        told: dict[str, Any] = self.config.workerinput[SPOOLS_KEY]  # type: ignore[attr-defined]
+        return told
+
+    def _is_shared(self, folder: Path) -> bool:
+        try:
+            return (folder / _TOKEN_FILE).read_text(encoding="ascii") == self._told["token"]
+        except OSError:
+            return False
+
+    def _by_name(self, name: str) -> ReadySuite:
+        return next(ready for ready in self.suites if ready.suite.name == name)
+
+    def _refuse_shared_places(self, ready: ReadySuite) -> None:
+        """Two suites need two names, for their ids, and two cassette folders, so that none spoils the other's."""
+        for other in self.suites:
+            place = str(ready.suite.config_file)
+            if other.suite.name == ready.suite.name:
+                raise InputError(
+                    Problem(
+                        f"a suite is named after its file, and {other.suite.config_file} is a suite "
+                        f"`{ready.suite.name}` too",
+                        file=place,
+                        hint="Rename one of the two files.",
+                    )
+                )
+            if self.cassette_dir(other) == self.cassette_dir(ready):
+                raise InputError(
+                    Problem(
+                        f"this suite and {other.suite.config_file} would share the cassette folder "
+                        f"{self.cassette_dir(ready)}",
+                        file=place,
+                        hint="Give each its own `replay.cassette_dir`, or run one of them at a time.",
+                    )
+                )
+
+    def _rerun_command(self, spec: CaseSpec) -> str:
+        return self._command(spec, [])
+
+    def _record_command(self, spec: CaseSpec) -> str:
+        return self._command(spec, ["--jrh-record-mode=new_episodes"])
+
+    def _command(self, spec: CaseSpec, extra: list[str]) -> str:
+        ready = self._by_name(spec.suite)
+        path = _relative(ready.suite.config_file, self.config.invocation_params.dir)
+        node = "::".join([path, spec.test, node_part(spec.rubric_id), case_name(spec)])
+        chosen = []
+        if ready.suite.config_file in self.options.configs:
+            chosen.append(f"--jrh-config={path}")
+        if self.options.cassette_dir is not None:
+            folder = _relative(self.options.cassette_dir, self.config.invocation_params.dir)
+            chosen.append(f"--jrh-cassette-dir={folder}")
+        stand_ins = [
+            _relative(file, self.config.invocation_params.dir)
+            for file in (self.rubric_file, self.log_path)
+            if file is not None
+        ]
+        return shlex.join(["pytest", *chosen, *extra, *stand_ins, node])
+
+
+def _relative(path: Path, folder: Path) -> str:
+    return os.path.relpath(path, folder)

@@ -1,0 +1,297 @@
+"""What a suite leaves on disk at the end of a session, written by the controller alone (semantics H)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import yaml
+
+from pytest_jrh.errors import InputError
+from pytest_jrh.models import UNSCORED, CaseResult, CaseSpec
+from pytest_jrh.results.debug import debug_paths, write_debug
+from pytest_jrh.results.files import atomic_write, file_name_part
+from pytest_jrh.results.records import from_record, json_value
+from pytest_jrh.results.spools import ReadRecord, RecordIndex, merge, read_jsonl, read_spools, write_jsonl
+from pytest_jrh.results.summaries import judge_report, perturbations_summary
+from pytest_jrh.results.tables import (
+    RESULT_COLUMNS,
+    SYNTHETIC_COLUMNS,
+    Row,
+    open_table,
+    result_row,
+    synthetic_row,
+    table_format,
+    transcript_of,
+)
+from pytest_jrh.suite.cases import case_id, generation_id, perturbed_idx
+from pytest_jrh.transcript import storable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_jrh.redact import Redactor
+    from pytest_jrh.suite.suite import Suite
+
+JSONL_NAME = "agent_perturbations.jsonl"
+SUMMARY_NAME = "agent_perturbations_summary.json"
+CONFIG_NAME = "config_resolved.yml"
+SYNTHETIC_NAME = "synthetic_agent_perturbation"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What `write_suite_outputs` did: files that are there now, and what went wrong, as sentences.
+
+    `keep_spools` says that some made cases are in the spools alone, which must then not be deleted.
+    """
+
+    paths: tuple[Path, ...] = ()
+    problems: tuple[str, ...] = ()
+    keep_spools: bool = False
+
+
+def write_suite_outputs(
+    suite: Suite,
+    specs: Sequence[CaseSpec],
+    results: Iterable[CaseResult],
+    spools: Sequence[Path],
+    *,
+    redactor: Redactor,
+) -> Written:
+    """Write everything of semantics H1 and H2 for one suite, streaming over the records.
+
+    `specs` are the selected cases in item order, `results` what came of those that ran (the last
+    attempt of a case counts), `spools` the session's spool files. A file that cannot be written becomes
+    a sentence, and all others are still written; files of unchanged content are not touched.
+    """
+    latest = {result.case_id: result for result in results}
+    items = [_Item(spec, generation_id(spec), latest.get(case_id(spec))) for spec in specs]
+    work = _Work(suite, items, redactor)
+    indexes = work.assemble(spools)
+    work.write_cases(indexes)
+    work.write_reports()
+    return Written(tuple(work.paths), tuple(work.problems), work.keep_spools)
+
+
+def judge_file_names(suite: Suite) -> dict[str | None, str]:
+    """Give each judge of the suite the part of its file names: its model, and its name where models are shared."""
+    names: dict[str | None, str] = {}
+    models = [file_name_part(judge.stage.model) for judge in suite.judges]
+    for judge, model in zip(suite.judges, models, strict=True):
+        shared = sum(model.lower() == other.lower() for other in models) > 1
+        name = f"{model}_{file_name_part(judge.name or 'judge')}" if shared else model
+        taken = {other.lower() for other in names.values()}
+        numbered = (f"{name}_{number}" for number in range(2, len(models) + 2))
+        names[judge.name] = name if name.lower() not in taken else next(n for n in numbered if n.lower() not in taken)
+    return names
+
+
+class _Item(NamedTuple):
+    spec: CaseSpec
+    made_id: str
+    result: CaseResult | None
+
+
+@dataclass
+class _Work:
+    suite: Suite
+    items: Sequence[_Item]
+    redactor: Redactor
+    paths: list[Path] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    keep_spools: bool = False
+    made: frozenset[str] = frozenset()
+
+    def assemble(self, spools: Sequence[Path]) -> dict[Path, RecordIndex]:
+        """Bring every test's JSONL and its summary up to date, and index the records of each folder."""
+        by_folder: dict[Path, list[_Item]] = {test.output_dir: [] for test in self.suite.tests}
+        folders = {test.name: test.output_dir for test in self.suite.tests}
+        for item in self.items:
+            by_folder[folders[item.spec.test]].append(item)
+        return {folder: self._assemble_folder(folder, spools, items) for folder, items in by_folder.items()}
+
+    def _assemble_folder(self, folder: Path, spools: Sequence[Path], items: Sequence[_Item]) -> RecordIndex:
+        ran = {item.made_id: item.result for item in items if item.result is not None}
+        made = RecordIndex()
+        try:
+            made = read_spools(spools, frozenset(item.made_id for item in items))
+        except OSError as error:
+            self.problem(f"The cases made in this session cannot be read: {_words(error)}.")
+            self.keep_spools = True
+        if made.torn:
+            self.problems.append(f"Skipped {made.torn} unfinished line(s) that a killed process left in a spool.")
+        self.made |= made.entries.keys()
+        dropped = frozenset(name for name, result in ran.items() if result.outcome == "no_case")
+        target = self.suite.frozen or folder / JSONL_NAME
+        try:
+            index = merge(read_jsonl(target), made, dropped=dropped, overwrite=self.suite.overwrite)
+        except (OSError, InputError) as error:
+            self.problem(f"{target} cannot be read, so nothing was written to it:\n{_words(error)}")
+            self.keep_spools = self.keep_spools or bool(made.entries)
+            return made
+        if self.suite.write_jsonl and self.suite.frozen is None:
+            index = self._write_jsonl(target, index, made)
+        if self.suite.frozen is None:
+            self._write_summary(folder / SUMMARY_NAME, index, ran)
+        return index
+
+    def _write_jsonl(self, target: Path, index: RecordIndex, made: RecordIndex) -> RecordIndex:
+        try:
+            index = write_jsonl(target, index)
+        except OSError as error:
+            self.problem(f"{target} was not written: {_words(error)}.")
+            self.keep_spools = self.keep_spools or bool(made.entries)
+            return index
+        if target.exists():
+            self.paths.append(target)
+        return index
+
+    def _write_summary(self, path: Path, index: RecordIndex, ran: Mapping[str, CaseResult]) -> None:
+        previous: Any = None
+        with contextlib.suppress(OSError, ValueError):
+            previous = json.loads(path.read_text("utf-8"))
+        counted = [result for name, result in ran.items() if name not in self.made or result.outcome not in UNSCORED]
+        summary = perturbations_summary(previous if isinstance(previous, dict) else {}, index, counted)
+        self._json(path, summary, sort=True)
+
+    def write_cases(self, indexes: Mapping[Path, RecordIndex]) -> None:
+        """Write tables and debug bundles, reading each record once and keeping none."""
+        suffix, notice = table_format(self.suite.output_format)
+        if notice:
+            self.problems.append(notice)
+        editor = self.suite.stages.get("editor")
+        temperature = editor.temperature if editor is not None else None
+        folders = {test.name: test.output_dir for test in self.suite.tests}
+        evaluated = {test.name for test in self.suite.tests if test.evaluate}
+        names = judge_file_names(self.suite)
+        out = self.suite.output_dir
+        groups: dict[str, list[_Item]] = {}
+        for item in self.items:
+            groups.setdefault(item.made_id, []).append(item)
+        with contextlib.ExitStack() as stack:
+            synthetic = stack.enter_context(_Sink(out / f"{SYNTHETIC_NAME}.{suffix}", SYNTHETIC_COLUMNS, self))
+            sinks = {
+                (test, judge): stack.enter_context(_Sink(out / f"{test}_results_{name}.{suffix}", RESULT_COLUMNS, self))
+                for test in sorted(evaluated)
+                for judge, name in names.items()
+            }
+            readers = {folder: stack.enter_context(index.reading()) for folder, index in indexes.items()}
+            for made_id, items in groups.items():
+                spec = items[0].spec
+                folder = folders[spec.test]
+                record = self._record(made_id, items, readers[folder])
+                transcript = transcript_of(record) if record is not None else None
+                if record is not None:
+                    synthetic(synthetic_row(record, temperature=temperature, transcript=transcript))
+                    self._debug(record, folder, spec)
+                row_id = perturbed_idx(spec)
+                for item in items:
+                    sink = sinks.get((spec.test, item.spec.judge))
+                    if item.result is not None and sink is not None:
+                        sink(result_row(item.result, record, perturbed_idx=row_id, transcript=transcript))
+
+    def _record(self, made_id: str, items: Sequence[_Item], read: ReadRecord) -> Mapping[str, Any] | None:
+        """Read the record of a case of this run; an older one that this run failed to make again is not its."""
+        made_now = made_id in self.made
+        reused = self.suite.frozen is not None or not self.suite.overwrite
+        outcomes = {item.result.outcome for item in items if item.result is not None}
+        if not made_now and not (outcomes and (reused or outcomes & {"agree", "disagree", "generated"})):
+            return None
+        try:
+            record = read(made_id)
+            if record is not None and not made_now:
+                from_record(record)
+        except OSError as error:
+            self.problem(f"The record of {made_id} cannot be read: {_words(error)}.")
+            return None
+        except InputError as error:
+            self.problem(f"The record of {made_id} cannot be used: {error}")
+            return None
+        return None if record is None else self.redactor.value(record)
+
+    def _debug(self, record: Mapping[str, Any], folder: Path, spec: CaseSpec) -> None:
+        paths = debug_paths(folder, spec)
+        with self._reporting(f"The debug bundle {paths.audit} was not written"):
+            self.paths += write_debug(record, paths)
+
+    def write_reports(self) -> None:
+        """Write each judge's report, and the config as it was resolved."""
+        names = judge_file_names(self.suite)
+        results = [(item.spec.judge, item.result) for item in self.items if item.result is not None]
+        for judge in self.suite.judges:
+            own = [result for name, result in results if name == judge.name and result.outcome != "generated"]
+            path = self.suite.output_dir / f"{names[judge.name]}_report.json"
+            self._json(path, judge_report(self.suite, judge, own), sort=False)
+        resolved = storable(self.redactor.value(json_value(self.suite.resolved)))[0]
+        text = yaml.safe_dump(resolved, sort_keys=False, allow_unicode=True, width=100)
+        self._write(self.suite.output_dir / CONFIG_NAME, text)
+
+    def _json(self, path: Path, value: Any, *, sort: bool) -> None:
+        clean = self.redactor.value(json_value(value))
+        self._write(path, json.dumps(clean, indent=2, ensure_ascii=False, allow_nan=False, sort_keys=sort) + "\n")
+
+    def _write(self, path: Path, text: str) -> None:
+        with self._reporting(f"{path} was not written"):
+            atomic_write(path, text)
+            self.paths.append(path)
+
+    @contextlib.contextmanager
+    def _reporting(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self.problem(f"{what}: {_words(error)}.")
+
+    def problem(self, sentence: str) -> None:
+        self.problems.append(self.redactor.text(sentence))
+
+
+class _Sink:
+    """A table that, once it cannot be written, says so and takes no more rows."""
+
+    def __init__(self, path: Path, columns: Sequence[str], work: _Work) -> None:
+        self._path = path
+        self._columns = columns
+        self._work = work
+        self._open = contextlib.ExitStack()
+        self._add: Callable[[Row], None] | None = None
+
+    def __enter__(self) -> _Sink:
+        try:
+            self._add = self._open.enter_context(open_table(self._path, self._columns))
+        except OSError as error:
+            self._fail(error)
+        return self
+
+    def __call__(self, row: Row) -> None:
+        if self._add is None:
+            return
+        try:
+            self._add(self._work.redactor.value(row))
+        except OSError as error:
+            self._fail(error)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        if self._add is None:
+            return
+        try:
+            self._open.__exit__(kind, error, trace)
+        except OSError as failure:
+            self._fail(failure)
+        else:
+            self._work.paths.append(self._path)
+
+    def _fail(self, error: OSError) -> None:
+        self._add = None
+        # The open table is told of the error, removes its temporary file, and raises the error again.
+        with contextlib.suppress(OSError):
+            self._open.__exit__(type(error), error, error.__traceback__)
+        self._work.problem(f"{self._path} was not written: {_words(error)}.")
+
+
+def _words(error: OSError | InputError) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)

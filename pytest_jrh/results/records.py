@@ -1,0 +1,326 @@
+"""A made case as one JSON record, and back: RAND's keys with ours beside them (semantics H1)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.models import (
+    AgentRun,
+    Case,
+    CaseSpec,
+    Edit,
+    Objective,
+    PerturbationOutcome,
+    Plan,
+    PlanStep,
+    Rubric,
+    ScoreLevel,
+    TestName,
+    Verification,
+)
+from pytest_jrh.results.text import encoded, shortened
+from pytest_jrh.suite.cases import generation_id, perturbed_idx
+
+FORMAT = 1
+_LINE_BREAKS = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
+
+
+def to_record(case: Case) -> dict[str, Any]:
+    """Describe a case as JSON values, the same for the same case in every session.
+
+    RAND's keys are those of its `agent_perturbations.jsonl`. Ours: `case_id` (without the judge),
+    `suite`, `test`, `expected`, `verified`, `case_digest`, `format`, `notes`, and what `from_record`
+    needs to build the same case again. `failure_confirmed` is null where no PASS or FAIL was asked for.
+    """
+    run, outcome = case.run, case.outcome
+    generated = _generated_metadata(case)
+    record: dict[str, Any] = {
+        "run_id": run.run_id,
+        "epoch": run.epoch,
+        "input": run.input,
+        "target": run.target,
+        "metadata": {**run.metadata, **generated},
+        "gold_messages": run.messages,
+        "perturbed_messages": outcome.messages,
+        "target_rubric": _rubric(case.rubric),
+        "perturbation": _perturbation(outcome, run),
+        "case_id": generation_id(case.spec),
+        "suite": case.spec.suite,
+        "test": case.spec.test,
+        "target_score": case.spec.target_score,
+        "expected": case.expected,
+        "verified": case.verified,
+        "mode": case.mode,
+        "objective": case.objective,
+        "score_levels": [_level(level) for level in case.levels],
+        "sample_id": run.sample_id,
+        "case_digest": case_digest(case),
+        "format": FORMAT,
+        "notes": run.notes,
+    }
+    shadowed = {key: value for key, value in run.metadata.items() if key in generated}
+    if shadowed:
+        record["shadowed_metadata"] = shadowed
+    plain: dict[str, Any] = json_value(record)
+    return plain
+
+
+def from_record(
+    record: Mapping[str, Any],
+    *,
+    judge: str | None = None,
+    rubric: Rubric | None = None,
+    file: str | None = None,
+    line: int | None = None,
+) -> Case:
+    """Build the case of a record, so that a judge is asked exactly what it was asked before.
+
+    `judge` goes into the spec; `rubric`, where it is the same criterion, says where it stands in its
+    file. `file` and `line` place the record in errors. Raises `InputError` for a record that is not
+    one of ours, or of another format.
+    """
+    if record.get("format") != FORMAT:
+        what = f"format {record['format']!r}" if "format" in record else "no `format`, so pytest-jrh did not write it"
+        raise InputError(Problem(f"this record has {what}; format {FORMAT} can be read", file, line))
+    try:
+        stored = _Stored.model_validate(record)
+    except ValidationError as error:
+        raise InputError([_problem(entry, file, line) for entry in error.errors(include_url=False)]) from None
+    return stored.case(judge, rubric)
+
+
+def case_digest(case: Case) -> str:
+    """SHA-256 over what makes the case this case: rubric, scale, judged transcript, expected answer (semantics J2)."""
+    parts = {
+        "rubric": case.rubric.id,
+        "instructions": case.rubric.instructions,
+        "levels": [_level(level) for level in case.levels],
+        "transcript": case.messages,
+        "expected": case.expected,
+    }
+    return hashlib.sha256(encoded(canonical_json(parts))).hexdigest()
+
+
+def canonical_json(value: Any) -> str:
+    """One line of JSON with sorted keys and no spaces: equal values give equal text."""
+    text = json.dumps(json_value(value), sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    # Legal in JSON, but read as ends of lines by str.splitlines and by editors.
+    return text.translate(_LINE_BREAKS) if not text.isascii() else text
+
+
+def record_line(record: Mapping[str, Any]) -> bytes:
+    """Give the record as one line of a JSONL file, newline included."""
+    return encoded(canonical_json(record)) + b"\n"
+
+
+def json_value(value: Any) -> Any:
+    """Give the value in JSON's own types; a number that JSON has no word for becomes null, foreign objects text."""
+    if isinstance(value, str) or value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key if isinstance(key, str) else str(key): json_value(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [json_value(item) for item in value]
+    return str(value)
+
+
+def _generated_metadata(case: Case) -> dict[str, Any]:
+    made = {
+        "run_id": case.run.run_id,
+        "target_rubric_id": case.rubric.id,
+        "perturbed_idx": perturbed_idx(case.spec),
+        "no_edits_required": not case.outcome.edits,
+    }
+    if case.mode == "binary":
+        return {**made, "agent_mode": "positive" if case.objective == "pass" else "perturbation"}
+    labels = {level.score: level.label for level in case.levels}
+    return {**made, "target_score": case.expected, "score_descriptor": labels.get(case.expected, "")}
+
+
+def _rubric(rubric: Rubric) -> dict[str, Any]:
+    described: dict[str, Any] = {"id": rubric.id, "instructions": rubric.instructions}
+    if rubric.score_levels:
+        described["score_levels"] = [_level(level) for level in rubric.score_levels]
+    return described
+
+
+def _level(level: ScoreLevel) -> dict[str, Any]:
+    return {"score": level.score, "label": level.label}
+
+
+def _perturbation(outcome: PerturbationOutcome, run: AgentRun) -> dict[str, Any]:
+    verification = outcome.verification
+    said = None if verification is None or verification.score is not None else verification.verdict == "FAIL"
+    return {
+        "failure_confirmed": said,
+        "failure_rationale": None if verification is None else verification.rationale,
+        "final_summary": outcome.final_summary,
+        "plan": None if outcome.plan is None else _plan(outcome.plan, run),
+        "steps": [_edit(edit) for edit in outcome.edits],
+        "confirmed": outcome.confirmed,
+        "verification": None
+        if verification is None
+        else {"verdict": verification.verdict, "rationale": verification.rationale, "score": verification.score},
+    }
+
+
+def _plan(plan: Plan, run: AgentRun) -> dict[str, Any]:
+    steps = [
+        {
+            "message_index": step.message_index,
+            "message_id": _message_id(run, step.message_index),
+            "goal": step.goal,
+            "rationale": step.rationale,
+        }
+        for step in plan.steps
+    ]
+    return {"thesis": plan.thesis, "steps": steps}
+
+
+def _message_id(run: AgentRun, index: int) -> Any:
+    return run.messages[index].get("id") if 0 <= index < len(run.messages) else None
+
+
+def _edit(edit: Edit) -> dict[str, Any]:
+    return {name: getattr(edit, name) for name in Edit.__dataclass_fields__}
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
+
+
+class _Level(_Part):
+    score: int
+    label: str
+
+
+class _TargetRubric(_Part):
+    id: str
+    instructions: str
+    score_levels: list[_Level] = []
+
+
+class _PlanStep(_Part):
+    message_index: int
+    goal: str
+    rationale: str
+
+
+class _Plan(_Part):
+    thesis: str
+    steps: list[_PlanStep]
+
+    def plan(self) -> Plan:
+        return Plan(self.thesis, tuple(PlanStep(step.message_index, step.goal, step.rationale) for step in self.steps))
+
+
+class _Edit(_Part):
+    message_index: int
+    message_id: str
+    round_index: int
+    original_content: str
+    edited_content: str
+    selector_reason: str
+    editor_reason: str
+    editor_raw_response: str
+    summary_snapshot: str
+    dropped_reasoning: int
+
+
+class _Verification(_Part):
+    verdict: Literal["PASS", "FAIL"]
+    rationale: str
+    score: int | None
+
+
+class _Perturbation(_Part):
+    final_summary: str | None
+    plan: _Plan | None
+    steps: list[_Edit]
+    confirmed: bool
+    verification: _Verification | None
+
+    def outcome(self, messages: list[dict[str, Any]]) -> PerturbationOutcome:
+        said = self.verification
+        return PerturbationOutcome(
+            messages=tuple(messages),
+            plan=None if self.plan is None else self.plan.plan(),
+            edits=tuple(Edit(**edit.model_dump()) for edit in self.steps),
+            verification=None if said is None else Verification(said.verdict, said.rationale, said.score),
+            confirmed=self.confirmed,
+            final_summary=self.final_summary,
+        )
+
+
+class _Stored(_Part):
+    run_id: str
+    epoch: int
+    input: str
+    target: str
+    metadata: dict[str, Any]
+    gold_messages: list[dict[str, Any]]
+    perturbed_messages: list[dict[str, Any]]
+    target_rubric: _TargetRubric
+    perturbation: _Perturbation
+    suite: str
+    test: TestName
+    target_score: int | None
+    expected: int
+    verified: bool
+    mode: Literal["binary", "ordinal"]
+    objective: Objective
+    score_levels: list[_Level]
+    sample_id: int | str
+    notes: list[str]
+    shadowed_metadata: dict[str, Any] = {}
+
+    def case(self, judge: str | None, known: Rubric | None) -> Case:
+        target = self.target_rubric
+        rubric = Rubric(target.id, target.instructions, _levels(target.score_levels))
+        if known is not None and replace(known, file="", line=1) == rubric:
+            rubric = known
+        case = Case(
+            spec=CaseSpec(self.suite, self.test, rubric.id, self.run_id, self.epoch, self.target_score, judge),
+            rubric=rubric,
+            run=AgentRun(
+                self.run_id,
+                self.epoch,
+                tuple(self.gold_messages),
+                self.input,
+                self.target,
+                sample_id=self.sample_id,
+                notes=tuple(self.notes),
+            ),
+            outcome=self.perturbation.outcome(self.perturbed_messages),
+            expected=self.expected,
+            verified=self.verified,
+            mode=self.mode,
+            objective=self.objective,
+            levels=_levels(self.score_levels),
+        )
+        generated = _generated_metadata(case)
+        own = {key: value for key, value in self.metadata.items() if key not in generated} | self.shadowed_metadata
+        return replace(case, run=replace(case.run, metadata=own))
+
+
+def _levels(levels: list[_Level]) -> tuple[ScoreLevel, ...]:
+    return tuple(ScoreLevel(level.score, level.label) for level in levels)
+
+
+def _problem(entry: Any, file: str | None, line: int | None) -> Problem:
+    key = ".".join(str(part) for part in entry["loc"])
+    if entry["type"] == "missing":
+        return Problem("missing from this record", file, line, key)
+    given = json.dumps(json_value(entry["input"]), ensure_ascii=False)
+    message = f"{entry['msg'][:1].lower()}{entry['msg'][1:]}, got {shortened(given, 60)}"
+    return Problem(message, file, line, key)

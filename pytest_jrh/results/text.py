@@ -1,0 +1,87 @@
+"""Making the text of models and logs fit for a terminal, a cell, and a file."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+import unicodedata
+
+ELLIPSIS = "…"
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]"
+)
+_ANSI = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\^_])")
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    r"""Write control characters, and those that reorder or break lines, as escapes (`\x1b`).
+
+    Newlines and tabs stay; a lone surrogate becomes U+FFFD.
+    """
+    text = text.replace("\r\n", "\n")
+    return _UNSAFE.sub(_escape, text) if _UNSAFE.search(text) else text
+
+
+def plain(text: str) -> str:
+    """Drop ANSI sequences and control characters, which XLSX forbids; every line ends in a newline alone."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if not _CONTROL.search(text):
+        return text
+    text = _ANSI.sub("", text)
+    return _CONTROL.sub("", _SURROGATE.sub("\ufffd", text))
+
+
+def encoded(text: str) -> bytes:
+    """UTF-8; surrogate pairs are joined and lone surrogates become U+FFFD, so that any text can be stored."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
+
+
+def one_line(text: str) -> str:
+    """Give the text with every run of white space made one space."""
+    return " ".join(visible(text).split())
+
+
+def columns(text: str) -> int:
+    """How many columns of a terminal the text takes; wide characters take two, combining ones none."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(char) else 1 + (unicodedata.east_asian_width(char) in "WF") for char in text)
+
+
+def shortened(text: str, width: int) -> str:
+    """At most `width` columns of the text, with an ellipsis in place of what is missing."""
+    if columns(text) <= width:
+        return text
+    kept = ""
+    for char in text:
+        if columns(kept + char) > width - 1:
+            break
+        kept += char
+    return kept + ELLIPSIS
+
+
+def wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    """Lines of at most `width` columns, paragraphs kept, each behind `indent`."""
+    lines: list[str] = []
+    for paragraph in visible(text).expandtabs(4).split("\n"):
+        lines += textwrap.wrap(
+            paragraph, max(width - len(indent), 20), break_on_hyphens=False, replace_whitespace=False
+        ) or [""]
+    return [f"{indent}{line}".rstrip() for line in lines]
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 case`, `2 cases`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if 0xD800 <= code <= 0xDFFF:  # noqa: PLR2004 - the surrogates
+        return "\ufffd"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"  # noqa: PLR2004 - one byte

@@ -1,0 +1,117 @@
+"""From a suite and its runs to case specs, and every name that a case goes by.
+
+All ids derive from the spec alone, so they are the same in every process and every session. Parts
+are percent-escaped, which is injective; what is too long ends in a digest, introduced by a `~`
+that escaping never produces. File names add a digest where letter case carries meaning, because
+some file systems ignore it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote
+
+from pytest_jrh.models import CaseSpec, RunSummary
+from pytest_jrh.suite.suite import Suite
+
+_SAFE = "@+="
+_LONGEST_PART = 64
+_LONGEST_JUDGE = 32
+_RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?|.*\.")
+T = TypeVar("T")
+
+
+def expand(suite: Suite, runs: Sequence[RunSummary]) -> Iterator[CaseSpec]:
+    """Yield the suite's specs in collection order: test, rubric, run, target score, judge (semantics D8, E4)."""
+    sampled = sample(runs, suite.sample_num, suite.sampling_seed)
+    for test in suite.tests:
+        judges = [judge.name for judge in suite.judges] if test.evaluate else [None]
+        for rubric in suite.rubrics:
+            for run in sampled:
+                for target in test.targets[rubric.id]:
+                    for judge in judges:
+                        yield CaseSpec(
+                            suite.name, test.name, rubric.id, run.run_id, run.epoch, target, judge, run.skip_reason
+                        )
+
+
+def sample(runs: Sequence[T], number: int | None, seed: int) -> list[T]:
+    """Pick the runs that RAND's harness picks for this number and seed, in log order (semantics A9)."""
+    if number is None or number <= 0 or number >= len(runs):
+        return list(runs)
+    picked = sorted(random.Random(seed).sample(range(len(runs)), number))  # noqa: S311 - reproducible, not secret
+    return [runs[index] for index in picked]
+
+
+def node_part(text: str, longest: int = _LONGEST_PART) -> str:
+    """Make a part of an id safe to stand between `::` and `[`, distinct for distinct texts."""
+    escaped = quote(text, safe=_SAFE, errors="surrogatepass").replace("~", "%7E")
+    if escaped in ("", ".", ".."):
+        return f"~{escaped.replace('.', '%2E')}"
+    if len(escaped) <= longest:
+        return escaped
+    return f"{escaped[: longest - 20]}~{_digest(text, 16)}"
+
+
+def file_part(text: str, longest: int = _LONGEST_PART) -> str:
+    """Make a part of an id safe as a file name, distinct even where letter case is ignored."""
+    part = node_part(text, longest)
+    if part.startswith("."):
+        part = f"%2E{part[1:]}"
+    ambiguous = re.sub(r"%[0-9A-F]{2}", "", part) != re.sub(r"%[0-9A-F]{2}", "", part).lower()
+    return f"{part}~{_digest(text, 8)}" if ambiguous or _RESERVED.fullmatch(part) else part
+
+
+def case_name(spec: CaseSpec) -> str:
+    """The last part of the node id: `RUN[eEPOCH]`, with `-score_N` and `-JUDGE` where they apply."""
+    return f"{node_part(spec.run_id)}[{'-'.join([*_key(spec), *_judge(spec)])}]"
+
+
+def case_id(spec: CaseSpec) -> str:
+    """The case's id: key in every report and in the baseline."""
+    return f"{_prefix(spec)}::{case_name(spec)}"
+
+
+def generation_id(spec: CaseSpec) -> str:
+    """The id of the case without its judge: several judges look at one made case."""
+    return f"{_prefix(spec)}::{node_part(spec.run_id)}[{'-'.join(_key(spec))}]"
+
+
+def perturbed_idx(spec: CaseSpec) -> str:
+    """The stable row id of semantics H3."""
+    return f"agent_{_digest(generation_id(spec), 8)}"
+
+
+def artifact_stem(spec: CaseSpec) -> str:
+    """The stem of the debug bundle's file names (semantics H1)."""
+    stem = f"{spec.test}__{file_part(spec.run_id)}_e{spec.epoch}__{file_part(spec.rubric_id)}"
+    return stem if spec.target_score is None else f"{stem}__score_{spec.target_score}"
+
+
+def cassette_path(cassette_dir: Path, spec: CaseSpec, *, judging: bool) -> Path:
+    """Where the calls of a case's generation, or of its judge, are recorded (semantics G2)."""
+    what = f"judge-{file_part(spec.judge, _LONGEST_JUDGE) if spec.judge else 'default'}" if judging else "generation"
+    name = ".".join([file_part(spec.run_id), *_key(spec), what, "yaml"])
+    return cassette_dir / spec.test / file_part(spec.rubric_id) / name
+
+
+def _prefix(spec: CaseSpec) -> str:
+    return f"{node_part(spec.suite)}::{spec.test}::{node_part(spec.rubric_id)}"
+
+
+def _key(spec: CaseSpec) -> list[str]:
+    key = [f"e{spec.epoch}"]
+    return key if spec.target_score is None else [*key, f"score_{spec.target_score}"]
+
+
+def _judge(spec: CaseSpec) -> list[str]:
+    return [] if spec.judge is None else [node_part(spec.judge, _LONGEST_JUDGE)]
+
+
+def _digest(text: str, length: int) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]

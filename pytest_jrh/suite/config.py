@@ -1,0 +1,172 @@
+"""Load a suite: a config file, its rubrics and where its log is, all checked at once (semantics A, B)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.suite import resolve
+from pytest_jrh.suite.documents import read_document
+from pytest_jrh.suite.fitting import AGENT, fit
+from pytest_jrh.suite.places import Places, exists
+from pytest_jrh.suite.problems import shown
+from pytest_jrh.suite.resolved import as_resolved
+from pytest_jrh.suite.rubrics import read_head, read_rubrics, with_scales
+from pytest_jrh.suite.stages import resolve_judges, resolve_stages
+from pytest_jrh.suite.suite import Suite
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_jrh.models import Mode, Rubric
+    from pytest_jrh.suite.problems import Findings, KeyPath
+    from pytest_jrh.suite.schema import Config
+
+_SECTION = re.compile(
+    rf"^[\"']?(?:admin|{AGENT})[\"']?[ \t]*:|\A\s*\{{(?s:.*?)[\"'](?:admin|{AGENT})[\"']\s*:", re.MULTILINE
+)
+
+
+def looks_like_suite(path: Path) -> bool:
+    """Whether the beginning of a file looks like a suite's config; reads 64 kB and never raises."""
+    return _SECTION.search(read_head(path)) is not None
+
+
+def load_suite(
+    path: Path,
+    *,
+    cwd: Path,
+    rootdir: Path,
+    rubric_file: Path | None = None,
+    log_path: Path | None = None,
+    frozen: bool = False,
+) -> Suite:
+    """Read a config file and everything it names except the log's content.
+
+    `cwd` is the folder that pytest was started in. `rubric_file` and `log_path` stand in for the
+    config's own; `frozen` is the command line's wish for a frozen suite. Raises InputError with every
+    problem of the config and the rubrics.
+    """
+    config_file = cwd / path
+    places = Places(cwd, rootdir, config_file.parent)
+    shown_file = places.name(config_file)
+    config, findings = fit(read_document(config_file, file=shown_file))
+    agent, evaluation = config.test_agent_perturbation_config, config.admin.evaluation_config
+    name = _suite_name(config_file, findings)
+    module = resolve.resolve_module(config, findings)
+    mode = resolve.resolve_mode(config, findings)
+    notices = resolve.notices(config, mode, shown_file)
+    stages = resolve_stages(config, findings, places)
+    judges = resolve_judges(config, mode, findings, places)
+    rubric_path, rubrics, rubric_problems = _rubrics(config, mode, rubric_file, findings, places)
+    tests = resolve.resolve_tests(config, mode, rubrics, findings, places)
+    is_frozen, frozen_file = resolve.resolve_frozen(config, findings, places, forced=frozen)
+    log = _log(config, log_path, findings, places, required=not is_frozen) or frozen_file
+    instruction = resolve.resolve_instruction(config, findings, places)
+    metric = resolve.resolve_metric(config, findings)
+    problems = [*sorted(findings.problems, key=lambda each: each.line or 0), *rubric_problems]
+    if problems or mode is None or rubric_path is None or log is None:
+        raise InputError(problems)
+    synthetic = config.synthetic_data_params
+    number = _first(agent.sample_num_from_orig, synthetic.sample_num_from_orig, 0)
+    stamp = f"_{config.admin.time_stamp}" if config.admin.time_stamp else ""
+    suite = Suite(
+        name=name,
+        config_file=config_file,
+        module_name=module,
+        mode=mode,
+        log_path=log,
+        rubric_file=rubric_path,
+        rubrics=tuple(rubrics),
+        tests=tests,
+        stages=stages,
+        judges=judges,
+        instruction=instruction,
+        preprocessors=_either(agent.transcript_preprocessors, agent.transcript_preprocessor) or (),
+        max_summary_messages=agent.max_summary_messages,
+        max_edit_rounds=agent.max_edit_rounds,
+        pass_required=agent.pass_required,
+        write_jsonl=agent.output.write_jsonl,
+        overwrite=agent.output.overwrite,
+        sample_num=number if number > 0 else None,
+        sampling_seed=_first(agent.sampling_seed, synthetic.seed, resolve.DEFAULT_SEED),
+        max_workers=evaluation.max_workers,
+        cassette_dir=places.find_or_cwd(config.replay.cassette_dir or f"inputs/cassettes/{name}"),
+        record_mode=config.replay.record_mode,
+        judge_record_mode=config.replay.judge_record_mode,
+        frozen=frozen_file,
+        custom_prompts_dir=places.find_or_cwd(f"inputs/custom_prompts/{module}"),
+        output_dir=cwd / f"outputs/{name}{stamp}",
+        output_format=resolve.resolve_format(config),
+        metric=metric,
+        aggregation_method=evaluation.aggregation_method,
+        dataset_name=config.admin.dataset_config.dataset_name or log.name,
+        use_hitl=config.admin.perturbation_config.use_HITL_process,
+        notices=notices,
+        resolved={},
+    )
+    return replace(suite, resolved=as_resolved(suite, config, places))
+
+
+def _suite_name(config_file: Path, findings: Findings) -> str:
+    """Return the config file's stem, which names the cassette and output folders (semantics G2, H2)."""
+    name = config_file.stem
+    if reason := resolve.check_name(name):
+        findings.add((), f"the file's name {shown(name)} {reason}; folders are named after it", "rename the file")
+    return name
+
+
+def _rubrics(
+    config: Config, mode: Mode | None, override: Path | None, findings: Findings, places: Places
+) -> tuple[Path | None, list[Rubric], list[Problem]]:
+    """Find and read the rubrics, keep the targeted ones, and give them their scales in ordinal mode."""
+    if override is not None:
+        path: Path | None = places.cwd / override
+    elif source := resolve.rubric_source(config):
+        path = _required(source, findings, places, what="the rubric file")
+    else:
+        path = None
+        message = "no rubrics are named; set rubric_path, or rubric in admin.dataset_config.default_params_path"
+        findings.missing((AGENT, "rubric_path"), message)
+    if path is None:
+        return None, [], []
+    file = places.name(path)
+    everything, problems = read_rubrics(path, file=file)
+    rubrics = resolve.targeted(config, everything, findings, complete=not problems)
+    if mode == "ordinal":
+        rubrics, more = with_scales(rubrics, resolve.score_range(config, findings), file=file)
+        problems = [*problems, *more]
+    return path, rubrics, problems
+
+
+def _log(config: Config, override: Path | None, findings: Findings, places: Places, *, required: bool) -> Path | None:
+    """Find the log, which may be absent where the suite is frozen (semantics A5, G6)."""
+    if override is not None:
+        path = places.cwd / override
+        if required and not exists(path):
+            raise InputError([*findings.problems, Problem("no such log file", places.name(path))])
+        return path
+    source = resolve.log_source(config)
+    if source is None:
+        if required:
+            message = "no log is named; set input_log_path, or dataset_name in admin.dataset_config"
+            findings.missing((AGENT, "input_log_path"), message)
+        return None
+    if required:
+        return _required(source, findings, places, what="the log")
+    return places.find_or_cwd(source[0])
+
+
+def _required(source: tuple[str, KeyPath], findings: Findings, places: Places, *, what: str) -> Path | None:
+    relative, key = source
+    return None if resolve.explained_by_module(key, findings) else places.require(relative, findings, key, what=what)
+
+
+def _first(*values: int | None) -> int:
+    return next((value for value in values if value is not None), 0)
+
+
+def _either(first: tuple[str, ...] | None, second: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    return second if first is None else first

@@ -1,0 +1,330 @@
+"""From a config that fits its schema to its meaning: defaults, fallbacks, files, targets (semantics A, B)."""
+
+from __future__ import annotations
+
+import re
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal
+
+from pytest_jrh.errors import InputError
+from pytest_jrh.suite.documents import read_text
+from pytest_jrh.suite.fitting import AGENT, unused_keys
+from pytest_jrh.suite.problems import KeyPath, listed, nearest, received, shown
+from pytest_jrh.suite.rubrics import LONGEST_SCALE
+from pytest_jrh.suite.suite import SuiteTest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pytest_jrh.models import Mode, Rubric, TestName
+    from pytest_jrh.suite.places import Places
+    from pytest_jrh.suite.problems import Findings
+    from pytest_jrh.suite.schema import Config
+
+METRICS = (
+    "accuracy_score",
+    "adjusted_mutual_info_score",
+    "adjusted_rand_score",
+    "balanced_accuracy_score",
+    "cohen_kappa_score",
+    "completeness_score",
+    "d2_absolute_error_score",
+    "explained_variance_score",
+    "f1_score",
+    "fowlkes_mallows_score",
+    "hamming_loss",
+    "homogeneity_score",
+    "jaccard_score",
+    "matthews_corrcoef",
+    "max_error",
+    "mean_absolute_error",
+    "mean_absolute_percentage_error",
+    "mean_squared_error",
+    "mean_squared_log_error",
+    "median_absolute_error",
+    "mutual_info_score",
+    "normalized_mutual_info_score",
+    "precision_score",
+    "r2_score",
+    "rand_score",
+    "recall_score",
+    "roc_auc_score",
+    "root_mean_squared_error",
+    "root_mean_squared_log_error",
+    "v_measure_score",
+    "zero_one_loss",
+)
+CASES_FILE = "agent_perturbations.jsonl"
+DEFAULT_SEED = 8234
+
+_DATASET: KeyPath = ("admin", "dataset_config")
+_EVALUATION: KeyPath = ("admin", "evaluation_config")
+_LONGEST_NAME = 120
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f/\\]")
+
+
+def check_name(name: str) -> str | None:
+    """Say why a name cannot be part of a path, or None where it can."""
+    if _UNSAFE.search(name):
+        return "holds a path separator or a control character"
+    if name in {".", ".."}:
+        return "is not a name but a way up the folders"
+    if len(name.encode("utf-8", "surrogatepass")) > _LONGEST_NAME:
+        return f"is longer than {_LONGEST_NAME} bytes"
+    return None
+
+
+def resolve_module(config: Config, findings: Findings) -> str:
+    """Return the module's name, checked because folders are named after it."""
+    path: KeyPath = ("admin", "module_name")
+    name = config.admin.module_name
+    if name is None:
+        findings.missing(path, "is missing; must be the name of a folder in inputs/data")
+        return ""
+    for key, value in ((path, name), (("admin", "time_stamp"), config.admin.time_stamp)):
+        if value is not None and (reason := check_name(value)):
+            message = f"got {shown(value)}, which {reason}; must be a plain name, as folders are named after it"
+            findings.add(key, message)
+    return name
+
+
+def resolve_mode(config: Config, findings: Findings) -> Mode | None:
+    """Return the mode that the template stands for (semantics A4)."""
+    template = config.test_agent_perturbation_config.autograder_template or config.admin.evaluation_config.template
+    if template is None:
+        if not findings.explained((AGENT, "autograder_template")):
+            message = "is missing; must be agent_judge (binary) or agent_autograder (ordinal)"
+            findings.missing((*_EVALUATION, "template"), message)
+        return None
+    return "binary" if template == "agent_judge" else "ordinal"
+
+
+def resolve_metric(config: Config, findings: Findings) -> str:
+    """Return the metric's name, which must be one that can be computed here (semantics J1)."""
+    name = config.admin.evaluation_config.metric
+    if name not in METRICS:
+        close = nearest(name, METRICS)
+        expected = "accuracy_score, or a scikit-learn metric of labels against labels"
+        hint = f"{close} is the nearest" if close else f"the metrics are {', '.join(METRICS)}"
+        findings.add((*_EVALUATION, "metric"), received(name, expected), hint)
+    elif name != "accuracy_score" and find_spec("sklearn") is None:
+        message = f"got {shown(name)}, which needs scikit-learn; without it only accuracy_score can be computed"
+        findings.add((*_EVALUATION, "metric"), message, "pip install 'pytest-jrh[sklearn]'")
+    return name
+
+
+def resolve_format(config: Config) -> Literal["csv", "xlsx"]:
+    """Return the tables' format: CSV where XLSX cannot be written (semantics A10)."""
+    return "csv" if find_spec("openpyxl") is None else config.admin.output_file_format
+
+
+def data_path(config: Config, name: str) -> str:
+    """Return the path of a module's own file, relative to one of the places."""
+    return f"inputs/data/{config.admin.module_name}/{name}"
+
+
+def explained_by_module(key: KeyPath, findings: Findings) -> bool:
+    """Whether a file cannot be looked for because its folder is named after a module whose name is wrong."""
+    return key[0] == "admin" and findings.explained(("admin", "module_name"))
+
+
+def log_source(config: Config) -> tuple[str, KeyPath] | None:
+    """Return the log's path as the config gives it, and the key that does (semantics A5)."""
+    if config.test_agent_perturbation_config.input_log_path:
+        return config.test_agent_perturbation_config.input_log_path, (AGENT, "input_log_path")
+    name = config.admin.dataset_config.dataset_name
+    return (data_path(config, name), (*_DATASET, "dataset_name")) if name else None
+
+
+def rubric_source(config: Config) -> tuple[str, KeyPath] | None:
+    """Return the rubric file's path as the config gives it, and the key that does (semantics A5)."""
+    if config.test_agent_perturbation_config.rubric_path:
+        return config.test_agent_perturbation_config.rubric_path, (AGENT, "rubric_path")
+    name = config.admin.dataset_config.default_params_path.get("rubric")
+    return (data_path(config, name), (*_DATASET, "default_params_path", "rubric")) if name else None
+
+
+def resolve_instruction(config: Config, findings: Findings, places: Places) -> str:
+    """Return the text of the instruction file, else `default_params.instruction`, else nothing."""
+    dataset = config.admin.dataset_config
+    key: KeyPath = (*_DATASET, "default_params_path", "instruction")
+    name = dataset.default_params_path.get("instruction")
+    if not name:
+        given = dataset.default_params.get("instruction")
+        return given.strip() if isinstance(given, str) else ""
+    if explained_by_module(key, findings):
+        return ""
+    path = places.require(data_path(config, name), findings, key, what="the instruction file")
+    if path is None:
+        return ""
+    try:
+        return read_text(path, places.name(path)).strip()
+    except InputError as error:
+        findings.problems.extend(error.problems)
+        return ""
+
+
+def check_param_files(config: Config, findings: Findings) -> None:
+    """Refuse misspelled keys of `default_params_path`, which may hold others of RAND's."""
+    known = ("instruction", "rubric")
+    for name in config.admin.dataset_config.default_params_path:
+        if name not in known and (close := nearest(name, known, cutoff=0.8)):
+            message = "unknown key; the keys that matter here are instruction and rubric"
+            findings.add((*_DATASET, "default_params_path", name), message, f"{close} is the nearest key")
+
+
+def targeted(config: Config, rubrics: Sequence[Rubric], findings: Findings, *, complete: bool) -> list[Rubric]:
+    """Keep the rubrics that `target_rubric_ids` names, in file order; all where it is empty (semantics B3).
+
+    Ids are only missed where the rubrics are `complete`: the one that is named may be one that is broken.
+    """
+    wanted = [each.strip() for each in config.test_agent_perturbation_config.target_rubric_ids]
+    ids = [rubric.id for rubric in rubrics]
+    if complete:
+        for index, each in enumerate(wanted):
+            if each not in ids:
+                close = nearest(each, ids)
+                hint = f"{close} is the nearest id" if close else None
+                message = f"got {shown(each)}; the ids in the rubric file are {listed(ids)}"
+                findings.add((AGENT, "target_rubric_ids", index), message, hint)
+    return [rubric for rubric in rubrics if not wanted or rubric.id in wanted]
+
+
+def score_range(config: Config, findings: Findings) -> tuple[int, int] | None:
+    """Return the lowest and the highest score that the config gives, if it gives both (semantics B4)."""
+    lowest = _bound(config, ("lowest_score", "min_score"), findings)
+    highest = _bound(config, ("highest_score", "max_score"), findings)
+    if lowest is None or highest is None:
+        return None
+    (low, key), (high, _) = lowest, highest
+    if not 0 < high - low < LONGEST_SCALE:
+        message = f"the scores go from {shown(low)} to {shown(high)}; must be 2 to {LONGEST_SCALE} levels, lowest first"
+        findings.add(key, message)
+        return None
+    return low, high
+
+
+def _bound(config: Config, names: tuple[str, ...], findings: Findings) -> tuple[int, KeyPath] | None:
+    sources: tuple[tuple[KeyPath, dict[str, Any]], ...] = (
+        ((AGENT, "autograder_default_params"), config.test_agent_perturbation_config.autograder_default_params),
+        ((*_DATASET, "default_params"), config.admin.dataset_config.default_params),
+    )
+    for path, params in sources:
+        for name in names:
+            value = params.get(name)
+            if value is None:
+                continue
+            if isinstance(value, int) and not isinstance(value, bool):
+                return value, (*path, name)
+            if isinstance(value, str) and re.fullmatch(r"\s*[-+]?\d{1,9}\s*", value, re.ASCII):
+                return int(value), (*path, name)
+            findings.add((*path, name), received(value, "a whole number"))
+            return None
+    return None
+
+
+def resolve_tests(
+    config: Config, mode: Mode | None, rubrics: Sequence[Rubric], findings: Findings, places: Places
+) -> tuple[SuiteTest, ...]:
+    """Return the tests with their target scores and output folders (semantics A7, A8, B5)."""
+    to_run = tuple(dict.fromkeys(config.admin.perturbation_config.tests_to_run))
+    to_evaluate = config.admin.evaluation_config.tests_to_evaluate
+    if not to_run:
+        key: KeyPath = ("admin", "perturbation_config", "tests_to_run")
+        findings.missing(key, "no test is to be run; must be a list of agent_perturbation and agent_positives")
+    for index, name in enumerate(to_evaluate):
+        if name not in to_run and not findings.explained(("admin", "perturbation_config", "tests_to_run")):
+            message = f"got {shown(name)}, which is not in tests_to_run ({listed(to_run) or 'empty'})"
+            findings.add((*_EVALUATION, "tests_to_evaluate", index), message, f"add {name} to tests_to_run")
+    if mode == "ordinal":
+        _check_targets(config, rubrics, findings)
+    return tuple(
+        SuiteTest(
+            name=name,
+            objective="pass" if name == "agent_positives" else config.test_agent_perturbation_config.objective,
+            output_dir=places.cwd / output_dir(config, name),
+            evaluate=not to_evaluate or name in to_evaluate,
+            targets={rubric.id: _targets(config, mode, name, rubric) for rubric in rubrics},
+        )
+        for name in to_run
+    )
+
+
+def output_dir(config: Config, test: TestName) -> str:
+    """Return the folder of a test's cases as the config gives it, or its default (semantics A7)."""
+    given = config.test_agent_perturbation_config.output.dir
+    if given is not None:
+        return given
+    if test == "agent_positives":
+        return "outputs/agent_positives"
+    return f"outputs/agent_perturbation/{config.admin.module_name}"
+
+
+def _targets(config: Config, mode: Mode | None, test: TestName, rubric: Rubric) -> tuple[int | None, ...]:
+    if mode != "ordinal" or not rubric.score_levels:
+        return (None,)
+    scores = tuple(level.score for level in rubric.score_levels)
+    if test == "agent_positives":
+        return scores[-1:]
+    wanted = config.test_agent_perturbation_config.score_targets
+    return tuple(score for score in scores if not wanted or score in wanted)
+
+
+def _check_targets(config: Config, rubrics: Sequence[Rubric], findings: Findings) -> None:
+    wanted = config.test_agent_perturbation_config.score_targets
+    for rubric in rubrics:
+        scores = [level.score for level in rubric.score_levels]
+        if scores and (outside := [score for score in wanted if score not in scores]):
+            message = (
+                f"got {listed([str(score) for score in outside], 8)}; the scores of the rubric {shown(rubric.id)} "
+                f"go from {scores[0]} to {scores[-1]}"
+            )
+            findings.add((AGENT, "score_targets"), message)
+
+
+def resolve_frozen(config: Config, findings: Findings, places: Places, *, forced: bool) -> tuple[bool, Path | None]:
+    """Say whether the suite is frozen, and the JSONL that its cases come from (semantics G6)."""
+    frozen = config.replay.frozen or forced
+    if not frozen:
+        return False, None
+    key: KeyPath = ("replay", "frozen")
+    if isinstance(frozen, str):
+        return True, places.require(frozen, findings, key, what="the frozen suite")
+    folders = list(dict.fromkeys(output_dir(config, test) for test in config.admin.perturbation_config.tests_to_run))
+    if len(folders) > 1:
+        message = f"the tests keep their cases in different folders ({listed(folders)}), so the frozen file is not one"
+        findings.add(key, message, f"set {AGENT}.output.dir, or give the path of the file")
+        return True, None
+    if not folders:
+        return True, None
+    return True, places.require(f"{folders[0]}/{CASES_FILE}", findings, key, what="the frozen suite")
+
+
+def notices(config: Config, mode: Mode | None, file: str) -> tuple[str, ...]:
+    """Say once what a config asks for that is not done (semantics A2, A10)."""
+    found = []
+    if unused := _unused_sections(config):
+        found.append(f"{file}: not used by agentic tests: {', '.join(unused)}")
+    if mode == "binary" and config.test_agent_perturbation_config.score_targets:
+        found.append(f"{file}: score_targets has no effect in a binary suite")
+    if resolve_format(config) != config.admin.output_file_format:
+        found.append(
+            f"{file}: output_file_format is xlsx, but openpyxl is not installed, so tables are written as CSV "
+            "(pip install 'pytest-jrh[xlsx]')"
+        )
+    return tuple(found)
+
+
+def _unused_sections(config: Config) -> list[str]:
+    groups: dict[str, list[str]] = {}
+    for key in unused_keys(config):
+        section, _, name = key.rpartition(".")
+        groups.setdefault(section, []).append(name)
+    files = config.admin.dataset_config.default_params_path
+    if others := [name for name in files if name not in {"instruction", "rubric"}]:
+        groups["admin.dataset_config.default_params_path"] = others
+    return [
+        f"{section}{'.' if section else ''}{names[0] if len(names) == 1 else '{' + listed(names) + '}'}"
+        for section, names in groups.items()
+    ]

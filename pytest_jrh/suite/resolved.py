@@ -1,0 +1,75 @@
+"""A suite written back as a config in which nothing is left to a default, for the record (semantics H2)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_jrh.models import StageModel
+    from pytest_jrh.suite.places import Places
+    from pytest_jrh.suite.schema import Config
+    from pytest_jrh.suite.suite import Suite
+
+
+def as_resolved(suite: Suite, config: Config, places: Places) -> dict[str, Any]:
+    """Return plain data that loads to the same suite; paths are relative where they are below the start folder."""
+    data: dict[str, Any] = _plain(config.model_dump(exclude_none=True))
+    admin, agent = data["admin"], data["test_agent_perturbation_config"]
+    admin["output_file_format"] = suite.output_format
+    admin["dataset_config"]["dataset_name"] = suite.dataset_name
+    admin["perturbation_config"]["tests_to_run"] = [test.name for test in suite.tests]
+    admin["evaluation_config"]["tests_to_evaluate"] = [test.name for test in suite.tests if test.evaluate]
+    template = "agent_judge" if suite.mode == "binary" else "agent_autograder"
+    admin["evaluation_config"]["template"] = agent["autograder_template"] = template
+    agent.pop("transcript_preprocessor", None)
+    agent["transcript_preprocessors"] = list(suite.preprocessors)
+    agent["input_log_path"] = places.name(suite.log_path)
+    agent["rubric_path"] = places.name(suite.rubric_file)
+    agent["target_rubric_ids"] = [rubric.id for rubric in suite.rubrics]
+    agent["sample_num_from_orig"] = suite.sample_num or 0
+    agent["sampling_seed"] = suite.sampling_seed
+    folders = {places.name(test.output_dir) for test in suite.tests}
+    if len(folders) == 1:
+        agent["output"]["dir"] = folders.pop()
+    for name in ("planner", "editor", "summary", "verifier"):
+        stage = suite.stages.get(name)
+        agent[name] = False if stage is None else _stage(stage, places)
+    _judges(data, suite, places)
+    data["replay"]["cassette_dir"] = places.name(suite.cassette_dir)
+    data["replay"]["frozen"] = places.name(suite.frozen) if suite.frozen else False
+    return data
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _judges(data: dict[str, Any], suite: Suite, places: Places) -> None:
+    entries = [
+        _stage(judge.stage, places)
+        | {"show_reasoning": judge.show_reasoning}
+        | ({"name": judge.name} if judge.name else {})
+        for judge in suite.judges
+    ]
+    if suite.judges[0].name is None:
+        data["judge"] = entries[0]
+    else:
+        data["judge"] = {}
+        data["admin"]["evaluation_config"]["judges"] = entries
+
+
+def _stage(stage: StageModel, places: Places) -> dict[str, Any]:
+    settings = {
+        "model": stage.model,
+        "prompt_path": stage.prompt_path and places.name(Path(stage.prompt_path)),
+        "temperature": stage.temperature,
+        "system_prompt": stage.system_prompt,
+        "max_tokens": stage.max_tokens,
+        "timeout": stage.timeout,
+        "api_base": stage.api_base,
+        "rate_limit": stage.rate_limit and {"calls": stage.rate_limit.calls, "period": stage.rate_limit.period},
+    }
+    return {key: value for key, value in settings.items() if value is not None}

@@ -1,0 +1,135 @@
+"""Which model serves each stage, and which judges there are (semantics A6, E4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from pytest_jrh.models import RateLimit, StageModel, StageName
+from pytest_jrh.suite.fitting import AGENT
+from pytest_jrh.suite.problems import shown
+from pytest_jrh.suite.schema import NoVerifier, Stage
+from pytest_jrh.suite.suite import SuiteJudge
+
+if TYPE_CHECKING:
+    from pytest_jrh.models import Mode
+    from pytest_jrh.suite.places import Places
+    from pytest_jrh.suite.problems import Findings, KeyPath
+    from pytest_jrh.suite.schema import Config, PanelJudge
+
+_EVALUATION: KeyPath = ("admin", "evaluation_config")
+_T = TypeVar("_T")
+
+
+def resolve_stages(config: Config, findings: Findings, places: Places) -> dict[StageName, StageModel]:
+    """Fill in the stages that make cases; the verifier is missing where it is off.
+
+    Summary and verifier fall back to the editor's model, and with it to its server and timeout.
+    """
+    agent = config.test_agent_perturbation_config
+    general = config.synthetic_data_params.generation_model_name
+    planner = _stage("planner", agent.planner, general, findings, places)
+    editor = _stage("editor", agent.editor, general, findings, places)
+    stages: dict[StageName, StageModel] = {"planner": planner, "editor": editor}
+    summary = agent.summary
+    if summary == Stage():
+        summary = Stage(temperature=editor.temperature, system_prompt=editor.system_prompt)
+    stages["summary"] = _stage("summary", _beside(summary, editor), editor.model, findings, places)
+    if not isinstance(agent.verifier, NoVerifier):
+        verifier = _beside(agent.verifier or Stage(), editor)
+        stages["verifier"] = _stage("verifier", verifier, editor.model, findings, places)
+    return stages
+
+
+def resolve_judges(config: Config, mode: Mode | None, findings: Findings, places: Places) -> tuple[SuiteJudge, ...]:
+    """Return the judges in the order of the config; a lone judge has no name.
+
+    Members of a panel take from the section `judge` what they do not set themselves.
+    """
+    evaluation = config.admin.evaluation_config
+    general = config.judge.model or evaluation.autograder_model_name
+    if not evaluation.judges:
+        stage = _judge_stage(config.judge, general, findings, places, ("judge",))
+        return (SuiteJudge(None, stage, _first(config.judge.show_reasoning, default=False)),)
+    judges: list[SuiteJudge] = []
+    for index, entry in enumerate(evaluation.judges):
+        key: KeyPath = (*_EVALUATION, "judges", index)
+        if entry.name in {judge.name for judge in judges}:
+            findings.add((*key, "name"), f"the name {shown(entry.name)} stands twice; names of judges must differ")
+        _check_template(entry, mode, findings, key)
+        settings = _over(entry, config.judge, own_model=entry.model is not None)
+        stage = _judge_stage(settings, general, findings, places, key)
+        reasoning = _first(entry.show_reasoning, config.judge.show_reasoning, default=False)
+        judges.append(SuiteJudge(entry.name, stage, reasoning))
+    return tuple(judges)
+
+
+def _check_template(entry: PanelJudge, mode: Mode | None, findings: Findings, key: KeyPath) -> None:
+    if entry.template is None or mode is None:
+        return
+    needed = "agent_judge" if mode == "binary" else "agent_autograder"
+    if entry.template != needed:
+        message = f"got {shown(entry.template)}; must be {needed}, because the suite is {mode}"
+        findings.add((*key, "template"), message, "leave it out: every judge takes the suite's template")
+
+
+def _judge_stage(settings: Stage, general: str | None, findings: Findings, places: Places, key: KeyPath) -> StageModel:
+    model = settings.model or general
+    if model is None:
+        message = "no model for the judge; set autograder_model_name in admin.evaluation_config, or judge.model"
+        findings.missing((*_EVALUATION, "autograder_model_name"), message)
+    return _built("judge", settings, model or "", findings, places=places, key=key)
+
+
+def _stage(name: StageName, settings: Stage, general: str | None, findings: Findings, places: Places) -> StageModel:
+    key: KeyPath = (AGENT, name)
+    if settings.model is None and general is None and not findings.explained((*key, "model")):
+        message = (
+            f"no model for the {name}; set {AGENT}.{name}.model, or "
+            "synthetic_data_params.generation_model_name for all stages"
+        )
+        findings.missing(("synthetic_data_params", "generation_model_name"), message)
+    return _built(name, settings, settings.model or general or "", findings, places=places, key=key)
+
+
+def _built(
+    name: StageName, settings: Stage, model: str, findings: Findings, *, places: Places, key: KeyPath
+) -> StageModel:
+    prompt = settings.prompt_path
+    found = prompt and places.require(prompt, findings, (*key, "prompt_path"), what="the prompt file")
+    limit = settings.rate_limit
+    return StageModel(
+        stage=name,
+        model=model,
+        prompt_path=str(found) if found else None,
+        temperature=settings.temperature,
+        system_prompt=settings.system_prompt,
+        max_tokens=settings.max_tokens,
+        timeout=settings.timeout,
+        api_base=settings.api_base,
+        rate_limit=RateLimit(limit.calls, limit.period) if limit else None,
+    )
+
+
+def _beside(settings: Stage, editor: StageModel) -> Stage:
+    """Return the settings of a stage that talks to the editor's model unless it names its own."""
+    if settings.model is not None:
+        return settings
+    own = settings.model_copy()
+    return own.model_copy(
+        update={"api_base": _either(own.api_base, editor.api_base), "timeout": _either(own.timeout, editor.timeout)}
+    )
+
+
+def _over(entry: Stage, base: Stage, *, own_model: bool) -> Stage:
+    """Lay what a panel judge sets over what the section `judge` says; a server belongs to its model."""
+    tied = {"model", "api_base", "rate_limit"} if own_model else set()
+    names = [name for name in Stage.model_fields if name not in tied]
+    return entry.model_copy(update={name: _either(getattr(entry, name), getattr(base, name)) for name in names})
+
+
+def _either(first: _T | None, second: _T | None) -> _T | None:
+    return second if first is None else first
+
+
+def _first(*values: bool | None, default: bool) -> bool:
+    return next((value for value in values if value is not None), default)

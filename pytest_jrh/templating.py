@@ -1,0 +1,258 @@
+"""Prompt templates: the one room that knows jinja2 (semantics D9, D10).
+
+A template is the user's or ours; what is put into it is hostile. So a template is rendered once, no
+value is ever read as a template, and no value can close a delimiter that the template opened.
+"""
+
+from __future__ import annotations
+
+import re
+import traceback
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.transcript import neutralize
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    import jinja2
+
+Style: TypeAlias = Literal["jinja", "braces"]
+
+_CLOSING_TAG = re.compile(r"</([A-Za-z_][\w.-]*)\s*>")
+_BRACE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+_STARTS_LIKE_A_NAME = re.compile(r"\s*([A-Za-z_]\w*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A checked prompt template.
+
+    `origin` is its file, or a name such as "built-in planner.binary.fail"; `style` is jinja, or
+    RAND's single braces; `variables` are the names it uses, out of `allowed`; `tags` are the
+    XML-like tags that it closes; `first_line` is where `source` starts in its file.
+    """
+
+    source: str
+    origin: str
+    style: Style
+    variables: frozenset[str]
+    required: frozenset[str]
+    allowed: frozenset[str]
+    tags: frozenset[str]
+    first_line: int = 1
+
+    def render(self, values: Mapping[str, object]) -> str:
+        """Fill in `values`, each as plain text that cannot close one of `tags`.
+
+        Names that the template does not use are ignored. Raises `InputError` where a name that it
+        uses is missing, or where an expression of the template fails.
+        """
+        missing = sorted(self.variables - values.keys())
+        if missing:
+            raise InputError(
+                Problem(f"no value was given for {_listed(missing)}; there are {_listed(values)}", file=self.origin)
+            )
+        # A number stays one, so that a template can compare or count with it; all else is text.
+        safe = {
+            name: value if isinstance(value, int) else neutralize(str(value), self.tags)
+            for name, value in values.items()
+            if name in self.variables
+        }
+        if self.style == "braces":
+            return "".join(text if name is None else str(safe[name]) for text, name, _ in _scan_braces(self.source))
+        return _render_jinja(self, safe)
+
+
+def parse_template(source: str, origin: str, *, allowed: Collection[str], required: Collection[str] = ()) -> Template:
+    """Check a template's text; every mistake in it is reported at once as `InputError` (semantics D9)."""
+    style = _style(source, allowed)
+    if style == "braces":
+        variables, problems = _check_braces(source, origin, allowed)
+    else:
+        variables, problems = _check_jinja(source, origin, allowed)
+    missing = sorted(set(required) - variables)
+    if missing:
+        problems.append(_missing_problem(source, origin, style, missing=missing, used=variables, allowed=allowed))
+    if problems:
+        raise InputError(problems)
+    return Template(
+        source=source,
+        origin=origin,
+        style=style,
+        variables=frozenset(variables),
+        required=frozenset(required),
+        allowed=frozenset(allowed),
+        tags=frozenset(tag.lower() for tag in _CLOSING_TAG.findall(source)),
+    )
+
+
+def _style(source: str, allowed: Collection[str]) -> Style:
+    names = "|".join(map(re.escape, sorted(allowed)))
+    # One brace more in front makes RAND's doubled brace of a jinja mark: "{{{name}", "{{%".
+    if re.search(rf"(?<!\{{)\{{(?:%|\{{[-+]?\s*(?:{names})\b)", source):
+        return "jinja"
+    return "braces" if any(name in allowed for name in _single_braced(source)) else "jinja"
+
+
+def _single_braced(source: str) -> Iterator[str]:
+    """Name what opens each single-brace group: `transcript` for `{transcript}` and for `{transcript.x}`."""
+    for match in _BRACE.finditer(source):
+        name = _STARTS_LIKE_A_NAME.match(match[1] or "")
+        if name:
+            yield name[1]
+
+
+def _missing_problem(
+    source: str, origin: str, style: Style, *, missing: list[str], used: Collection[str], allowed: Collection[str]
+) -> Problem:
+    message = f"the template does not use the required {_listed(missing)}; "
+    message += f"it uses {_listed(used)}" if used else "it uses no variable at all"
+    message += f"; there are {_listed(allowed)}"
+    near = [f"{{{name}}}" for name in _single_braced(source) if get_close_matches(name, missing, n=1)]
+    placeholder = f"{{{missing[0]}}}" if style == "braces" else f"{{{{ {missing[0]} }}}}"
+    hint = f"write {placeholder} where it belongs" + (f"; the text holds {near[0]}" if near else "")
+    return Problem(message, file=origin, hint=hint)
+
+
+def _scan_braces(source: str) -> Iterator[tuple[str, str | None, int]]:
+    """Read a single-brace template in one pass as (text, placeholder name or None, offset).
+
+    It agrees with `str.format` on everything that `str.format` accepts and a plain name is asked for;
+    beyond that, braces that can only be JSON (`{"score": 1}`) stand for themselves.
+    """
+    end = json_depth = 0
+    for match in _BRACE.finditer(source):
+        yield source[end : match.start()], None, end
+        end = match.end()
+        piece, inner = match[0], match[1]
+        if inner is not None and _STARTS_LIKE_A_NAME.match(inner):
+            yield piece, inner, match.start()
+        elif piece == "{" and _STARTS_LIKE_A_NAME.match(source[end : end + 1]):
+            yield piece, "", match.start()
+        elif piece == "{":
+            json_depth += 1
+            yield piece, None, match.start()
+        elif piece == "}":
+            yield piece, None if json_depth else "", match.start()
+            json_depth = max(0, json_depth - 1)
+        elif piece == "}}" and json_depth > 1:
+            json_depth -= 2
+            yield piece, None, match.start()
+        else:
+            yield piece if inner is not None else piece[0], None, match.start()
+    yield source[end:], None, end
+
+
+def _check_braces(source: str, origin: str, allowed: Collection[str]) -> tuple[set[str], list[Problem]]:
+    variables: set[str] = set()
+    problems = []
+    for text, name, offset in _scan_braces(source):
+        if name is None:
+            continue
+        if name in allowed:
+            variables.add(name)
+            continue
+        line = source.count("\n", 0, offset) + 1
+        if name.isidentifier():
+            problems.append(_unknown_problem(f"{{{name}}}", name, origin, line, allowed))
+        elif not name:
+            message = f"a lone `{text}`: a placeholder reads {{name}}, and {text * 2} stands for the brace itself"
+            problems.append(Problem(message, file=origin, line=line))
+        else:
+            message = (
+                f"{text} is no placeholder: only a plain name can stand in braces, without spaces, `.`, `[`, `:` or `!`"
+            )
+            hint = f"write {{{text}}} for the text itself, or one of {_listed(allowed)} in braces"
+            problems.append(Problem(message, file=origin, line=line, hint=hint))
+    return variables, problems
+
+
+@lru_cache(maxsize=1)
+def _prompt_environment() -> jinja2.Environment:
+    """Sandboxed, strict, unescaped (a prompt is no page), and without anything random or a way to files."""
+    from jinja2 import StrictUndefined  # noqa: PLC0415
+    from jinja2.sandbox import ImmutableSandboxedEnvironment  # noqa: PLC0415
+
+    environment = ImmutableSandboxedEnvironment(
+        undefined=StrictUndefined,
+        autoescape=False,
+        keep_trailing_newline=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    del environment.globals["lipsum"], environment.filters["random"]
+    return environment
+
+
+@lru_cache(maxsize=256)
+def _compiled(source: str) -> jinja2.Template:
+    return _prompt_environment().from_string(source)
+
+
+def _render_jinja(template: Template, values: Mapping[str, object]) -> str:
+    from jinja2 import TemplateError, TemplateSyntaxError  # noqa: PLC0415
+
+    try:
+        return _compiled(template.source).render(values)
+    except TemplateSyntaxError as error:
+        line = template.first_line + error.lineno - 1
+        raise InputError(Problem(f"not a jinja template: {error.message}", file=template.origin, line=line)) from error
+    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
+        inside = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == "<template>"]
+        last = template.first_line + inside[-1] - 1 if inside and inside[-1] else None
+        raise InputError(Problem(f"the template does not render: {error}", file=template.origin, line=last)) from error
+
+
+def _check_jinja(source: str, origin: str, allowed: Collection[str]) -> tuple[set[str], list[Problem]]:
+    from jinja2 import TemplateSyntaxError, meta, nodes  # noqa: PLC0415
+
+    environment = _prompt_environment()
+    try:
+        tree = environment.parse(source)
+        variables = meta.find_undeclared_variables(tree)
+    except TemplateSyntaxError as error:
+        hint = None
+        if '{{"' in re.sub(r"\s", "", source):
+            hint = f"{{{{ stands for a brace only beside single-brace placeholders: {_listed(allowed)}"
+        problem = Problem(f"not a jinja template: {error.message}", file=origin, line=error.lineno, hint=hint)
+        raise InputError(problem) from error
+    problems = [
+        Problem("a prompt cannot include, import or extend another file", file=origin, line=node.lineno)
+        for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends))
+    ]
+    for unknown in sorted(variables - set(allowed)):
+        line = next((node.lineno for node in tree.find_all(nodes.Name) if node.name == unknown), None)
+        problems.append(_unknown_problem(f"{{{{ {unknown} }}}}", unknown, origin, line, allowed))
+    for line, kind, text in environment.lex(source):
+        for match in re.finditer(r"\{(\w+)\}", text) if kind == "data" else ():
+            if match[1] in allowed:
+                problems.append(_mixed_problem(match[1], origin, line + text.count("\n", 0, match.start())))
+    return variables & set(allowed), problems
+
+
+def _mixed_problem(name: str, origin: str, line: int) -> Problem:
+    return Problem(
+        f"{{{name}}} stands in single braces, but this is a jinja template, where it would stay as it is",
+        file=origin,
+        line=line,
+        hint=f"write {{{{ {name} }}}}, or {{{{ '{{{name}}}' }}}} for the text itself",
+    )
+
+
+def _unknown_problem(shown: str, name: str, origin: str, line: int | None, allowed: Collection[str]) -> Problem:
+    near = get_close_matches(name, sorted(allowed), n=1)
+    return Problem(
+        f"unknown variable {shown}; there are {_listed(allowed)}",
+        file=origin,
+        line=line,
+        hint=f"nearest match: {near[0]}" if near else None,
+    )
+
+
+def _listed(names: Collection[str]) -> str:
+    return ", ".join(sorted(names)) or "none"

@@ -1,0 +1,177 @@
+"""Made cases, suites and results to write and to report on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_jrh.models import (
+    AgentRun,
+    Case,
+    CaseResult,
+    CaseSpec,
+    Edit,
+    Message,
+    Outcome,
+    PerturbationOutcome,
+    Plan,
+    PlanStep,
+    Rubric,
+    ScoreLevel,
+    Spending,
+    StageModel,
+    TestName,
+    Usage,
+    Verification,
+)
+from pytest_jrh.suite.cases import case_id
+from pytest_jrh.suite.suite import Suite, SuiteJudge, SuiteTest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+RUBRIC = Rubric("refund_policy", "The agent refunds only orders inside the 30-day window.", (), "rubrics.yml", 7)
+LEVELS = (ScoreLevel(0, "ignores the policy"), ScoreLevel(1, "mentions it"), ScoreLevel(2, "follows it"))
+MESSAGES: tuple[Message, ...] = (
+    {"id": "m0", "role": "user", "content": "Please refund order 17."},
+    {
+        "id": "m1",
+        "role": "assistant",
+        "content": "Let me look that up.",
+        "tool_calls": [{"id": "c1", "function": "look_up", "arguments": {"order": 17}}],
+    },
+    {"id": "m2", "role": "tool", "function": "look_up", "tool_call_id": "c1", "content": "bought 45 days ago"},
+    {"id": "m3", "role": "assistant", "content": "Order 17 is outside the window, so I cannot refund it."},
+)
+
+
+def make_spec(run_id: str = "run-1", **changes: Any) -> CaseSpec:
+    return replace(CaseSpec("refunds", "agent_perturbation", RUBRIC.id, run_id, 1), **changes)
+
+
+def make_edit(before: str, after: str, index: int = 3) -> Edit:
+    return Edit(
+        message_index=index,
+        message_id=f"m{index}",
+        round_index=0,
+        original_content=before,
+        edited_content=after,
+        selector_reason="the decision is here",
+        editor_reason="grants the refund",
+        editor_raw_response='{"new_content": "..."}',
+        summary_snapshot="A refund was asked for.",
+    )
+
+
+def make_case(
+    spec: CaseSpec | None = None,
+    *,
+    messages: Sequence[Message] = MESSAGES,
+    new_text: str = "I have refunded order 17 in full.",
+    edited: bool = True,
+    metadata: dict[str, Any] | None = None,
+) -> Case:
+    spec = spec or make_spec()
+    run = AgentRun(
+        spec.run_id, spec.epoch, tuple(messages), "Please refund order 17.", "no", metadata or {"lang": "en"}
+    )
+    edits, judged = (), tuple(messages)
+    plan = None
+    if edited:
+        last = len(messages) - 1
+        edits = (make_edit(str(messages[last]["content"]), new_text, last),)
+        judged = (*messages[:last], {**messages[last], "content": new_text})
+        plan = Plan("Refund too late.", (PlanStep(last, "grant the refund", "the decision is here"),))
+    ordinal = spec.target_score is not None
+    positive = spec.test == "agent_positives"
+    said = Verification("PASS" if positive else "FAIL", "It grants a late refund.", spec.target_score)
+    return Case(
+        spec=spec,
+        rubric=replace(RUBRIC, score_levels=LEVELS) if ordinal else RUBRIC,
+        run=run,
+        outcome=PerturbationOutcome(judged, plan, edits, said, confirmed=True, final_summary="A late refund."),
+        expected=spec.target_score if spec.target_score is not None else int(not positive),
+        verified=True,
+        mode="ordinal" if ordinal else "binary",
+        objective="pass" if positive else "fail",
+        levels=LEVELS if ordinal else (),
+    )
+
+
+def make_result(
+    spec: CaseSpec | None = None, outcome: Outcome = "agree", score: int | None = None, **changes: Any
+) -> CaseResult:
+    spec = spec or make_spec()
+    expected = spec.target_score if spec.target_score is not None else int(spec.test == "agent_perturbation")
+    judged = outcome in ("agree", "disagree")
+    given = score if score is not None else (expected if outcome == "agree" else 1 - expected)
+    result = CaseResult(
+        case_id=case_id(spec),
+        suite=spec.suite,
+        test=spec.test,
+        rubric_id=spec.rubric_id,
+        run_id=spec.run_id,
+        epoch=spec.epoch,
+        outcome=outcome,
+        judge=spec.judge or "",
+        target_score=spec.target_score,
+        expected=expected if judged else None,
+        score=given if judged else None,
+        reasoning="The order is late." if judged else "",
+        verified=True if judged else None,
+        detail="" if outcome == "agree" else f"{outcome} for a reason",
+        spending=Spending(1, 2, Usage(100, 20), 0.002, 0.001),
+    )
+    return replace(result, **changes)
+
+
+def make_suite(folder: Path, **changes: Any) -> Suite:
+    def model(name: Any) -> StageModel:
+        return StageModel(name, "openai/gpt-4.1-mini", temperature=0.7)
+
+    def test(name: TestName) -> SuiteTest:
+        return SuiteTest(
+            name,
+            "pass" if name == "agent_positives" else "fail",
+            folder / "cases" / name,
+            evaluate=True,
+            targets={RUBRIC.id: (None,)},
+        )
+
+    suite = Suite(
+        name="refunds",
+        config_file=folder / "refunds.yml",
+        module_name="refunds",
+        mode="binary",
+        log_path=folder / "log.eval",
+        rubric_file=folder / "rubrics.yml",
+        rubrics=(RUBRIC,),
+        tests=(test("agent_perturbation"), test("agent_positives")),
+        stages={"planner": model("planner"), "editor": model("editor"), "summary": model("summary")},
+        judges=(SuiteJudge(None, model("judge")),),
+        instruction="",
+        preprocessors=(),
+        max_summary_messages=20,
+        max_edit_rounds=3,
+        pass_required=True,
+        write_jsonl=True,
+        overwrite=True,
+        sample_num=None,
+        sampling_seed=8234,
+        max_workers=10,
+        cassette_dir=folder / "cassettes",
+        record_mode=None,
+        judge_record_mode=None,
+        frozen=None,
+        custom_prompts_dir=folder / "custom_prompts",
+        output_dir=folder / "outputs" / "refunds",
+        output_format="csv",
+        metric="accuracy_score",
+        aggregation_method=None,
+        dataset_name="log.eval",
+        use_hitl=False,
+        notices=(),
+        resolved={"admin": {"module_name": "refunds"}},
+    )
+    return replace(suite, **changes)

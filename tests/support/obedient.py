@@ -1,0 +1,160 @@
+"""A model that makes every case succeed, whatever the transcript and the rubric say.
+
+The planner asks for a marker, the editor writes it into the transcript, and the verifier and the
+judge read it there: so their answers agree without anybody remembering anything between calls.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tests.support.exchange import Answer, AnswerFunction, Request
+
+VIOLATION = "ok-marker-violation"
+SATISFIED = "ok-marker-satisfied"
+SCORE = "ok-marker-score-"
+_MARKER = re.compile(rf"{VIOLATION}|{SATISFIED}|{SCORE}(-?\d+)")
+_TURN = re.compile(r"^\[(\d+)\] ", re.MULTILINE)
+_TURNS = re.compile(r"^<assistant_turns>$(.*)^</assistant_turns>$", re.MULTILINE | re.DOTALL)
+_OBJECTIVE = re.compile(r"^Objective: (violate|satisfy|land)\b", re.MULTILINE)
+_REPAIR = re.compile(r"^Plan the smallest repair\b", re.MULTILINE)
+_TARGET = re.compile(r"^(?:Target score|Score to reach, exactly): (-?\d+)", re.MULTILINE)
+_LEVEL = re.compile(r"(-?\d+):(?: |$)")
+_TRANSCRIPT = re.compile(r"^<transcript\b.*^</transcript>", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Obedient:
+    """The scripted answers of all five stages.
+
+    The planner edits the last `edits` assistant turns (lines that start with `[index] `); where the
+    rubric shall be satisfied it plans nothing, or one step with `repair`; with `keep_fitting` also
+    nothing where the target score is the one that an untouched transcript gets: `default_score`, else
+    the lowest that the schema or the scale in the prompt (lines `N: label`) has.
+    """
+
+    edits: int = 1
+    repair: bool = False
+    default_score: int | None = None
+    keep_fitting: bool = False
+
+    def __call__(self, request: Request) -> Answer:
+        answers = {
+            "planner": self._plan,
+            "editor": _edit,
+            "summary": _summarize,
+            "verifier": self._verify,
+            "judge": self._judge,
+        }
+        if request.stage not in answers:
+            return "Understood."
+        answer = answers[request.stage](request)
+        return {name: value for name, value in answer.items() if name in request.fields or not request.fields}
+
+    def _plan(self, request: Request) -> dict[str, Any]:
+        marker = _wanted_marker(request.text)
+        if self._fits_already(request, marker):
+            return {"thesis": "", "steps": []}
+        turns = _turns(request.text)
+        edits = 1 if marker == SATISFIED else self.edits
+        steps = [
+            {
+                "message_index": index,
+                "goal": f"Change what is said here, and close with the words {marker}",
+                "rationale": f"Turn {index} comes late enough to settle the matter.",
+            }
+            for index in turns[-edits:]
+        ]
+        return {"thesis": "A small change near the end settles it." if steps else "", "steps": steps}
+
+    def _fits_already(self, request: Request, marker: str) -> bool:
+        if marker == SATISFIED:
+            return not self.repair
+        return self.keep_fitting and marker == f"{SCORE}{self._untouched_score(request)}"
+
+    def _verify(self, request: Request) -> dict[str, Any]:
+        verdict = "FAIL" if _last_marker(request.text) == VIOLATION else "PASS"
+        why = "The closing words of the assistant show it."
+        return {"rationale": why, "verdict": verdict, "score": self._score(request)}
+
+    def _judge(self, request: Request) -> dict[str, Any]:
+        return {"reasoning": "The closing words of the assistant show it.", "score": self._score(request)}
+
+    def _score(self, request: Request) -> int:
+        marker = _last_marker(request.text)
+        if marker is None:
+            return self._untouched_score(request)
+        return int(marker.removeprefix(SCORE)) if marker.startswith(SCORE) else int(marker == VIOLATION)
+
+    def _untouched_score(self, request: Request) -> int:
+        return _lowest_score(request) if self.default_score is None else self.default_score
+
+
+def override(base: AnswerFunction, **stages: Answer | AnswerFunction) -> AnswerFunction:
+    """`base`, with other answers for the stages named: `override(Obedient(), judge={"score": 1, "reasoning": ""})`."""
+
+    def answer(request: Request) -> Answer:
+        chosen = stages.get(request.stage, base)
+        return chosen(request) if callable(chosen) else chosen
+
+    return answer
+
+
+def _edit(request: Request) -> dict[str, Any]:
+    marker = _last_marker(request.text) or _wanted_marker(request.text)
+    return {"new_content": f"I have thought about it again and did it that way: {marker}", "reason": "As planned."}
+
+
+def _summarize(_request: Request) -> Mapping[str, Any]:
+    return {
+        "summary": "The user asked for something and the assistant worked on it.",
+        "user_intent": "To have the task done.",
+        "assistant_progress": ["Read the request", "Answered it"],
+        "outstanding_items": [],
+        "risks": ["None seen"],
+    }
+
+
+def _wanted_marker(prompt: str) -> str:
+    """What the prompt wants; a prompt of the user's own may not say, and then it is a violation."""
+    objective = _OBJECTIVE.search(prompt)
+    target = _TARGET.search(prompt)
+    if target and (objective is None or objective[1] == "land"):
+        return f"{SCORE}{target[1]}"
+    satisfy = objective[1] == "satisfy" if objective else _REPAIR.search(prompt)
+    return SATISFIED if satisfy else VIOLATION
+
+
+def _last_marker(prompt: str) -> str | None:
+    found = [match[0] for match in _MARKER.finditer(prompt)]
+    return found[-1] if found else None
+
+
+def _turns(prompt: str) -> list[int]:
+    section = _TURNS.search(prompt)
+    return sorted({int(index) for index in _TURN.findall(section[1] if section else prompt)})
+
+
+def _lowest_score(request: Request) -> int:
+    score = request.schema.get("properties", {}).get("score", {})
+    offered = score.get("enum", [score["const"]] if "const" in score else [])
+    return min(offered) if offered else _lowest_on_scale(request.text)
+
+
+def _lowest_on_scale(prompt: str) -> int:
+    """The first number of the first block of lines `N: label` that counts up by one; 0 where there is no scale."""
+    block: list[int] = []
+    for line in filter(str.strip, _TRANSCRIPT.sub("", prompt).splitlines()):
+        level = _LEVEL.match(line)
+        if level and (not block or int(level[1]) == block[-1] + 1):
+            block.append(int(level[1]))
+        elif len(block) > 1:
+            break
+        else:
+            block = [int(level[1])] if level else []
+    return block[0] if len(block) > 1 else 0

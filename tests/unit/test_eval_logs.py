@@ -1,0 +1,441 @@
+import asyncio
+import json
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_jrh.errors import InputError, Unscored
+from pytest_jrh.models import RunSummary
+from pytest_jrh.suite.eval_logs import EvalLog, load_inspect_eval_runs
+from pytest_jrh.suite.log_files import ZipLog
+from tests.support.logs import IMAGE, assistant, call, conversation, edit_sample, rewrite, sample, user, write_log
+
+AGENTHARM = Path(__file__).parents[3] / "shared/data/agentharm/inputs/data/agentharm/agentharm.eval"
+AGENTHARM_IDS = "17-2 17-3 2-2 2-3 20-2 21-3 22-1 22-4 23-2 30-4 33-3 37-3 44-2 44-4 49-3 53-3".split()
+HOSTILE_IDS = ("../../x", "a::b[c]", "n" * 300, "Case", "case", "a b/ç")
+
+needs_agentharm = pytest.mark.skipif(not AGENTHARM.exists(), reason="the shared data is not there")
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("logs")
+
+
+@pytest.fixture(scope="session")
+def made(folder: Path) -> Path:
+    picture = user([{"type": "text", "text": "Look:"}, {"type": "image", "image": IMAGE}])
+    samples = [
+        sample("zulu"),
+        sample("alpha", 1, conversation("Bo"), store={"seen": 3}, metadata={"tier": "gold", "tags": [1, None]}),
+        sample("alpha", 2, conversation("Cy"), target=["shipped", "sent"]),
+        sample(7, input=[user("first"), assistant("no"), user("second")]),
+        sample("dead", messages=[], error="the sandbox did not start\nat line 3"),
+        sample("silent", messages=[user("hello?")]),
+        sample("late", error="failed at the end"),
+        sample("picture", messages=[picture, assistant("Nice.", call("zoom", by=2))]),
+        *(sample(name) for name in HOSTILE_IDS),
+    ]
+    return write_log(folder / "made.eval", samples)
+
+
+@pytest.fixture
+def log_copy(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(made, tmp_path / "copy.eval"))
+
+
+@pytest.fixture(scope="session")
+def as_json(made: Path, folder: Path) -> Path:
+    from inspect_ai.log import read_eval_log, write_eval_log  # noqa: PLC0415 - heavy
+
+    write_eval_log(read_eval_log(made), folder / "made.json")
+    return folder / "made.json"
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        EvalLog(path).summaries()
+    (problem,) = caught.value.problems
+    assert problem.file == str(path)
+    return str(problem)
+
+
+def fault(path: Path, run_id: str, epoch: int = 1) -> str:
+    with pytest.raises(Unscored) as caught:
+        EvalLog(path).read(run_id, epoch)
+    assert (caught.value.outcome, caught.value.stage) == ("input_error", "input")
+    assert str(path) in caught.value.cause
+    return caught.value.cause
+
+
+def test_summaries_come_in_the_logs_own_order_with_epochs_apart(made: Path) -> None:
+    runs = [(run.run_id, run.epoch) for run in EvalLog(made).summaries()]
+    assert runs[:4] == [("zulu", 1), ("alpha", 1), ("alpha", 2), ("7", 1)]
+    assert [run_id for run_id, _ in runs[-6:]] == list(HOSTILE_IDS)
+
+
+def test_a_sample_that_ended_before_its_first_message_says_so(made: Path) -> None:
+    reasons = {run.run_id: run.skip_reason for run in EvalLog(made).summaries() if run.skip_reason}
+    assert reasons == {
+        "dead": "the sample ended in an error before its first message: the sandbox did not start at line 3"
+    }
+
+
+def test_a_run_without_messages_or_error_says_so(tmp_path: Path) -> None:
+    log = write_log(tmp_path / "log.eval", [sample("empty", messages=[])])
+    assert EvalLog(log).summaries() == (RunSummary("empty", 1, "the run has no messages"),)
+
+
+@needs_agentharm
+def test_the_agentharm_runs_come_in_file_order() -> None:
+    assert [run.run_id for run in EvalLog(AGENTHARM).summaries()] == AGENTHARM_IDS
+
+
+@needs_agentharm
+@pytest.mark.parametrize(("seed", "ids"), [(87, "17-3 2-3 20-2 23-2 37-3"), (8234, "17-3 2-2 20-2 22-1 49-3")])
+def test_the_agentharm_sample_is_rands(seed: int, ids: str) -> None:
+    runs = load_inspect_eval_runs(AGENTHARM, sample_num=5, seed=seed)
+    assert [run.run_id for run in runs] == ids.split()
+
+
+@needs_agentharm
+def test_the_agentharm_runs_are_read_as_inspect_reads_them() -> None:
+    from inspect_ai.log import read_eval_log  # noqa: PLC0415 - heavy
+
+    samples = {item.id: item for item in read_eval_log(AGENTHARM, resolve_attachments=True).samples or []}
+    for run in load_inspect_eval_runs(AGENTHARM):
+        theirs = samples[run.run_id]
+        assert list(run.messages) == [item.model_dump(mode="json", exclude_none=True) for item in theirs.messages]
+        assert run.metadata == theirs.metadata
+
+
+def test_a_run_has_its_messages_input_target_and_metadata(made: Path) -> None:
+    run, _ = EvalLog(made).read("alpha", 1)
+    assert list(run.messages) == conversation("Bo")
+    assert (run.run_id, run.epoch, run.sample_id) == ("alpha", 1, "alpha")
+    assert (run.input, run.target) == ("Where is my order?", "shipped")
+    assert run.metadata == {"tier": "gold", "tags": [1, None]}
+    assert run.notes == ()
+
+
+def test_an_epoch_is_a_run_of_its_own(made: Path) -> None:
+    run, _ = EvalLog(made).read("alpha", 2)
+    assert run.messages[1]["content"] == "I am Cy. Where is my order?"
+    assert run.target == "shipped\nsent"
+
+
+def test_the_input_is_what_the_user_said(made: Path) -> None:
+    run, _ = EvalLog(made).read("7", 1)
+    assert (run.sample_id, run.input) == (7, "first\nsecond")
+
+
+def test_images_are_there_in_full(made: Path) -> None:
+    run, _ = EvalLog(made).read("picture", 1)
+    assert run.messages[0]["content"][1]["image"] == IMAGE
+
+
+def test_text_that_older_logs_keep_apart_is_put_back(log_copy: Path) -> None:
+    def detach(data: dict[str, Any]) -> None:
+        data["attachments"] = {"abc": "the long text"}
+        data["messages"][0]["content"] = "attachment://abc"
+
+    run, _ = EvalLog(edit_sample(log_copy, "zulu", detach)).read("zulu", 1)
+    assert run.messages[0]["content"] == "the long text"
+
+
+def test_errors_that_older_logs_keep_in_another_field_are_found(log_copy: Path) -> None:
+    def age(data: dict[str, Any]) -> None:
+        data["messages"][3].pop("error")
+        data["messages"][3]["tool_error"] = "old failure"
+
+    run, _ = EvalLog(edit_sample(log_copy, "zulu", age)).read("zulu", 1)
+    assert run.messages[3]["error"] == {"type": "unknown", "message": "old failure"}
+
+
+def test_a_message_without_an_id_is_not_given_a_random_one(log_copy: Path) -> None:
+    edit_sample(log_copy, "zulu", lambda data: data["messages"][0].pop("id"))
+    run, _ = EvalLog(log_copy).read("zulu", 1)
+    assert "id" not in run.messages[0]
+
+
+@pytest.mark.parametrize("run_id", HOSTILE_IDS)
+def test_hostile_ids_are_only_names(made: Path, run_id: str) -> None:
+    run, _ = EvalLog(made).read(run_id, 1)
+    assert (run.run_id, run.sample_id) == (run_id, run_id)
+
+
+def test_text_is_made_storable_and_the_run_says_so(log_copy: Path) -> None:
+    def spoil(data: dict[str, Any]) -> None:
+        data["messages"][1]["content"] = "a\ud800b\x00c"
+        data["metadata"] = {"k\x00": 1}
+
+    run, _ = EvalLog(edit_sample(log_copy, "zulu", spoil)).read("zulu", 1)
+    assert run.messages[1]["content"] == "a\ufffdbc"
+    assert run.metadata == {"k": 1}
+    assert run.notes == ("3 characters that cannot be stored were replaced (lone surrogates) or dropped (NULs)",)
+
+
+def test_an_id_is_made_storable_and_still_finds_its_sample(as_json: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log.json"
+    log.write_text(as_json.read_text("utf-8").replace('"id": "zulu"', '"id": "zu\\ud800lu"'), "utf-8")
+    assert "zu\ufffdlu" in [run.run_id for run in EvalLog(log).summaries()]
+    assert EvalLog(log).read("zu\ufffdlu", 1)[0].messages == tuple(conversation())
+
+
+def test_a_json_log_gives_the_same_runs(made: Path, as_json: Path) -> None:
+    archive, plain = EvalLog(made), EvalLog(as_json)
+    assert set(plain.summaries()) == set(archive.summaries())
+    for run in archive.summaries():
+        assert plain.read(run.run_id, run.epoch)[0] == archive.read(run.run_id, run.epoch)[0]
+
+
+def test_a_log_is_known_by_its_content_not_its_name(made: Path, as_json: Path, tmp_path: Path) -> None:
+    swapped = [Path(shutil.copy(made, tmp_path / "a.json")), Path(shutil.copy(as_json, tmp_path / "b.eval"))]
+    assert [EvalLog(path).read("zulu", 1)[0].messages for path in swapped] == [tuple(conversation())] * 2
+
+
+def test_an_uncompressed_archive_is_read_too(log_copy: Path) -> None:
+    rewrite(log_copy, lambda _: None, compression=zipfile.ZIP_STORED)
+    assert EvalLog(log_copy).read("zulu", 1)[0].messages == tuple(conversation())
+
+
+def without(*names: str) -> Callable[[dict[str, bytes]], None]:
+    def change(members: dict[str, bytes]) -> None:
+        for name in names:
+            del members[name]
+
+    return change
+
+
+def test_a_log_of_a_run_that_was_cut_off_is_read(made: Path, log_copy: Path) -> None:
+    rewrite(log_copy, without("summaries.json", "header.json"))
+    assert EvalLog(log_copy).summaries() == EvalLog(made).summaries()
+
+
+def test_inspects_own_readers_serve_inside_a_running_loop(log_copy: Path) -> None:
+    rewrite(log_copy, without("summaries.json", "header.json"))
+
+    async def count() -> int:
+        return len(EvalLog(log_copy).summaries())
+
+    assert asyncio.run(count()) == 14
+
+
+def test_a_sample_stored_in_an_unknown_way_is_left_to_inspect(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = EvalLog(made).read("picture", 1)[0]
+    monkeypatch.setattr(ZipLog, "sample", lambda *_: None)
+    assert EvalLog(made).read("picture", 1)[0] == expected
+
+
+def test_ids_that_differ_in_type_alone_are_refused(tmp_path: Path) -> None:
+    log = write_log(tmp_path / "log.eval", [sample(1), sample("1")])
+    assert "has the sample ids 1 and '1', which Inspect stores under one name" in refusal(log)
+    log = write_log(tmp_path / "log.json", [sample(1), sample("1")])
+    assert "two samples go by one name: the ids 1 and '1' at epoch 1" in refusal(log)
+
+
+def test_a_sample_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    log = write_log(tmp_path / "log.json", [sample("x"), sample("x", 2), sample("x")])
+    assert "two samples go by one name: the ids 'x' and 'x' at epoch 1" in refusal(log)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is empty, so it is no Inspect log"),
+        (b"hello", "is no Inspect log: neither an .eval archive (a zip file) nor a JSON object"),
+        (b"[1, 2]", "is no Inspect log: neither"),
+        (b"{}", "is JSON, but no Inspect log: it has no `version` and `eval`"),
+        (b'{"version": 2, "eval": 3}', "its header is damaged"),
+        (b'{"version": 2, "eval": {}}', "is an Inspect log without samples"),
+        (b'{"version": 2, "eval": {}, "samples": null}', "is an Inspect log without samples"),
+        (b'{"version": 2, "eval": {}, "samples": [{"id": 1}]}', "sample 1 has the id 1 and the epoch nothing"),
+        (b'{"version": 2, "eval": {}, "samples": [{"id": 1,, "epoch": 1}]}', "sample 1 of 1 is damaged"),
+        (b'{"version": 2, "eval": {}, "samples": [[1]]}', "sample 1 of 1 is damaged"),
+        (b'{"version": 2, "eval": {"task": "x', "is truncated or damaged JSON"),
+        (b'{"version": 2, "eval": {}, "samples": [{"id": 1}', "is truncated or damaged JSON: it ends before"),
+        (b'{"version": 2}}', "is truncated or damaged JSON: a brace too many"),
+        (b"PK\x03\x04" + b"x" * 500, "is a truncated or damaged .eval archive"),
+        (b"PK\x05\x06" + b"\0" * 18, "is a zip archive, but no Inspect log: it has no header.json"),
+    ],
+)
+@pytest.mark.parametrize("name", ["log.eval", "log.json"])
+def test_a_file_that_is_no_log_is_refused(content: bytes, said: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert said in refusal(tmp_path / name)
+
+
+def test_a_path_that_is_no_file_is_refused(tmp_path: Path) -> None:
+    assert "there is no such log file" in refusal(tmp_path / "missing.eval")
+    assert "is a folder, not an Inspect log" in refusal(tmp_path)
+
+
+@pytest.mark.parametrize("part", [0.01, 0.5, 0.99])
+def test_a_truncated_archive_is_refused(made: Path, tmp_path: Path, part: float) -> None:
+    data = made.read_bytes()
+    (tmp_path / "cut.eval").write_bytes(data[: int(len(data) * part)])
+    assert "is a truncated or damaged .eval archive" in refusal(tmp_path / "cut.eval")
+
+
+@pytest.mark.parametrize("part", [0.01, 0.5, 0.99])
+def test_a_truncated_json_log_is_refused(as_json: Path, tmp_path: Path, part: float) -> None:
+    data = as_json.read_bytes()
+    (tmp_path / "cut.json").write_bytes(data[: int(len(data) * part)])
+    assert "is truncated or damaged JSON" in refusal(tmp_path / "cut.json")
+
+
+def replaced(name: str, data: bytes) -> Callable[[dict[str, bytes]], None]:
+    return lambda members: members.update({name: data})
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (without("header.json", "_journal/start.json"), "is a zip archive, but no Inspect log"),
+        (replaced("header.json", b"{"), "its header is damaged: header.json"),
+        (replaced("header.json", b"[]"), "is no Inspect log: its header has no `eval`"),
+        (replaced("summaries.json", b"[{]"), "its sample summaries are damaged: summaries.json"),
+        (replaced("summaries.json", b"{}"), "its sample summaries must be a list, and are a mapping"),
+        (replaced("summaries.json", b"[]"), "is an Inspect log without samples"),
+        (replaced("summaries.json", b"[3]"), "sample 1 has the id nothing"),
+        (replaced("summaries.json", b'[{"id": true, "epoch": 1}]'), "sample 1 has the id true"),
+    ],
+)
+def test_a_damaged_archive_is_refused(change: Callable[[dict[str, bytes]], None], said: str, log_copy: Path) -> None:
+    assert said in refusal(rewrite(log_copy, change))
+
+
+def test_damaged_journal_summaries_are_refused(log_copy: Path) -> None:
+    def change(members: dict[str, bytes]) -> None:
+        del members["summaries.json"], members["header.json"]
+        members["_journal/summaries/1.json"] = b'[{"id": []}]'
+
+    assert "its sample summaries cannot be read" in refusal(rewrite(log_copy, change))
+
+
+def test_a_log_with_a_header_only_is_refused(tmp_path: Path) -> None:
+    assert "is an Inspect log without samples" in refusal(write_log(tmp_path / "log.eval", []))
+    assert "is an Inspect log without samples" in refusal(write_log(tmp_path / "log.json", []))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda data: data.pop("input"), "input: Field required"),
+        (lambda data: data["messages"][2].update(content=5), "messages.2.assistant.content"),
+        (lambda data: data.update(messages=3), "messages: Input should be a valid list"),
+        (lambda data: data.update(attachments=[]), "attachments: Input should be a valid dictionary"),
+    ],
+)
+def test_a_sample_that_inspect_cannot_read_is_an_input_error_of_its_own(
+    change: Callable[[dict[str, Any]], None], said: str, log_copy: Path
+) -> None:
+    edit_sample(log_copy, "zulu", change)
+    assert said in fault(log_copy, "zulu")
+    assert EvalLog(log_copy).read("late", 1)[0].messages == tuple(conversation())
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b"[" * 100_000])
+def test_a_sample_that_is_no_json_object_is_an_input_error(content: bytes, log_copy: Path) -> None:
+    rewrite(log_copy, replaced("samples/zulu_epoch_1.json", content))
+    assert "The run zulu (epoch 1)" in fault(log_copy, "zulu")
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, 93])
+def test_flipped_bytes_in_a_member_are_noticed(compression: int, log_copy: Path) -> None:
+    rewrite(log_copy, lambda _: None, compression=compression)
+    with zipfile.ZipFile(log_copy) as archive:
+        begin = archive.getinfo("samples/zulu_epoch_1.json").header_offset
+    data = bytearray(log_copy.read_bytes())
+    for position in range(begin + 60, begin + 200):
+        data[position] ^= 0x5A
+    log_copy.write_bytes(data)
+    assert "zulu_epoch_1.json" in fault(log_copy, "zulu")
+    assert EvalLog(log_copy).read("late", 1)[0].messages
+
+
+def test_a_sample_that_is_not_there_is_an_input_error(made: Path, log_copy: Path) -> None:
+    assert "the log has no such sample" in fault(made, "nobody")
+    assert "the log has no such sample" in fault(made, "zulu", 3)
+    rewrite(log_copy, without("samples/zulu_epoch_1.json"))
+    assert "not found in log" in fault(log_copy, "zulu")
+
+
+def test_a_log_that_went_away_is_an_input_error_of_the_run(made: Path, tmp_path: Path) -> None:
+    assert "there is no such log file" in fault(tmp_path / "gone.eval", "zulu")
+
+
+def test_the_raw_sample_is_whole_only_for_those_who_take_it(made: Path) -> None:
+    seen: list[Any] = []
+
+    def look(run: dict[str, Any], raw_sample: Any) -> None:
+        seen.append(raw_sample.store)
+
+    log = EvalLog(made)
+    assert log.read("alpha", 1)[1].store == {}
+    assert log.run("alpha", 1, [look]).messages == tuple(conversation("Bo"))
+    assert seen == [{"seen": 3}]
+
+
+def test_runs_are_loaded_one_by_one_with_preprocessors(made: Path) -> None:
+    runs = list(load_inspect_eval_runs(str(made), ["drop_tool_messages", lambda run: {"input": run["run_id"]}]))
+    assert [run.input for run in runs] == [run.run_id for run in EvalLog(made).summaries()]
+    assert all(message["role"] != "tool" for run in runs for message in run.messages)
+    assert runs[0].metadata == {"tool_messages_removed": 2}
+
+
+def test_loading_begins_before_a_later_sample_is_looked_at(log_copy: Path) -> None:
+    rewrite(log_copy, replaced("samples/alpha_epoch_1.json", b"{"))
+    runs = load_inspect_eval_runs(log_copy)
+    assert next(runs).run_id == "zulu"
+    with pytest.raises(Unscored, match="The run alpha"):
+        next(runs)
+
+
+def test_an_unknown_preprocessor_is_reported_before_the_log_is_read(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no built-in preprocessor 'nope'"):
+        next(load_inspect_eval_runs(tmp_path / "missing.eval", ["nope"]))
+
+
+def test_many_threads_read_at_once(made: Path) -> None:
+    log = EvalLog(made)
+    wanted = [(run.run_id, run.epoch) for run in log.summaries()] * 8
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda key: log.read(*key)[0], wanted))
+    assert [(run.run_id, run.epoch) for run in found] == wanted
+    assert found[: len(found) // 8] == found[-len(found) // 8 :]
+
+
+def test_a_closed_log_opens_again(made: Path) -> None:
+    with EvalLog(made) as log:
+        before = log.summaries()
+    assert log.summaries() == before
+
+
+@pytest.mark.parametrize("kind", ["made", "as_json"])
+def test_summaries_need_no_inspect(kind: str, request: pytest.FixtureRequest) -> None:
+    program = (
+        "import sys; from pytest_jrh.suite.eval_logs import EvalLog; "
+        "print(len(EvalLog(sys.argv[1]).summaries()), 'inspect_ai' in sys.modules)"
+    )
+    path = request.getfixturevalue(kind)
+    done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["14", "False"]
+
+
+def test_braces_inside_texts_do_not_mislead_the_json_reader(tmp_path: Path) -> None:
+    text = '"}],"samples":[{"id":9}] \\" { [ \\\\" \\u007d'
+    made = [sample("x", messages=[user(text), assistant(text)], metadata={text: [text, {"samples": [{}]}]})]
+    log = write_log(tmp_path / "log.json", made)
+    head, tail = log.read_text("utf-8").split('"version": 2,')
+    log.write_text(f'{head}"note": {json.dumps([text, {"samples": [1, [2]]}])}, "version": 2,{tail}', "utf-8")
+    (run,) = load_inspect_eval_runs(log)
+    assert run.messages[0]["content"] == text
+    assert run.metadata == made[0]["metadata"]

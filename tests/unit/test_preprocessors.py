@@ -1,0 +1,228 @@
+import copy
+import sys
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_jrh.errors import InputError, Unscored
+from pytest_jrh.models import AgentRun
+from pytest_jrh.suite import preprocessors
+from pytest_jrh.suite.preprocessors import apply, resolve, wants_raw_sample
+from tests.support.logs import assistant, call, conversation, tool, user
+
+THOUGHT = {"type": "reasoning", "reasoning": "hm"}
+
+
+def run_of(messages: list[dict[str, Any]] | None = None) -> AgentRun:
+    turns = conversation() if messages is None else messages
+    return AgentRun("r1", 2, tuple(turns), input="in", target="out", metadata={"source": "test"})
+
+
+def processed(messages: list[dict[str, Any]], *names: str) -> AgentRun:
+    return apply(run_of(messages), [resolve(name) for name in names])
+
+
+def test_dropping_tool_messages_keeps_the_calls() -> None:
+    made = processed(conversation(), "drop_tool_messages")
+    assert [message["role"] for message in made.messages] == ["system", "user", "assistant", "assistant", "assistant"]
+    assert made.messages[2]["tool_calls"] == [call("look_up", order=7)]
+    assert made.metadata == {"source": "test", "tool_messages_removed": 2}
+
+
+def test_stripping_tool_outputs_keeps_the_messages_and_their_errors() -> None:
+    searched = {"type": "tool_use", "name": "web_search", "arguments": "{}", "result": "found"}
+    made = processed([*conversation(), assistant([searched])], "strip_tool_call_outputs")
+    assert made.messages[3]["error"] == {"type": "timeout", "message": "took too long"}
+    assert made.messages[5] == {**tool("look_up", "", call_id="call-2")}
+    assert made.messages[7]["content"] == [{**searched, "result": ""}]
+    assert made.metadata["tool_call_outputs_stripped"] == 2
+    assert made.metadata["tool_output_messages_removed"] == 0
+
+
+def test_dropping_reasoning_keeps_the_other_blocks() -> None:
+    text = {"type": "text", "text": "Hello."}
+    made = processed([assistant([THOUGHT, text, THOUGHT]), assistant([THOUGHT]), user("hi")], "drop_reasoning_traces")
+    assert [message["content"] for message in made.messages] == [[text], [], "hi"]
+    assert made.metadata["reasoning_traces_removed"] == 3
+
+
+def test_comment_lines_are_kept_of_assistant_text() -> None:
+    text = "\n".join(
+        [
+            "# first",
+            "x = 1  # not a comment line",
+            "  // second",
+            "-- third",
+            "---",
+            "/* fourth",
+            "y = 2",
+            "*/",
+            "z = 3",
+            '"""Fifth."""',
+            "<!-- sixth -->",
+            "end",
+        ]
+    )
+    kept = '# first\n  // second\n-- third\n/* fourth\ny = 2\n*/\n"""Fifth."""\n<!-- sixth -->'
+    made = processed(
+        [assistant(text), assistant([{"type": "text", "text": text}, THOUGHT]), user(text)],
+        "keep_assistant_comment_lines",
+    )
+    assert [message["content"] for message in made.messages] == [
+        kept,
+        [{"type": "text", "text": kept}, THOUGHT],
+        text,
+    ]
+    assert made.metadata["assistant_lines_removed"] == 8
+
+
+def test_the_run_itself_is_left_alone() -> None:
+    run = run_of()
+    before = copy.deepcopy(run)
+    apply(run, [resolve(name) for name in preprocessors.BUILT_IN])
+    assert run == before
+
+
+def test_without_preprocessors_the_run_is_the_same() -> None:
+    run = run_of()
+    assert apply(run, []) is run
+
+
+@pytest.mark.parametrize("name", list(preprocessors.BUILT_IN))
+@pytest.mark.parametrize("path", ["{}", "agent_helpers.preprocessors.{}", "agent_helpers.preprocessors:{}"])
+def test_built_ins_are_found_by_name_and_by_rands_path(name: str, path: str) -> None:
+    assert resolve(path.format(name)) is preprocessors.BUILT_IN[name]
+
+
+@pytest.mark.parametrize("path", ["my_steps.{}", "my_steps:{}"])
+def test_own_preprocessors_are_imported(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_steps.py").write_text("def shout(run):\n    return {'input': run['input'].upper()}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "my_steps", raising=False)
+    assert apply(run_of(), [resolve(path.format("shout"))]).input == "IN"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("drop_reasoning_trace", "drop_reasoning_traces is the nearest"),
+        ("agent_helpers.preprocessors.drop_tools", "drop_tool_messages is the nearest"),
+        ("nonsense", "built in: drop_tool_messages, strip_tool_call_outputs"),
+        ("no_such_module_here.fn", "No module named 'no_such_module_here'"),
+        ("no_such_module_here.fn", "pythonpath"),
+        ("json.loadz", "has no attribute 'loadz'"),
+        ("json.decoder", "is no preprocessor: it is module"),
+        ("", "no built-in preprocessor ''"),
+        ("..", "no built-in preprocessor '..'"),
+        (":fn", "no built-in preprocessor ':fn'"),
+    ],
+)
+def test_a_name_that_finds_nothing_is_explained(name: str, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        resolve(name)
+    assert said in str(caught.value)
+    assert caught.value.problems[0].key == "test_agent_perturbation_config.transcript_preprocessors"
+
+
+def test_a_module_that_raises_on_import_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "broken_steps.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InputError, match=r"'broken_steps\.fn'.*ZeroDivisionError"):
+        resolve("broken_steps.fn")
+
+
+def test_none_keeps_what_was_changed_in_place() -> None:
+    def change(run: dict[str, Any]) -> None:
+        run["messages"].pop(0)
+        run["metadata"]["seen"] = True
+
+    made = apply(run_of(), [change])
+    assert made.messages == tuple(conversation()[1:])
+    assert made.metadata == {"source": "test", "seen": True}
+
+
+def test_a_list_replaces_the_messages() -> None:
+    assert apply(run_of(), [lambda run: run["messages"][:2]]).messages == tuple(conversation()[:2])
+
+
+def test_a_dict_updates_the_run() -> None:
+    made = apply(run_of(), [lambda _: {"target": "new", "messages": (user("hi"),)}])
+    assert (made.target, made.messages, made.input) == ("new", (user("hi"),), "in")
+
+
+def test_preprocessors_run_in_order_each_on_what_the_last_one_left() -> None:
+    steps = [lambda run: {"input": run["input"] + "1"}, lambda run: {"input": run["input"] + "2"}]
+    assert apply(run_of(), steps).input == "in12"
+
+
+def explode(run: dict[str, Any]) -> None:
+    raise KeyError("nothing here")
+
+
+def rename(run: dict[str, Any]) -> None:
+    run["run_id"] = "other"
+
+
+def forget(run: dict[str, Any]) -> None:
+    del run["target"]
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        (explode, "explode raised KeyError: 'nothing here'"),
+        (rename, "rename changed the run's id or epoch"),
+        (forget, "forget removed the key 'target'"),
+        (lambda _: 3, "returned int 3"),
+        (lambda _: "text", "returned str 'text'"),
+        (lambda _: {"mesages": []}, "set the key 'mesages', which is most like 'messages'"),
+        (lambda _: {"messages": None}, "left 'messages' as NoneType instead of list"),
+        (lambda _: {"metadata": []}, "left 'metadata' as list instead of dict"),
+        (lambda _: {"metadata": {"when": object()}}, "left something that JSON cannot hold"),
+        (lambda _: ["text"], "left message 0 as str instead of a dict"),
+        (lambda _: [{"role": "robot", "content": ""}], "left message 0 with the role 'robot'"),
+        (lambda _: [{"role": "user"}], "left message 0 with a content that is neither"),
+        (lambda _: [{"role": "user", "content": ["x"]}], "left message 0 with a content that is neither"),
+        (lambda _: [{"role": "assistant", "content": "", "tool_calls": ["x"]}], "left message 0 with tool calls"),
+    ],
+)
+def test_what_a_preprocessor_must_not_do_is_an_input_error_naming_it(step: Any, said: str) -> None:
+    with pytest.raises(Unscored) as caught:
+        apply(run_of(), [step])
+    assert (caught.value.outcome, caught.value.stage) == ("input_error", "input")
+    assert said in caught.value.cause
+    assert f"{step.__module__}.{step.__qualname__} " in caught.value.cause
+    assert "(run r1, epoch 2)" in caught.value.cause
+
+
+def test_what_preprocessors_add_is_made_storable() -> None:
+    made = apply(run_of(), [lambda _: {"messages": [user("a\x00\ud800")], "metadata": {"k\x00": "v"}}])
+    assert made.messages[0]["content"] == "a\ufffd"
+    assert made.metadata == {"k": "v"}
+    assert made.notes == ("3 characters from preprocessors that cannot be stored were replaced or dropped",)
+
+
+def test_the_raw_sample_goes_to_those_that_take_it() -> None:
+    seen: list[object] = []
+
+    def by_name(run: dict[str, Any], raw_sample: object) -> None:
+        seen.append(raw_sample)
+
+    def by_keywords(run: dict[str, Any], **extra: object) -> None:
+        seen.append(extra["raw_sample"])
+
+    def without(run: dict[str, Any]) -> None:
+        seen.append("none")
+
+    class Callable:
+        def __call__(self, run: dict[str, Any], raw_sample: object = None) -> None:
+            seen.append(raw_sample)
+
+    sample = SimpleNamespace(id=1)
+    steps: list[Any] = [by_name, by_keywords, without, Callable(), partial(by_name)]
+    assert [wants_raw_sample(step) for step in steps] == [True, True, False, True, True]
+    apply(run_of(), steps, sample)
+    assert seen == [sample, sample, "none", sample, sample]

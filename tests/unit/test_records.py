@@ -1,0 +1,284 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_jrh.errors import InputError
+from pytest_jrh.models import PerturbationOutcome, Verification
+from pytest_jrh.redact import Redactor
+from pytest_jrh.results.records import case_digest, from_record, record_line, to_record
+from pytest_jrh.results.spools import Spool, assemble_jsonl, read_jsonl
+from pytest_jrh.suite.cases import generation_id
+from tests.support.made_cases import LEVELS, MESSAGES, RUBRIC, make_case, make_spec
+
+RAND_KEYS = {
+    "run_id", "epoch", "input", "target", "metadata", "gold_messages", "perturbed_messages", "target_rubric",
+    "perturbation",
+}  # fmt: skip
+RAND_STEP_KEYS = {
+    "message_index", "message_id", "selector_reason", "editor_reason", "editor_raw_response", "summary_snapshot",
+    "round_index", "original_content", "edited_content",
+}  # fmt: skip
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def ids(path: Path) -> list[str]:
+    return [json.loads(line).get("case_id", "foreign") for line in path.read_bytes().splitlines()]
+
+
+def spooled(folder: Path, *cases: Any) -> list[Path]:
+    spool = Spool(folder / ".spool", Redactor())
+    for case in cases:
+        spool.append(case)
+    spool.close()
+    return [spool.path]
+
+
+def test_record_has_rands_keys() -> None:
+    record = to_record(make_case())
+    assert record.keys() >= RAND_KEYS
+    assert record["target_rubric"] == {"id": RUBRIC.id, "instructions": RUBRIC.instructions}
+    assert record["metadata"].keys() == {
+        "lang", "run_id", "target_rubric_id", "perturbed_idx", "agent_mode", "no_edits_required"
+    }  # fmt: skip
+    perturbation = record["perturbation"]
+    assert perturbation.keys() >= {"failure_confirmed", "failure_rationale", "final_summary", "plan", "steps"}
+    assert perturbation["failure_confirmed"] is True
+    assert perturbation["plan"]["steps"][0] == {
+        "message_index": 3, "message_id": "m3", "goal": "grant the refund", "rationale": "the decision is here"
+    }  # fmt: skip
+    assert perturbation["steps"][0].keys() >= RAND_STEP_KEYS
+
+
+def test_ordinal_record_says_target_and_descriptor() -> None:
+    metadata = to_record(make_case(make_spec(target_score=2)))["metadata"]
+    assert (metadata["target_score"], metadata["score_descriptor"]) == (2, "follows it")
+    assert "agent_mode" not in metadata
+
+
+def test_confirmed_failure_is_null_where_no_verdict_was_asked_for() -> None:
+    case = make_case()
+    unverified = replace(case, outcome=replace(case.outcome, verification=None, confirmed=False), verified=False)
+    assert to_record(unverified)["perturbation"]["failure_confirmed"] is None
+    assert to_record(make_case(make_spec(target_score=1)))["perturbation"]["failure_confirmed"] is None
+
+
+@given(
+    content=TEXT,
+    metadata=st.dictionaries(
+        st.sampled_from(["lang", "run_id", "perturbed_idx", "agent_mode"]) | TEXT, JSON, max_size=4
+    ),
+    extra=st.dictionaries(TEXT, JSON, max_size=3),
+    run_id=TEXT.filter(bool),
+    epoch=st.integers(1, 9),
+    target=st.sampled_from([None, 0, 2]),
+    edited=st.booleans(),
+    confirmed=st.booleans(),
+)
+@settings(max_examples=60)
+def test_case_survives_its_record(
+    content: str,
+    metadata: dict[str, Any],
+    extra: dict[str, Any],
+    run_id: str,
+    epoch: int,
+    target: int | None,
+    edited: bool,
+    confirmed: bool,
+) -> None:
+    messages = (*MESSAGES, {**extra, "role": "assistant", "content": content, "id": "m4"})
+    case = make_case(
+        make_spec(run_id, epoch=epoch, target_score=target), messages=messages, metadata=metadata, edited=edited
+    )
+    case = replace(case, verified=confirmed, outcome=replace(case.outcome, confirmed=confirmed))
+    line = record_line(to_record(case))
+    restored = from_record(json.loads(line), rubric=case.rubric)
+    assert restored == case
+    assert record_line(to_record(restored)) == line
+
+
+def test_judge_and_place_of_the_rubric_come_from_the_suite() -> None:
+    record = to_record(make_case())
+    assert from_record(record).rubric == replace(RUBRIC, file="", line=1)
+    assert from_record(record, rubric=RUBRIC).rubric.line == RUBRIC.line
+    assert from_record(record, rubric=replace(RUBRIC, instructions="other")).rubric.instructions == RUBRIC.instructions
+    assert from_record(record, judge="strict").spec == make_spec(judge="strict")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"format": 2}, "format 2"),
+        ({"expected": "1"}, 'expected: input should be a valid integer, got "1"'),
+        ({"perturbation": None}, "perturbation"),
+        ({"gold_messages": ["hello"]}, "gold_messages.0"),
+    ],
+)
+def test_unusable_record_is_refused_at_file_and_line(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError) as refusal:
+        from_record({**to_record(make_case()), **change}, file="a.jsonl", line=3)
+    assert words in str(refusal.value)
+    assert "a.jsonl:3" in str(refusal.value)
+
+
+def test_rands_own_record_is_named_as_such() -> None:
+    with pytest.raises(InputError, match="pytest-jrh did not write it"):
+        from_record({"run_id": "1"})
+
+
+def test_digest_covers_what_the_judge_is_asked_and_the_answer() -> None:
+    case = make_case()
+    others = [
+        replace(case, rubric=replace(RUBRIC, instructions="other")),
+        replace(case, rubric=replace(RUBRIC, id="other")),
+        replace(case, outcome=PerturbationOutcome(MESSAGES)),
+        replace(case, expected=0),
+        replace(case, levels=LEVELS),
+    ]
+    assert len({case_digest(other) for other in [case, *others]}) == 6
+    moved = replace(case, rubric=replace(RUBRIC, file="elsewhere", line=99))
+    verified = replace(case, outcome=replace(case.outcome, verification=Verification("FAIL", "other words")))
+    assert case_digest(moved) == case_digest(verified) == case_digest(case)
+
+
+def test_hostile_text_stays_one_line_of_valid_utf8() -> None:
+    text = "\u2028\x85\x00\x1b[31m\ud800 \ud83d\ude00 \n\r"
+    line = record_line(to_record(make_case(new_text=text)))
+    assert len(line.decode().splitlines()) == 1
+    said = json.loads(line)["perturbed_messages"][-1]["content"]
+    assert said == "\u2028\x85\x00\x1b[31m\ufffd \U0001f600 \n\r"
+
+
+def test_numbers_that_json_lacks_become_null() -> None:
+    record = to_record(make_case(metadata={"score": float("nan"), "path": Path("x"), 3: ("a",)}))  # type: ignore[dict-item]
+    assert record["metadata"].items() >= {"score": None, "path": "x", "3": ["a"]}.items()
+
+
+def test_spooled_case_is_on_disk_at_once_and_free_of_secrets(tmp_path: Path) -> None:
+    secret = 'sk-"quoted"-0123456789'
+    spool = Spool(tmp_path / "deep" / "spool", Redactor((secret,)))
+    assert not spool.path.exists()
+    spool.append(make_case(new_text=f"the key is {secret}"))
+    text = spool.path.read_text("utf-8")
+    assert "[REDACTED]" in text
+    assert "0123456789" not in text
+    spool.close()
+
+
+def test_failed_write_takes_its_half_line_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spool = Spool(tmp_path, Redactor())
+    spool.append(make_case(make_spec("a")))
+
+    class Full:
+        def __init__(self, file: Any) -> None:
+            self.file, self.left = file, 10
+
+        def write(self, data: Any) -> int:
+            if not self.left:
+                raise OSError(28, "No space left on device")
+            written: int = self.file.write(data[: self.left])
+            self.left -= written
+            return written
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.file, name)
+
+    whole = spool._file
+    monkeypatch.setattr(spool, "_file", Full(whole))
+    with pytest.raises(OSError, match="No space"):
+        spool.append(make_case(make_spec("b")))
+    monkeypatch.setattr(spool, "_file", whole)
+    spool.append(make_case(make_spec("c")))
+    spool.close()
+    selected = frozenset(generation_id(make_spec(run)) for run in "abc")
+    index = assemble_jsonl(tmp_path / "out.jsonl", [spool.path], selected=selected)
+    assert (len(index.entries), index.torn) == (2, 0)
+
+
+def test_torn_last_line_of_a_spool_is_counted_and_skipped(tmp_path: Path) -> None:
+    (spool,) = spooled(tmp_path, make_case(make_spec("a")), make_case(make_spec("b")))
+    spool.write_bytes(spool.read_bytes()[:-40])
+    selected = frozenset(generation_id(make_spec(run)) for run in "ab")
+    index = assemble_jsonl(tmp_path / "out.jsonl", [spool], selected=selected)
+    assert (list(index.entries), index.torn) == ([generation_id(make_spec("a"))], 1)
+
+
+def test_records_are_sorted_and_a_rerun_touches_nothing(tmp_path: Path) -> None:
+    target, specs = tmp_path / "out.jsonl", [make_spec(run) for run in "cab"]
+    selected = frozenset(map(generation_id, specs))
+    assemble_jsonl(target, spooled(tmp_path, *map(make_case, specs)), selected=selected)
+    assert ids(target) == sorted(selected)
+    before = target.stat()
+    assemble_jsonl(target, spooled(tmp_path, *map(make_case, reversed(specs))), selected=selected)
+    after = target.stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_overwrite_replaces_selected_cases_and_drops_those_that_are_none_any_more(tmp_path: Path) -> None:
+    target, specs = tmp_path / "out.jsonl", {run: make_spec(run) for run in "abcd"}
+    names = {run: generation_id(spec) for run, spec in specs.items()}
+    assemble_jsonl(target, spooled(tmp_path, *map(make_case, specs.values())), selected=frozenset(names.values()))
+    again = spooled(tmp_path, make_case(specs["a"], new_text="new"), make_case(specs["d"], new_text="not selected"))
+    selected = frozenset({names["a"], names["b"], names["c"]})
+    index = assemble_jsonl(target, again, selected=selected, dropped=frozenset({names["b"]}))
+    assert ids(target) == [names["a"], names["c"], names["d"]]
+    with index.reading() as read:
+        texts = {
+            run: (read(name) or {"perturbed_messages": [None]})["perturbed_messages"][-1] for run, name in names.items()
+        }
+    assert texts["a"]["content"] == "new"
+    assert texts["d"]["content"] != "not selected"
+    assert texts["b"] is None
+
+
+def test_without_overwrite_existing_cases_stay_and_missing_are_added(tmp_path: Path) -> None:
+    target, a, b = tmp_path / "out.jsonl", make_spec("a"), make_spec("b")
+    selected = frozenset({generation_id(a), generation_id(b)})
+    assemble_jsonl(target, spooled(tmp_path, make_case(a)), selected=selected)
+    kept = target.read_bytes()
+    again = spooled(tmp_path, make_case(a, new_text="new"), make_case(b))
+    assemble_jsonl(target, again, selected=selected, dropped=frozenset({generation_id(a)}), overwrite=False)
+    assert target.read_bytes().startswith(kept)
+    assert ids(target) == sorted(selected)
+
+
+def test_other_suites_and_rands_own_lines_stay_byte_for_byte(tmp_path: Path) -> None:
+    target, other = tmp_path / "out.jsonl", make_spec("a", suite="other")
+    foreign = b'{"run_id": "17-2",  "epoch": 1, "target_rubric": {"id": "x"}}'
+    assemble_jsonl(target, spooled(tmp_path, make_case(other)), selected=frozenset({generation_id(other)}))
+    theirs = target.read_bytes()
+    target.write_bytes(b"\xef\xbb\xbf" + foreign + b"\r\n\n" + theirs.rstrip(b"\n"))
+    mine = make_spec("a")
+    assemble_jsonl(target, spooled(tmp_path, make_case(mine)), selected=frozenset({generation_id(mine)}))
+    lines = target.read_bytes().split(b"\n")
+    assert lines[0] == foreign
+    assert theirs.rstrip(b"\n") in lines
+    assert ids(target) == ["foreign", generation_id(other), generation_id(mine)]
+
+
+@pytest.mark.parametrize("broken", [b'{"case_id": "x", "run', b"[1, 2]", b"\xff\xfe", b"[" * 100_000])
+def test_broken_line_is_an_error_with_its_place_and_nothing_is_overwritten(tmp_path: Path, broken: bytes) -> None:
+    target, spec = tmp_path / "out.jsonl", make_spec()
+    target.write_bytes(b'{"run_id": "1"}\n' + broken + b"\n")
+    before = target.read_bytes()
+    with pytest.raises(InputError) as refusal:
+        assemble_jsonl(target, spooled(tmp_path, make_case(spec)), selected=frozenset({generation_id(spec)}))
+    assert f"{target}:2: " in str(refusal.value)
+    assert target.read_bytes() == before
+
+
+def test_no_cases_make_no_file(tmp_path: Path) -> None:
+    assemble_jsonl(tmp_path / "out.jsonl", [], selected=frozenset())
+    assert list(tmp_path.iterdir()) == []
+    assert read_jsonl(tmp_path / "out.jsonl").entries == {}

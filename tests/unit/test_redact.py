@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import json
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_jrh.redact import REDACTED, Redactor, secrets_of
+
+KEY = "sk-abcdefghijklmnop0123"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["OPENAI_API_KEY", "HF_TOKEN", "PGPASSWORD", "AWS_ACCESS_KEY_ID", "MY_SECRETS", "openaiApiKey", "KEY2", "DB_PWD"],
+)
+def test_values_of_credential_like_names_are_secrets(name: str) -> None:
+    assert secrets_of({name: KEY}) == (KEY,)
+
+
+@pytest.mark.parametrize(
+    "name", ["GIT_AUTHOR_NAME", "TOKENIZERS_PARALLELISM", "KEYBOARD_LAYOUT", "PWD", "OLDPWD", "HOME", "PATH"]
+)
+def test_values_of_other_names_are_not(name: str) -> None:
+    assert secrets_of({name: KEY}) == ()
+
+
+def test_short_values_are_left_alone() -> None:
+    assert secrets_of({"API_KEY": "x" * 15}) == ()
+
+
+def test_paths_that_exist_are_no_secrets_but_keys_that_look_like_paths_are(tmp_path: Path) -> None:
+    socket = tmp_path / "agent-socket-of-ssh"
+    socket.touch()
+    key = "/no/such/file/but/base64=="
+    assert secrets_of({"SSH_AUTH_SOCK": str(socket), "AWS_SECRET_ACCESS_KEY": key}) == (key,)
+
+
+def test_longest_secret_comes_first_so_that_no_tail_of_it_stays() -> None:
+    secrets = secrets_of({"A_KEY": KEY, "B_KEY": KEY + "-and-more"})
+    assert secrets == (KEY + "-and-more", KEY)
+    assert Redactor(secrets).text(f"<{KEY}-and-more>") == f"<{REDACTED}>"
+
+
+def test_bearer_value_is_hidden_without_its_scheme_too() -> None:
+    assert KEY not in Redactor(secrets_of({"AUTH": f"Bearer {KEY}"})).text(f"key={KEY}")
+
+
+def test_value_redacts_nested_lists_and_keys() -> None:
+    redacted = Redactor((KEY,)).value({"a": [{"b": f"x{KEY}y"}, 3, None], KEY: True})
+    assert redacted == {"a": [{"b": f"x{REDACTED}y"}, 3, None], REDACTED: True}
+
+
+def test_without_secrets_everything_comes_back_as_it_is() -> None:
+    value = {"a": (1, 2)}
+    assert Redactor().value(value) is value
+    assert Redactor().text("plain") == "plain"
+
+
+@given(st.text(min_size=16, max_size=40).filter(lambda text: REDACTED not in text))
+def test_no_written_form_of_a_secret_survives(secret: str) -> None:
+    redact = Redactor((secret,)).text
+    for form in (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]):
+        assert redact(f"({form})") == f"({REDACTED})"
+    for form in (quote(secret, safe=""), quote_plus(secret)):
+        assert redact(f"({form})") == f"({REDACTED})"
+
+
+@pytest.mark.parametrize(
+    ("url", "kept"),
+    [
+        ("https://h/v1?key=abc&alt=sse", "https://h/v1?alt=sse"),
+        ("https://h/v1?alt=sse&Api-Key=abc&access_token=d", "https://h/v1?alt=sse"),
+        ("https://h/v1?api-version=2024-10-21&code=abc", "https://h/v1?api-version=2024-10-21"),
+        ("https://h/v1?X-Amz-Signature=abc&x=%20y", "https://h/v1?x=%20y"),
+        ("https://user:pass@h:8/v1?max_tokens=5", "https://h:8/v1?max_tokens=5"),
+        ("https://h/v1", "https://h/v1"),
+    ],
+)
+def test_url_loses_its_credentials_and_nothing_else(url: str, kept: str) -> None:
+    assert Redactor().url(url) == kept
+
+
+def test_url_with_a_secret_in_its_path_is_searched_even_when_malformed() -> None:
+    assert KEY not in Redactor((KEY,)).url(f"https://h/{KEY}/v1")
+    assert KEY not in Redactor((KEY,)).url(f"http://[bad/{KEY}")

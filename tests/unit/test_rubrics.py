@@ -1,0 +1,282 @@
+"""Rubric files (semantics B)."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.models import Rubric, ScoreLevel
+from pytest_jrh.suite.rubrics import load_rubrics, looks_like_rubrics
+
+
+def written(folder: Path, text: str, name: str = "rubric.yml") -> Path:
+    path = folder / name
+    path.write_text(dedent(text), encoding="utf-8")
+    return path
+
+
+def problems_of(folder: Path, text: str, name: str = "rubric.yml", **options: object) -> tuple[Problem, ...]:
+    with pytest.raises(InputError) as caught:
+        load_rubrics(written(folder, text, name), file=name, **options)  # type: ignore[arg-type]
+    return caught.value.problems
+
+
+def only_problem(folder: Path, text: str, name: str = "rubric.yml", **options: object) -> Problem:
+    (problem,) = problems_of(folder, text, name, **options)
+    return problem
+
+
+def test_a_list_and_a_mapping_with_rubrics_are_read_alike(tmp_path: Path) -> None:
+    listed = load_rubrics(written(tmp_path, "- id: a\n  instructions: Be kind.\n"))
+    mapped = load_rubrics(written(tmp_path, "rubrics:\n  - id: a\n    instructions: Be kind.\n"))
+    assert [(each.id, each.instructions) for each in listed] == [("a", "Be kind.")]
+    assert [(each.id, each.instructions) for each in mapped] == [("a", "Be kind.")]
+
+
+def test_json_and_yaml_give_the_same_rubrics_and_lines(tmp_path: Path) -> None:
+    in_json = written(
+        tmp_path,
+        """\
+        [
+          {"id": "a", "instructions": "x"},
+          {
+            "id": "b",
+            "instruction": "y",
+            "score_levels": [{"score": 1, "label": "one"}, {"score": 0, "label": "none"}]
+          }
+        ]
+        """,
+        "rubric.json",
+    )
+    in_yaml = written(
+        tmp_path,
+        """\
+        # two rubrics
+        - {id: a, instructions: x}
+        - id: b
+          instruction: y
+          score_levels:
+            - {score: 1, label: one}
+            - {score: 0, label: none}
+        """,
+    )
+    levels = (ScoreLevel(0, "none"), ScoreLevel(1, "one"))
+    for path in (in_json, in_yaml):
+        assert load_rubrics(path) == (
+            Rubric("a", "x", (), str(path), 2),
+            Rubric("b", "y", levels, str(path), 3),
+        )
+
+
+def test_ids_are_stripped_and_kept_as_they_are_written(tmp_path: Path) -> None:
+    text = "- {id: ' a ', instructions: x}\n- {id: 010, instructions: x}\n- {id: no, instructions: x}\n"
+    assert [each.id for each in load_rubrics(written(tmp_path, text))] == ["a", "010", "no"]
+
+
+def test_ids_that_differ_in_case_only_are_different_rubrics(tmp_path: Path) -> None:
+    text = "- {id: a, instructions: x}\n- {id: A, instructions: x}\n"
+    assert [each.id for each in load_rubrics(written(tmp_path, text))] == ["a", "A"]
+
+
+def test_keys_of_a_users_own_are_left_alone(tmp_path: Path) -> None:
+    text = "- {id: a, instructions: x, author: me, tags: [1, 2]}\n"
+    assert len(load_rubrics(written(tmp_path, text))) == 1
+
+
+def test_json_escapes_that_yaml_does_not_know_are_read(tmp_path: Path) -> None:
+    text = '[\t{"id": "a\\/b", "instructions": "\\ud83d\\ude00 and \\ud800 and \\u0000."}]'
+    for name in ("rubric.json", "rubric.yaml"):
+        (rubric,) = load_rubrics(written(tmp_path, text, name))
+        assert (rubric.id, rubric.instructions) == ("a/b", "\U0001f600 and \ufffd and .")
+
+
+@pytest.mark.parametrize(
+    ("entry", "key", "line", "message"),
+    [
+        ("- {id: a, instructions: x}\n- just text\n", "[1]", 2, "must be a mapping"),
+        ("- instructions: x\n", "[0].id", 1, "has no id"),
+        ("- id: ''\n  instructions: x\n", "[0].id", 1, "is empty"),
+        ("- id: '  '\n  instructions: x\n", "[0].id", 1, "is empty"),
+        ("- id:\n  instructions: x\n", "[0].id", 1, "is empty"),
+        ("- id: a\n", "[0].instructions", 1, "has no instructions"),
+        ("- id: a\n  instructions:\n", "[0].instructions", 2, "is empty"),
+        ("- id: a\n  instructions: [x]\n", "[0].instructions", 2, "got a list; must be text"),
+        ("- id: a\n  instructions: x\n  instruction: y\n", "[0].instruction", 3, "both"),
+        ("- id: a\n  instructions: x\n- id: ' a'\n  instructions: y\n", "[1].id", 3, "in line 1 and in line 3"),
+        ("rubrics: 3\n", "rubrics", 1, "got 3; must be a list of rubrics"),
+        ("[]\n", None, 1, "is empty"),
+        ("text\n", None, 1, 'got "text"; must be a list of rubrics'),
+    ],
+)
+def test_an_unusable_entry_is_refused_with_its_line(
+    tmp_path: Path, entry: str, key: str | None, line: int, message: str
+) -> None:
+    problem = only_problem(tmp_path, entry)
+    assert (problem.key, problem.line, problem.file) == (key, line, "rubric.yml")
+    assert message in problem.message
+
+
+@pytest.mark.parametrize(
+    ("levels", "key", "line", "message"),
+    [
+        ("{score: 0, label: x}, {score: 2, label: x}", "score_levels", 3, "leave a gap: 1 missing"),
+        ("{score: 0, label: x}, {score: 0, label: y}", "score_levels[1].score", 3, "stands twice"),
+        ("{score: 0.5, label: x}", "score_levels[0].score", 3, "got 0.5; must be a whole number"),
+        ("{score: true, label: x}", "score_levels[0].score", 3, "got true; must be a whole number"),
+        ('{score: "1", label: x}', "score_levels[0].score", 3, 'got "1"; must be a whole number'),
+        ("{label: x}", "score_levels[0].score", 3, "has no score"),
+        ("{score: 1}", "score_levels[0].label", 3, "has no label"),
+        ("{score: 1, label: ' '}", "score_levels[0].label", 3, "is empty"),
+        ("{score: 1, label: 3}", "score_levels[0].label", 3, "got 3; must be text"),
+        ("3", "score_levels[0]", 3, "must be a mapping with the keys score and label"),
+        ("{score: 0, label: x}, {score: 1000000000, label: x}", "score_levels", 3, "at most 1000 levels"),
+    ],
+)
+def test_a_broken_scale_is_refused_in_both_modes(
+    tmp_path: Path, levels: str, key: str, line: int, message: str
+) -> None:
+    text = f"- id: a\n  instructions: x\n  score_levels: [{levels}]\n"
+    problem = only_problem(tmp_path, text)
+    assert (problem.key, problem.line) == (f"[0].{key}", line)
+    assert message in problem.message
+
+
+def test_a_misspelled_key_names_the_nearest_and_is_reported_once(tmp_path: Path) -> None:
+    misspelled = only_problem(tmp_path, "- id: a\n  instuctions: x\n")
+    assert (misspelled.key, misspelled.line) == ("[0].instuctions", 2)
+    assert misspelled.hint == "instructions is the nearest key"
+    assert only_problem(tmp_path, "- {id: a, instructions: x, score_level: []}\n").hint is not None
+
+
+def test_every_problem_of_a_file_is_reported_in_one_go(tmp_path: Path) -> None:
+    text = "- 1\n- id: a\n- id: b\n  instructions: x\n  score_levels: [{score: 0, label: ''}, {score: x, label: y}]\n"
+    assert [problem.line for problem in problems_of(tmp_path, text)] == [1, 2, 5, 5]
+
+
+def test_a_mapping_without_rubrics_names_the_nearest_key(tmp_path: Path) -> None:
+    problem = only_problem(tmp_path, "rubric:\n  - {id: a, instructions: x}\n")
+    assert "under the key rubrics" in problem.message
+    assert problem.hint == "rubrics is the nearest key" or problem.hint == "rubric is the nearest key"
+
+
+def test_an_ordinal_rubric_without_levels_takes_the_range(tmp_path: Path) -> None:
+    path = written(tmp_path, "- {id: a, instructions: x}\n- {id: b, instructions: x, score_levels: []}\n")
+    for rubric in load_rubrics(path, mode="ordinal", score_range=(1, 3)):
+        assert rubric.score_levels == (ScoreLevel(1, ""), ScoreLevel(2, ""), ScoreLevel(3, ""))
+    assert load_rubrics(path, mode="binary", score_range=(1, 3))[0].score_levels == ()
+
+
+def test_an_ordinal_rubric_without_levels_or_range_is_refused(tmp_path: Path) -> None:
+    problem = only_problem(tmp_path, "\n- {id: a, instructions: x}\n", mode="ordinal")
+    assert problem.line == 2
+    assert "has no score_levels" in problem.message
+    assert "lowest_score" in (problem.hint or "")
+
+
+def test_a_scale_of_one_score_is_refused_in_ordinal_mode(tmp_path: Path) -> None:
+    text = "- {id: a, instructions: x, score_levels: [{score: 3, label: y}]}\n"
+    assert "one score" in only_problem(tmp_path, text, mode="ordinal").message
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [2, 0, 1], [1, 2, 0]])
+def test_levels_are_sorted_whatever_their_order(tmp_path: Path, order: list[int]) -> None:
+    entry = {"id": "a", "instructions": "x", "score_levels": [{"score": n, "label": str(n)} for n in order]}
+    (rubric,) = load_rubrics(written(tmp_path, json.dumps([entry]), "rubric.json"))
+    assert [level.score for level in rubric.score_levels] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ('[\n  {"id": "a"\n   "instructions": "x"}\n]', 3, "a comma or } is expected"),
+        ('[\n  {"id": "a",}\n]', 2, "there is a comma before }"),
+        ('[{"id": "a"}', 1, "it ends in the middle"),
+        ('[{"id": NaN}]', 1, "NaN is not JSON"),
+        ('[] []', 1, "more after the end"),
+        ('[{"id": "a\nb"}]', 1, "control character"),
+        ("[{id: 1}]", 1, "a key in double quotes"),
+        ("[" * 5000, 1, "nested more than"),
+        ('[{"a": ' + "9" * 5000 + "}]", 1, "not valid JSON"),
+    ],
+)
+def test_broken_json_is_refused_with_its_line(tmp_path: Path, text: str, line: int, message: str) -> None:
+    problem = only_problem(tmp_path, text, "rubric.json")
+    assert problem.line == line
+    assert message in problem.message
+
+
+def test_a_key_that_stands_twice_is_refused_with_both_lines(tmp_path: Path) -> None:
+    in_json = only_problem(tmp_path, '[{"id": "a",\n"instructions": "x",\n"id": "b"}]', "rubric.json")
+    in_yaml = only_problem(tmp_path, "- id: a\n  instructions: x\n  id: b\n")
+    for problem in (in_json, in_yaml):
+        assert (problem.key, problem.line) == ("[0].id", 3)
+        assert "in line 1 and in line 3" in problem.message
+
+
+def test_a_file_that_is_no_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        load_rubrics(tmp_path / "missing.yml")
+    with pytest.raises(InputError, match="is a folder"):
+        load_rubrics(tmp_path)
+    with pytest.raises(InputError, match="cannot be read|no such file"):
+        load_rubrics(tmp_path / ("x" * 300))
+    os.mkfifo(tmp_path / "pipe.yml")
+    with pytest.raises(InputError, match="not a regular file"):
+        load_rubrics(tmp_path / "pipe.yml")
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    entry=st.dictionaries(st.sampled_from(["id", "instructions", "instruction", "score_levels", "x"]), JSON_VALUES),
+    indent=st.sampled_from([None, 1]),
+)
+def test_whatever_json_holds_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, entry: dict[str, object], indent: int | None
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.json"
+    path.write_text(json.dumps([entry], indent=indent), encoding="utf-8")
+    try:
+        rubrics = load_rubrics(path)
+    except InputError as error:
+        assert all(problem.line and problem.message.isprintable() for problem in error.problems)
+    else:
+        assert all(rubric.id and rubric.instructions for rubric in rubrics)
+
+
+@settings(max_examples=150, deadline=None)
+@given(raw=st.binary(max_size=60) | st.text(alphabet="[]{}:,-&*?!|>#\t\n 'a1\"", max_size=60).map(str.encode))
+def test_any_bytes_are_refused_without_a_traceback(tmp_path_factory: pytest.TempPathFactory, raw: bytes) -> None:
+    for name in ("any.yml", "any.json"):
+        path = tmp_path_factory.getbasetemp() / name
+        path.write_bytes(raw)
+        with pytest.raises(InputError):
+            load_rubrics(path)
+        looks_like_rubrics(path)
+
+
+def test_rubric_files_are_told_from_others(tmp_path: Path) -> None:
+    assert looks_like_rubrics(written(tmp_path, "- id: a\n  instructions: x\n"))
+    assert looks_like_rubrics(written(tmp_path, "# ours\nrubrics:\n  - instruction: x\n    id: a\n"))
+    assert looks_like_rubrics(written(tmp_path, '[{"id": "a", "instructions": "x"}]', "r.json"))
+    assert looks_like_rubrics(written(tmp_path, '{"rubrics": [{"instructions": "x", "id": "a"}]}', "r.json"))
+    assert not looks_like_rubrics(written(tmp_path, "admin: {module_name: x}\n"))
+    assert not looks_like_rubrics(written(tmp_path, '{"version": 2, "status": "success", "id": 3}', "log.json"))
+    assert not looks_like_rubrics(written(tmp_path, "- one\n- two\n"))
+    assert not looks_like_rubrics(tmp_path)
+    assert not looks_like_rubrics(tmp_path / "missing")
+    (tmp_path / "binary").write_bytes(b"PK\x03\x04\x00- id: a\n  instructions: x")
+    assert not looks_like_rubrics(tmp_path / "binary")

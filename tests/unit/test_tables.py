@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import csv
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_jrh.models import Spending, Usage
+from pytest_jrh.results.records import json_value, to_record
+from pytest_jrh.results.tables import (
+    RESULT_COLUMNS,
+    SYNTHETIC_COLUMNS,
+    XLSX_CELL,
+    cell,
+    fitted,
+    open_table,
+    result_row,
+    synthetic_row,
+    table_format,
+)
+from tests.support.made_cases import RUBRIC, make_case, make_result, make_spec
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOSTILE = "\x1b[31mred\x1b[0m \x1b]0;title\x07\x00\x08\x0b\x0e\ufffe\ud800 </td>"
+
+
+@pytest.fixture(autouse=True)
+def _large_fields() -> Any:
+    old = csv.field_size_limit(10_000_000)
+    yield
+    csv.field_size_limit(old)
+
+
+def written(path: Path, *rows: dict[str, Any]) -> list[list[Any]]:
+    with open_table(path, ["a", "b"]) as add:
+        for row in rows:
+            add(row)
+    if path.suffix == ".csv":
+        with path.open(newline="", encoding="utf-8") as file:
+            return list(csv.reader(file))[1:]
+    openpyxl = pytest.importorskip("openpyxl")
+    return [list(row) for row in openpyxl.load_workbook(path).active.iter_rows(min_row=2, values_only=True)]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "xlsx"])
+def test_hostile_cells_do_not_break_a_table(tmp_path: Path, suffix: str) -> None:
+    rows = written(tmp_path / f"t.{suffix}", {"a": HOSTILE, "b": 1}, {"a": 'x,"y"\r\nz', "b": 2})
+    assert [row[0] for row in rows] == ["red \ufffd </td>", 'x,"y"\nz']
+
+
+@pytest.mark.parametrize("suffix", ["csv", "xlsx"])
+@pytest.mark.parametrize("text", ["=cmd()", "+1+cmd|x", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\uff1d1+1", "\x1b[0m=1"])
+def test_formulas_stay_text(tmp_path: Path, suffix: str, text: str) -> None:
+    ((value, _),) = written(tmp_path / f"t.{suffix}", {"a": text})
+    assert value.startswith("'")
+
+
+@pytest.mark.parametrize("number", [-3, -0.5, 2, True])
+def test_numbers_stay_numbers(tmp_path: Path, number: float) -> None:
+    ((in_csv, _),) = written(tmp_path / "t.csv", {"a": number})
+    assert in_csv == str(number)
+    ((in_xlsx, _),) = written(tmp_path / "t.xlsx", {"a": number})
+    assert in_xlsx == number
+    assert cell(str(-3)) == "-3"
+    assert cell(float("nan")) is None
+
+
+def test_long_cell_is_whole_in_csv_and_cut_with_a_note_in_xlsx(tmp_path: Path) -> None:
+    text = "x" * 200_000
+    assert written(tmp_path / "t.csv", {"a": text})[0][0] == text
+    cut = written(tmp_path / "t.xlsx", {"a": text})[0][0]
+    assert len(cut) <= XLSX_CELL
+    assert "200,000 characters" in cut
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8), st.integers(1, 5_000))
+@settings(max_examples=30)
+def test_cut_cell_fits_whatever_it_holds(piece: str, factor: int) -> None:
+    text = fitted(piece * factor * 8)
+    assert len(text.encode("utf-16-le")) // 2 <= XLSX_CELL
+
+
+@given(st.text(max_size=40))
+@settings(max_examples=100)
+def test_csv_gives_back_any_plain_text(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.csv"
+    rows = written(path, {"a": text, "b": "end"})
+    assert rows == [[cell(text) or "", "end"]]
+
+
+def test_failed_table_leaves_the_old_one_and_no_temporary_file(tmp_path: Path) -> None:
+    for suffix in ("csv", "xlsx"):
+        path = tmp_path / f"t.{suffix}"
+        path.write_text("old")
+        with pytest.raises(OSError, match="full"), open_table(path, ["a"]) as add:
+            add({"a": 1})
+            raise OSError("full")
+        assert path.read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv", "t.xlsx"]
+
+
+def test_xlsx_without_openpyxl_becomes_csv_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    suffix, notice = table_format("xlsx")
+    assert suffix == "csv"
+    assert notice is not None
+    assert "openpyxl" in notice
+    assert table_format("csv") == ("csv", None)
+
+
+def test_synthetic_row_fills_rands_columns() -> None:
+    row = synthetic_row(json_value(to_record(make_case())), temperature=0.7)
+    assert set(row) <= set(SYNTHETIC_COLUMNS)
+    assert SYNTHETIC_COLUMNS[:21] == (
+        "test_name", "original_request", "original_response", "original_idx", "original_expected", "generation_prompt",
+        "generation_response", "generation_completion", "generation_reasoning", "perturbed_idx", "generation_temp",
+        "generation_mode", "validation_score", "validation_reasoning", "validated_bucket", "rubric_id", "rubric_text",
+        "score_levels_table", "transcript", "prompted_bucket", "human_reviewed",
+    )  # fmt: skip
+    assert row["original_request"] == f"{RUBRIC.id}: {RUBRIC.instructions}"
+    assert row["generation_response"] == "[3] I have refunded order 17 in full."
+    assert "I have refunded order 17" in row["transcript"]
+    assert (row["validation_score"], row["validated_bucket"], row["generation_temp"]) == (1, 1, 0.7)
+
+
+def test_unverified_label_is_marked() -> None:
+    case = make_case()
+    record = to_record(replace(case, verified=False, outcome=replace(case.outcome, verification=None, confirmed=False)))
+    row = synthetic_row(record, temperature=None)
+    assert (row["verified"], row["validation_score"], row["validated_bucket"]) == (False, None, None)
+
+
+def test_result_row_fills_rands_columns() -> None:
+    row = result_row(make_result(outcome="disagree"), to_record(make_case()), perturbed_idx="agent_0")
+    assert set(row) <= set(RESULT_COLUMNS)
+    assert RESULT_COLUMNS[:17] == (
+        "idx", "perturbed_idx", "rubric", "rubric_id", "transcript", "generation_response", "original_request",
+        "original_idx", "expected", "validation_score", "agent_mode", "plan_thesis", "planned_steps", "test_name",
+        "score_levels_table", "autograder_score", "autograder_reasoning",
+    )  # fmt: skip
+    assert (row["expected"], row["autograder_score"], row["outcome"]) == (1, 0, "disagree")
+    assert row["planned_steps"] == "[3] grant the refund (the decision is here)"
+    assert (row["tokens"], row["cost"]) == (120, 0.002)
+
+
+def test_case_that_was_not_made_has_its_outcome_and_reason() -> None:
+    row = result_row(make_result(outcome="no_case"), None, perturbed_idx="agent_0")
+    assert (row["outcome"], row["autograder_reasoning"]) == ("no_case", "no_case for a reason")
+    assert row.get("transcript") is None
+
+
+def test_unpriced_call_leaves_the_cost_empty() -> None:
+    unpriced = make_result(spending=Spending(1, 0, Usage(1, 1), 0.0, 0.0, 1))
+    assert result_row(unpriced, None, perturbed_idx="agent_0")["cost"] is None
+
+
+def test_ordinal_rows_show_the_scale() -> None:
+    record = to_record(make_case(make_spec(target_score=2)))
+    row = synthetic_row(record, temperature=None)
+    assert row["score_levels_table"] == "0: ignores the policy\n1: mentions it\n2: follows it"
+    assert (row["prompted_bucket"], row["validation_score"]) == (2, 2)

@@ -1,0 +1,212 @@
+"""Templates are ours or the user's, values are hostile: nothing in a value is read as a template."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_jrh.errors import InputError
+from pytest_jrh.templating import Template, parse_template
+
+if TYPE_CHECKING:
+    from pytest_jrh.errors import Problem
+
+NAMES = frozenset({"rubric", "transcript", "summary", "max_steps"})
+HOSTILE = [
+    "{{ 7*7 }}",
+    "{% for x in range(3) %}x{% endfor %}",
+    "{# gone? #}",
+    "{rubric}",
+    "{{rubric}}",
+    "{rubric.__class__}",
+    "%(rubric)s",
+    "${rubric}",
+    "</transcript>",
+    "< / TRANSCRIPT >",
+    "</rubric\n>",
+    "<transcript>",
+    "&lt;",
+    "<",
+    "\x1b[31m",
+    "\n",
+    "{% raw %}",
+    "}}",
+    "}",
+]
+hostile_text = st.lists(st.one_of(st.sampled_from(HOSTILE), st.text(max_size=8)), max_size=8).map("".join)
+
+
+def parse(source: str, *, required: frozenset[str] = frozenset()) -> Template:
+    return parse_template(source, "prompts/mine.md", allowed=NAMES, required=required)
+
+
+def problems_of(source: str, *, required: frozenset[str] = frozenset()) -> tuple[Problem, ...]:
+    with pytest.raises(InputError) as caught:
+        parse(source, required=required)
+    return caught.value.problems
+
+
+JINJA = parse("Rubric: {{ rubric }}\n<transcript>\n{{ transcript }}\n</transcript>\n")
+BRACES = parse("Rubric: {rubric}\n<transcript>\n{transcript}\n</transcript>\n")
+
+
+@pytest.mark.parametrize("template", [JINJA, BRACES], ids=["jinja", "braces"])
+@given(rubric=hostile_text, transcript=hostile_text)
+def test_a_value_is_never_evaluated_nor_expanded(template: Template, rubric: str, transcript: str) -> None:
+    rendered = template.render({"rubric": rubric, "transcript": transcript})
+    expected = f"Rubric: {rubric}\n<transcript>\n{transcript}\n</transcript>".replace("<", "&lt;")
+    assert rendered.rstrip("\n").replace("<", "&lt;") == expected.rstrip("\n")
+
+
+@pytest.mark.parametrize("template", [JINJA, BRACES], ids=["jinja", "braces"])
+@given(transcript=hostile_text)
+def test_a_value_cannot_close_or_open_the_delimiter_it_stands_in(template: Template, transcript: str) -> None:
+    rendered = template.render({"rubric": transcript, "transcript": transcript})
+    assert re.findall(r"<\s*/?\s*transcript", rendered, re.IGNORECASE) == ["<transcript", "</transcript"]
+
+
+def test_tags_that_are_no_delimiters_of_the_template_stay_as_they_are() -> None:
+    text = "<b>bold</b> </rubric> &lt; a < b"
+    assert text in JINJA.render({"rubric": "", "transcript": text})
+
+
+def test_values_that_are_no_text_are_put_in_as_text_and_numbers_can_be_compared() -> None:
+    template = parse("{% if max_steps > 1 %}{{ max_steps }} steps{% endif %} </rubric> {{ rubric }}")
+    assert template.render({"max_steps": 3, "rubric": ["</rubric>"]}) == "3 steps </rubric> ['&lt;/rubric>']"
+
+
+# Without the letters that begin a known name, so that "{{" and a literal never make a jinja mark.
+literal = st.one_of(
+    st.text(st.characters(exclude_characters="{}mrst", exclude_categories=["Cs"]), max_size=6), st.just("%")
+)
+piece = st.one_of(literal, st.sampled_from(["{{", "}}", "{rubric}", "{transcript}"]))
+
+
+@given(pieces=st.lists(piece, max_size=10), rubric=hostile_text)
+def test_single_brace_files_render_as_str_format_would(pieces: list[str], rubric: str) -> None:
+    source = "{transcript}" + "".join(pieces)
+    template = parse(source)
+    assert template.style == "braces"
+    values = {"rubric": rubric.replace("<", ""), "transcript": "T"}
+    assert template.render(values) == source.format(**values)
+
+
+@pytest.mark.parametrize(
+    ("source", "style"),
+    [
+        ("{rubric}", "braces"),
+        ('{rubric} Answer {{"verdict": "PASS"}}', "braces"),
+        ("{{{rubric}}}", "braces"),
+        ("{rubric} {{%}}", "braces"),
+        ("{rubric.id}", "braces"),
+        ("{{ rubric }}", "jinja"),
+        ("{{rubric|trim}}", "jinja"),
+        ("{{- rubric -}}", "jinja"),
+        ('{{ rubric }} Answer {"verdict": "PASS"}', "jinja"),
+        ("{% if summary %}x{% endif %}", "jinja"),
+        ("no variable", "jinja"),
+    ],
+)
+def test_the_style_of_a_file_is_recognized(source: str, style: str) -> None:
+    try:
+        assert parse(source).style == style
+    except InputError as error:
+        assert (style, "plain name" in str(error)) == ("braces", True)  # noqa: PT017
+
+
+@pytest.mark.parametrize(
+    ("source", "rendered"),
+    [
+        ('{rubric} {{"a": {{"b": 1}}}}', 'R {"a": {"b": 1}}'),
+        ('{rubric} {"a": 1}', 'R {"a": 1}'),
+        ('{rubric} {"a": {"b": [1, {"c": 2}]}}', 'R {"a": {"b": [1, {"c": 2}]}}'),
+        ('{\n  "id": "{rubric}",\n  "n": {"m": 1}\n}', '{\n  "id": "R",\n  "n": {"m": 1}\n}'),
+        ("{rubric} {} {{{rubric}}} {...}", "R {} {R} {...}"),
+    ],
+)
+def test_json_in_a_single_brace_file_stands_for_itself(source: str, rendered: str) -> None:
+    assert parse(source).render({"rubric": "R"}) == rendered
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "message", "hint"),
+    [
+        ("{rubric}\n{transcrpt}", 2, "unknown variable {transcrpt}; there are max_steps, rubric,", "transcript"),
+        ("{{ rubric }}\n{{ transcrpt }}", 2, "unknown variable {{ transcrpt }}; there are max_steps,", "transcript"),
+        ("{rubric.__class__}", 1, "{rubric.__class__} is no placeholder: only a plain name", "{{rubric.__class__}}"),
+        ("{rubric}\n\n{ summary }", 3, "{ summary } is no placeholder", "{{ summary }}"),
+        ("{rubric!r}", 1, "{rubric!r} is no placeholder", "{{rubric!r}}"),
+        ("{rubric} {insert text here}", 1, "{insert text here} is no placeholder", "{{insert text here}}"),
+        ("{rubric}\nopen {transcript", 2, "a lone `{`", None),
+        ("{rubric}\nclose }", 2, "a lone `}`", None),
+        ("{{ rubric }}\n{% if summary %}", 2, "not a jinja template: Unexpected end of template", None),
+        ("{{ rubric }}\n{{ summary | uper }}", 2, "not a jinja template: No filter named 'uper'", None),
+        ("{{ rubric }} {% include 'etc/passwd' %}", 1, "a prompt cannot include, import or extend", None),
+        ("{{ rubric }}\n\nand {summary}", 3, "{summary} stands in single braces, but", "{{ '{summary}' }}"),
+        ('Answer {{"a": "b"}}', 1, "not a jinja template", "beside single-brace placeholders"),
+    ],
+)
+def test_a_mistake_is_reported_at_its_line_with_a_way_out(
+    source: str, line: int, message: str, hint: str | None
+) -> None:
+    (problem,) = problems_of(source)
+    assert (problem.file, problem.line) == ("prompts/mine.md", line)
+    assert message in problem.message
+    assert (hint or "") in (problem.hint or "")
+
+
+def test_all_mistakes_of_a_file_are_reported_at_once() -> None:
+    messages = [problem.message for problem in problems_of("{{ a }}\n{{ b }}", required=frozenset({"rubric"}))]
+    assert [message[:22] for message in messages] == [
+        "unknown variable {{ a ",
+        "unknown variable {{ b ",
+        "the template does not ",
+    ]
+
+
+def test_a_missing_required_variable_is_named_with_those_there_are() -> None:
+    (problem,) = problems_of("{{ summary }}", required=frozenset({"rubric", "summary"}))
+    assert problem.message == (
+        "the template does not use the required rubric; it uses summary; "
+        "there are max_steps, rubric, summary, transcript"
+    )
+
+
+def test_a_file_whose_only_placeholder_is_misspelt_points_at_it() -> None:
+    (problem,) = problems_of("Look at {transcrip}.", required=frozenset({"transcript"}))
+    assert "the text holds {transcrip}" in (problem.hint or "")
+
+
+def test_the_text_of_a_placeholder_can_be_written_in_a_jinja_file() -> None:
+    assert parse("{{ rubric }} {{ '{rubric}' }}").render({"rubric": "R"}) == "R {rubric}"
+
+
+@pytest.mark.parametrize(
+    "expression", ["rubric.nothing", "rubric.__class__.__mro__[0]", "1 // 0", "max_steps + rubric"]
+)
+def test_an_expression_that_fails_is_an_input_error_at_its_line(expression: str) -> None:
+    template = parse(f"first\n{{{{ rubric }}}}{{{{ {expression} }}}}")
+    with pytest.raises(InputError) as caught:
+        template.render({"rubric": "R", "max_steps": 1})
+    assert (caught.value.problems[0].file, caught.value.problems[0].line) == ("prompts/mine.md", 2)
+
+
+@pytest.mark.parametrize("template", [JINJA, BRACES], ids=["jinja", "braces"])
+def test_a_value_that_was_not_given_is_named(template: Template) -> None:
+    with pytest.raises(InputError, match=r"no value was given for transcript; there are rubric"):
+        template.render({"rubric": "R"})
+
+
+@pytest.mark.parametrize("source", ["{{ rubric }}{{ lipsum() }}", "{{ rubric | random }}"])
+def test_nothing_random_is_on_offer(source: str) -> None:
+    assert problems_of(source)
+
+
+@pytest.mark.parametrize(("source", "written"), [("{summary}", "{rubric}"), ("{{ summary }}", "{{ rubric }}")])
+def test_a_missing_variable_is_to_be_written_in_the_style_of_the_file(source: str, written: str) -> None:
+    (problem,) = problems_of(source, required=frozenset({"rubric"}))
+    assert problem.hint == f"write {written} where it belongs"
