@@ -1,1 +1,81 @@
-"""pytest-jrh: tests for language models used as judges."""
+"""pytest-jrh: tests for language models used as judges.
+
+The names below are the pipeline as a library; with pytest, a config file is all that is needed. They
+are imported when they are first used, because every pytest run imports this package.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_jrh.errors import InputError, JrhError, NoVerdictCase, Unscored
+    from pytest_jrh.llm.calls import make_complete
+    from pytest_jrh.llm.client import LiteLLMExchange
+    from pytest_jrh.models import AgentRun, PerturbationOutcome, Rubric, ScoreLevel, StageModel
+    from pytest_jrh.pipeline.editor import apply_single_edit, generate_single_edit
+    from pytest_jrh.pipeline.generate import Pipeline, generate_agent_perturbations
+    from pytest_jrh.pipeline.goal import Goal
+    from pytest_jrh.pipeline.perturber import ConversationPerturber
+    from pytest_jrh.pipeline.planner import make_llm_planner
+    from pytest_jrh.pipeline.summarizer import ConversationSummarizer
+    from pytest_jrh.pipeline.verifier import make_llm_verifier
+    from pytest_jrh.suite.eval_logs import load_inspect_eval_runs
+    from pytest_jrh.suite.rubrics import load_rubrics
+
+_HOMES = {
+    "AgentRun": "models",
+    "ConversationPerturber": "pipeline.perturber",
+    "ConversationSummarizer": "pipeline.summarizer",
+    "Goal": "pipeline.goal",
+    "InputError": "errors",
+    "JrhError": "errors",
+    "LiteLLMExchange": "llm.client",
+    "NoVerdictCase": "errors",
+    "PerturbationOutcome": "models",
+    "Pipeline": "pipeline.generate",
+    "Rubric": "models",
+    "ScoreLevel": "models",
+    "StageModel": "models",
+    "Unscored": "errors",
+    "apply_single_edit": "pipeline.editor",
+    "generate_agent_perturbations": "pipeline.generate",
+    "generate_single_edit": "pipeline.editor",
+    "load_inspect_eval_runs": "suite.eval_logs",
+    "load_rubrics": "suite.rubrics",
+    "make_complete": "llm.calls",
+    "make_llm_planner": "pipeline.planner",
+    "make_llm_verifier": "pipeline.verifier",
+}
+
+__all__ = [
+    "AgentRun",
+    "ConversationPerturber",
+    "ConversationSummarizer",
+    "Goal",
+    "InputError",
+    "JrhError",
+    "LiteLLMExchange",
+    "NoVerdictCase",
+    "PerturbationOutcome",
+    "Pipeline",
+    "Rubric",
+    "ScoreLevel",
+    "StageModel",
+    "Unscored",
+    "apply_single_edit",
+    "generate_agent_perturbations",
+    "generate_single_edit",
+    "load_inspect_eval_runs",
+    "load_rubrics",
+    "make_complete",
+    "make_llm_planner",
+    "make_llm_verifier",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -172,8 +172,8 @@ class _Session:
         except Unscored as trouble:
             return attempt.result(trouble.outcome, detail=self._explain(spec, trouble))
         except InputError as error:
-            trouble = Unscored("input_error", stage="input", cause=str(error))
-            return attempt.result(trouble.outcome, detail=self._explain(spec, trouble))
+            unreadable = Unscored("input_error", stage="input", cause=str(error))
+            return attempt.result(unreadable.outcome, detail=self._explain(spec, unreadable))
         if verdict is None:
             return attempt.result("generated")
         case = attempt.case

@@ -175,8 +175,8 @@ def _check_braces(source: str, origin: str, allowed: Collection[str]) -> tuple[s
 @lru_cache(maxsize=1)
 def _prompt_environment() -> jinja2.Environment:
     """Sandboxed, strict, unescaped (a prompt is no page), and without anything random or a way to files."""
-    from jinja2 import StrictUndefined  # noqa: PLC0415
-    from jinja2.sandbox import ImmutableSandboxedEnvironment  # noqa: PLC0415
+    from jinja2 import StrictUndefined
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     environment = ImmutableSandboxedEnvironment(
         undefined=StrictUndefined,
@@ -195,7 +195,7 @@ def _compiled(source: str) -> jinja2.Template:
 
 
 def _render_jinja(template: Template, values: Mapping[str, object]) -> str:
-    from jinja2 import TemplateError, TemplateSyntaxError  # noqa: PLC0415
+    from jinja2 import TemplateError, TemplateSyntaxError
 
     try:
         return _compiled(template.source).render(values)
@@ -209,7 +209,7 @@ def _render_jinja(template: Template, values: Mapping[str, object]) -> str:
 
 
 def _check_jinja(source: str, origin: str, allowed: Collection[str]) -> tuple[set[str], list[Problem]]:
-    from jinja2 import TemplateSyntaxError, meta, nodes  # noqa: PLC0415
+    from jinja2 import TemplateSyntaxError, meta, nodes
 
     environment = _prompt_environment()
     try:

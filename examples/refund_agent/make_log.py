@@ -22,9 +22,9 @@ DEFAULT = Path(__file__).parents[2] / "inputs" / "data" / "refund_agent" / "refu
 
 
 def _run_task(folder: Path) -> EvalLog:
-    from inspect_ai import eval as run_eval  # noqa: PLC0415 - heavy, and --help should be quick
+    from inspect_ai import eval as run_eval
 
-    from examples.refund_agent.task import refund_agent, scripted_agent  # noqa: PLC0415
+    from examples.refund_agent.task import refund_agent, scripted_agent
 
     (log,) = run_eval(
         refund_agent(),
@@ -51,7 +51,7 @@ def _repack(source: Path, target: Path) -> None:
 
 def make_log(target: Path) -> None:
     """Run every conversation and put the log at `target`; raises RuntimeError where a run went wrong."""
-    from inspect_ai.log import read_eval_log, write_eval_log  # noqa: PLC0415
+    from inspect_ai.log import read_eval_log, write_eval_log
 
     with tempfile.TemporaryDirectory() as name:
         # Inspect records the git state of the folder that it runs in; a temporary folder has none.

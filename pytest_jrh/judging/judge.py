@@ -8,8 +8,8 @@ from typing import Any, Literal
 from pydantic import create_model
 
 from pytest_jrh.llm.calls import Response
-from pytest_jrh.models import Case, Judge, Verdict
 from pytest_jrh.llm.stage import Stage, scale_values, with_scale
+from pytest_jrh.models import Case, Judge, Verdict
 from pytest_jrh.transcript import render_transcript
 
 BINARY_SCORES = (0, 1)

@@ -243,7 +243,7 @@ def _loader() -> Any:
 @cache
 def _dumper() -> Any:
     base = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    dumper = type("CassetteDumper", (base,), {})
+    dumper: Any = type("CassetteDumper", (base,), {})
     dumper.add_representer(str, _represent_text)
     return dumper
 

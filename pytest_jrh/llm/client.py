@@ -230,7 +230,7 @@ def _answer(response: Any) -> Answer:
     message = choice.message
     fields = getattr(message, "provider_specific_fields", None) or {}
     usage = getattr(response, "usage", None)
-    cost = response._hidden_params.get("response_cost")  # noqa: SLF001 - litellm's documented place for the cost
+    cost = response._hidden_params.get("response_cost")
     return Answer(
         text=storable(message.content or "")[0],
         finish_reason=choice.finish_reason or "stop",

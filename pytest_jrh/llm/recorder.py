@@ -122,7 +122,7 @@ class _Router:
             return
         capture.made.append(self._interaction(request, response))
 
-    def find_requests_with_most_matches(self, request: Any) -> list[Any]:
+    def find_requests_with_most_matches(self, _request: Any) -> list[Any]:
         return []
 
     def _recorded(self, request: Any, capture: _Capture) -> Mapping[str, Any] | None:

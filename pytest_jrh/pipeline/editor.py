@@ -10,8 +10,8 @@ from pytest_jrh.llm.calls import Response
 from pytest_jrh.transcript import message_text, render_tool_calls, replace_text
 
 if TYPE_CHECKING:
-    from pytest_jrh.models import AgentRun, Edit, Message, Plan, PlanStep, Rubric
     from pytest_jrh.llm.stage import Stage
+    from pytest_jrh.models import AgentRun, Edit, Message, Plan, PlanStep, Rubric
     from pytest_jrh.pipeline.goal import Goal
 
 

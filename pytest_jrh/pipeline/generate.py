@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pytest_jrh.errors import InputError, NoVerdictCase, Problem
 from pytest_jrh.llm.prompts import load_template, override_path
+from pytest_jrh.llm.stage import Stage
 from pytest_jrh.models import (
     AgentRun,
     Case,
@@ -20,10 +21,9 @@ from pytest_jrh.models import (
     StageModel,
     StageName,
 )
+from pytest_jrh.pipeline.goal import Goal
 from pytest_jrh.pipeline.perturber import ConversationPerturber
 from pytest_jrh.pipeline.planner import make_llm_planner
-from pytest_jrh.llm.stage import Stage
-from pytest_jrh.pipeline.goal import Goal
 from pytest_jrh.pipeline.verifier import make_llm_verifier
 from pytest_jrh.suite.suite import Suite, SuiteTest
 from pytest_jrh.templating import Template

@@ -6,11 +6,11 @@ import asyncio
 from dataclasses import dataclass, field
 
 from pytest_jrh.errors import NoVerdictCase, Unscored
+from pytest_jrh.llm.stage import Stage
 from pytest_jrh.models import AgentRun, Edit, Message, PerturbationOutcome, Plan, PlanStep, Rubric, Verification
 from pytest_jrh.pipeline.editor import apply_single_edit, generate_single_edit
-from pytest_jrh.pipeline.planner import Planner
-from pytest_jrh.llm.stage import Stage
 from pytest_jrh.pipeline.goal import Goal
+from pytest_jrh.pipeline.planner import Planner
 from pytest_jrh.pipeline.summarizer import ConversationSummarizer
 from pytest_jrh.pipeline.verifier import Verifier, confirms
 from pytest_jrh.transcript import assistant_indices, message_text

@@ -9,8 +9,8 @@ from typing import Any, Literal, Protocol
 from pydantic import create_model
 
 from pytest_jrh.llm.calls import Response
-from pytest_jrh.models import Complete, Message, Rubric, StageModel, Verification
 from pytest_jrh.llm.stage import Stage, scale_values, with_scale
+from pytest_jrh.models import Complete, Message, Rubric, StageModel, Verification
 from pytest_jrh.pipeline.goal import Goal
 from pytest_jrh.templating import Template
 from pytest_jrh.transcript import render_transcript

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.errors import InputError
+from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.plugin.collect import CaseItem, SuiteFile
 from pytest_jrh.plugin.options import read_options
 from pytest_jrh.plugin.reporter import Reporter
@@ -39,7 +39,7 @@ def activate_named(config: pytest.Config) -> None:
     session = activate(config)
     given = list(config.args) if config.args_source is pytest.Config.ArgsSource.ARGS else []
     others = [argument for argument in given if not _stands_in(argument, session)]
-    problems = []
+    problems: list[Problem] = []
     for path in session.options.configs:
         try:
             session.suite(path)

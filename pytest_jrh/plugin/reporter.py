@@ -44,11 +44,11 @@ class Reporter:
         options = self._session.options
         lines = []
         for ready in self._session.suites:
-            mode = options.record_mode or ready.suite.record_mode or "none"
+            mode: str = options.record_mode or ready.suite.record_mode or "none"
+            judge = options.judge_record_mode or options.record_mode or ready.suite.judge_record_mode or mode
             if options.disable_recording:
-                mode = "disabled"
-            judge = options.judge_record_mode or options.record_mode or ready.suite.judge_record_mode
-            judging = f", judge {judge}" if judge not in (None, mode) else ""
+                mode = judge = "disabled"
+            judging = f", judge {judge}" if judge != mode else ""
             folder = _shown(self._session.cassette_dir(ready), self._session.config.invocation_params.dir)
             lines.append(f"jrh: suite {ready.suite.name} ({ready.suite.mode}), recording {mode}{judging}, {folder}")
         return lines
@@ -84,7 +84,7 @@ class Reporter:
             group_stats(results),
             sum((result.spending for result in results), Spending()),
             time.monotonic() - self._started,
-            terminalreporter._tw.fullwidth,  # noqa: SLF001 - pytest offers no other way to the width
+            terminalreporter._tw.fullwidth,
         )
         notices = [*self._session.notices, *self._problems]
         if not lines and not notices and not self._unused:

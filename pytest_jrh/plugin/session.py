@@ -30,7 +30,7 @@ SESSION = pytest.StashKey["SuiteSession"]()
 SPOOLS_KEY = "jrh_spools"
 RESULT_ATTRIBUTE = "jrh_result"
 RECORD_ATTRIBUTE = "jrh_record"
-_TOKEN_FILE = "token"
+_MARK_FILE = "mark"
 
 
 class SuiteSession:
@@ -98,7 +98,7 @@ class SuiteSession:
         folders = {ready.suite.name: self.spool_dir(ready.suite) for ready in self.suites}
         for folder in folders.values():
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / _TOKEN_FILE).write_text(token, encoding="ascii")
+            (folder / _MARK_FILE).write_text(token, encoding="ascii")
         return {"token": token, "folders": {name: str(folder) for name, folder in folders.items()}}
 
     def start(self, specs: Sequence[CaseSpec]) -> None:
@@ -160,7 +160,7 @@ class SuiteSession:
 
     def _is_shared(self, folder: Path) -> bool:
         try:
-            return (folder / _TOKEN_FILE).read_text(encoding="ascii") == self._told["token"]
+            return (folder / _MARK_FILE).read_text(encoding="ascii") == str(self._told["token"])
         except OSError:
             return False
 

@@ -102,7 +102,7 @@ def metric_problem(name: str) -> str | None:
     if name == BUILT_IN_METRIC:
         return None
     try:
-        import sklearn.metrics  # noqa: PLC0415
+        import sklearn.metrics
     except ImportError:
         return f"the metric {name!r} needs scikit-learn: pip install 'pytest-jrh[sklearn]' (built in: accuracy_score)"
     known = [known for known in sklearn.metrics.__all__ if _takes_labels(getattr(sklearn.metrics, known))]
@@ -125,7 +125,7 @@ def metric(name: str, expected: Sequence[int], scores: Sequence[int]) -> Figure:
     problem = metric_problem(name)
     if problem:
         return Figure(None, problem)
-    import sklearn.metrics  # noqa: PLC0415
+    import sklearn.metrics
 
     function = getattr(sklearn.metrics, name)
     ordinal = not {*expected, *scores} <= {0, 1}
@@ -184,7 +184,7 @@ def _stats(suite: str, test: str, rubric: str, judge: str, outcomes: Counter[str
 def _takes_labels(function: Any) -> bool:
     if not inspect.isfunction(function):
         return False
-    return list(inspect.signature(function).parameters)[:2] == ["y_true", "y_pred"]
+    return list(inspect.signature(function).parameters)[:2] in (["y_true", "y_pred"], ["y1", "y2"])
 
 
 def _figure(name: str, value: Any) -> Figure:

@@ -112,11 +112,13 @@ def _cost(spending: Spending) -> str:
     """Say what was paid now; a call without a known price is named, never counted as free."""
     unpriced = f"{counted(spending.unpriced, 'call')} unpriced" if spending.unpriced else ""
     if spending.calls:
-        return ", ".join(
-            part for part in (_dollars(spending.paid) if spending.paid or not unpriced else "", unpriced) if part
-        )
-    recorded = ", ".join(part for part in (f"{_dollars(spending.cost)} recorded", unpriced) if part)
+        return unpriced if unpriced and not spending.paid else _and(_dollars(spending.paid), unpriced)
+    recorded = _and(f"{_dollars(spending.cost)} recorded", unpriced)
     return f"$0.00 ({recorded})" if spending.replayed else "$0.00"
+
+
+def _and(first: str, second: str) -> str:
+    return f"{first}, {second}" if second else first
 
 
 def _dollars(amount: float) -> str:

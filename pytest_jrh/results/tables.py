@@ -87,7 +87,7 @@ def table_format(wanted: TableFormat) -> tuple[TableFormat, str | None]:
     """Give the format that can be written here, and a sentence where it is not the one wanted (semantics A10)."""
     if wanted == "xlsx":
         try:
-            import openpyxl  # noqa: F401, PLC0415
+            import openpyxl  # noqa: F401
         except ImportError:
             return "csv", "output_file_format is xlsx, but openpyxl is not installed (extra `xlsx`): CSV was written."
     return wanted, None
@@ -206,7 +206,7 @@ def _csv(file: IO[bytes], columns: Sequence[str]) -> AddRow:
 
 @contextlib.contextmanager
 def _xlsx(file: IO[bytes], columns: Sequence[str]) -> Iterator[AddRow]:
-    from openpyxl import Workbook  # noqa: PLC0415
+    from openpyxl import Workbook
 
     book = Workbook(write_only=True)
     sheet = book.create_sheet("results")
@@ -216,7 +216,13 @@ def _xlsx(file: IO[bytes], columns: Sequence[str]) -> Iterator[AddRow]:
         cells = [cell(row.get(column)) for column in columns]
         sheet.append([fitted(value) if isinstance(value, str) else value for value in cells])
 
-    yield add
+    try:
+        yield add
+    except BaseException:
+        # Ends openpyxl's own generator now; left to the garbage collector it complains on stderr.
+        with contextlib.suppress(OSError, ValueError):
+            sheet.close()
+        raise
     book.save(file)
 
 

@@ -56,6 +56,7 @@ def load_suite(
     agent, evaluation = config.test_agent_perturbation_config, config.admin.evaluation_config
     name = _suite_name(config_file, findings)
     module = resolve.resolve_module(config, findings)
+    resolve.check_param_files(config, findings)
     mode = resolve.resolve_mode(config, findings)
     notices = resolve.notices(config, mode, shown_file)
     stages = resolve_stages(config, findings, places)
@@ -146,7 +147,7 @@ def _log(config: Config, override: Path | None, findings: Findings, places: Plac
     if override is not None:
         path = places.cwd / override
         if required and not exists(path):
-            raise InputError([*findings.problems, Problem("no such log file", places.name(path))])
+            findings.problems.append(Problem("no such log file", places.name(path)))
         return path
     source = resolve.log_source(config)
     if source is None:

@@ -175,7 +175,7 @@ def _skip_reason(row: SampleRow) -> str | None:
 
 def _validated(data: dict[str, Any], *, whole: bool) -> tuple[EvalSample, int]:
     """Make Inspect's object of a stored sample, its text made storable; also how many characters that took."""
-    from inspect_ai.log import EvalSample, resolve_sample_attachments  # noqa: PLC0415 - heavy
+    from inspect_ai.log import EvalSample, resolve_sample_attachments
 
     wanted = data if whole else {key: value for key, value in data.items() if key in _RUN_FIELDS}
     clean, changed = storable(wanted)
@@ -207,7 +207,7 @@ def _agent_run(run_id: str, epoch: int, sample: EvalSample, changed: int) -> Age
 
 def _rows_from_inspect(path: Path) -> list[SampleRow]:
     """Read the summaries of a log that was cut off, or has a layout that only Inspect knows."""
-    from inspect_ai.log import read_eval_log_sample_summaries  # noqa: PLC0415 - heavy
+    from inspect_ai.log import read_eval_log_sample_summaries
 
     try:
         found = _outside_any_loop(partial(read_eval_log_sample_summaries, str(path), format="eval"))
@@ -217,7 +217,7 @@ def _rows_from_inspect(path: Path) -> list[SampleRow]:
 
 
 def _sample_from_inspect(path: Path, row: SampleRow) -> tuple[EvalSample, int]:
-    from inspect_ai.log import read_eval_log_sample  # noqa: PLC0415 - heavy
+    from inspect_ai.log import read_eval_log_sample
 
     sample = _outside_any_loop(
         partial(read_eval_log_sample, str(path), row.id, row.epoch, format="eval", resolve_attachments=True)
@@ -240,7 +240,8 @@ def _cause(error: Exception) -> str:
     """Say it in one line; of pydantic's report the first mistake and its place."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        return printable(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", _LONGEST_CAUSE)
+        place = ".".join(str(part) for part in first["loc"] if "[" not in str(part))
+        return printable(f"{place}: {first['msg']}", _LONGEST_CAUSE)
     if isinstance(error, InputError):
         return printable(error.problems[0].message, _LONGEST_CAUSE)
     return printable(f"{error or type(error).__name__}", _LONGEST_CAUSE)

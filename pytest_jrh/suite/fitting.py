@@ -152,10 +152,13 @@ def _bad_value(path: KeyPath, value: object, findings: Findings) -> None:
     expected = _says(field) or "another value"
     if field is not None and get_origin(field.annotation) is dict and path[-1] not in section.model_fields:
         expected = "text"
+    choices = _choices(field.annotation if field else None)
+    if isinstance(path[-1], int):
+        expected = " or ".join(choices) or "text"
     hint = None
     if isinstance(value, str):
         in_quotes = {"true": "true", "false": "false"}.get(value.strip().lower())
-        if match_ := nearest(value, _choices(field.annotation if field else None)):
+        if match_ := nearest(value, choices):
             hint = f"{match_} is the nearest"
         elif in_quotes and "true or false" in expected:
             hint = f"write {in_quotes} without quotes; in quotes it is text"
@@ -163,10 +166,7 @@ def _bad_value(path: KeyPath, value: object, findings: Findings) -> None:
             hint = f"write [{printable(value)}]"
     elif expected == "text" and isinstance(value, bool | int | float):
         hint = f'write "{shown(value)}" in quotes'
-    message = received(
-        value, f"one of {expected}" if isinstance(path[-1], int) and " of " not in expected else expected
-    )
-    findings.add(path, message, hint)
+    findings.add(path, received(value, expected), hint)
 
 
 def _lookup(path: KeyPath) -> tuple[type[Section], FieldInfo | None]:

@@ -19,12 +19,11 @@ KeyPath: TypeAlias = "tuple[str | int, ...]"
 
 _LONGEST_VALUE = 80
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?", re.DOTALL)
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 def printable(text: str, limit: int = _LONGEST_VALUE) -> str:
     """Make text safe and short enough for one line of a terminal: no escapes, no control characters."""
-    flat = _CONTROL.sub(" ", _ANSI.sub("", text[: 4 * limit]))
+    flat = "".join(char if char.isprintable() else " " for char in _ANSI.sub("", text[: 4 * limit]))
     return flat if len(flat) <= limit else flat[: limit - 3] + "..."
 
 

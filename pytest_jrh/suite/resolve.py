@@ -104,7 +104,7 @@ def resolve_metric(config: Config, findings: Findings) -> str:
     """Return the metric's name, which must be one that can be computed here (semantics J1)."""
     name = config.admin.evaluation_config.metric
     if name not in METRICS:
-        close = nearest(name, METRICS)
+        close = nearest(name, METRICS) or next((metric for metric in METRICS if name in metric), None)
         expected = "accuracy_score, or a scikit-learn metric of labels against labels"
         hint = f"{close} is the nearest" if close else f"the metrics are {', '.join(METRICS)}"
         findings.add((*_EVALUATION, "metric"), received(name, expected), hint)

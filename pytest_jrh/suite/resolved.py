@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def as_resolved(suite: Suite, config: Config, places: Places) -> dict[str, Any]:
     """Return plain data that loads to the same suite; paths are relative where they are below the start folder."""
-    data: dict[str, Any] = _plain(config.model_dump(exclude_none=True))
+    data: dict[str, Any] = config.model_dump()
     admin, agent = data["admin"], data["test_agent_perturbation_config"]
     admin["output_file_format"] = suite.output_format
     admin["dataset_config"]["dataset_name"] = suite.dataset_name
@@ -22,7 +22,7 @@ def as_resolved(suite: Suite, config: Config, places: Places) -> dict[str, Any]:
     admin["evaluation_config"]["tests_to_evaluate"] = [test.name for test in suite.tests if test.evaluate]
     template = "agent_judge" if suite.mode == "binary" else "agent_autograder"
     admin["evaluation_config"]["template"] = agent["autograder_template"] = template
-    agent.pop("transcript_preprocessor", None)
+    agent["transcript_preprocessor"] = None
     agent["transcript_preprocessors"] = list(suite.preprocessors)
     agent["input_log_path"] = places.name(suite.log_path)
     agent["rubric_path"] = places.name(suite.rubric_file)
@@ -38,12 +38,13 @@ def as_resolved(suite: Suite, config: Config, places: Places) -> dict[str, Any]:
     _judges(data, suite, places)
     data["replay"]["cassette_dir"] = places.name(suite.cassette_dir)
     data["replay"]["frozen"] = places.name(suite.frozen) if suite.frozen else False
-    return data
+    plain: dict[str, Any] = _plain(data)
+    return plain
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
+        return {key: _plain(each) for key, each in value.items() if each is not None}
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 

@@ -113,7 +113,7 @@ def _entries(findings: Findings) -> tuple[list[Any], KeyPath]:
     if isinstance(data, dict):
         prefix = ("rubrics",)
         if "rubrics" not in data:
-            hint = f"{found} is the nearest key" if (found := nearest("rubrics", data)) else None
+            hint = f"rename {found} to rubrics" if (found := nearest("rubrics", data)) else None
             expected = "a list of rubrics, or a mapping with such a list under the key rubrics"
             found_keys = f" with the keys {listed(data, 8)}" if data else ""
             findings.add((), f"got a mapping of keys{found_keys}; must be {expected}", hint)

@@ -74,7 +74,7 @@ def _check_template(entry: PanelJudge, mode: Mode | None, findings: Findings, ke
 
 def _judge_stage(settings: Stage, general: str | None, findings: Findings, places: Places, key: KeyPath) -> StageModel:
     model = settings.model or general
-    if model is None:
+    if model is None and not findings.explained((*key, "model")):
         message = "no model for the judge; set autograder_model_name in admin.evaluation_config, or judge.model"
         findings.missing((*_EVALUATION, "autograder_model_name"), message)
     return _built("judge", settings, model or "", findings, places=places, key=key)

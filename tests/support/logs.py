@@ -61,7 +61,7 @@ def sample(id: int | str, epoch: int = 1, messages: Sequence[Message] | None = N
 
 def write_log(path: Path, samples: Sequence[Sample], *, sample_ids: Sequence[int | str] | None = None) -> Path:
     """Write a log with Inspect's writer; `.eval` or `.json` by the path's suffix."""
-    from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSample, EvalSpec, write_eval_log  # noqa: PLC0415 - heavy
+    from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSample, EvalSpec, write_eval_log
 
     ids = list(dict.fromkeys(item["id"] for item in samples)) if sample_ids is None else list(sample_ids)
     spec = EvalSpec(
@@ -78,7 +78,7 @@ def write_log(path: Path, samples: Sequence[Sample], *, sample_ids: Sequence[int
 
 def rewrite(path: Path, change: Callable[[dict[str, bytes]], None], *, compression: int = zipfile.ZIP_DEFLATED) -> Path:
     """Change the members of an `.eval` archive."""
-    import inspect_ai.log  # noqa: F401, PLC0415 - zipfile learns Inspect's compression
+    import inspect_ai.log  # noqa: F401 - zipfile learns Inspect's compression
 
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}

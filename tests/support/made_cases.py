@@ -76,7 +76,8 @@ def make_case(
     run = AgentRun(
         spec.run_id, spec.epoch, tuple(messages), "Please refund order 17.", "no", metadata or {"lang": "en"}
     )
-    edits, judged = (), tuple(messages)
+    edits: tuple[Edit, ...] = ()
+    judged = tuple(messages)
     plan = None
     if edited:
         last = len(messages) - 1

@@ -175,7 +175,7 @@ def _order_lookup(number: int) -> list[dict[str, Any]]:
 @functools.cache
 def _built_log(runs: str) -> Path:
     # Importing Inspect takes over a second: only tests that need a log of their own pay for it, and once.
-    from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSample, EvalSpec, write_eval_log  # noqa: PLC0415
+    from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSample, EvalSpec, write_eval_log
 
     samples = [EvalSample.model_validate(sample) for sample in json.loads(runs)]
     spec = EvalSpec(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -8,6 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.redact import REDACTED, Redactor, secrets_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 KEY = "sk-abcdefghijklmnop0123"
 

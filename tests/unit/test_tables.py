@@ -94,13 +94,18 @@ def test_csv_gives_back_any_plain_text(tmp_path_factory: pytest.TempPathFactory,
     assert rows == [[cell(text) or "", "end"]]
 
 
+def fail_in(path: Path) -> None:
+    with open_table(path, ["a"]) as add:
+        add({"a": 1})
+        raise OSError("full")
+
+
 def test_failed_table_leaves_the_old_one_and_no_temporary_file(tmp_path: Path) -> None:
     for suffix in ("csv", "xlsx"):
         path = tmp_path / f"t.{suffix}"
         path.write_text("old")
-        with pytest.raises(OSError, match="full"), open_table(path, ["a"]) as add:
-            add({"a": 1})
-            raise OSError("full")
+        with pytest.raises(OSError, match="full"):
+            fail_in(path)
         assert path.read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv", "t.xlsx"]
 

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_jrh.results.metrics import GroupStats, accuracy, bootstrap, group_stats, metric, metric_problem, totals
+from tests.support.made_cases import make_result, make_spec
+
+if TYPE_CHECKING:
+    from pytest_jrh.models import CaseResult, Outcome
+
+LABELS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=30)
+
+
+AGREE: Outcome = "agree"
+DISAGREE: Outcome = "disagree"
+
+
+def results_of(*outcomes: Outcome) -> list[CaseResult]:
+    return [make_result(make_spec(f"run-{number}"), outcome) for number, outcome in enumerate(outcomes)]
+
+
+def test_only_agree_and_disagree_enter_the_accuracy() -> None:
+    results = results_of("agree", "disagree", "no_case", "generated", "model_error", "over_budget", "refused")
+    assert accuracy(results) == 0.5
+    (group,) = group_stats(results)
+    assert (group.n, group.agree, group.disagree) == (2, 1, 1)
+    assert (group.no_case, group.generated, group.unscored) == (1, 1, 3)
+
+
+def test_judge_outage_is_no_accuracy_at_all() -> None:
+    results = results_of("model_error", "invalid_response", "no_case")
+    assert accuracy(results) is None
+    assert group_stats(results)[0].accuracy is None
+    assert metric("accuracy_score", [], []).reason == "no verdict was given"
+
+
+def test_groups_tell_suite_test_rubric_and_judge_apart_in_order() -> None:
+    specs = [
+        make_spec(test="agent_positives"),
+        make_spec(),
+        make_spec(judge="strict"),
+        make_spec(rubric_id="tone"),
+        make_spec(suite="other"),
+        make_spec("run-2"),
+    ]
+    groups = group_stats(map(make_result, specs))
+    assert [(group.suite, group.test, group.rubric, group.judge, group.n) for group in groups] == [
+        ("refunds", "agent_positives", "refund_policy", "", 1),
+        ("refunds", "agent_perturbation", "refund_policy", "", 2),
+        ("refunds", "agent_perturbation", "refund_policy", "strict", 1),
+        ("refunds", "agent_perturbation", "tone", "", 1),
+        ("other", "agent_perturbation", "refund_policy", "", 1),
+    ]
+    assert totals(groups) == GroupStats(n=6, agree=6)
+
+
+def test_unverified_labels_are_counted() -> None:
+    results = [make_result(verified=False), make_result(outcome="generated", verified=False), make_result()]
+    assert group_stats(results)[0].unverified == 2
+
+
+@given(LABELS)
+@settings(max_examples=50, deadline=None)
+def test_metrics_are_scikit_learns(pairs: list[tuple[int, int]]) -> None:
+    known = pytest.importorskip("sklearn.metrics")
+    expected, scores = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    assert metric("accuracy_score", expected, scores).value == pytest.approx(known.accuracy_score(expected, scores))
+    found = metric("f1_score", expected, scores)
+    assert found.value == pytest.approx(known.f1_score(expected, scores, zero_division=0))
+
+
+def test_metric_over_a_longer_scale_averages_over_its_classes() -> None:
+    known = pytest.importorskip("sklearn.metrics")
+    expected, scores = [0, 1, 2, 3], [0, 2, 2, 3]
+    macro = known.f1_score(expected, scores, average="macro", zero_division=0)
+    assert metric("f1_score", expected, scores).value == pytest.approx(macro)
+    assert metric("mean_absolute_error", expected, scores).value == 0.25
+
+
+def test_figure_that_cannot_be_computed_is_null_with_the_reason() -> None:
+    pytest.importorskip("sklearn.metrics")
+    one_class = metric("cohen_kappa_score", [1, 1], [1, 1])
+    assert one_class.value is None
+    assert one_class.reason == "cohen_kappa_score is not defined for these verdicts"
+    assert metric("confusion_matrix", [0, 1], [0, 1]).reason == "confusion_matrix gives more than one number"
+
+
+def test_unknown_metric_names_the_nearest_before_anything_is_spent() -> None:
+    pytest.importorskip("sklearn.metrics")
+    assert "'f1_score'" in (metric_problem("f1_scor") or "")
+    assert "no metric" in (metric_problem("roc_curve") or "")
+    assert metric_problem("accuracy_score") is None
+    assert metric_problem("balanced_accuracy_score") is None
+
+
+def test_without_scikit_learn_accuracy_works_and_others_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    monkeypatch.setitem(sys.modules, "sklearn.metrics", None)
+    assert metric("accuracy_score", [0, 1], [0, 0]).value == 0.5
+    found = metric("f1_score", [0, 1], [0, 0])
+    assert found.value is None
+    assert "pytest-jrh[sklearn]" in (found.reason or "")
+
+
+def test_bootstrap_is_seeded_and_brackets_the_accuracy() -> None:
+    results = results_of(*[AGREE] * 30, *[DISAGREE] * 10)
+    interval = bootstrap(results, 1)
+    assert interval == bootstrap(reversed(results), 1)
+    assert interval != bootstrap(results, 2)
+    assert interval.lower is not None
+    assert interval.upper is not None
+    assert interval.mean == pytest.approx(0.75, abs=0.02)
+    assert 0.58 < interval.lower < 0.67
+    assert 0.83 < interval.upper < 0.92
+
+
+def test_bootstrap_resamples_runs_not_cases() -> None:
+    alone = results_of(*[AGREE] * 20, *[DISAGREE] * 20)
+    repeated = [replace(result, rubric_id=f"r{copy}") for result in alone for copy in range(4)]
+    assert bootstrap(repeated, 5) == bootstrap(alone, 5)
+
+
+def test_bootstrap_that_has_nothing_to_resample_says_why() -> None:
+    assert bootstrap(results_of("no_case"), 1).reason == "no verdict was given"
+    one_run = [make_result(), make_result(make_spec(rubric_id="tone"))]
+    assert bootstrap(one_run, 1).reason == "all verdicts come from one source run"
+    assert bootstrap([*one_run, make_result(make_spec(epoch=2))], 1).mean == 1.0
