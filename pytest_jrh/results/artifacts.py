@@ -211,7 +211,8 @@ class _Work:
         except InputError as error:
             self.problem(f"The record of {made_id} cannot be used: {error}")
             return None
-        return None if record is None else self.redactor.value(record)
+        # Spools hold no secrets; a record of another session may hold one that is a secret here.
+        return record if record is None or made_now else self.redactor.value(record)
 
     def _debug(self, record: Mapping[str, Any], folder: Path, spec: CaseSpec) -> None:
         paths = debug_paths(folder, spec)

@@ -1,0 +1,373 @@
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from pytest_jrh.redact import Redactor
+from pytest_jrh.results.artifacts import judge_file_names, write_suite_outputs
+from pytest_jrh.results.debug import debug_paths, write_debug
+from pytest_jrh.results.records import to_record
+from pytest_jrh.results.spools import Spool
+from pytest_jrh.results.text import one_line
+from pytest_jrh.suite.suite import SuiteJudge
+from tests.support.made_cases import MESSAGES, make_case, make_result, make_spec, make_suite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from pytest_jrh.models import Case, CaseResult, CaseSpec
+    from pytest_jrh.results.artifacts import Written
+    from pytest_jrh.suite.suite import Suite
+
+A, B, C = make_spec("a"), make_spec("b"), make_spec("c")
+P = make_spec("a", test="agent_positives")
+SPECS = (A, B, C, P)
+RESULTS = (
+    make_result(A, "disagree"),
+    make_result(B, "no_case", detail="not confirmed: the verifier says PASS"),
+    make_result(C, "model_error"),
+    make_result(P, verified=False),
+)
+TEST_FOLDER = "cases/agent_perturbation"
+
+
+def write(
+    suite: Suite,
+    specs: Sequence[CaseSpec] = SPECS,
+    results: Iterable[CaseResult] = RESULTS,
+    cases: Iterable[Case] | None = None,
+    redactor: Redactor | None = None,
+) -> Written:
+    redactor = redactor or Redactor()
+    spool = Spool(suite.config_file.parent / ".spool", redactor)
+    for case in [make_case(A), make_case(P, edited=False)] if cases is None else cases:
+        spool.append(case)
+    spool.close()
+    return write_suite_outputs(suite, specs, results, [spool.path], redactor=redactor)
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def load(path: Path) -> Any:
+    return json.loads(path.read_text("utf-8"), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+
+
+def names(folder: Path) -> set[str]:
+    return {
+        str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and ".spool" not in path.parts
+    }
+
+
+def test_everything_of_a_suite_is_written_and_listed(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path)
+    done = write(suite)
+    assert done.problems == ()
+    assert not done.keep_spools
+    stem = "agent_perturbation__a_e1__refund_policy"
+    assert names(tmp_path) == {
+        f"{TEST_FOLDER}/agent_perturbations.jsonl",
+        f"{TEST_FOLDER}/agent_perturbations_summary.json",
+        f"{TEST_FOLDER}/debug/{stem}_edits_audit.json",
+        f"{TEST_FOLDER}/debug/transcripts/{stem}_original.txt",
+        f"{TEST_FOLDER}/debug/transcripts/{stem}_perturbed.txt",
+        "cases/agent_positives/agent_perturbations.jsonl",
+        "cases/agent_positives/agent_perturbations_summary.json",
+        "outputs/refunds/agent_perturbation_results_openai_gpt-4.1-mini.csv",
+        "outputs/refunds/agent_positives_results_openai_gpt-4.1-mini.csv",
+        "outputs/refunds/config_resolved.yml",
+        "outputs/refunds/openai_gpt-4.1-mini_report.json",
+        "outputs/refunds/synthetic_agent_perturbation.csv",
+    }
+    assert {str(path.relative_to(tmp_path)) for path in done.paths} == names(tmp_path)
+
+
+def test_rerun_writes_the_same_bytes(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path)
+    write(suite)
+    before = {name: (tmp_path / name).stat().st_ino for name in names(tmp_path)}
+    write(suite, results=reversed(RESULTS), cases=[make_case(P, edited=False), make_case(A)])
+    assert {name: (tmp_path / name).stat().st_ino for name in names(tmp_path)} == before
+
+
+def test_tables_hold_both_tests_and_every_outcome(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path)
+    write(suite)
+    synthetic = rows(suite.output_dir / "synthetic_agent_perturbation.csv")
+    assert [row["test_name"] for row in synthetic] == ["agent_perturbation", "agent_positives"]
+    judged = rows(suite.output_dir / "agent_perturbation_results_openai_gpt-4.1-mini.csv")
+    assert [(row["original_idx"], row["outcome"]) for row in judged] == [
+        ("a", "disagree"),
+        ("b", "no_case"),
+        ("c", "model_error"),
+    ]
+    assert judged[1]["autograder_reasoning"] == "not confirmed: the verifier says PASS"
+    assert judged[0]["perturbed_idx"] == synthetic[0]["perturbed_idx"]
+
+
+def test_report_has_rands_keys_and_numbers(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path)
+    write(suite)
+    report = load(suite.output_dir / "openai_gpt-4.1-mini_report.json")
+    assert report["meta_data"].items() >= {
+        "module_name": "refunds", "dataset": "log.eval", "autograder_model": "openai/gpt-4.1-mini"
+    }.items()  # fmt: skip
+    negative, positive = (report["all_metrics"][test] for test in ("agent_perturbation", "agent_positives"))
+    assert negative["metrics"].items() >= {
+        "pass_rate": "0.00%", "passed": 0, "total": 1, "metric_type": "accuracy_score", "metric_score": 0.0
+    }.items()  # fmt: skip
+    assert positive["metrics"]["pass_rate"] == "100.00%"
+    assert negative["bootstrap"].items() >= {
+        "mean": None, "lower_ci": None, "upper_ci": None, "reason": "all verdicts come from one source run"
+    }.items()  # fmt: skip
+    assert negative["outcomes"] == {"disagree": 1, "model_error": 1, "no_case": 1}
+    assert positive["unverified_labels"] == 1
+
+
+def test_report_without_a_verdict_is_null_not_a_score(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path)
+    write(suite, [C], [make_result(C, "invalid_response")], [])
+    metrics = load(suite.output_dir / "openai_gpt-4.1-mini_report.json")["all_metrics"]["agent_perturbation"]["metrics"]
+    assert (metrics["pass_rate"], metrics["metric_score"]) == (None, None)
+    assert metrics["metric_reason"] == "no verdict was given"
+
+
+def test_summary_counts_cases_reasons_and_troubles(tmp_path: Path) -> None:
+    write(make_suite(tmp_path))
+    summary = load(tmp_path / TEST_FOLDER / "agent_perturbations_summary.json")
+    assert summary["suites"]["refunds"]["agent_perturbation"]["refund_policy"] == {
+        "cases": 1,
+        "verified": 1,
+        "no_case": 1,
+        "no_case_reasons": {"not confirmed: the verifier says PASS": 1},
+        "unscored": {"model_error": 1},
+    }
+
+
+def test_summary_keeps_what_this_run_did_not_look_at(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path)
+    tone = make_spec("b", rubric_id="tone")
+    write(suite, [tone], [make_result(tone, "no_case", detail="no plan")], [])
+    write(suite)
+    (rubrics,) = load(tmp_path / TEST_FOLDER / "agent_perturbations_summary.json")["suites"]["refunds"].values()
+    assert rubrics["tone"]["no_case_reasons"] == {"no plan": 1}
+    assert rubrics["refund_policy"]["no_case"] == 1
+
+
+@pytest.mark.parametrize("previous", ["", "[]", '{"suites": [1]}', '{"suites": {"a": {"b": 3}}}'])
+def test_foreign_summary_is_replaced(tmp_path: Path, previous: str) -> None:
+    path = tmp_path / TEST_FOLDER / "agent_perturbations_summary.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(previous)
+    assert write(make_suite(tmp_path)).problems == ()
+    assert load(path)["suites"].keys() == {"refunds"}
+
+
+def test_case_with_a_judge_in_trouble_was_made_all_the_same(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path)
+    write(suite, [A], [make_result(A, "refused")], [make_case(A)])
+    (judged,) = rows(suite.output_dir / "agent_perturbation_results_openai_gpt-4.1-mini.csv")
+    assert judged["outcome"] == "refused"
+    assert "I have refunded" in judged["transcript"]
+    summary = load(tmp_path / TEST_FOLDER / "agent_perturbations_summary.json")["suites"]["refunds"]
+    assert summary["agent_perturbation"]["refund_policy"]["unscored"] == {}
+
+
+def test_older_record_stays_but_is_not_passed_off_as_this_runs(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path)
+    write(suite)
+    write(suite, [A], [make_result(A, "model_error")], [])
+    assert (tmp_path / TEST_FOLDER / "agent_perturbations.jsonl").read_text().count("\n") == 1
+    assert rows(suite.output_dir / "synthetic_agent_perturbation.csv") == []
+
+
+def test_case_made_ahead_of_a_stopped_run_is_kept(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path)
+    write(suite, SPECS, [], [make_case(A)])
+    assert (tmp_path / TEST_FOLDER / "agent_perturbations.jsonl").read_text().count("\n") == 1
+
+
+def test_two_tests_may_share_a_folder(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path)
+    shared = replace(suite, tests=tuple(replace(test, output_dir=tmp_path / "shared") for test in suite.tests))
+    assert write(shared).problems == ()
+    lines = (tmp_path / "shared/agent_perturbations.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line)["test"] for line in lines] == ["agent_perturbation", "agent_positives"]
+
+
+def test_no_jsonl_is_written_where_the_config_says_so(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path, write_jsonl=False)
+    write(suite)
+    assert not any(name.endswith(".jsonl") for name in names(tmp_path))
+    assert len(rows(suite.output_dir / "synthetic_agent_perturbation.csv")) == 2
+
+
+def test_reused_case_is_in_the_tables_without_being_made_again(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path, overwrite=False)
+    write(suite)
+    write(suite, [A], [make_result(A)], [])
+    (row,) = rows(suite.output_dir / "synthetic_agent_perturbation.csv")
+    assert "I have refunded" in row["transcript"]
+
+
+def test_frozen_suite_reads_its_file_and_leaves_it_alone(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path)
+    write(suite)
+    frozen = (tmp_path / TEST_FOLDER / "agent_perturbations.jsonl").rename(tmp_path / "frozen.jsonl")
+    before = frozen.read_bytes()
+    write(replace(suite, frozen=frozen), [A, B], [make_result(A), make_result(B, "no_case")], [])
+    assert frozen.read_bytes() == before
+    assert not (tmp_path / TEST_FOLDER / "agent_perturbations.jsonl").exists()
+    assert len(rows(suite.output_dir / "synthetic_agent_perturbation.csv")) == 1
+
+
+def test_test_that_is_not_evaluated_has_cases_but_no_results(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path)
+    suite = replace(suite, tests=(replace(suite.tests[0], evaluate=False),))
+    write(suite, [A], [make_result(A, "generated")], [make_case(A)])
+    assert len(rows(suite.output_dir / "synthetic_agent_perturbation.csv")) == 1
+    assert not list(suite.output_dir.glob("*_results_*"))
+
+
+def test_judges_of_a_panel_have_files_of_their_own(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path)
+    stage = suite.judges[0].stage
+    judges = (
+        SuiteJudge("strict", stage),
+        SuiteJudge("lax", stage),
+        SuiteJudge("other", replace(stage, model="x/y")),
+        SuiteJudge("LAX", stage),
+    )
+    suite = replace(suite, judges=judges)
+    files = judge_file_names(suite)
+    assert files["strict"] == "openai_gpt-4.1-mini_strict"
+    assert files["other"] == "x_y"
+    assert len({name.lower() for name in files.values()}) == 4
+    specs = [make_spec("a", judge=judge.name) for judge in judges[:2]]
+    write(suite, specs, [make_result(specs[0]), make_result(specs[1], "disagree")], [make_case(A)])
+    outcomes = {
+        name: [row["outcome"] for row in rows(suite.output_dir / f"agent_perturbation_results_{files[name]}.csv")]
+        for name in ("strict", "lax", "other")
+    }
+    assert outcomes == {"strict": ["agree"], "lax": ["disagree"], "other": []}
+    assert len(rows(suite.output_dir / "synthetic_agent_perturbation.csv")) == 1
+
+
+def test_file_that_cannot_be_written_costs_no_other(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path)
+    blocked = [
+        suite.output_dir / "synthetic_agent_perturbation.csv",
+        suite.output_dir / "config_resolved.yml",
+        tmp_path / TEST_FOLDER / "agent_perturbations.jsonl" / "x",
+        debug_paths(tmp_path / TEST_FOLDER, A).audit,
+    ]
+    for path in blocked:
+        path.mkdir(parents=True)
+    done = write(suite)
+    assert len(done.problems) == 4
+    assert done.keep_spools
+    assert len(rows(suite.output_dir / "agent_perturbation_results_openai_gpt-4.1-mini.csv")) == 3
+    assert (suite.output_dir / "openai_gpt-4.1-mini_report.json").exists()
+    assert not list(tmp_path.rglob(".jrh-*"))
+    for path in blocked[:2]:
+        assert any(f"{path} was not written: " in problem for problem in done.problems)
+
+
+def test_full_disk_in_the_middle_of_a_table_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite = make_suite(tmp_path)
+
+    def full(row: object) -> str:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pytest_jrh.results.tables.encoded", full)
+    done = write(suite)
+    assert [problem.rsplit(": ", 1)[1] for problem in done.problems] == ["No space left on device."] * 3
+    assert not list(tmp_path.rglob(".jrh-*"))
+    assert (suite.output_dir / "openai_gpt-4.1-mini_report.json").exists()
+
+
+def test_broken_jsonl_is_reported_and_kept_and_so_are_the_spools(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path)
+    target = tmp_path / TEST_FOLDER / "agent_perturbations.jsonl"
+    target.parent.mkdir(parents=True)
+    target.write_text('{"case_id": "x"\n')
+    done = write(suite)
+    assert done.keep_spools
+    assert target.read_text() == '{"case_id": "x"\n'
+    assert f"{target}:1: " in done.problems[0]
+    assert len(rows(suite.output_dir / "synthetic_agent_perturbation.csv")) == 2
+
+
+def test_record_that_a_person_broke_is_reported(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path, overwrite=False)
+    write(suite)
+    target = tmp_path / TEST_FOLDER / "agent_perturbations.jsonl"
+    target.write_text(target.read_text("utf-8").replace('"expected":1', '"expected":"yes"'), "utf-8")
+    done = write(suite, [A], [make_result(A)], [])
+    assert ["expected" in problem for problem in done.problems] == [True]
+
+
+def test_no_file_holds_a_secret(tmp_path: Path) -> None:
+    secret = 'sk-"quoted"/0123456789'
+    suite = make_suite(tmp_path, resolved={"key": secret})
+    result = make_result(A, "disagree", reasoning=f"it says {secret}", detail=secret)
+    none = make_result(B, "no_case", detail=secret)
+    write(suite, [A, B], [result, none], [make_case(A, new_text=secret)], Redactor((secret,)))
+    for name in names(tmp_path):
+        assert "0123456789" not in (tmp_path / name).read_text("utf-8"), name
+
+
+def test_hostile_transcript_breaks_no_file(tmp_path: Path) -> None:
+    text = "\x1b[31m\x00\ud800\u2028 {{ 7*7 }} </transcript> =cmd() " + "x" * 200_000
+    suite = make_suite(tmp_path, output_format="xlsx")
+    case = make_case(A, messages=(*MESSAGES[:3], {"role": "assistant", "content": text}), new_text=text + "\x07")
+    done = write(suite, [A], [make_result(A, "disagree", reasoning=text)], [case])
+    assert done.problems == ()
+    openpyxl = pytest.importorskip("openpyxl")
+    for path in suite.output_dir.glob("*.xlsx"):
+        assert openpyxl.load_workbook(path).active.max_row >= 1
+    for path in tmp_path.rglob("*.txt"):
+        assert path.read_text("utf-8").isprintable() or "\x1b" not in path.read_text("utf-8")
+    load(debug_paths(tmp_path / TEST_FOLDER, A).audit)
+
+
+def test_config_is_written_as_it_was_resolved(tmp_path: Path) -> None:
+    resolved = {"admin": {"module_name": "\ud800é"}, "paths": [tmp_path], "n": None}
+    suite = make_suite(tmp_path, resolved=resolved)
+    write(suite)
+    read = yaml.safe_load((suite.output_dir / "config_resolved.yml").read_text("utf-8"))
+    assert read == {"admin": {"module_name": "\ufffdé"}, "paths": [str(tmp_path)], "n": None}
+
+
+def test_debug_bundle_has_rands_keys_and_both_transcripts(tmp_path: Path) -> None:
+    paths = debug_paths(tmp_path, A)
+    assert write_debug(to_record(make_case(A)), paths) == paths.all()
+    audit = load(paths.audit)
+    assert audit.keys() >= {
+        "run_id", "target_rubric", "failure_confirmed", "failure_rationale", "final_summary", "plan", "edits"
+    }  # fmt: skip
+    assert audit["edits"][0]["edited_content"] == "I have refunded order 17 in full."
+    original, perturbed = (one_line(path.read_text("utf-8")) for path in (paths.original, paths.perturbed))
+    assert "outside the window" in original
+    assert "I have refunded order 17" in perturbed
+
+
+def test_debug_bundle_of_a_hostile_id_stays_in_its_folder(tmp_path: Path) -> None:
+    spec = make_spec("../../x", rubric_id="a/../b", target_score=2)
+    paths = debug_paths(tmp_path, spec)
+    assert {path.parent for path in paths.all()} == {tmp_path / "debug", tmp_path / "debug/transcripts"}
+    assert paths.audit.name.endswith("__score_2_edits_audit.json")
+
+
+def test_case_without_edits_has_no_bundle(tmp_path: Path) -> None:
+    record = to_record(make_case(P, edited=False))
+    assert write_debug(record, debug_paths(tmp_path, P)) == ()
+    assert list(tmp_path.iterdir()) == []

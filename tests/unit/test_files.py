@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_jrh.results.files import atomic_write, file_name_part, inside, replacing
+
+
+def fail_in(path: Path) -> None:
+    with replacing(path) as file:
+        file.write(b"half")
+        raise OSError(28, "No space left on device")
+
+
+def test_whole_file_appears_with_its_folders(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "er" / "a.txt"
+    atomic_write(path, "text \ud800")
+    assert path.read_text("utf-8") == "text \ufffd"
+    assert path.stat().st_mode & 0o044 == 0o044
+
+
+def test_failure_keeps_the_old_file_and_leaves_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with pytest.raises(OSError, match="No space"):
+        fail_in(path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_temporary_file_is_hidden_and_beside_its_target(tmp_path: Path) -> None:
+    with replacing(tmp_path / "a.txt") as file:
+        file.write(b"x")
+        (temporary,) = tmp_path.iterdir()
+        assert temporary.name.startswith(".jrh-")
+        assert temporary.name.endswith(".tmp")
+
+
+def test_same_content_is_not_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    atomic_write(path, "same")
+    inode = path.stat().st_ino
+    atomic_write(path, b"same", durable=True)
+    assert path.stat().st_ino == inode
+    atomic_write(path, "other")
+    assert path.read_text() == "other"
+
+
+def test_symbolic_link_is_replaced_not_written_through(tmp_path: Path) -> None:
+    outside = tmp_path / "outside.txt"
+    outside.write_text("mine")
+    link = tmp_path / "out" / "a.txt"
+    link.parent.mkdir()
+    link.symlink_to(outside)
+    atomic_write(link, "mine")
+    atomic_write(link, "new")
+    assert outside.read_text() == "mine"
+    assert not link.is_symlink()
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/b", "/etc/passwd", "a\\b", "a\0b"])
+def test_name_that_leaves_its_folder_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="no file name"):
+        inside(tmp_path, name)
+
+
+def test_model_name_becomes_part_of_a_file_name() -> None:
+    assert file_name_part("openai/gpt-4.1-mini") == "openai_gpt-4.1-mini"
+
+
+@given(st.text())
+def test_any_name_becomes_a_safe_part(name: str) -> None:
+    part = file_name_part(name)
+    assert inside(Path("x"), part).parent == Path("x")
+    assert part.isascii()
+    assert len(part) <= 80
