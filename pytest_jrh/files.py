@@ -1,32 +1,79 @@
-"""Writing files so that no reader ever sees half of one."""
+"""Writing files so that no reader ever sees half of one, and none lands outside its folder."""
 
 from __future__ import annotations
 
+import contextlib
+import filecmp
 import os
-import tempfile
-from pathlib import Path
+import secrets
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+TEMPORARY_PREFIX = ".jrh-"
+TEMPORARY_SUFFIX = ".tmp"
 
 
-def atomic_write(path: Path, content: str | bytes) -> None:
-    """Write to a temporary file in the same folder, then rename it over `path`; folders are made.
+@contextlib.contextmanager
+def replacing(path: Path, *, durable: bool = False) -> Iterator[IO[bytes]]:
+    """Open a hidden temporary file beside `path` that takes its place when the block ends well.
 
-    Raises `OSError` as it comes; the temporary file is then gone, and the old content still there.
+    Folders are made. A file that already holds the same bytes is not touched; a symbolic link is
+    replaced, never written through. `durable` waits until the bytes are on the disk. Raises `OSError`
+    as it comes; the temporary file is then gone and the old content still there.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    data = content.encode("utf-8") if isinstance(content, str) else content
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
+    temporary = path.with_name(f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}{TEMPORARY_SUFFIX}")
+    # os.open instead of tempfile: the result is to be shared, so it gets the mode that the umask gives.
+    descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        # mkstemp makes private files; what is written here is to be committed and shared.
-        os.chmod(temporary, 0o666 & ~_umask())  # noqa: PTH101 - the name came as text
-        os.replace(temporary, path)  # noqa: PTH105
+        with os.fdopen(descriptor, "w+b") as file:
+            yield file
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        if not path.is_symlink() and path.is_file() and filecmp.cmp(temporary, path, shallow=False):
+            temporary.unlink()
+        else:
+            temporary.replace(path)
     except BaseException:
-        os.unlink(temporary)  # noqa: PTH108
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
         raise
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def atomic_write(path: Path, data: bytes | str, *, durable: bool = False) -> None:
+    """Write a whole file at once, as `replacing` does; text becomes UTF-8 whatever it holds."""
+    content = encoded(data) if isinstance(data, str) else data
+    # Looked at first: reading costs a fraction of a new file, and a rerun finds nearly all as they were.
+    with contextlib.suppress(OSError):
+        if not path.is_symlink() and path.stat().st_size == len(content) and path.read_bytes() == content:
+            return
+    with replacing(path, durable=durable) as file:
+        file.write(content)
+
+
+def encoded(text: str) -> bytes:
+    """UTF-8; surrogate pairs are joined and lone surrogates become U+FFFD, so that any text can be stored."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
+
+
+def inside(folder: Path, name: str) -> Path:
+    """Name a file in the folder.
+
+    Raises `ValueError` for a name that is no plain file name, so that no id reaches another folder.
+    """
+    if not name or name in (".", "..") or any(char in name for char in "/\\\0"):
+        raise ValueError(f"{name!r} is no file name")
+    return folder / name
+
+
+def file_name_part(text: str) -> str:
+    """Write a model's or judge's name as part of a file name: `openai/gpt-4.1-mini` -> `openai_gpt-4.1-mini`."""
+    kept = "".join(char if char.isascii() and (char.isalnum() or char in "-._") else "_" for char in text)
+    return kept.lstrip(".")[:80] or "_"

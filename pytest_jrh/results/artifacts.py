@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import yaml
 
 from pytest_jrh.errors import InputError
+from pytest_jrh.files import atomic_write, file_name_part
 from pytest_jrh.models import UNSCORED, CaseResult, CaseSpec
 from pytest_jrh.results.debug import debug_paths, write_debug
-from pytest_jrh.results.files import atomic_write, file_name_part
 from pytest_jrh.results.records import from_record, json_value
 from pytest_jrh.results.spools import ReadRecord, RecordIndex, merge, read_jsonl, read_spools, write_jsonl
 from pytest_jrh.results.summaries import judge_report, perturbations_summary
@@ -26,6 +26,7 @@ from pytest_jrh.results.tables import (
     table_format,
     transcript_of,
 )
+from pytest_jrh.results.text import counted
 from pytest_jrh.suite.cases import case_id, generation_id, perturbed_idx
 from pytest_jrh.transcript import storable
 
@@ -105,6 +106,7 @@ class _Work:
     problems: list[str] = field(default_factory=list)
     keep_spools: bool = False
     made: frozenset[str] = frozenset()
+    unbundled: list[str] = field(default_factory=list)
 
     def assemble(self, spools: Sequence[Path]) -> dict[Path, RecordIndex]:
         """Bring every test's JSONL and its summary up to date, and index the records of each folder."""
@@ -194,6 +196,10 @@ class _Work:
                     if item.result is not None and sink is not None:
                         sink(result_row(item.result, record, perturbed_idx=row_id, transcript=transcript))
 
+        if self.unbundled:
+            many = counted(len(self.unbundled), "debug bundle")
+            self.problem(f"{many} could not be written, the first of them {self.unbundled[0]}.")
+
     def _record(self, made_id: str, items: Sequence[_Item], read: ReadRecord) -> Mapping[str, Any] | None:
         """Read the record of a case of this run; an older one that this run failed to make again is not its."""
         made_now = made_id in self.made
@@ -216,8 +222,10 @@ class _Work:
 
     def _debug(self, record: Mapping[str, Any], folder: Path, spec: CaseSpec) -> None:
         paths = debug_paths(folder, spec)
-        with self._reporting(f"The debug bundle {paths.audit} was not written"):
+        try:
             self.paths += write_debug(record, paths)
+        except OSError as error:
+            self.unbundled.append(f"{paths.audit}: {_words(error)}")
 
     def write_reports(self) -> None:
         """Write each judge's report, and the config as it was resolved."""

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.results.files import atomic_write, inside
+from pytest_jrh.files import atomic_write, inside
 from pytest_jrh.results.text import visible
 from pytest_jrh.suite.cases import artifact_stem
 from pytest_jrh.transcript import render_transcript

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.files import encoded
 from pytest_jrh.models import (
     AgentRun,
     Case,
@@ -26,7 +27,7 @@ from pytest_jrh.models import (
     TestName,
     Verification,
 )
-from pytest_jrh.results.text import encoded, shortened
+from pytest_jrh.results.text import shortened
 from pytest_jrh.suite.cases import generation_id, perturbed_idx
 
 FORMAT = 1

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pytest_jrh.errors import InputError, Problem
-from pytest_jrh.results.files import replacing
+from pytest_jrh.files import replacing
 from pytest_jrh.results.records import record_line, to_record
 
 if TYPE_CHECKING:

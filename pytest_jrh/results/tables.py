@@ -11,11 +11,12 @@ import csv
 import io
 import math
 import re
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 
-from pytest_jrh.results.files import replacing
-from pytest_jrh.results.text import encoded, plain
+from pytest_jrh.files import encoded, replacing
+from pytest_jrh.results.text import plain
 from pytest_jrh.transcript import render_transcript
 
 if TYPE_CHECKING:
@@ -207,6 +208,7 @@ def _csv(file: IO[bytes], columns: Sequence[str]) -> AddRow:
 @contextlib.contextmanager
 def _xlsx(file: IO[bytes], columns: Sequence[str]) -> Iterator[AddRow]:
     from openpyxl import Workbook
+    from openpyxl.writer.excel import ExcelWriter
 
     book = Workbook(write_only=True)
     sheet = book.create_sheet("results")
@@ -223,7 +225,14 @@ def _xlsx(file: IO[bytes], columns: Sequence[str]) -> Iterator[AddRow]:
         with contextlib.suppress(OSError, ValueError):
             sheet.close()
         raise
-    book.save(file)
+    archive = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED)
+    try:
+        ExcelWriter(book, archive).save()
+    except BaseException:
+        # Likewise: an archive that a full disk cut short complains when it is collected.
+        with contextlib.suppress(OSError, ValueError):
+            archive.close()
+        raise
 
 
 def _shared(record: Mapping[str, Any], transcript: str | None) -> dict[str, Any]:

@@ -33,14 +33,6 @@ def plain(text: str) -> str:
     return _CONTROL.sub("", _SURROGATE.sub("\ufffd", text))
 
 
-def encoded(text: str) -> bytes:
-    """UTF-8; surrogate pairs are joined and lone surrogates become U+FFFD, so that any text can be stored."""
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
-
-
 def one_line(text: str) -> str:
     """Give the text with every run of white space made one space."""
     return " ".join(visible(text).split())

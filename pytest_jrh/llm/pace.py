@@ -1,0 +1,47 @@
+"""When a call may be sent: rate limits of stage models, and a slow-down that all cases share."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable
+
+from pytest_jrh.models import RateLimit, StageModel
+
+
+class Pace:
+    """Keeps the times at which calls were sent, per model.
+
+    `processes` shares each limit out over that many processes, none of which sees the others' calls.
+    `now` gives monotonic seconds.
+    """
+
+    def __init__(self, now: Callable[[], float], *, processes: int = 1) -> None:
+        self._now = now
+        self._processes = processes
+        self._sent: defaultdict[tuple[str, RateLimit], deque[float]] = defaultdict(deque)
+        self._resume: dict[str, float] = {}
+
+    def wait(self, stage: StageModel) -> float:
+        """Seconds until the model may be asked; 0.0 grants the call, which then counts as sent.
+
+        At most `calls` calls go out in any window of `period` seconds.
+        """
+        now = self._now()
+        pause = self._resume.get(stage.model, now) - now
+        limit = stage.rate_limit
+        if limit is None:
+            return max(pause, 0.0)
+        sent = self._sent[stage.model, limit]
+        window = limit.period * self._processes
+        while sent and now - sent[0] >= window:
+            sent.popleft()
+        if len(sent) >= limit.calls:
+            pause = max(pause, sent[0] + window - now)
+        if pause > 0:
+            return pause
+        sent.append(now)
+        return 0.0
+
+    def slow_down(self, model: str, seconds: float) -> None:
+        """Hold back every call to a model: it has just answered that it gets too many."""
+        self._resume[model] = max(self._resume.get(model, 0.0), self._now() + seconds)
