@@ -21,7 +21,8 @@ from inspect_ai.solver import Generate, Solver, TaskState, chain, solver, system
 from inspect_ai.tool import ToolCall, ToolChoice, ToolInfo
 
 from examples.refund_agent.conversation import Conversation, load_conversations
-from examples.refund_agent.store import Shop, opening_orders
+from examples.refund_agent.orders import opening_orders
+from examples.refund_agent.store import Shop
 from examples.refund_agent.tools import shop_tools
 
 if TYPE_CHECKING:

@@ -33,8 +33,9 @@ class Summary(_Answer):
 class Reading(_Answer):
     """What verifier and judge make of one transcript under one rubric.
 
-    Binary files give the `verdict`, ordinal files the `score` (their verdict says that the score is sure). `judge` is left out where the verifier
-    does not confirm the label, since no judge sees such a case.
+    Binary files give the `verdict`, ordinal files the `score`; their verdict, PASS unless it is given,
+    says that the score is sure. `judge` is left out where the verifier does not confirm the label,
+    since no judge sees such a case.
     """
 
     verdict: Literal["PASS", "FAIL"] | None = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -88,7 +89,7 @@ def edits_of(plan: ScriptedPlan) -> Edits:
     return frozenset((step.message_index, flat(step.new_content)) for step in plan.steps)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Request:
     """What the server reads of a request: the stage, the prompt, and the fields that it may answer with."""
 
@@ -96,7 +97,7 @@ class Request:
     text: str
     fields: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def prompt(self) -> str:
         """The text with whitespace collapsed."""
         return flat(self.text)
@@ -127,7 +128,7 @@ class Script:
     rubrics: Mapping[str, str]
 
     def answer(self, request: Request) -> Fields:
-        """Give the written answer, in the order of the requested fields; raises NotScriptedError where there is none."""
+        """Give the written answer in the order of the requested fields; raises NotScriptedError if there is none."""
         if request.stage not in STAGES:
             raise NotScriptedError(
                 f"response_format.json_schema.name must be one of {', '.join(STAGES)}", stage=request.stage

@@ -10,7 +10,8 @@ import pytest
 
 from examples.refund_agent.conversation import load_conversations
 from examples.refund_agent.make_log import DEFAULT, make_log
-from examples.refund_agent.store import Shop, ShopError, opening_orders
+from examples.refund_agent.orders import opening_orders
+from examples.refund_agent.store import Shop, ShopError
 
 CONVERSATIONS = {conversation.id: conversation for conversation in load_conversations()}
 
