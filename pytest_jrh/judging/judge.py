@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import create_model
 
-from pytest_jrh.llm.calls import Response
+from pytest_jrh.llm.calls import Response, score_on_offer
 from pytest_jrh.llm.stage import Stage, scale_values, with_scale
 from pytest_jrh.models import Case, Judge, Verdict
 from pytest_jrh.transcript import render_transcript
@@ -48,5 +48,4 @@ def make_template_judge(stage: Stage, *, instruction: str = "", show_reasoning: 
 @cache
 def judge_response(scores: tuple[int, ...]) -> type[JudgeResponse]:
     """The shape of an answer on this scale; a score of another value or type does not validate."""
-    score: Any = Literal[scores]
-    return create_model("ScoredJudgeResponse", __base__=JudgeResponse, score=(score, ...))
+    return create_model("ScoredJudgeResponse", __base__=JudgeResponse, score=(score_on_offer(scores), ...))

@@ -13,12 +13,13 @@ import re
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from pytest_jrh.errors import Unscored
 from pytest_jrh.models import Completion, ResponseT, StageModel, Usage
+from pytest_jrh.transcript import storable
 
 MAX_REASKS = 2
 _FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
@@ -36,13 +37,29 @@ class Response(BaseModel):
     )
 
 
+def score_on_offer(scores: tuple[int, ...]) -> Any:
+    """The type of a score that must be one of `scores`: no `true`, no `1.0`, no `"1"` (semantics E3)."""
+
+    def whole(value: object) -> object:
+        # pydantic's Literal compares by equality, strict or not, and to Python `True == 1 == 1.0`.
+        if type(value) is not int:
+            raise ValueError(f"Input should be a whole number, one of {', '.join(map(str, scores))}")
+        return value
+
+    return Annotated[Literal[scores], BeforeValidator(whole)]
+
+
 @dataclass(frozen=True)
 class CallRequest:
-    """One question to a model: `messages` are chat messages with text content only."""
+    """One question to a model: `messages` are chat messages with text content only.
+
+    `left_out` names settings that are not to be sent although the suite has them (`Answer.left_out`).
+    """
 
     stage: StageModel
     messages: tuple[Mapping[str, str], ...]
     response_model: type[BaseModel]
+    left_out: frozenset[str] = frozenset()
 
     @cached_property
     def schema(self) -> dict[str, Any]:
@@ -82,13 +99,17 @@ class CallRequest:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a provider returned with status 200; `cost` is US dollars, None where no price is known."""
+    """What a provider returned with status 200; `cost` is US dollars, None where no price is known.
+
+    `left_out` names what the model does not take and was not sent: "temperature", "response_format".
+    """
 
     text: str
     finish_reason: str = "stop"
     refusal: str | None = None
     usage: Usage = Usage()
     cost: float | None = None
+    left_out: frozenset[str] = frozenset()
 
 
 class Stopped(BaseException):
@@ -143,7 +164,7 @@ class _Completer:
                     stage=stage.stage,
                     cause=f"{stage.model} gave {MAX_REASKS + 1} answers that cannot be used; the last one: {complaint}",
                     advice="Look at the recorded answers in the cassette; a clearer prompt, a larger max_tokens, or a "
-                    "model with structured output usually helps.",
+                    "model with structured output usually helps. --jrh-record-mode=all asks anew.",
                 )
             asked = (
                 *asked,
@@ -172,7 +193,7 @@ def parse(text: str, response_model: type[ResponseT]) -> ResponseT:
     Raises pydantic's `ValidationError`; numbers, texts and booleans are never coerced (semantics E3).
     """
     fenced = _FENCED.fullmatch(text)
-    return response_model.model_validate_json(fenced.group(1) if fenced else text)
+    return response_model.model_validate_json(_storable_json(fenced.group(1) if fenced else text))
 
 
 def explain(error: ValidationError, answer: Answer) -> str:
@@ -186,6 +207,17 @@ def explain(error: ValidationError, answer: Answer) -> str:
         complaints.append(f"{where}: {message} (got {_shortened(entry['input'])})")
     cut = " It was cut off by max_tokens." if answer.finish_reason == "length" else ""
     return "; ".join(complaints) + "." + cut
+
+
+def _storable_json(text: str) -> str:
+    """The answer without what no file can hold; JSON can spell it in escapes (semantics C6)."""
+    if "\\u" not in text:
+        return text
+    try:
+        value, changed = storable(json.loads(text))
+    except (ValueError, RecursionError):
+        return text
+    return json.dumps(value) if changed else text
 
 
 def _shortened(value: object, longest: int = 80) -> str:
@@ -205,5 +237,5 @@ def _raise_if_refused(stage: StageModel, answer: Answer) -> None:
         "refused",
         stage=stage.stage,
         cause=cause,
-        advice="Reword the prompt of this stage, or give the stage another model.",
+        advice="Reword the prompt of this stage, or give the stage another model; --jrh-record-mode=all asks anew.",
     )

@@ -7,12 +7,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.llm.calls import Response
-from pytest_jrh.transcript import message_text, render_tool_calls, replace_text
+from pytest_jrh.transcript import message_text, render_tool_calls, replace_text, storable
 
 if TYPE_CHECKING:
     from pytest_jrh.llm.stage import Stage
     from pytest_jrh.models import AgentRun, Edit, Message, Plan, PlanStep, Rubric
     from pytest_jrh.pipeline.goal import Goal
+
+_TITLES = {
+    "plan_thesis": "Plan",
+    "goal": "Goal of this edit",
+    "rationale": "Why this turn",
+    "earlier_edits": "Turns edited before",
+    "tool_calls": "Tool calls of this turn, which stay",
+}
 
 
 class EditorResponse(Response):
@@ -24,7 +32,7 @@ class EditorResponse(Response):
 
 @dataclass(frozen=True, slots=True)
 class EditDraft:
-    """A rewriting that has not been applied; `raw` is the model's answer as it came."""
+    """A rewriting that has not been applied, its text storable (semantics C6); `raw` is the answer as it came."""
 
     new_content: str
     reason: str
@@ -54,23 +62,27 @@ async def generate_single_edit(
         "goal": step.goal,
         "rationale": step.rationale,
         "earlier_edits": _earlier_edits(earlier),
+        "tool_calls": render_tool_calls(message),
     }
+    guidance = goal.guidance(rubric)
     values: dict[str, object] = {
         **context,
         "run_id": run.run_id,
         "message_id": str(message.get("id") or step.message_index),
         "message_index": step.message_index,
         "original_message": message_text(message),
-        "tool_calls": render_tool_calls(message),
         "summary": summary,
         "rubric": rubric.instructions,
-        "ordinal_guidance": goal.guidance(rubric),
+        "ordinal_guidance": guidance,
     }
-    if "goal" not in stage.template.variables:
+    used = stage.template.variables
+    told = [] if not guidance or "ordinal_guidance" in used else [guidance]
+    if "goal" not in used:
         # Prompts written for RAND's harness know no plan, but an editor without its goal edits blindly.
-        values["rubric"] = _with_context(rubric.instructions, context)
+        told += [f"{title}: {context[name]}" for name, title in _TITLES.items() if context[name] and name not in used]
+    values["rubric"] = "\n\n".join([rubric.instructions, *told])
     answer = await stage.ask(values, EditorResponse)
-    return EditDraft(answer.parsed.new_content, answer.parsed.reason.strip(), answer.text)
+    return EditDraft(storable(answer.parsed.new_content)[0], answer.parsed.reason.strip(), answer.text)
 
 
 def apply_single_edit(
@@ -90,14 +102,3 @@ def apply_single_edit(
 
 def _earlier_edits(edits: Sequence[Edit]) -> str:
     return "\n\n".join(f"[{edit.message_index}] now reads:\n{edit.edited_content}" for edit in edits)
-
-
-def _with_context(instructions: str, context: dict[str, str]) -> str:
-    titles = {
-        "plan_thesis": "Plan",
-        "goal": "Goal of this edit",
-        "rationale": "Why this turn",
-        "earlier_edits": "Turns edited before",
-    }
-    parts = [f"{titles[name]}: {text}" for name, text in context.items() if text]
-    return "\n\n".join([instructions, *parts])

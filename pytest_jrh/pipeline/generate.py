@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from pytest_jrh.models import (
     Case,
     CaseSpec,
     Complete,
+    Mode,
     Objective,
     PerturbationOutcome,
     Rubric,
@@ -28,19 +29,49 @@ from pytest_jrh.pipeline.verifier import make_llm_verifier
 from pytest_jrh.suite.suite import Suite, SuiteTest
 from pytest_jrh.templating import Template
 
+_MAKING: tuple[StageName, ...] = ("planner", "editor", "summary", "verifier")
+
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
     """Everything that making the cases of one test needs, but the way to the models.
 
-    `models` and `templates` are keyed by stage; a missing verifier is off.
+    `models` and `templates` are keyed by stage; a missing verifier is off. `mode` and `objective` say
+    what the templates are written for.
     """
 
     models: Mapping[StageName, StageModel]
     templates: Mapping[StageName, Template]
+    mode: Mode = "binary"
+    objective: Objective = "fail"
     max_edit_rounds: int = 3
     max_summary_messages: int = 20
     pass_required: bool = True
+
+    @classmethod
+    def default(
+        cls,
+        model: str,
+        *,
+        mode: Mode = "binary",
+        objective: Objective = "fail",
+        temperature: float | None = None,
+        max_edit_rounds: int = 3,
+    ) -> Pipeline:
+        """A pipeline with the built-in prompts and one model (litellm's name for it) in all of its stages."""
+        return cls(
+            models={stage: StageModel(stage, model, temperature=temperature) for stage in _MAKING},
+            templates={stage: load_template(stage, mode=mode, objective=objective) for stage in _MAKING},
+            mode=mode,
+            objective=objective,
+            max_edit_rounds=max_edit_rounds,
+        )
+
+    def goals(self, rubric: Rubric) -> tuple[Goal, ...]:
+        """What it makes of a run under a rubric: one case, or one for each level in ascending order (semantics D8)."""
+        if self.mode == "binary":
+            return (Goal(self.objective),)
+        return tuple(goal_of(self.objective, level.score) for level in rubric.score_levels)
 
     def perturber(self, complete: Complete) -> ConversationPerturber:
         """A perturber that asks its models through `complete`."""
@@ -82,6 +113,8 @@ def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
     return Pipeline(
         models=suite.stages,
         templates=templates,
+        mode=suite.mode,
+        objective=test.objective,
         max_edit_rounds=suite.max_edit_rounds,
         max_summary_messages=suite.max_summary_messages,
         pass_required=suite.pass_required,
@@ -128,14 +161,15 @@ async def generate_agent_perturbations(
     pipeline: Pipeline,
     complete: Complete,
     *,
-    goals: Sequence[Goal] = (Goal("fail"),),
+    target_scores: Collection[int] | None = None,
     concurrency: int = 10,
 ) -> AsyncIterator[Perturbation]:
     """Make every case of runs x rubrics x goals, at most `concurrency` at once, yielding them in that order.
 
-    The way to use the pipeline from Python without pytest: `complete` is any `Complete`, and ordinal
-    goals name the target scores of the rubrics' levels. `runs` is consumed as work proceeds. Raises
-    `Unscored` at the first case that a model's trouble stops; cases still at work are then cancelled.
+    The way to use the pipeline from Python without pytest: `complete` is any `Complete`. An ordinal
+    pipeline aims at every level of a rubric, or at those of `target_scores`. `runs` is consumed as work
+    proceeds. Raises `Unscored` at the first case that a model's trouble stops; cases still at work are
+    cancelled then, and where the caller stops listening.
     """
 
     async def make(run: AgentRun, rubric: Rubric, goal: Goal) -> Perturbation:
@@ -145,7 +179,9 @@ async def generate_agent_perturbations(
     try:
         for run in runs:
             for rubric in rubrics:
-                for goal in goals:
+                for goal in pipeline.goals(rubric):
+                    if target_scores is not None and goal.target_score not in target_scores:
+                        continue
                     if len(at_work) >= concurrency:
                         yield await at_work.pop(0)
                     at_work.append(asyncio.create_task(make(run, rubric, goal)))
@@ -154,6 +190,7 @@ async def generate_agent_perturbations(
     finally:
         for task in at_work:
             task.cancel()
+        await asyncio.gather(*at_work, return_exceptions=True)
 
 
 def goal_of(objective: Objective, target_score: int | None) -> Goal:

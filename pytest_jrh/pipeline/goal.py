@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.llm.prompts import ordinal_guidance
 from pytest_jrh.models import Mode, Objective, Rubric
 
@@ -27,8 +28,15 @@ class Goal:
         return 1 if self.objective == "fail" else 0
 
     def guidance(self, rubric: Rubric) -> str:
-        """What planner and editor are told about the scale; empty in binary mode."""
+        """What planner and editor are told about the scale; empty in binary mode.
+
+        Raises `InputError` where the rubric has no level of the target score.
+        """
         if self.target_score is None:
             return ""
-        target = next(level for level in rubric.score_levels if level.score == self.target_score)
-        return ordinal_guidance(rubric.score_levels, target)
+        by_score = {level.score: level for level in rubric.score_levels}
+        if self.target_score not in by_score:
+            there = ", ".join(map(str, by_score)) or "none"
+            message = f"the rubric `{rubric.id}` has no level {self.target_score} to aim at; its levels: {there}"
+            raise InputError(Problem(message, file=rubric.file or None, line=rubric.line if rubric.file else None))
+        return ordinal_guidance(rubric.score_levels, by_score[self.target_score])

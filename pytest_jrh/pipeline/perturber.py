@@ -59,11 +59,11 @@ class ConversationPerturber:
             if isinstance(answer, BaseException):
                 raise answer
         assert not isinstance(plan, BaseException)
+        work.plan = plan
         if plan is None or not plan.steps:
             if goal.mode == "binary" and goal.objective == "fail":
                 raise NoVerdictCase("no plan: the planner found no edit that would violate the rubric")
             return
-        work.plan = plan
         for round_index, step in enumerate(plan.steps[: self.max_edit_rounds]):
             edit = await self._edit_once(work, run, rubric, goal, plan, step, round_index, summarizer)
             work.edits.append(edit)

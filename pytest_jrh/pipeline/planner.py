@@ -31,7 +31,7 @@ class PlannerResponse(Response):
 
 
 class Planner(Protocol):
-    """Plans the edits of one case; None where the planner sees nothing to change."""
+    """Plans the edits of one case; None, or a plan without steps, where there is nothing to change."""
 
     async def __call__(
         self, messages: Sequence[Message], rubric: Rubric, goal: Goal, *, max_steps: int
@@ -60,8 +60,8 @@ def make_llm_planner(complete: Complete, model: StageModel, template: Template) 
         }
         editable = assistant_indices(messages)
         answer = (await stage.ask(values, response_for(editable))).parsed
-        steps = sanitize(answer.steps, editable)
-        return Plan(answer.thesis.strip(), steps) if steps else None
+        planned = Plan(answer.thesis.strip(), sanitize(answer.steps, editable))
+        return planned if planned.thesis or planned.steps else None
 
     return plan
 

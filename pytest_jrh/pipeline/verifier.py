@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from pydantic import create_model
 
-from pytest_jrh.llm.calls import Response
+from pytest_jrh.llm.calls import Response, score_on_offer
 from pytest_jrh.llm.stage import Stage, scale_values, with_scale
 from pytest_jrh.models import Complete, Message, Rubric, StageModel, Verification
 from pytest_jrh.pipeline.goal import Goal
@@ -62,5 +62,4 @@ def confirms(verification: Verification, goal: Goal) -> bool:
 
 @cache
 def _scoring_response(scores: tuple[int, ...]) -> type[VerifierResponse]:
-    score: Any = Literal[scores]
-    return create_model("ScoringVerifierResponse", __base__=VerifierResponse, score=(score, ...))
+    return create_model("ScoringVerifierResponse", __base__=VerifierResponse, score=(score_on_offer(scores), ...))

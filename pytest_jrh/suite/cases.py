@@ -22,6 +22,7 @@ from pytest_jrh.suite.suite import Suite
 _SAFE = "@+="
 _LONGEST_PART = 64
 _LONGEST_JUDGE = 32
+_LONGEST_IN_STEM = 36
 _RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?|.*\.")
 T = TypeVar("T")
 
@@ -48,9 +49,14 @@ def sample(runs: Sequence[T], number: int | None, seed: int) -> list[T]:
     return [runs[index] for index in picked]
 
 
-def node_part(text: str, longest: int = _LONGEST_PART) -> str:
-    """Make a part of an id safe to stand between `::` and `[`, distinct for distinct texts."""
-    escaped = quote(text, safe=_SAFE, errors="surrogatepass").replace("~", "%7E")
+def node_part(text: str, longest: int = _LONGEST_PART, *, escape: str = "~") -> str:
+    """Make a part of an id safe to stand between `::` and `[`, distinct for distinct texts.
+
+    `escape` are further characters to write as escapes.
+    """
+    escaped = quote(text, safe=_SAFE, errors="surrogatepass")
+    for char in escape:
+        escaped = escaped.replace(char, f"%{ord(char):02X}")
     if escaped in ("", ".", ".."):
         return f"~{escaped.replace('.', '%2E')}"
     if len(escaped) <= longest:
@@ -58,13 +64,16 @@ def node_part(text: str, longest: int = _LONGEST_PART) -> str:
     return f"{escaped[: longest - 20]}~{_digest(text, 16)}"
 
 
-def file_part(text: str, longest: int = _LONGEST_PART) -> str:
+def file_part(text: str, longest: int = _LONGEST_PART, *, escape: str = "~") -> str:
     """Make a part of an id safe as a file name, distinct even where letter case is ignored."""
-    part = node_part(text, longest)
+    part = node_part(text, longest, escape=escape)
     if part.startswith("."):
         part = f"%2E{part[1:]}"
     ambiguous = re.sub(r"%[0-9A-F]{2}", "", part) != re.sub(r"%[0-9A-F]{2}", "", part).lower()
-    return f"{part}~{_digest(text, 8)}" if ambiguous or _RESERVED.fullmatch(part) else part
+    # Windows takes `nul.txt`, and whatever else follows the dot, for the device `nul`.
+    reserved = _RESERVED.fullmatch(part)
+    kept = part.replace(".", "_") if reserved else part
+    return f"{kept}~{_digest(text, 8)}" if ambiguous or reserved else part
 
 
 def case_name(spec: CaseSpec) -> str:
@@ -89,13 +98,13 @@ def perturbed_idx(spec: CaseSpec) -> str:
 
 def artifact_stem(spec: CaseSpec) -> str:
     """The stem of the debug bundle's file names (semantics H1)."""
-    stem = f"{spec.test}__{file_part(spec.run_id)}_e{spec.epoch}__{file_part(spec.rubric_id)}"
+    stem = f"{spec.test}__{_stem_part(spec.run_id)}_e{spec.epoch}__{_stem_part(spec.rubric_id)}"
     return stem if spec.target_score is None else f"{stem}__score_{spec.target_score}"
 
 
 def cassette_path(cassette_dir: Path, spec: CaseSpec, *, judging: bool) -> Path:
     """Where the calls of a case's generation, or of its judge, are recorded (semantics G2)."""
-    what = f"judge-{file_part(spec.judge, _LONGEST_JUDGE) if spec.judge else 'default'}" if judging else "generation"
+    what = f"judge-{_judge_file(spec.judge)}" if judging else "generation"
     name = ".".join([file_part(spec.run_id), *_key(spec), what, "yaml"])
     return cassette_dir / spec.test / file_part(spec.rubric_id) / name
 
@@ -110,7 +119,29 @@ def _key(spec: CaseSpec) -> list[str]:
 
 
 def _judge(spec: CaseSpec) -> list[str]:
-    return [] if spec.judge is None else [node_part(spec.judge, _LONGEST_JUDGE)]
+    if spec.judge is None:
+        return []
+    # A judge named `score_2` must not read as a target score.
+    part = node_part(spec.judge, _LONGEST_JUDGE)
+    return [_first_escaped(part) if part.startswith("score_") else part]
+
+
+def _judge_file(judge: str | None) -> str:
+    if judge is None:
+        return "default"
+    # The parts of a cassette's name are told apart by their dots, of which only a run's id may have its own.
+    part = file_part(judge, _LONGEST_JUDGE, escape="~.")
+    return _first_escaped(part) if part == "default" else part
+
+
+def _first_escaped(part: str) -> str:
+    return f"%{ord(part[0]):02X}{part[1:]}"
+
+
+def _stem_part(text: str) -> str:
+    part = file_part(text, _LONGEST_IN_STEM)
+    # The parts of a stem are told apart by `__`; one that holds it ends in a digest, which none can imitate.
+    return f"{part}~{_digest(text, 8)}" if "__" in part and "~" not in part else part
 
 
 def _digest(text: str, length: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.errors import InputError, Problem
@@ -12,7 +13,6 @@ from pytest_jrh.suite.problems import Findings, KeyPath, dotted, listed, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
 LONGEST_SCALE = 1000
 _ENTRY_KEYS = ("id", "instructions", "instruction", "score_levels")
@@ -25,14 +25,14 @@ _INSTRUCTIONS = re.compile(r"(?m)^[\s\-{\[]*[\"']?instructions?[\"']?\s*:|\"inst
 
 
 def load_rubrics(
-    path: Path, *, mode: Mode = "binary", score_range: tuple[int, int] | None = None, file: str | None = None
+    path: str | Path, *, mode: Mode = "binary", score_range: tuple[int, int] | None = None, file: str | None = None
 ) -> tuple[Rubric, ...]:
     """Read every rubric of a file, in file order (semantics B1, B2, B4).
 
     In ordinal mode a rubric without levels gets `score_range` (lowest, highest) with empty labels.
     `file` is how messages name the file. Raises InputError with everything that is wrong in it.
     """
-    rubrics, problems = read_rubrics(path, file=file)
+    rubrics, problems = read_rubrics(Path(path), file=file)
     if mode == "ordinal":
         rubrics, more = with_scales(rubrics, score_range, file=file or str(path))
         problems = [*problems, *more]

@@ -258,5 +258,6 @@ def test_ordinal_guidance_names_the_score_its_neighbours_and_the_scale(target: i
     level = next(level for level in LEVELS if level.score == target)
     guidance = prompts.ordinal_guidance(LEVELS, level).splitlines()
     assert guidance[0] == f"Target score: {target}"
-    assert guidance[1:3] == lines[1:]
+    assert guidance[1] == f"To be reached exactly: {lines[0]}"
+    assert guidance[2:4] == lines[1:]
     assert guidance[-3:] == prompts.score_levels_table(LEVELS).splitlines()

@@ -1,0 +1,160 @@
+"""The floors of the house, and the one room of each heavy library, read from the imports (ARCHITECTURE.md)."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import pytest_jrh
+
+PACKAGE = Path(pytest_jrh.__file__).parent
+# A module imports from the floors below its own, and from its own room.
+FLOORS: dict[str, int] = {
+    **dict.fromkeys(("errors", "models", "transcript", "templating", "redact", "files"), 0),
+    **dict.fromkeys(("suite", "llm"), 1),
+    **dict.fromkeys(("pipeline", "judging"), 2),
+    **dict.fromkeys(("results", "review"), 3),
+    **dict.fromkeys(("loading", "starting"), 4),
+    **dict.fromkeys(("engine", "planning", "merging"), 5),
+    "plugin": 6,
+    "__main__": 7,
+}
+# Each may be imported in one room only, and only where it is needed: inside a function.
+ROOMS: dict[str, tuple[str, ...]] = {
+    "litellm": ("llm.client",),
+    "openai": ("llm.client",),
+    "httpx": ("llm.client",),
+    "inspect_ai": ("suite.eval_logs", "suite.judged_logs", "suite.log_files"),
+    "vcr": ("llm.recorder",),
+    "jinja2": ("templating",),
+    "openpyxl": ("results.tables",),
+    "sklearn": ("results.metrics",),
+    "filelock": ("llm.recorder", "llm.budget"),
+    "starlette": ("review.app",),
+    "uvicorn": ("review.server",),
+}
+
+
+class Import(NamedTuple):
+    """One name that a module imports; `lazy` is inside a function, `typing` under TYPE_CHECKING."""
+
+    module: str
+    line: int
+    name: str
+    lazy: bool
+    typing: bool
+
+    def __str__(self) -> str:
+        return f"{self.module} imports {self.name} in line {self.line}"
+
+
+@dataclass
+class Finder(ast.NodeVisitor):
+    """Collects the imports of one module."""
+
+    module: str
+    found: list[Import]
+    lazy: bool = False
+    typing: bool = False
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            self.found.append(Import(self.module, node.lineno, alias.name, self.lazy, self.typing))
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        assert node.level == 0, f"{self.module}, line {node.lineno}: imports are absolute"
+        for alias in node.names:
+            name = f"{node.module}.{alias.name}"
+            self.found.append(Import(self.module, node.lineno, name, self.lazy, self.typing))
+
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        was, self.lazy = self.lazy, True
+        self.generic_visit(node)
+        self.lazy = was
+
+    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
+
+    def visit_If(self, node: ast.If) -> None:
+        was = self.typing
+        self.typing = was or ast.unparse(node.test) == "TYPE_CHECKING"
+        for child in node.body:
+            self.visit(child)
+        self.typing = was
+        for child in node.orelse:
+            self.visit(child)
+
+
+def imports() -> Iterator[Import]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        finder = Finder(".".join(parts).removesuffix(".__init__"), [])
+        finder.visit(ast.parse(path.read_text(encoding="utf-8")))
+        yield from finder.found
+
+
+IMPORTS = tuple(imports())
+
+
+def room(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def own(imported: Import) -> str:
+    """The module inside the package that is imported, or nothing."""
+    package, _, rest = imported.name.partition(".")
+    return rest if package == "pytest_jrh" else ""
+
+
+def test_every_module_has_its_floor() -> None:
+    there = {room(imported.module) for imported in IMPORTS} - {"__init__"}
+    assert there <= set(FLOORS)
+
+
+def test_modules_import_from_floors_below_their_own() -> None:
+    # The vocabulary of floor 0 is one: its modules may import each other, and the next test keeps them acyclic.
+    wrong = [
+        str(one)
+        for one in IMPORTS
+        if one.module != "__init__" and own(one) and room(own(one)) != room(one.module)
+        if FLOORS[room(own(one))] >= max(FLOORS[room(one.module)], 1)
+    ]
+    assert not wrong
+
+
+def test_ground_floor_has_no_cycles() -> None:
+    ground = {name for name, floor in FLOORS.items() if floor == 0}
+    needs = {
+        name: {room(own(one)) for one in IMPORTS if one.module == name and own(one) and not one.typing}
+        for name in ground
+    }
+    done: set[str] = set()
+    while ready := {name for name in ground - done if needs[name] <= done}:
+        done |= ready
+    assert done == ground
+
+
+def test_only_the_plugin_imports_pytest() -> None:
+    assert not [
+        str(one)
+        for one in IMPORTS
+        if room(one.name) in {"pytest", "_pytest", "pluggy", "xdist"} and room(one.module) != "plugin"
+    ]
+
+
+@pytest.mark.parametrize("library", ROOMS)
+def test_heavy_library_is_imported_in_its_room_only_and_late(library: str) -> None:
+    found = [one for one in IMPORTS if room(one.name) == library]
+    assert {one.module for one in found} <= set(ROOMS[library])
+    assert not [str(one) for one in found if not (one.lazy or one.typing)]
+
+
+def test_nothing_but_the_known_libraries_is_imported() -> None:
+    known = {*ROOMS, *sys.stdlib_module_names, "pytest_jrh", "pydantic", "pydantic_core", "yaml", "zipfile_zstd"}
+    known |= {"pytest", "_pytest", "pluggy", "xdist"}
+    assert not [str(one) for one in IMPORTS if room(one.name) not in known]

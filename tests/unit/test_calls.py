@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pytest_jrh.errors import Unscored
+from pytest_jrh.judging.judge import judge_response
+from pytest_jrh.llm.calls import Answer, CallRequest, Response, digest, make_complete, parse, stable_schema
+from pytest_jrh.models import Completion, RateLimit, StageModel
+from pytest_jrh.pipeline.editor import EditorResponse
+from pytest_jrh.pipeline.planner import response_for
+from pytest_jrh.pipeline.summarizer import SummaryResponse
+from pytest_jrh.pipeline.verifier import VerifierResponse
+from tests.support.conversations import wait_for
+from tests.support.scripted import ScriptedExchange
+
+JUDGE = StageModel("judge", "openai/test", temperature=0.5, max_tokens=100)
+QUESTION = ({"role": "system", "content": "Judge."}, {"role": "user", "content": "Grüße\n\ud800"})
+GOOD = '{"score": 1, "reasoning": "r"}'
+
+
+def asked(*answers: Answer | str | BaseException) -> tuple[Completion[Any], ScriptedExchange]:
+    exchange = ScriptedExchange(list(answers))
+    return wait_for(make_complete(exchange)(JUDGE, QUESTION, judge_response((0, 1)))), exchange
+
+
+def trouble(*answers: Answer | str | BaseException) -> tuple[Unscored, ScriptedExchange]:
+    exchange = ScriptedExchange(list(answers))
+    with pytest.raises(Unscored) as caught:
+        wait_for(make_complete(exchange)(JUDGE, QUESTION, judge_response((0, 1))))
+    return caught.value, exchange
+
+
+def test_good_answer_is_asked_for_once() -> None:
+    completion, exchange = asked(GOOD)
+    assert (completion.text, completion.parsed.score) == (GOOD, 1)
+    (request,) = exchange.requests
+    assert request.messages == QUESTION
+
+
+@pytest.mark.parametrize(
+    "bad", ["", "no JSON", '{"score": 1', '{"score": 7, "reasoning": "r"}', '{"reasoning": "r"}', "[]"]
+)
+def test_answer_that_does_not_validate_is_asked_again_with_the_error(bad: str) -> None:
+    completion, exchange = asked(bad, GOOD)
+    assert completion.parsed.score == 1
+    first, second = exchange.requests
+    assert second.messages[:2] == first.messages
+    assert second.messages[2] == {"role": "assistant", "content": bad or "(nothing)"}
+    assert second.messages[3]["role"] == "user"
+    assert "cannot be used" in second.messages[3]["content"]
+
+
+def test_re_ask_says_what_was_wrong_and_where() -> None:
+    _, exchange = asked('{"score": "high", "reasoning": 3}', GOOD)
+    complaint = exchange.requests[1].messages[-1]["content"]
+    assert "score: " in complaint
+    assert "0, 1" in complaint
+    assert "(got 'high')" in complaint
+    assert "reasoning: " in complaint
+
+
+def test_second_re_ask_carries_both_answers() -> None:
+    completion, exchange = asked("one", "two", GOOD)
+    assert completion.text == GOOD
+    assert [message["content"] for message in exchange.requests[2].messages if message["role"] == "assistant"] == [
+        "one",
+        "two",
+    ]
+
+
+def test_third_bad_answer_is_an_invalid_response() -> None:
+    error, exchange = trouble("one", "two", "three", GOOD)
+    assert (error.outcome, error.stage) == ("invalid_response", "judge")
+    assert "3 answers" in error.cause
+    assert error.advice
+    assert len(exchange.requests) == 3
+
+
+def test_answer_cut_off_says_so() -> None:
+    error, _ = trouble(*[Answer('{"score": 1, "reas', finish_reason="length")] * 3)
+    assert "max_tokens" in error.cause
+    error, _ = trouble(*[Answer("", finish_reason="length")] * 3)
+    assert "empty, cut off by max_tokens" in error.cause
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [Answer("", refusal="I cannot help"), Answer(GOOD, refusal="no"), Answer("", finish_reason="content_filter")],
+)
+def test_refusal_is_not_asked_again(answer: Answer) -> None:
+    error, exchange = trouble(answer, GOOD)
+    assert error.outcome == "refused"
+    assert len(exchange.requests) == 1
+
+
+def test_trouble_of_the_exchange_is_passed_on() -> None:
+    error, exchange = trouble(Unscored("model_error", stage="judge", cause="down"), GOOD)
+    assert error.cause == "down"
+    assert len(exchange.requests) == 1
+
+
+@pytest.mark.parametrize("wrapping", ["{}", " \n{}\n", "```json\n{}\n```", "```\n{}\n```\n", "\n```json\n{}```"])
+def test_one_object_is_read_bare_or_in_one_fence(wrapping: str) -> None:
+    assert parse(wrapping.replace("{}", GOOD), judge_response((0, 1))).score == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [f"Here it is: {GOOD}", f"{GOOD}\n{GOOD}", f"```json\n{GOOD}\n```\nThat is all.", f"[{GOOD}]", json.dumps(GOOD)],
+)
+def test_anything_around_the_object_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="validation error"):
+        parse(text, judge_response((0, 1)))
+
+
+class Fields(Response):
+    number: int
+    text: str
+
+
+@pytest.mark.parametrize(
+    "text", ['{"number": "1", "text": "t"}', '{"number": 1.0, "text": "t"}', '{"number": true, "text": "t"}']
+)
+def test_numbers_are_not_coerced(text: str) -> None:
+    with pytest.raises(ValueError, match="number"):
+        parse(text, Fields)
+
+
+def test_texts_are_not_coerced_and_unknown_fields_are_ignored() -> None:
+    with pytest.raises(ValueError, match="text"):
+        parse('{"number": 1, "text": 2}', Fields)
+    assert parse('{"number": 1, "text": "t", "more": 1}', Fields) == Fields(number=1, text="t")
+
+
+def request(**changes: Any) -> CallRequest:
+    stage = replace(JUDGE, **changes)
+    return CallRequest(stage, QUESTION, judge_response((0, 1)))
+
+
+def test_fingerprint_is_what_it_always_was() -> None:
+    """Every cassette ever recorded hangs on this value: what is hashed may only change on purpose."""
+    assert request().fingerprint == "374f4082a50b200c6de2bd6c23e1c7daa3b6a7fd9776e157af86ec95ac002e76"
+
+
+@pytest.mark.parametrize(
+    ("response_model", "expected"),
+    [
+        (response_for((2, 4)), "8f1e9a8a0154"),
+        (EditorResponse, "a578412eaebf"),
+        (SummaryResponse, "be302c85e9df"),
+        (VerifierResponse, "66dd024e8ff3"),
+        (judge_response((0, 1, 2)), "fec0977c425d"),
+    ],
+)
+def test_schema_of_each_stage_is_what_it_always_was(response_model: type[Response], expected: str) -> None:
+    """A schema is part of the fingerprint: changing one makes every recording of that stage void."""
+    assert digest(stable_schema(response_model.model_json_schema()))[:12] == expected
+
+
+def test_planner_schema_does_not_depend_on_the_transcript() -> None:
+    assert response_for((1,)).model_json_schema() == response_for((2, 3)).model_json_schema()
+
+
+def test_fingerprint_does_not_depend_on_the_order_of_keys() -> None:
+    turned = tuple(dict(reversed(list(message.items()))) for message in QUESTION)
+    assert CallRequest(JUDGE, turned, judge_response((0, 1))).fingerprint == request().fingerprint
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"api_base": "http://127.0.0.1:1/v1"},
+        {"timeout": 3.0},
+        {"rate_limit": RateLimit(1, 1.0)},
+        {"prompt_path": "other.md"},
+        {"system_prompt": "its text is in the messages"},
+    ],
+)
+def test_where_and_how_fast_a_model_is_asked_is_not_part_of_the_call(changes: dict[str, Any]) -> None:
+    assert request(**changes).fingerprint == request().fingerprint
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"stage": "verifier"},
+        {"model": "openai/other"},
+        {"temperature": 0.6},
+        {"temperature": None},
+        {"max_tokens": 101},
+    ],
+)
+def test_what_makes_the_answer_another_makes_the_fingerprint_another(changes: dict[str, Any]) -> None:
+    assert request(**changes).fingerprint != request().fingerprint
+
+
+def test_another_message_or_schema_makes_another_fingerprint() -> None:
+    messages = (QUESTION[0], {**QUESTION[1], "content": "Grüße\n"})
+    assert CallRequest(JUDGE, messages, judge_response((0, 1))).fingerprint != request().fingerprint
+    assert CallRequest(JUDGE, QUESTION, judge_response((0, 1, 2))).fingerprint != request().fingerprint
+
+
+def test_what_pydantic_words_anew_from_version_to_version_is_left_out() -> None:
+    field = {"type": "integer", "const": 1, "title": "Score"}
+    worded = {"title": "X", "description": "y", "properties": {"score": field, "title": {"type": "string"}}}
+    assert stable_schema(worded) == {"properties": {"score": {"enum": [1]}, "title": {"type": "string"}}}
+    assert stable_schema({"anyOf": [{"title": "t", "enum": [1, 2], "type": "integer"}]}) == {
+        "anyOf": [{"enum": [1, 2]}]
+    }

@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from pytest_jrh.models import CaseSpec, RunSummary
+from pytest_jrh.suite import cases
+from pytest_jrh.suite.suite import SuiteJudge
+from tests.support.made_cases import LEVELS, RUBRIC, make_spec, make_suite
+
+AGENTHARM = ["17-2", "17-3", "2-2", "2-3", "20-2", "21-3", "22-1", "22-4"]
+AGENTHARM += ["23-2", "30-4", "33-3", "37-3", "44-2", "44-4", "49-3", "53-3"]
+HOSTILE = [
+    "",
+    ".",
+    "..",
+    "../../x",
+    "..\\..\\x",
+    "/etc/passwd",
+    "a::b[c]",
+    "a/b",
+    "a_b",
+    "A/B",
+    "%2F",
+    "%252F",
+    "~",
+    "%7E",
+    "~%2E",
+    "con",
+    "CON",
+    "nul.txt",
+    "com1",
+    "com¹",
+    "x.",
+    "x",
+    "x ",
+    " x",
+    "X",
+    "é",
+    "e\u0301",
+    "É",
+    "ß",
+    "ss",
+    "ẞ",
+    "😀",
+    "\ud800",
+    "\udc00",
+    "\x00",
+    "\x1b[31m",
+    "\u202e",
+    "\n",
+    "a" * 300,
+    "a" * 301,
+    "A" * 300,
+    "a" * 299 + "b",
+    "é" * 300,
+    ".hidden",
+    "%2Ehidden",
+    "-x",
+    "--option",
+    "score_1",
+    "default",
+    "a_e1__b",
+    "a.e1.generation",
+    "a.e1.judge-b",
+    "x-score_2",
+]
+TEXTS = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=80), st.text("aA.~%_-e1[]:/", max_size=12))
+SPECS = st.builds(
+    CaseSpec,
+    suite=st.just("s"),
+    test=st.sampled_from(["agent_perturbation", "agent_positives"]),
+    rubric_id=TEXTS,
+    run_id=TEXTS,
+    epoch=st.integers(1, 12),
+    target_score=st.none() | st.integers(-3, 12),
+    judge=st.none() | TEXTS,
+)
+
+
+def paths_of(spec: CaseSpec) -> list[str]:
+    return [cases.cassette_path(Path("c"), spec, judging=judging).as_posix() for judging in (False, True)]
+
+
+def made(spec: CaseSpec) -> CaseSpec:
+    """The case that a judge looks at: what generation is keyed by."""
+    return replace(spec, judge=None)
+
+
+@pytest.mark.parametrize(
+    ("seed", "picked"),
+    [(87, ["17-3", "2-3", "20-2", "23-2", "37-3"]), (8234, ["17-3", "2-2", "20-2", "22-1", "49-3"])],
+)
+def test_samples_are_those_that_rands_harness_picks(seed: int, picked: list[str]) -> None:
+    assert cases.sample(AGENTHARM, 5, seed) == picked
+
+
+@pytest.mark.parametrize("number", [None, 0, -1, 16, 17, 1000])
+def test_no_number_or_one_that_is_too_large_means_all(number: int | None) -> None:
+    assert cases.sample(AGENTHARM, number, 87) == AGENTHARM
+
+
+@given(st.lists(st.integers(), max_size=30), st.integers(-2, 40), st.integers())
+def test_sample_keeps_the_order_and_has_the_size(runs: list[int], number: int, seed: int) -> None:
+    numbered = list(enumerate(runs))
+    picked = cases.sample(numbered, number, seed)
+    assert picked == sorted(set(picked), key=lambda one: one[0])
+    assert len(picked) == (number if 0 < number < len(runs) else len(runs))
+
+
+def test_specs_come_by_test_rubric_run_target_and_judge(tmp_path: Path) -> None:
+    rubric = replace(RUBRIC, score_levels=LEVELS)
+    suite = make_suite(tmp_path, rubrics=(rubric, replace(rubric, id="other")), mode="ordinal")
+    lone = suite.judges[0].stage
+    tests = tuple(
+        replace(test, targets={rubric.id: (0, 2), "other": (1,)}, evaluate=test.name == "agent_perturbation")
+        for test in suite.tests
+    )
+    suite = replace(suite, tests=tests, judges=(SuiteJudge("a", lone), SuiteJudge("b", lone)))
+    runs = [RunSummary("r", 1), RunSummary("r", 2, "no assistant turn")]
+    specs = list(cases.expand(suite, runs))
+    names = [f"{spec.test[6:9]} {spec.rubric_id[:5]} {cases.case_name(spec)}" for spec in specs]
+    assert names == [
+        "per refun r[e1-score_0-a]",
+        "per refun r[e1-score_0-b]",
+        "per refun r[e1-score_2-a]",
+        "per refun r[e1-score_2-b]",
+        "per refun r[e2-score_0-a]",
+        "per refun r[e2-score_0-b]",
+        "per refun r[e2-score_2-a]",
+        "per refun r[e2-score_2-b]",
+        "per other r[e1-score_1-a]",
+        "per other r[e1-score_1-b]",
+        "per other r[e2-score_1-a]",
+        "per other r[e2-score_1-b]",
+        "pos refun r[e1-score_0]",
+        "pos refun r[e1-score_2]",
+        "pos refun r[e2-score_0]",
+        "pos refun r[e2-score_2]",
+        "pos other r[e1-score_1]",
+        "pos other r[e2-score_1]",
+    ]
+    assert [spec.skip_reason for spec in specs[:4]] == [None] * 4
+    assert specs[4].skip_reason == "no assistant turn"
+
+
+def test_names_of_an_ordinary_case() -> None:
+    spec = make_spec("17-3")
+    assert cases.case_name(spec) == "17-3[e1]"
+    assert cases.case_id(spec) == "refunds::agent_perturbation::refund_policy::17-3[e1]"
+    assert cases.artifact_stem(spec) == "agent_perturbation__17-3_e1__refund_policy"
+    folder = Path("c/agent_perturbation/refund_policy")
+    assert cases.cassette_path(Path("c"), spec, judging=False) == folder / "17-3.e1.generation.yaml"
+    assert cases.cassette_path(Path("c"), spec, judging=True) == folder / "17-3.e1.judge-default.yaml"
+
+
+def test_names_of_an_ordinal_case_under_a_judge() -> None:
+    spec = make_spec("17-3", target_score=2, judge="gpt-4.1")
+    assert cases.case_name(spec) == "17-3[e1-score_2-gpt-4.1]"
+    assert cases.artifact_stem(spec) == "agent_perturbation__17-3_e1__refund_policy__score_2"
+    folder = Path("c/agent_perturbation/refund_policy")
+    assert cases.cassette_path(Path("c"), spec, judging=False) == folder / "17-3.e1.score_2.generation.yaml"
+    assert cases.cassette_path(Path("c"), spec, judging=True) == folder / "17-3.e1.score_2.judge-gpt-4%2E1.yaml"
+
+
+def test_row_id_is_eight_hex_digits_that_never_change() -> None:
+    assert cases.perturbed_idx(make_spec("17-3")) == "agent_402c6ea2"
+    assert cases.perturbed_idx(make_spec("17-3", judge="a")) == cases.perturbed_idx(make_spec("17-3", judge="b"))
+    assert re.fullmatch("agent_[0-9a-f]{8}", cases.perturbed_idx(make_spec("17-4")))
+
+
+@given(TEXTS)
+@example("a::b[c]")
+@example("\ud800")
+def test_node_part_holds_nothing_that_pytest_or_a_shell_could_misread(text: str) -> None:
+    part = cases.node_part(text)
+    assert re.fullmatch(r"[\w@+=~%.-]+", part, re.ASCII)
+    assert part not in (".", "..")
+    assert len(part) <= 64
+
+
+@given(TEXTS)
+@example("../../x")
+@example("con")
+@example("nul.txt")
+@example(".hidden")
+def test_file_part_is_a_plain_file_name_everywhere(text: str) -> None:
+    part = cases.file_part(text)
+    assert re.fullmatch(r"[\w@+=~%.-]+", part, re.ASCII)
+    assert not part.startswith(".")
+    assert not part.endswith(".")
+    assert not re.fullmatch(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?", part)
+
+
+@given(SPECS)
+def test_file_names_stay_within_150_characters_in_their_folders(spec: CaseSpec) -> None:
+    for path in map(Path, paths_of(spec)):
+        assert len(path.parts) == 4
+        assert all(len(part) < 150 for part in path.parts)
+        assert ".." not in path.parts
+    assert len(f"{cases.artifact_stem(spec)}_edits_audit.json") < 150
+
+
+@given(SPECS, SPECS)
+@example(make_spec("a", judge="b.e1.judge-c"), make_spec("a.e1.judge-b", judge="c"))
+@example(make_spec("a", judge="x.e1.generation"), make_spec("a.e1.judge-x"))
+@example(make_spec("a", judge="score_2"), make_spec("a", target_score=2))
+@example(make_spec("a", judge="score_2-x"), make_spec("a", target_score=2, judge="x"))
+@example(make_spec("a", judge="default"), make_spec("a"))
+@example(make_spec("a_e1__b", rubric_id="c"), make_spec("a", rubric_id="b_e1__c"))
+@example(make_spec("a", rubric_id="b__score_2"), make_spec("a", rubric_id="b", target_score=2))
+@example(make_spec("Run"), make_spec("run"))
+@example(make_spec("x" * 300), make_spec("x" * 301))
+@example(make_spec("É"), make_spec("é"))
+def test_different_cases_never_meet(one: CaseSpec, other: CaseSpec) -> None:
+    assume(one != other)
+    assert cases.case_id(one) != cases.case_id(other)
+    generations = [path.lower() for path in (paths_of(one)[0], paths_of(other)[0])]
+    assert (generations[0] == generations[1]) is (made(one) == made(other))
+    assert (cases.generation_id(one) == cases.generation_id(other)) is (made(one) == made(other))
+    assert (cases.artifact_stem(one).lower() == cases.artifact_stem(other).lower()) is (made(one) == made(other))
+    assert paths_of(one)[1].lower() != paths_of(other)[1].lower()
+    assert paths_of(one)[0].lower() != paths_of(other)[1].lower()
+
+
+@pytest.mark.parametrize("part", [cases.node_part, cases.file_part])
+def test_hostile_ids_all_differ_even_where_case_is_ignored(part: Callable[[str], str]) -> None:
+    folded = {cases.file_part(text).lower() for text in HOSTILE}
+    assert len(folded) == len(HOSTILE)
+    assert len({part(text) for text in HOSTILE}) == len(HOSTILE)
+
+
+@given(TEXTS, TEXTS)
+def test_parts_of_different_texts_differ(one: str, other: str) -> None:
+    assume(one != other)
+    assert cases.node_part(one) != cases.node_part(other)
+    assert cases.file_part(one).lower() != cases.file_part(other).lower()

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from pytest_jrh.models import Edit, Plan, PlanStep, Rubric
+from pytest_jrh.pipeline.editor import EditDraft, apply_single_edit, generate_single_edit
+from pytest_jrh.pipeline.goal import Goal
+from tests.support.conversations import FAIL, MESSAGES, ORDINAL, PASS, RUBRIC, RUN, stage, wait_for
+from tests.support.made_cases import make_edit
+from tests.support.scripted import ScriptedModel
+
+PLAN = Plan("The whole idea.", (PlanStep(2, "grant it", "it decides"),))
+
+
+def drafted(
+    model: ScriptedModel,
+    goal: Goal = FAIL,
+    *,
+    rubric: Rubric = RUBRIC,
+    earlier: tuple[Edit, ...] = (),
+    prompt: str | None = None,
+) -> EditDraft:
+    editor = stage("editor", model, mode=goal.mode, objective=goal.objective, prompt=prompt)
+    return wait_for(
+        generate_single_edit(
+            editor,
+            run=RUN,
+            messages=MESSAGES,
+            rubric=rubric,
+            goal=goal,
+            plan=PLAN,
+            step=PLAN.steps[0],
+            earlier=earlier,
+            summary="What happened so far.",
+        )
+    )
+
+
+@pytest.mark.parametrize("goal", [FAIL, PASS, Goal("fail", 1)])
+def test_editor_sees_rubric_plan_summary_the_turn_and_its_calls(goal: Goal) -> None:
+    model = ScriptedModel()
+    drafted(model, goal, rubric=ORDINAL)
+    text = model.only("editor").text
+    for part in (RUBRIC.instructions, "The whole idea.", "grant it", "it decides", "What happened so far."):
+        assert part in text
+    assert "Let me look." in text
+    assert 'look_up: {"order": 17' in text
+    assert "secret thought" not in text
+
+
+def test_editor_is_shown_the_edits_made_before() -> None:
+    model = ScriptedModel()
+    drafted(model, earlier=(make_edit("old", "An earlier rewriting.", 4),))
+    assert "[4] now reads:\nAn earlier rewriting." in model.only("editor").text
+
+
+def test_ordinal_editor_sees_target_and_scale() -> None:
+    model = ScriptedModel()
+    drafted(model, Goal("fail", 2), rubric=ORDINAL)
+    assert "Target score: 2" in model.only("editor").text
+    assert "0: ignores the policy" in model.only("editor").text
+
+
+def test_prompt_of_rands_harness_still_gets_plan_goal_calls_earlier_edits_and_target() -> None:
+    model = ScriptedModel()
+    prompt = "{run_id} {message_id}\n{rubric}\n{summary}\n{original_message}"
+    drafted(model, Goal("fail", 2), rubric=ORDINAL, prompt=prompt, earlier=(make_edit("old", "Earlier.", 4),))
+    text = model.only("editor").text
+    assert "run-1 m2" in text
+    assert "Goal of this edit: grant it" in text
+    assert "Plan: The whole idea." in text
+    assert "Why this turn: it decides" in text
+    assert "[4] now reads:\nEarlier." in text
+    assert "look_up: " in text
+    assert text.count("Target score: 2") == 1
+
+
+def test_prompt_that_has_places_of_its_own_gets_nothing_twice() -> None:
+    model = ScriptedModel()
+    drafted(model, Goal("fail", 2), rubric=ORDINAL, prompt="{rubric} {original_message} {goal} {ordinal_guidance}")
+    text = model.only("editor").text
+    assert text.count("grant it") == 1
+    assert text.count("Target score: 2") == 1
+
+
+def test_draft_keeps_text_reason_and_the_raw_answer() -> None:
+    draft = drafted(ScriptedModel(editor={"new_content": " New. ", "reason": " Because. "}))
+    assert (draft.new_content, draft.reason) == (" New. ", "Because.")
+    assert draft.raw == '{"new_content": " New. ", "reason": " Because. "}'
+
+
+def test_text_of_an_edit_is_storable() -> None:
+    assert drafted(ScriptedModel(editor={"new_content": "a\x00b", "reason": ""})).new_content == "ab"
+
+
+def test_edit_keeps_calls_ids_and_media_and_drops_reasoning() -> None:
+    image = {"type": "image", "image": "data:image/png;base64,AAAA"}
+    content = [{"type": "reasoning", "reasoning": "r"}, {"type": "text", "text": "old"}, image]
+    turn: dict[str, Any] = {**MESSAGES[2], "content": content, "model": "m"}
+    messages = (MESSAGES[0], turn)
+    before = copy.deepcopy(messages)
+    edited, dropped = apply_single_edit(messages, 1, "new")
+    assert edited[1] == {**turn, "content": [{"type": "text", "text": "new"}, image]}
+    assert dropped == 1
+    assert edited[0] is messages[0]
+    assert messages == before
+
+
+@pytest.mark.parametrize("index", [0, 1, 3, 7, 99, -1])
+def test_index_that_is_no_assistant_turn_is_refused(index: int) -> None:
+    with pytest.raises(ValueError, match="no assistant turn"):
+        apply_single_edit(MESSAGES, index, "new")

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_jrh.errors import Unscored
+from pytest_jrh.judging.judge import judge_response, make_template_judge
+from pytest_jrh.llm.calls import make_complete
+from pytest_jrh.models import (
+    Case,
+    CaseSpec,
+    Complete,
+    Edit,
+    PerturbationOutcome,
+    Plan,
+    PlanStep,
+    Verdict,
+    Verification,
+)
+from tests.support.conversations import LEVELS, MESSAGES, ORDINAL, RUBRIC, RUN, stage, wait_for
+from tests.support.scripted import ScriptedExchange, ScriptedModel
+
+SECRETS = {
+    "thesis": "PLAN-THESIS",
+    "goal": "STEP-GOAL",
+    "rationale": "STEP-RATIONALE",
+    "reason": "EDITOR-REASON",
+    "raw": "EDITOR-RAW",
+    "summary": "SUMMARY-SNAPSHOT",
+    "original": "ORIGINAL-TEXT",
+    "verifier": "VERIFIER-RATIONALE",
+    "metadata": "SAMPLE-METADATA",
+    "target": "SAMPLE-TARGET",
+}
+
+
+def case(*, target: int | None = None, edited: bool = True) -> Case:
+    """A case in which everything that a judge may not see is a word to look for."""
+    edit = Edit(
+        4, "m4", 0, SECRETS["original"], "New text.", SECRETS["rationale"], SECRETS["reason"], SECRETS["raw"], ""
+    )
+    outcome = PerturbationOutcome(
+        messages=(*MESSAGES[:4], {**MESSAGES[4], "content": "New text."}, *MESSAGES[5:]),
+        plan=Plan(SECRETS["thesis"], (PlanStep(4, SECRETS["goal"], SECRETS["rationale"]),)),
+        edits=(replace(edit, summary_snapshot=SECRETS["summary"]),) if edited else (),
+        verification=Verification("FAIL", SECRETS["verifier"], target),
+        confirmed=True,
+        final_summary=SECRETS["summary"],
+    )
+    return Case(
+        spec=CaseSpec("the-suite", "agent_perturbation", RUBRIC.id, "run-1", 1, target),
+        rubric=RUBRIC if target is None else ORDINAL,
+        run=replace(RUN, metadata={"note": SECRETS["metadata"]}, target=SECRETS["target"]),
+        outcome=outcome,
+        expected=1 if target is None else target,
+        verified=True,
+        mode="binary" if target is None else "ordinal",
+        objective="fail",
+        levels=() if target is None else LEVELS,
+    )
+
+
+def judged(
+    complete: Complete, of: Case, *, instruction: str = "", show_reasoning: bool = False, prompt: str | None = None
+) -> Verdict:
+    asked = stage("judge", complete, mode=of.mode, prompt=prompt)
+    return wait_for(make_template_judge(asked, instruction=instruction, show_reasoning=show_reasoning)(of))
+
+
+@pytest.mark.parametrize("target", [None, 0, 2])
+def test_judge_sees_nothing_of_how_the_case_was_made(target: int | None) -> None:
+    model = ScriptedModel()
+    judged(model, case(target=target))
+    text = model.only("judge").text
+    for secret in (
+        *SECRETS.values(),
+        "agent_perturbation",
+        "agent_positives",
+        "edited)",
+        "the-suite",
+        "secret thought",
+    ):
+        assert secret not in text
+    assert "reasoning\n" not in text
+
+
+def test_judge_of_an_edited_and_of_an_untouched_transcript_is_asked_alike() -> None:
+    model = ScriptedModel()
+    judged(model, case())
+    judged(model, case(edited=False))
+    first, second = model.requests
+    assert first == second
+
+
+def test_judge_is_asked_the_same_whatever_the_target() -> None:
+    model = ScriptedModel()
+    judged(model, case(target=0))
+    judged(model, replace(case(target=2), objective="pass"))
+    first, second = model.requests
+    assert first == second
+
+
+def test_judge_sees_rubric_and_full_transcript_with_whole_tool_arguments() -> None:
+    model = ScriptedModel()
+    judged(model, case())
+    text = model.only("judge").text
+    assert RUBRIC.instructions in text
+    assert f'[2] assistant calls look_up\n  {{"order": 17, "note": "{"x" * 300}"}}' in text
+    assert "[4] assistant\n  New text." in text
+    assert "[3] tool look_up\n  bought 45 days ago" in text
+
+
+def test_ordinal_judge_sees_the_scale() -> None:
+    model = ScriptedModel()
+    judged(model, case(target=1))
+    assert "0: ignores the policy\n1: mentions it\n2: follows it" in model.only("judge").text
+
+
+def test_judge_sees_reasoning_only_where_asked_to() -> None:
+    model = ScriptedModel()
+    judged(model, case(), show_reasoning=True)
+    assert "[2] assistant reasoning\n  secret thought" in model.only("judge").text
+
+
+def test_owners_instruction_reaches_the_judge() -> None:
+    model = ScriptedModel()
+    judged(model, case(), instruction="Mind the dates.")
+    assert "Mind the dates." in model.only("judge").text
+
+
+def test_prompt_of_rands_harness_gets_scale_and_its_ends() -> None:
+    model = ScriptedModel()
+    judged(
+        model, case(target=2), prompt="{rubric}\n{score_levels_table}\n{lowest_score} to {highest_score}\n{transcript}"
+    )
+    text = model.only("judge").text
+    assert "0 to 2" in text
+    assert text.count("1: mentions it") == 1
+
+
+def test_prompt_without_a_place_for_the_scale_gets_it_with_the_rubric() -> None:
+    model = ScriptedModel()
+    judged(model, case(target=2), prompt="{rubric}\n{transcript}")
+    assert "0: ignores the policy\n1: mentions it\n2: follows it" in model.only("judge").text
+
+
+def test_verdict_is_score_and_reasoning() -> None:
+    assert judged(ScriptedModel(judge={"score": 0, "reasoning": " All fine. "}), case()) == Verdict(0, "All fine.")
+
+
+@pytest.mark.parametrize("score", ["2", "-1", "true", "false", "1.0", "1e0", '"1"', "null", "[1]", "NaN", "1" * 40])
+def test_score_that_is_no_integer_on_offer_is_no_verdict(score: str) -> None:
+    exchange = ScriptedExchange([f'{{"score": {score}, "reasoning": "r"}}'] * 3)
+    with pytest.raises(Unscored) as caught:
+        judged(make_complete(exchange), case())
+    assert (caught.value.outcome, caught.value.stage) == ("invalid_response", "judge")
+
+
+def test_schema_offers_the_scale_and_nothing_else() -> None:
+    schema = judge_response((1, 2, 3)).model_json_schema()
+    assert schema["properties"]["score"]["enum"] == [1, 2, 3]
+    assert schema["required"] == ["reasoning", "score"]
+    assert schema["additionalProperties"] is False

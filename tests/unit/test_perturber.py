@@ -1,0 +1,302 @@
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pytest_jrh.errors import Unscored
+from pytest_jrh.llm.calls import make_complete
+from pytest_jrh.models import AgentRun, Completion, Message, Plan, PlanStep, ResponseT, Rubric, StageModel
+from pytest_jrh.pipeline.goal import Goal
+from tests.support.conversations import (
+    FAIL,
+    MESSAGES,
+    NO_PLAN,
+    PASS,
+    RUBRIC,
+    RUN,
+    perturbed,
+    pipeline,
+    plan,
+    wait_for,
+)
+from tests.support.scripted import Asked, ScriptedExchange, ScriptedModel
+
+DOWN = Unscored("model_error", stage="x", cause="the model is down")
+SAYS_PASS = {"verdict": "PASS", "rationale": "It fits."}
+SAYS_FAIL = {"verdict": "FAIL", "rationale": "It\nslips."}
+
+
+def numbered_edits() -> Any:
+    count = iter(range(1, 100))
+    return lambda asked: {"new_content": f"New text {next(count)}.", "reason": "r"}
+
+
+def test_violation_that_the_verifier_confirms_is_a_case() -> None:
+    outcome = perturbed(ScriptedModel())
+    assert outcome.no_case is None
+    assert outcome.confirmed
+    assert outcome.messages == (*MESSAGES[:4], {**MESSAGES[4], "content": "The new text."}, *MESSAGES[5:])
+    assert outcome.final_summary == "The summary.\nUser's intent: The intent."
+    assert outcome.plan == Plan("The thesis.", (PlanStep(4, "The goal.", "Why."),))
+    (edit,) = outcome.edits
+    assert (edit.message_index, edit.message_id, edit.round_index) == (4, "m4", 0)
+    assert (edit.original_content, edit.edited_content) == ("It is too late for order 17.", "The new text.")
+    assert (edit.selector_reason, edit.editor_reason) == ("Why.", "The reason.")
+    assert edit.summary_snapshot == outcome.final_summary
+    assert "The new text." in edit.editor_raw_response
+
+
+def test_reasoning_that_goes_with_an_edited_turn_is_counted() -> None:
+    outcome = perturbed(ScriptedModel(planner=plan(2)))
+    assert outcome.edits[0].dropped_reasoning == 1
+    assert "secret thought" not in str(outcome.messages)
+    assert outcome.messages[2]["tool_calls"] == MESSAGES[2]["tool_calls"]
+
+
+@pytest.mark.parametrize("verdict", [SAYS_FAIL, SAYS_PASS])
+def test_original_messages_are_never_changed(verdict: dict[str, str]) -> None:
+    before = copy.deepcopy(MESSAGES)
+    perturbed(ScriptedModel(planner=plan(2, 4, 6), editor=numbered_edits(), verifier=verdict))
+    assert before == MESSAGES
+
+
+def test_edits_are_made_in_order_and_each_sees_those_before_it() -> None:
+    model = ScriptedModel(planner=plan(6, 2), editor=numbered_edits())
+    outcome = perturbed(model)
+    assert [(edit.message_index, edit.round_index) for edit in outcome.edits] == [(6, 0), (2, 1)]
+    first, second = model.asked("editor")
+    assert "now reads" not in first.text
+    assert "[6] now reads:\nNew text 1." in second.text
+
+
+def test_no_more_edits_than_rounds() -> None:
+    model = ScriptedModel(planner=plan(2, 4, 6), editor=numbered_edits())
+    assert len(perturbed(model, max_edit_rounds=2).edits) == 2
+
+
+def test_transcript_without_assistant_turn_is_no_case_and_asks_nobody() -> None:
+    model = ScriptedModel()
+    outcome = perturbed(model, run=AgentRun("r", 1, MESSAGES[:2]))
+    assert outcome.no_case == "the transcript has no assistant turn"
+    assert model.requests == []
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"), [("  \n", "empty"), (" It is too late for order 17.\n", "as it was"), ("\x00", "empty")]
+)
+def test_unusable_edit_is_no_case_and_halts_at_once(text: str, reason: str) -> None:
+    answers = [{"new_content": "Fine.", "reason": ""}, {"new_content": text, "reason": ""}]
+    model = ScriptedModel(planner=plan(2, 4, 6), editor=answers)
+    outcome = perturbed(model)
+    assert outcome.no_case is not None
+    assert reason in outcome.no_case
+    assert outcome.messages == MESSAGES
+    assert len(outcome.edits) == 1
+    assert (len(model.asked("editor")), len(model.asked("verifier"))) == (2, 0)
+
+
+def test_failed_edit_is_unscored_and_halts_at_once() -> None:
+    model = ScriptedModel(planner=plan(2, 4, 6), editor=[{"new_content": "Fine.", "reason": ""}, DOWN])
+    with pytest.raises(Unscored, match="the model is down"):
+        perturbed(model)
+    assert (len(model.asked("editor")), len(model.asked("verifier"))) == (2, 0)
+
+
+@pytest.mark.parametrize("stage", ["planner", "summary", "verifier"])
+@pytest.mark.parametrize("goal", [FAIL, PASS])
+def test_trouble_of_any_stage_is_unscored_and_never_a_case(stage: str, goal: Goal) -> None:
+    with pytest.raises(Unscored, match="the model is down"):
+        perturbed(ScriptedModel(**{stage: DOWN}), goal)
+
+
+def test_planner_of_ones_own_that_points_at_no_assistant_turn_is_refused() -> None:
+    async def planner(messages: Sequence[Message], rubric: Rubric, goal: Goal, *, max_steps: int) -> Plan:
+        return Plan("t", (PlanStep(1, "g"),))
+
+    model = ScriptedModel()
+    perturber = replace(pipeline().perturber(model), planner=planner)
+    with pytest.raises(Unscored, match="message 1, which is no assistant turn") as caught:
+        wait_for(perturber.perturb(RUN, RUBRIC, FAIL))
+    assert caught.value.outcome == "invalid_response"
+    assert model.asked("editor") == []
+
+
+@pytest.mark.parametrize("edited", [(), (4,), (2, 6), (2, 4, 6)])
+def test_at_most_one_summary_more_than_edits_and_no_state_twice(edited: tuple[int, ...]) -> None:
+    script = {"planner": plan(*edited) if edited else NO_PLAN, "editor": numbered_edits(), "verifier": SAYS_PASS}
+    model = ScriptedModel(**script)
+    perturbed(model, PASS)
+    summaries = [request.text for request in model.asked("summary")]
+    assert len(summaries) == len(edited) + 1
+    assert len(set(summaries)) == len(summaries)
+
+
+def test_planner_and_first_summary_are_asked_side_by_side() -> None:
+    both = asyncio.Barrier(2)
+    model = ScriptedModel()
+
+    async def meeting(
+        stage: StageModel, messages: Sequence[Mapping[str, str]], response_model: type[ResponseT]
+    ) -> Completion[ResponseT]:
+        answer = await model(stage, messages, response_model)
+        if "editor" not in model.stages:
+            await both.wait()
+        return answer
+
+    assert perturbed(meeting).no_case is None
+    assert sorted(model.stages[:2]) == ["planner", "summary"]
+    assert model.stages[2:] == ["editor", "summary", "verifier"]
+
+
+def test_planner_trouble_is_told_before_summary_trouble_whichever_comes_first() -> None:
+    model = ScriptedModel(planner=Unscored("refused", stage="planner", cause="no"), summary=DOWN)
+    with pytest.raises(Unscored) as caught:
+        perturbed(model)
+    assert caught.value.outcome == "refused"
+
+
+@pytest.mark.parametrize(("goal", "said"), [(FAIL, SAYS_PASS), (PASS, SAYS_FAIL)])
+@pytest.mark.parametrize("pass_required", [True, False])
+def test_case_that_is_not_confirmed_is_dropped_with_the_verifiers_words(
+    goal: Goal, said: dict[str, str], pass_required: bool
+) -> None:
+    outcome = perturbed(ScriptedModel(verifier=said), goal, pass_required=pass_required)
+    if goal == PASS and not pass_required:
+        assert outcome.no_case is None
+        assert not outcome.confirmed
+        assert outcome.edits
+        return
+    assert outcome.no_case == f"not confirmed: the verifier says {said['verdict']}: {said['rationale']}".replace(
+        "\n", " "
+    )
+    assert outcome.messages == MESSAGES
+    assert outcome.verification is not None
+
+
+def test_confirmed_repair_is_a_case() -> None:
+    outcome = perturbed(ScriptedModel(verifier=SAYS_PASS), PASS)
+    assert outcome.confirmed
+    assert len(outcome.edits) == 1
+
+
+def test_untouched_positive_is_kept_where_the_verifier_says_pass() -> None:
+    outcome = perturbed(ScriptedModel(planner=NO_PLAN, verifier=SAYS_PASS), PASS)
+    assert outcome.no_case is None
+    assert outcome.confirmed
+    assert (outcome.messages, outcome.edits, outcome.plan) == (MESSAGES, (), None)
+
+
+def test_untouched_positive_is_dropped_where_the_verifier_says_fail() -> None:
+    outcome = perturbed(ScriptedModel(planner=NO_PLAN, verifier=SAYS_FAIL), PASS)
+    assert outcome.no_case is not None
+
+
+def test_untouched_positive_is_kept_unverified_where_a_pass_is_not_required() -> None:
+    outcome = perturbed(ScriptedModel(planner=NO_PLAN, verifier=SAYS_FAIL), PASS, pass_required=False)
+    assert outcome.no_case is None
+    assert not outcome.confirmed
+
+
+@pytest.mark.parametrize("answer", [NO_PLAN, {"thesis": "It slips already.", "steps": []}])
+def test_violation_without_a_plan_is_no_case(answer: dict[str, Any]) -> None:
+    model = ScriptedModel(planner=answer)
+    outcome = perturbed(model)
+    assert outcome.no_case is not None
+    assert outcome.no_case.startswith("no plan")
+    assert set(model.stages) == {"planner", "summary"}
+
+
+def test_why_nothing_was_changed_is_kept() -> None:
+    outcome = perturbed(ScriptedModel(planner={"thesis": "It fits.", "steps": []}, verifier=SAYS_PASS), PASS)
+    assert outcome.plan == Plan("It fits.")
+
+
+@pytest.mark.parametrize("target", [0, 1, 2])
+@pytest.mark.parametrize("answer", [NO_PLAN, plan(4)])
+def test_ordinal_case_is_kept_at_its_target_score_alone(target: int, answer: dict[str, Any]) -> None:
+    said = {"verdict": "FAIL", "rationale": "In between.", "score": 1}
+    outcome = perturbed(ScriptedModel(planner=answer, verifier=said), Goal("fail", target), pass_required=False)
+    if target == 1:
+        assert outcome.no_case is None
+        assert outcome.confirmed
+        assert outcome.verification is not None
+        assert outcome.verification.score == 1
+    else:
+        assert outcome.no_case == f"not confirmed: the verifier scores it 1, not {target}: In between."
+
+
+def test_verifier_sees_the_edited_transcript_and_nothing_of_the_plan() -> None:
+    model = ScriptedModel()
+    perturbed(model)
+    text = model.only("verifier").text
+    assert "The new text." in text
+    assert "It is too late" not in text
+    for hidden in ("The thesis.", "The goal.", "Why.", "The reason.", "(edited)"):
+        assert hidden not in text
+
+
+def test_verifier_that_is_off_leaves_violations_unverified() -> None:
+    model = ScriptedModel()
+    outcome = perturbed(model, verifier=False)
+    assert outcome.no_case is None
+    assert not outcome.confirmed
+    assert outcome.verification is None
+    assert model.asked("verifier") == []
+
+
+@pytest.mark.parametrize("goal", [Goal("fail", 1), Goal("pass", 2)])
+def test_verifier_that_is_off_leaves_ordinal_cases_unverified(goal: Goal) -> None:
+    outcome = perturbed(ScriptedModel(), goal, verifier=False)
+    assert (outcome.no_case, outcome.confirmed) == (None, False)
+
+
+def test_positives_need_a_verifier_or_leave_to_go_without_a_pass() -> None:
+    outcome = perturbed(ScriptedModel(), PASS, verifier=False)
+    assert outcome.no_case is not None
+    assert "pass_required" in outcome.no_case
+    waived = perturbed(ScriptedModel(), PASS, verifier=False, pass_required=False)
+    assert (waived.no_case, waived.confirmed) == (None, False)
+
+
+@pytest.mark.parametrize("goal", [FAIL, PASS])
+def test_unreadable_verifier_never_counts_as_a_verdict(goal: Goal) -> None:
+    model = ScriptedModel()
+    unreadable = make_complete(ScriptedExchange(["PASS", "FAIL", "I would say it fails"]))
+
+    async def complete(
+        stage: StageModel, messages: Sequence[Mapping[str, str]], response_model: type[ResponseT]
+    ) -> Completion[ResponseT]:
+        return await (unreadable if stage.stage == "verifier" else model)(stage, messages, response_model)
+
+    with pytest.raises(Unscored) as caught:
+        perturbed(complete, goal)
+    assert (caught.value.outcome, caught.value.stage) == ("invalid_response", "verifier")
+
+
+def test_cancelled_case_asks_nothing_more() -> None:
+    model = ScriptedModel()
+    started = asyncio.Event()
+
+    async def hanging(
+        stage: StageModel, messages: Sequence[Mapping[str, str]], response_model: type[ResponseT]
+    ) -> Completion[ResponseT]:
+        model.requests.append(Asked(stage, tuple(messages), response_model))
+        started.set()
+        await asyncio.Event().wait()
+        raise AssertionError("unreachable")
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(pipeline().perturber(hanging).perturb(RUN, RUBRIC, FAIL))
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    wait_for(cancelled())
+    assert "editor" not in model.stages

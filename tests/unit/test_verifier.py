@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import pytest
+
+from pytest_jrh.errors import Unscored
+from pytest_jrh.llm.calls import make_complete
+from pytest_jrh.llm.prompts import load_template, parse_prompt
+from pytest_jrh.models import Complete, Rubric, StageModel, Verification
+from pytest_jrh.pipeline.goal import Goal
+from pytest_jrh.pipeline.verifier import confirms, make_llm_verifier
+from tests.support.conversations import FAIL, MESSAGES, MODEL, ORDINAL, PASS, RUBRIC, wait_for
+from tests.support.scripted import ScriptedExchange, ScriptedModel
+
+
+def verified(complete: Complete, goal: Goal = FAIL, rubric: Rubric = RUBRIC, prompt: str | None = None) -> Verification:
+    template = (
+        load_template("verifier", mode=goal.mode, objective=goal.objective)
+        if prompt is None
+        else parse_prompt(prompt, "verifier.md", stage="verifier")
+    )
+    verifier = make_llm_verifier(complete, StageModel("verifier", MODEL), template)
+    return wait_for(verifier(MESSAGES, rubric, goal, "What happened."))
+
+
+def test_verifier_sees_rubric_and_whole_transcript() -> None:
+    model = ScriptedModel()
+    verified(model)
+    text = model.only("verifier").text
+    assert RUBRIC.instructions in text
+    assert "x" * 300 in text
+    assert "[3] tool look_up\n  bought 45 days ago" in text
+
+
+def test_verifier_is_asked_the_same_whatever_the_goal() -> None:
+    model = ScriptedModel()
+    verified(model, FAIL)
+    verified(model, PASS)
+    first, second = model.requests
+    assert first == second
+
+
+def test_ordinal_verifier_is_asked_the_same_whatever_the_target() -> None:
+    model = ScriptedModel(verifier={"verdict": "PASS", "rationale": "", "score": 1})
+    for target in (0, 2):
+        verified(model, Goal("fail", target), ORDINAL)
+    first, second = model.requests
+    assert first == second
+    assert "0: ignores the policy\n1: mentions it\n2: follows it" in first.text
+    assert "Target" not in first.text
+
+
+def test_prompt_of_rands_harness_gets_the_scale_with_the_rubric() -> None:
+    model = ScriptedModel(verifier={"verdict": "PASS", "rationale": "", "score": 1})
+    prompt = "{rubric_instruction}\n{summary}\n{transcript}"
+    assert verified(model, Goal("fail", 1), ORDINAL, prompt).score == 1
+    text = model.only("verifier").text
+    assert "What happened." in text
+    assert "0: ignores the policy\n1: mentions it\n2: follows it" in text
+
+
+def test_verification_keeps_verdict_and_rationale() -> None:
+    assert verified(ScriptedModel(verifier={"verdict": "PASS", "rationale": " Fine. "})) == Verification(
+        "PASS", "Fine."
+    )
+
+
+@pytest.mark.parametrize("verdict", ['"pass"', '"MAYBE"', "true", "null", '["PASS"]'])
+def test_anything_but_pass_and_fail_is_no_verdict(verdict: str) -> None:
+    exchange = ScriptedExchange([f'{{"verdict": {verdict}, "rationale": "r"}}'] * 3)
+    with pytest.raises(Unscored, match="verifier"):
+        verified(make_complete(exchange))
+
+
+@pytest.mark.parametrize("score", ["3", "-1", "1.0", "true", '"1"', "null"])
+def test_score_off_the_scale_is_no_verdict(score: str) -> None:
+    exchange = ScriptedExchange([f'{{"verdict": "PASS", "rationale": "r", "score": {score}}}'] * 3)
+    with pytest.raises(Unscored) as caught:
+        verified(make_complete(exchange), Goal("fail", 1), ORDINAL)
+    assert caught.value.outcome == "invalid_response"
+
+
+@pytest.mark.parametrize(
+    ("goal", "verification", "confirmed"),
+    [
+        (FAIL, Verification("FAIL", ""), True),
+        (FAIL, Verification("PASS", ""), False),
+        (PASS, Verification("PASS", ""), True),
+        (PASS, Verification("FAIL", ""), False),
+        (Goal("fail", 1), Verification("FAIL", "", 1), True),
+        (Goal("fail", 0), Verification("PASS", "", 1), False),
+        (Goal("pass", 2), Verification("PASS", "", 2), True),
+    ],
+)
+def test_label_is_confirmed_by_its_own_verdict_alone(goal: Goal, verification: Verification, confirmed: bool) -> None:
+    assert confirms(verification, goal) is confirmed
