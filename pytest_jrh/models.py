@@ -304,7 +304,8 @@ class CaseResult:
     """What one item came to: small, so that thousands fit in memory and travel between processes.
 
     `detail` is prose for a person: the reason of a skip, the paragraph of an error, or the whole
-    explanation of a disagreement.
+    explanation of a disagreement. `case_digest` says which case was judged and `judge_fingerprint` by
+    which judge (semantics J2); both are empty where there was no case, or no judge was asked.
     """
 
     case_id: str
@@ -321,4 +322,15 @@ class CaseResult:
     reasoning: str = ""
     verified: bool | None = None
     detail: str = ""
+    spending: Spending = Spending()
+    case_digest: str = ""
+    judge_fingerprint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a session is: cases done of those set to work, and what they have spent."""
+
+    done: int
+    total: int
     spending: Spending = Spending()

@@ -107,6 +107,7 @@ def load_suite(
         use_hitl=config.admin.perturbation_config.use_HITL_process,
         notices=notices,
         resolved={},
+        gate=resolve.resolve_gate(config),
     )
     return replace(suite, resolved=as_resolved(suite, config, places))
 

@@ -13,8 +13,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.suite.config_values import OUR_ERROR
 from pytest_jrh.suite.problems import Findings, KeyPath, dotted, listed, nearest, printable, received, shown
-from pytest_jrh.suite.schema import OUR_ERROR, Config, NotUsed, Section, Stage
+from pytest_jrh.suite.schema import Config, NotUsed, Section, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ from pytest_jrh.suite.documents import read_text
 from pytest_jrh.suite.fitting import AGENT, unused_keys
 from pytest_jrh.suite.problems import KeyPath, listed, nearest, received, shown
 from pytest_jrh.suite.rubrics import LONGEST_SCALE
-from pytest_jrh.suite.suite import SuiteTest
+from pytest_jrh.suite.suite import GateRules, SuiteTest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -299,6 +299,12 @@ def resolve_frozen(config: Config, findings: Findings, places: Places, *, forced
     if not folders:
         return True, None
     return True, places.require(f"{folders[0]}/{CASES_FILE}", findings, key, what="the frozen suite")
+
+
+def resolve_gate(config: Config) -> GateRules:
+    """Return the rules by which the session passes or fails (semantics J4)."""
+    gate = config.gate
+    return GateRules(gate.min_accuracy, gate.lower_bound, gate.max_regressions, gate.min_cases)
 
 
 def notices(config: Config, mode: Mode | None, file: str) -> tuple[str, ...]:

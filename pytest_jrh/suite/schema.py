@@ -2,6 +2,7 @@
 
 A field's description says what may stand there, in the words of an error message. Every key may be
 left out or null; what must be there in the end is decided in `suite.resolve`, which knows the fallbacks.
+The text below a field says what it is for; editors show both (`suite.json_schema`).
 """
 
 from __future__ import annotations
@@ -18,12 +19,9 @@ from pydantic import (
     StringConstraints,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
 
 from pytest_jrh.models import TESTS, Objective, RecordMode, TestName
-from pytest_jrh.suite.problems import shown
-
-OUR_ERROR = "jrh"
+from pytest_jrh.suite import config_values as values
 
 
 class NotUsed:
@@ -50,75 +48,6 @@ FreeMapping: TypeAlias = Annotated[dict[str, Any], Field(description="a mapping 
 Ignored: TypeAlias = Annotated[Any, NotUsed()]
 
 
-def _score_targets(value: object) -> tuple[int, ...]:
-    parts = value.split(",") if isinstance(value, str) else value
-    items = parts if isinstance(parts, list) else [parts]
-    scores = set()
-    for item in items:
-        try:
-            scores.add(int(item) if isinstance(item, str) else _whole(item))
-        except ValueError:
-            raise PydanticCustomError(
-                OUR_ERROR,
-                "got {item}; must be whole numbers, as a list or as text like {example}",
-                {"item": shown(item), "example": '"1,3"'},
-            ) from None
-    return tuple(sorted(scores))
-
-
-def _whole(value: object) -> int:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    raise ValueError
-
-
-def _accuracy(value: object) -> float | dict[str, float]:
-    if isinstance(value, dict):
-        if unknown := [key for key in value if key not in TESTS]:
-            raise PydanticCustomError(
-                OUR_ERROR,
-                "got a threshold for {name}; the tests are {tests}",
-                {"name": shown(unknown[0]), "tests": " and ".join(TESTS)},
-            )
-        return {name: _fraction(each) for name, each in value.items() if each is not None}
-    return _fraction(value)
-
-
-def _fraction(value: object) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
-        return float(value)
-    raise PydanticCustomError(
-        OUR_ERROR,
-        "got {value}; must be a number from 0 to 1, or a mapping of test names to such numbers",
-        {"value": shown(value)},
-    )
-
-
-def _names(value: object) -> tuple[str, ...]:
-    items = value if isinstance(value, list) else [value]
-    names = [item.strip() for item in items if isinstance(item, str)]
-    for item in items:
-        if not isinstance(item, str) or not item.strip():
-            raise PydanticCustomError(
-                OUR_ERROR,
-                "got {item}; must be the dotted name of a function, or a list of them (in the order they run)",
-                {"item": shown(item)},
-            )
-    return tuple(names)
-
-
-def _frozen(value: object) -> str | bool:
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, str) and value.strip():
-        return value.strip()
-    raise PydanticCustomError(
-        OUR_ERROR,
-        "got {value}; must be true (the JSONL in output.dir), false, or the path of a JSONL file",
-        {"value": shown(value)},
-    )
-
-
 class Section(BaseModel):
     """A mapping in the config: strict, frozen, closed; a null value is the same as no key."""
 
@@ -136,22 +65,32 @@ class RateLimitSection(Section):
     """At most `calls` calls in `period` seconds."""
 
     calls: Count
+    """How many calls may start in a period."""
     period: Positive
+    """The length of a period, in seconds."""
 
 
 class Stage(Section):
     """A stage model (semantics A6)."""
 
     model: Text | None = None
+    """The model's name as litellm knows it, such as openai/gpt-4.1-mini. Its key comes from the environment."""
     prompt_path: PathText | None = None
+    """A prompt file in place of the built-in one."""
     temperature: Annotated[float | None, Field(ge=0, description="a number, 0 or above")] = None
+    """Sent where it is set. Reasoning models refuse one; it is then left out, with a notice."""
     system_prompt: Annotated[str | None, Field(description="text")] = None
+    """The system message, sent as it stands: nothing in it is filled in."""
     max_tokens: Count | None = None
+    """The longest answer to ask for, in tokens."""
     timeout: Annotated[float | None, Field(gt=0, description="a number of seconds above 0")] = None
+    """How long to wait for one answer, in seconds."""
     api_base: Annotated[
         str | None, Field(pattern=r"^https?://[^\s]+$", description="a URL that starts with http:// or https://")
     ] = None
+    """An OpenAI-compatible server to ask instead of the provider's own."""
     rate_limit: RateLimitSection | None = None
+    """A pace that this stage keeps to, beside what the server itself asks for."""
 
 
 class Verifier(Stage):
@@ -171,13 +110,16 @@ class JudgeStage(Stage):
     """The judge's stage model."""
 
     show_reasoning: Flag | None = None
+    """Show the judge the agent's reasoning blocks too. Edited turns have lost theirs, which can give a case away."""
 
 
 class PanelJudge(JudgeStage):
     """One judge of a panel (semantics E4)."""
 
     name: Text
+    """How this judge is called in node ids, recordings and reports."""
     template: Template | None = None
+    """May repeat the suite's template; every judge takes that one."""
     preprocess_columns_map: Ignored = None
 
 
@@ -189,12 +131,16 @@ class DatasetConfig(Section):
     """Where the module's files are."""
 
     dataset_name: Text | None = None
+    """The log's file name in inputs/data/{module_name}, where input_log_path does not name one."""
     default_params_path: Annotated[
         dict[str, str],
         BeforeValidator(_without_nulls),
         Field(description="a mapping of names to file names (instruction, rubric)"),
     ] = {}
+    """File names in inputs/data/{module_name}: rubric (where rubric_path does not name one), and instruction: a note
+    to the judge."""
     default_params: FreeMapping = {}
+    """Values for every rubric: instruction (a note to the judge), lowest_score and highest_score."""
     use_original_data_as_expected: Ignored = None
 
 
@@ -202,7 +148,10 @@ class PerturbationConfig(Section):
     """Which tests are made."""
 
     use_HITL_process: Flag = False  # noqa: N815 - RAND's key
+    """Look at every made case in the browser before any is judged, in a recording mode on a terminal."""
     tests_to_run: Tests = ()
+    """Which cases are made. agent_perturbation: runs edited to violate a rubric. agent_positives: runs that satisfy
+    it."""
     preprocess_columns_map: Ignored = None
 
 
@@ -214,16 +163,23 @@ class EvaluationConfig(Section):
     """How the tests are judged."""
 
     template: Template | None = None
+    """agent_judge: each rubric is violated or satisfied. agent_autograder: each rubric has a scale of scores."""
     autograder_model_name: Text | None = None
+    """The judge under test, as litellm knows it, such as openai/gpt-4.1-mini."""
     judges: Annotated[
         tuple[PanelJudge, ...],
         BeforeValidator(_one_judge_is_a_panel),
         Field(strict=False, description="a list of judges, each a mapping with a name"),
     ] = ()
+    """A panel: every case is put to each of these judges, with one item per judge."""
     max_workers: Count = 10
+    """Model calls in flight at once."""
     tests_to_evaluate: Tests = ()
+    """The tests that are judged; the others are only made. Empty: all of tests_to_run."""
     metric: Text = "accuracy_score"
+    """The metric of RAND's report: accuracy_score, or a scikit-learn metric of labels against labels."""
     aggregation_method: Annotated[Literal["majority_vote"] | None, Field(description="majority_vote or null")] = None
+    """majority_vote adds the panel's vote to the report."""
     aggregation_reference_column: Ignored = None
     overwrite_results: Ignored = None
     bootstrap_size: Ignored = None
@@ -235,20 +191,29 @@ class Admin(Section):
     """The suite as a whole."""
 
     module_name: Text | None = None
+    """The module: its files are in inputs/data/{module_name}."""
     time_stamp: Text | None = None
+    """Added to the name of the suite's outputs folder."""
     test_debug_mode: Ignored = None
     output_file_format: Annotated[Literal["csv", "xlsx"], Field(description="csv or xlsx")] = "csv"
+    """The format of the tables; xlsx needs openpyxl."""
     dataset_config: DatasetConfig = DatasetConfig()
+    """Where the module's files are."""
     perturbation_config: PerturbationConfig = PerturbationConfig()
+    """Which tests are made."""
     evaluation_config: EvaluationConfig = EvaluationConfig()
+    """How the tests are judged."""
 
 
 class SyntheticDataParams(Section):
     """RAND's generation settings; three of them matter here."""
 
     generation_model_name: Text | None = None
+    """The model of every stage that makes cases and does not name its own."""
     sample_num_from_orig: Whole | None = None
+    """How many runs of the log to use, where the agent section does not say; 0 means all."""
     seed: Whole | None = None
+    """Which runs are picked, where sampling_seed does not say."""
     validation_model_name: Ignored = None
     max_tokens_generation: Ignored = None
     max_tokens_validation: Ignored = None
@@ -268,32 +233,57 @@ class Output(Section):
     """Where the cases of the tests are kept."""
 
     dir: PathText | None = None
+    """The folder of agent_perturbations.jsonl and of the debug files. inputs/suites/{suite} for a suite to be
+    committed."""
     write_jsonl: Flag = True
+    """Whether made cases are written to agent_perturbations.jsonl."""
     overwrite: Flag = True
+    """true: the selected cases are made anew. false: cases that are there are reused, and missing ones are added."""
 
 
 class AgentConfig(Section):
     """How cases are made."""
 
     input_log_path: PathText | None = None
+    """The Inspect log (.eval or .json) whose runs become cases."""
     rubric_path: PathText | None = None
+    """The rubric file, YAML or JSON."""
     target_rubric_ids: Annotated[tuple[str, ...], Field(strict=False, description="a list of rubric ids")] = ()
+    """The rubrics to use, by id. Empty: all in the file."""
     planner: Stage = Stage()
+    """Plans which turns to edit, and to what end."""
     editor: Stage = Stage()
+    """Writes each planned edit."""
     summary: Stage = Stage()
+    """Sums up long runs for the editor and the verifier. Left out: the editor's model."""
     verifier: Verifier | None = None
+    """Confirms the label of every made case. Left out: the editor's model. false: labels stay unverified, and every
+    output says so."""
     max_summary_messages: Count = 20
+    """How many of the last turns a summary covers."""
     max_edit_rounds: Count = 3
-    transcript_preprocessors: Annotated[tuple[str, ...], PlainValidator(_names)] | None = None
-    transcript_preprocessor: Annotated[tuple[str, ...], PlainValidator(_names)] | None = None
+    """At most this many turns of a run are edited."""
+    transcript_preprocessors: Annotated[tuple[str, ...], PlainValidator(values.names), values.NAMES_JSON] | None = None
+    """Functions that change each run before it is used, in this order, such as
+    pytest_jrh.suite.preprocessors.drop_reasoning_traces."""
+    transcript_preprocessor: Annotated[tuple[str, ...], PlainValidator(values.names), values.NAMES_JSON] | None = None
+    """Another name of transcript_preprocessors."""
     autograder_template: Template | None = None
+    """The same as template in admin.evaluation_config, and stronger."""
     autograder_default_params: FreeMapping = {}
-    score_targets: Annotated[tuple[int, ...], PlainValidator(_score_targets)] = ()
+    """lowest_score and highest_score, for rubrics without score_levels."""
+    score_targets: Annotated[tuple[int, ...], PlainValidator(values.score_targets), values.SCORES_JSON] = ()
+    """Ordinal: the scores that cases are made for. Left out: every score of the scale."""
     objective: Annotated[Objective, Field(description="fail or pass")] = "fail"
+    """What agent_perturbation aims at: fail violates the rubric, pass satisfies it."""
     pass_required: Flag = True
+    """Whether a case with objective pass needs the verifier's PASS."""
     output: Output = Output()
+    """Where made cases are kept."""
     sample_num_from_orig: Whole | None = None
+    """How many runs of the log to use; 0 means all."""
     sampling_seed: Whole | None = None
+    """Which runs are picked: the same for the same seed."""
     trace_messages: Ignored = None
 
 
@@ -301,27 +291,44 @@ class Replay(Section):
     """Where recordings are and how they are used (semantics G)."""
 
     cassette_dir: PathText | None = None
+    """Where recordings are. Left out: inputs/cassettes/{suite}."""
     record_mode: Recording | None = None
+    """none: answer from recordings alone. once: record cases that are not complete. new_episodes: record what is
+    missing. all: everything anew."""
     judge_record_mode: Recording | None = None
-    frozen: Annotated[str | bool, PlainValidator(_frozen)] = False
+    """The record mode of the judge's calls alone, so that a changed judge can be recorded over the same cases."""
+    frozen: Annotated[str | bool, PlainValidator(values.frozen), values.FROZEN_JSON] = False
+    """Take the cases from agent_perturbations.jsonl alone; the log is then not read."""
 
 
 class Gate(Section):
     """When the session fails (semantics J4)."""
 
-    min_accuracy: Annotated[float | dict[str, float] | None, PlainValidator(_accuracy)] = None
+    min_accuracy: Annotated[float | dict[str, float] | None, PlainValidator(values.accuracy), values.ACCURACY_JSON] = (
+        None
+    )
+    """The share of cases that the judge must get right, over all or per test."""
     lower_bound: Flag = False
+    """Hold the lower end of the accuracy's 95% interval against min_accuracy, not the accuracy itself."""
     max_regressions: Annotated[int, Field(ge=0, description="a whole number, 0 or above")] = 0
+    """How many cases may be judged wrong now that were right in the baseline."""
     min_cases: Annotated[int, Field(ge=0, description="a whole number, 0 or above")] = 1
+    """How many cases must have a verdict."""
 
 
 class Config(Section):
     """A whole config file."""
 
     admin: Admin = Admin()
+    """The suite as a whole."""
     synthetic_data_params: SyntheticDataParams = SyntheticDataParams()
+    """RAND's generation settings; three of them matter here."""
     test_agent_perturbation_config: AgentConfig = AgentConfig()
+    """How cases are made: log, rubrics, stages, sampling."""
     test_stochastic_stability_config: Ignored = None
     judge: JudgeStage = JudgeStage()
+    """The judge's model, prompt and settings."""
     gate: Gate = Gate()
+    """When the session fails."""
     replay: Replay = Replay()
+    """Where recordings are and how they are used."""

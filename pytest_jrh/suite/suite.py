@@ -37,6 +37,26 @@ class SuiteJudge:
 
 
 @dataclass(frozen=True, slots=True)
+class GateRules:
+    """When a session of the suite fails (semantics J4).
+
+    `min_accuracy` is a share of the verdicts of each judge: one for all its tests, or one per test; with
+    `lower_bound` the lower end of the accuracy's interval has to reach it. `max_regressions` is how many
+    disagreements that the baseline does not have are let through. `min_cases` is how many verdicts there
+    must be at least.
+    """
+
+    min_accuracy: float | Mapping[str, float] | None = None
+    lower_bound: bool = False
+    max_regressions: int = 0
+    min_cases: int = 1
+
+    def covers(self, test: str) -> bool:
+        """Whether a minimal accuracy is set that the verdicts of this test count for."""
+        return test in self.min_accuracy if isinstance(self.min_accuracy, Mapping) else self.min_accuracy is not None
+
+
+@dataclass(frozen=True, slots=True)
 class Suite:
     """What a config file means, with every path found and every default filled in (semantics A).
 
@@ -80,3 +100,4 @@ class Suite:
     use_hitl: bool
     notices: tuple[str, ...]
     resolved: Mapping[str, Any]
+    gate: GateRules = GateRules()

@@ -1,0 +1,216 @@
+"""The baseline: what the judges said of each case when it was last accepted (semantics J2, J3)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, cast
+
+from pytest_jrh.models import UNSCORED, CaseResult
+
+if TYPE_CHECKING:
+    from pytest_jrh.models import StageModel
+
+DIGEST_LENGTH = 16
+NEVER_REPORTED = "never reported"
+_OUTCOMES = ("agree", "disagree")
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineCase:
+    """One line of the baseline; `reason` is a person's, and updates keep it.
+
+    Digest and fingerprint are the first 16 hex digits, so that a line stays readable.
+    """
+
+    case_id: str
+    case_digest: str
+    judge_fingerprint: str
+    outcome: Literal["agree", "disagree"]
+    score: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What was accepted, by case id."""
+
+    cases: Mapping[str, BaselineCase] = field(default_factory=dict)
+
+    def match(self, result: CaseResult) -> BaselineCase | None:
+        """Look up what is known of the very case that was judged: same id, same digest (semantics J3)."""
+        known = self.cases.get(result.case_id)
+        return known if known is not None and known.case_digest == short(result.case_digest) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The cases that a session could have run, and those that it set out to run, by id.
+
+    `known` holds every case of the suites in play, also what `-k`, `--lf` or a node id left out; `selected`
+    is the rest after that. Cases of other suites are no part of either.
+    """
+
+    known: frozenset[str]
+    selected: frozenset[str]
+
+    @classmethod
+    def of(cls, known: Iterable[str], selected: Iterable[str] | None = None) -> Scope:
+        """Build a scope; without `selected` all known cases are."""
+        everything = frozenset(known)
+        return cls(everything, everything if selected is None else frozenset(selected))
+
+    @property
+    def suites(self) -> frozenset[str]:
+        """The suites in play, as ids name them."""
+        return frozenset(map(suite_of, self.known | self.selected))
+
+    @property
+    def deselected(self) -> frozenset[str]:
+        """The cases that were left out on purpose."""
+        return self.known - self.selected
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A session beside the baseline, by case id in order (semantics J3).
+
+    `compared` counts the cases with a verdict on both sides and the same digest. `not_comparable` gives for each
+    other case the reason. `judge_changed` counts the compared cases that another judge (model, prompt,
+    parameters) has judged since.
+    """
+
+    compared: int = 0
+    regressions: tuple[str, ...] = ()
+    fixes: tuple[str, ...] = ()
+    still_wrong: tuple[str, ...] = ()
+    not_comparable: Mapping[str, str] = field(default_factory=dict)
+    judge_changed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """An updated baseline, and by case id in order what became of the lines.
+
+    `kept` gives for each selected case that this session has no verdict on the reason why its line, if it has one,
+    was left as it was: where it is not empty, the session did not finish cleanly.
+    """
+
+    baseline: Baseline
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    kept: Mapping[str, str] = field(default_factory=dict)
+
+
+def suite_of(case_id: str) -> str:
+    """The suite's part of a case id."""
+    return case_id.partition("::")[0]
+
+
+def short(digest: str) -> str:
+    """As much of a SHA-256 in hex as the baseline keeps."""
+    return digest[:DIGEST_LENGTH]
+
+
+def judge_fingerprint(stage: StageModel, prompt: str, *, instruction: str = "", show_reasoning: bool = False) -> str:
+    """SHA-256 over what makes a judge this judge: model, prompt and parameters (semantics J2).
+
+    `prompt` is the template's text. Where and how fast the model is asked is no part of it.
+    """
+    parts = {
+        "model": stage.model,
+        "prompt": prompt,
+        "system_prompt": stage.system_prompt,
+        "instruction": instruction,
+        "temperature": stage.temperature,
+        "max_tokens": stage.max_tokens,
+        "show_reasoning": show_reasoning,
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def compare(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> Comparison:
+    """Compare the last result of each case with the baseline; a case that was deselected is on neither side."""
+    given = {result.case_id: result for result in results}
+    compared = judge_changed = 0
+    ids: dict[tuple[str, str], list[str]] = {(before, now): [] for before in _OUTCOMES for now in _OUTCOMES}
+    not_comparable: dict[str, str] = {}
+    suites = scope.suites
+    known = {case_id for case_id in baseline.cases if suite_of(case_id) in suites} - scope.deselected
+    for case_id in sorted(known | given.keys()):
+        result, before = given.get(case_id), baseline.cases.get(case_id)
+        if reason := _one_sided(case_id, result, before, scope):
+            not_comparable[case_id] = reason
+        elif result is not None and before is not None:
+            compared += 1
+            judge_changed += before.judge_fingerprint != short(result.judge_fingerprint)
+            ids[before.outcome, result.outcome].append(case_id)
+    return Comparison(
+        compared=compared,
+        regressions=tuple(ids["agree", "disagree"]),
+        fixes=tuple(ids["disagree", "agree"]),
+        still_wrong=tuple(ids["disagree", "disagree"]),
+        not_comparable=not_comparable,
+        judge_changed=judge_changed,
+    )
+
+
+def update(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> Update:
+    """Take a session's verdicts over, and leave alone what it says nothing about (semantics J2).
+
+    Cases that were deselected, belong to other suites, are unscored or were never reported keep their lines. A
+    line goes where its case is no longer in the suite, or has come out as no case.
+    """
+    cases = dict(baseline.cases)
+    given = {result.case_id: result for result in results}
+    kept: dict[str, str] = {}
+    suites, there = scope.suites, scope.known | given.keys()
+    removed = [case_id for case_id in cases if suite_of(case_id) in suites and case_id not in there]
+    for case_id in sorted(scope.selected | given.keys()):
+        result = given.get(case_id)
+        if result is not None and result.outcome in _OUTCOMES:
+            cases[case_id] = _line(result, cases.get(case_id))
+        elif result is not None and result.outcome == "no_case":
+            removed += [case_id] if case_id in cases else []
+        elif result is None or result.outcome in UNSCORED:
+            kept[case_id] = NEVER_REPORTED if result is None else f"unscored: {result.outcome}"
+    for case_id in removed:
+        del cases[case_id]
+    before = baseline.cases
+    return Update(
+        Baseline(dict(sorted(cases.items()))),
+        added=tuple(sorted(cases.keys() - before.keys())),
+        changed=tuple(sorted(each for each in cases.keys() & before.keys() if cases[each] != before[each])),
+        removed=tuple(sorted(removed)),
+        kept=kept,
+    )
+
+
+def _one_sided(case_id: str, result: CaseResult | None, before: BaselineCase | None, scope: Scope) -> str:
+    """Say why a case cannot be compared; nothing where it can, or has no verdict on either side."""
+    judged = result is not None and result.outcome in _OUTCOMES
+    if before is None:
+        return "not in the baseline" if judged else ""
+    if result is None:
+        return NEVER_REPORTED if case_id in scope.selected else "no longer in the suite"
+    if not judged:
+        return f"no verdict now: {result.outcome}"
+    changed = before.case_digest != short(result.case_digest)
+    return "the case has changed: another rubric text, transcript or label" if changed else ""
+
+
+def _line(result: CaseResult, before: BaselineCase | None) -> BaselineCase:
+    assert result.score is not None
+    assert result.case_digest
+    assert result.judge_fingerprint
+    return BaselineCase(
+        result.case_id,
+        short(result.case_digest),
+        short(result.judge_fingerprint),
+        cast("Literal['agree', 'disagree']", result.outcome),
+        result.score,
+        before.reason if before else "",
+    )

@@ -1,0 +1,134 @@
+"""Several judges on the same cases: where they agree with each other, and what they say by majority (semantics E4)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING, cast
+
+from pytest_jrh.models import CaseSpec
+from pytest_jrh.results.formulas import Share, cohen_kappa, confusion_matrix, quadratic_kappa
+from pytest_jrh.results.metrics import Figure
+from pytest_jrh.results.text import counted
+from pytest_jrh.suite.cases import generation_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pytest_jrh.models import CaseResult, TestName
+
+_NOTHING_SHARED = "no case has a verdict of both"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgePair:
+    """How two judges of a panel agree on the cases that both gave a verdict on, whatever the label.
+
+    `kappa` is Cohen's, quadratically weighted in ordinal mode; `disagreements` are those cases' ids, without judge.
+    """
+
+    judges: tuple[str, str]
+    agreement: Share
+    kappa: Figure
+    disagreements: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PanelVote:
+    """One case's vote: `score` is what more than half of the panel gave, None with the `reason` where there is none.
+
+    A judge without a verdict counts as one of the panel, so a majority is one that it could not undo. `case` is the
+    id without a judge; `votes` counts the verdicts by score, most first.
+    """
+
+    case: str
+    test: str
+    rubric_id: str
+    expected: int
+    votes: tuple[tuple[int, int], ...]
+    score: int | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """The judges of one suite taken together; `accuracy` is the majority's, over the cases that have one."""
+
+    suite: str
+    judges: tuple[str, ...]
+    pairs: tuple[JudgePair, ...]
+    votes: tuple[PanelVote, ...]
+    accuracy: Share
+
+    @property
+    def without_vote(self) -> tuple[PanelVote, ...]:
+        """The cases in which no answer has a majority."""
+        return tuple(vote for vote in self.votes if vote.score is None)
+
+
+def panels(results: Iterable[CaseResult]) -> list[Panel]:
+    """Compare the judges of each suite that has several, in the order in which they appear."""
+    suites: dict[str, list[_Verdict]] = {}
+    for result in results:
+        if result.outcome in ("agree", "disagree") and result.expected is not None and result.score is not None:
+            verdict = _Verdict(_case_of(result), result, result.expected, result.score)
+            suites.setdefault(result.suite, []).append(verdict)
+    found = [_panel(suite, verdicts) for suite, verdicts in suites.items()]
+    return [panel for panel in found if len(panel.judges) > 1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    case: str
+    result: CaseResult
+    expected: int
+    score: int
+
+
+def _case_of(result: CaseResult) -> str:
+    test = cast("TestName", result.test)
+    spec = CaseSpec(result.suite, test, result.rubric_id, result.run_id, result.epoch, result.target_score)
+    return generation_id(spec)
+
+
+def _panel(suite: str, verdicts: Sequence[_Verdict]) -> Panel:
+    judges = tuple(dict.fromkeys(verdict.result.judge for verdict in verdicts))
+    cases: dict[str, dict[str, _Verdict]] = {}
+    for verdict in verdicts:
+        cases.setdefault(verdict.case, {})[verdict.result.judge] = verdict
+    votes = tuple(_vote(list(given.values()), len(judges)) for given in cases.values())
+    decided = [vote for vote in votes if vote.score is not None]
+    right = sum(vote.score == vote.expected for vote in decided)
+    return Panel(
+        suite=suite,
+        judges=judges,
+        pairs=tuple(_pair(one, other, cases) for one, other in combinations(judges, 2)),
+        votes=votes,
+        accuracy=Share(right, len(decided), None if decided else "no answer has a majority"),
+    )
+
+
+def _pair(one: str, other: str, cases: Mapping[str, Mapping[str, _Verdict]]) -> JudgePair:
+    both = {case: (given[one], given[other]) for case, given in cases.items() if one in given and other in given}
+    different = tuple(case for case, (first, second) in both.items() if first.score != second.score)
+    ordinal = any(first.result.target_score is not None for first, _ in both.values())
+    matrix = confusion_matrix((first.score, second.score) for first, second in both.values())
+    kappa = quadratic_kappa(matrix) if ordinal else cohen_kappa(matrix)
+    if not both:
+        return JudgePair((one, other), Share(0, 0, _NOTHING_SHARED), Figure(None, _NOTHING_SHARED), ())
+    return JudgePair((one, other), Share(len(both) - len(different), len(both)), kappa, different)
+
+
+def _vote(given: Sequence[_Verdict], judges: int) -> PanelVote:
+    counts = tuple(sorted(Counter(verdict.score for verdict in given).items(), key=lambda each: (-each[1], each[0])))
+    score, most = counts[0]
+    first = given[0]
+    vote = PanelVote(first.case, first.result.test, first.result.rubric_id, first.expected, counts)
+    if 2 * most > judges:
+        return replace(vote, score=score)
+    missing = judges - len(given)
+    without = f"; {counted(missing, 'judge')} gave no verdict" if missing else ""
+    kind = "a tie" if len(counts) > 1 and counts[1][1] == most else "no majority"
+    said = ", ".join(f"{number} for {answer}" for answer, number in counts)
+    return replace(vote, reason=f"{kind}: {said} of {counted(judges, 'judge')}{without}")

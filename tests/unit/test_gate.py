@@ -1,0 +1,324 @@
+"""The gate: which disagreements are let through, what the session comes to, and what is said (semantics J3 to J5)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_jrh.models import TESTS, CaseResult, Outcome
+from pytest_jrh.results.baseline import Baseline, Scope, update
+from pytest_jrh.results.gate import GateDecision, decide, tolerated
+from pytest_jrh.results.gate_text import comparison_sentence, decision_sentence, gate_lines, power_sentence
+from pytest_jrh.suite.config import load_suite
+from pytest_jrh.suite.suite import GateRules
+from tests.support.made_cases import make_result, make_spec
+from tests.support.suites import write_suite
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+SEED = 8234
+DIGEST = "0123456789abcdef" * 4
+OTHER = "fedcba9876543210" * 4
+SHORT = {"A": "agree", "D": "disagree", "N": "no_case", "U": "unrecorded", "G": "generated"}
+
+
+def case(run: int, outcome: Outcome = "agree", test: str = "agent_perturbation", **changes: Any) -> CaseResult:
+    judged = outcome in ("agree", "disagree")
+    digests = {"case_digest": DIGEST, "judge_fingerprint": OTHER} if judged else {}
+    spec = make_spec(f"run-{run:02}", test=test, judge=changes.pop("judge", None))
+    return make_result(spec, outcome, **{**digests, **changes})
+
+
+def cases(outcomes: str, **changes: Any) -> list[CaseResult]:
+    """One case for each letter: agree, disagree, no case, unscored, generated."""
+    return [case(run, SHORT[letter], **changes) for run, letter in enumerate(outcomes)]  # type: ignore[arg-type]
+
+
+def id_of(run: int, test: str = "agent_perturbation") -> str:
+    return case(run, test=test).case_id
+
+
+def baseline_of(results: Sequence[CaseResult]) -> Baseline:
+    return update(Baseline(), results, Scope.of(result.case_id for result in results)).baseline
+
+
+def decided(
+    results: Sequence[CaseResult], baseline: Baseline | None = None, selected: Sequence[str] = (), **rules: Any
+) -> GateDecision:
+    ids = [*(result.case_id for result in results), *selected]
+    return decide(results, baseline, GateRules(**rules), Scope.of(ids), SEED)
+
+
+def limits(decision: GateDecision) -> dict[tuple[str, str, str], bool]:
+    return {(each.rule, each.test, each.judge): each.passed for each in decision.thresholds}
+
+
+def test_config_section_becomes_the_suites_rules(tmp_path: Path) -> None:
+    section = {"min_accuracy": {"agent_positives": 0.9}, "lower_bound": True, "max_regressions": 2, "min_cases": 5}
+    files = write_suite(tmp_path, overrides={"gate": section})
+    suite = load_suite(files.config, cwd=tmp_path, rootdir=tmp_path)
+    assert suite.gate == GateRules({"agent_positives": 0.9}, lower_bound=True, max_regressions=2, min_cases=5)
+    files = write_suite(tmp_path / "plain")
+    assert load_suite(files.config, cwd=tmp_path / "plain", rootdir=tmp_path).gate == GateRules()
+
+
+class TestItem:
+    def test_without_gate_and_baseline_each_disagreement_fails(self) -> None:
+        assert tolerated(case(1, "disagree"), None, GateRules()) is None
+
+    def test_disagreement_that_the_baseline_has_is_wrong_before(self) -> None:
+        known = baseline_of([case(1, "disagree")])
+        assert tolerated(case(1, "disagree"), known, GateRules()) == "wrong in the baseline too"
+        (line,) = known.cases.values()
+        known = Baseline({line.case_id: replace(line, reason="sarcasm, see issue 12")})
+        assert tolerated(case(1, "disagree"), known, GateRules()) == "wrong in the baseline too: sarcasm, see issue 12"
+
+    def test_regression_changed_case_and_new_case_fail(self) -> None:
+        assert tolerated(case(1, "disagree"), baseline_of([case(1)]), GateRules()) is None
+        changed = case(1, "disagree", case_digest=OTHER)
+        assert tolerated(changed, baseline_of([case(1, "disagree")]), GateRules()) is None
+        assert tolerated(case(2, "disagree"), baseline_of([case(1)]), GateRules()) is None
+
+    @pytest.mark.parametrize(
+        "rules", [GateRules(0.5), GateRules({"agent_perturbation": 0.5}), GateRules(max_regressions=1)]
+    )
+    def test_rule_that_counts_disagreements_leaves_them_to_the_session(self, rules: GateRules) -> None:
+        assert tolerated(case(1, "disagree"), None, rules) == "left to the gate"
+        assert tolerated(case(1, "disagree"), baseline_of([case(1)]), rules) == "left to the gate"
+
+    def test_accuracy_asked_of_the_other_test_lets_nothing_through(self) -> None:
+        assert tolerated(case(1, "disagree"), None, GateRules({"agent_positives": 0.5})) is None
+
+    @pytest.mark.parametrize("outcome", ["agree", "no_case", "generated", "model_error"])
+    def test_only_disagreements_are_tolerated(self, outcome: Outcome) -> None:
+        assert tolerated(case(1, outcome), None, GateRules(0.0, max_regressions=9)) is None
+
+
+class TestDecision:
+    def test_without_rules_and_baseline_the_gate_has_no_say(self) -> None:
+        decision = decided(cases("AADN"))
+        assert (decision.active, decision.passed, decision.thresholds) == (False, True, ())
+        assert gate_lines(decision) == []
+
+    def test_regressions_and_fixes_are_counted_with_the_exact_test(self) -> None:
+        decision = decided(cases("DDDAAAAA"), baseline_of(cases("AAADAAAA")))
+        assert decision.regressions == tuple(map(id_of, (0, 1, 2)))
+        assert decision.fixes == (id_of(3),)
+        assert decision.p_value.value == 0.625
+        assert not decision.passed
+        assert limits(decision) == {("min_cases", "", ""): True, ("max_regressions", "", ""): False}
+
+    def test_as_many_regressions_as_allowed_pass(self) -> None:
+        before, now = baseline_of(cases("AAAAA")), cases("DDDAA")
+        assert decided(now, before, max_regressions=3).passed
+        assert not decided(now, before, max_regressions=2).passed
+
+    def test_errors_that_the_baseline_has_pass(self) -> None:
+        decision = decided(cases("DDA"), baseline_of(cases("DDA")))
+        assert decision.passed
+        assert decision.regressions == decision.new_disagreements == ()
+
+    def test_disagreements_without_a_comparison_count_with_the_regressions(self) -> None:
+        now = [case(0, "disagree"), case(1, "disagree", case_digest=OTHER), case(2, "disagree"), case(3)]
+        decision = decided(now, baseline_of(cases("ADNA")), max_regressions=2)
+        assert decision.regressions == (id_of(0),)
+        assert decision.new_disagreements == (id_of(1), id_of(2))
+        assert not decision.passed
+        assert decided(now, baseline_of(cases("ADNA")), max_regressions=3).passed
+
+    def test_max_regressions_without_a_baseline_counts_disagreements(self) -> None:
+        assert decided(cases("DDA"), max_regressions=2).passed
+        assert not decided(cases("DDD"), max_regressions=2).passed
+
+    def test_minimal_accuracy_over_all_tests(self) -> None:
+        now = [*cases("AAAD"), *cases("AAAA", test="agent_positives")]
+        assert decided(now, min_accuracy=0.875).passed
+        decision = decided(now, min_accuracy=0.88)
+        assert not decision.passed
+        failed = decision.thresholds[1]
+        assert (failed.rule, failed.figure.value, failed.n, failed.cases) == ("min_accuracy", 0.875, 8, (id_of(3),))
+
+    def test_minimal_accuracy_per_test(self) -> None:
+        now = [*cases("AAAD"), *cases("AAAA", test="agent_positives")]
+        found = limits(decided(now, min_accuracy={"agent_perturbation": 0.8, "agent_positives": 1.0}))
+        assert found["min_accuracy", "agent_perturbation", ""] is False
+        assert found["min_accuracy", "agent_positives", ""] is True
+
+    def test_accuracy_with_a_baseline_still_allows_no_regression(self) -> None:
+        decision = decided(cases("DAAAAAAAAA"), baseline_of(cases("AAAAAAAAAA")), min_accuracy=0.9)
+        assert limits(decision) == {
+            ("min_cases", "", ""): True,
+            ("min_accuracy", "", ""): True,
+            ("max_regressions", "", ""): False,
+        }
+
+    def test_lower_bound_asks_more_than_the_accuracy(self) -> None:
+        now = cases("A" * 20)
+        assert decided(now, min_accuracy=0.9).passed
+        decision = decided(now, min_accuracy=0.9, lower_bound=True)
+        assert not decision.passed
+        assert decision.thresholds[1].figure.value == pytest.approx(0.839, abs=0.001)
+
+    def test_test_without_a_verdict_does_not_reach_an_accuracy_but_a_deselected_one_is_left_out(self) -> None:
+        rules = {"agent_perturbation": 0.5, "agent_positives": 0.5}
+        decision = decided([*cases("AA"), *cases("NN", test="agent_positives")], min_accuracy=rules)
+        assert not decision.passed
+        assert decision.thresholds[2].figure.reason == "no verdict was given"
+        assert decided(cases("AA"), min_accuracy=rules).passed
+
+    def test_every_judge_has_to_reach_the_accuracy(self) -> None:
+        now = [*cases("AAAA", judge="good"), *cases("AADD", judge="bad")]
+        found = limits(decided(now, min_accuracy=0.75))
+        assert found["min_accuracy", "", "good"] is True
+        assert found["min_accuracy", "", "bad"] is False
+
+    def test_too_few_verdicts_are_no_basis(self) -> None:
+        assert decided(cases("AAN"), min_cases=2).passed
+        assert not decided(cases("AAN"), min_cases=3).passed
+        assert not decided(cases("NN"), baseline_of(cases("NN"))).passed
+
+    def test_cases_that_were_not_to_be_judged_are_nothing_to_gate(self) -> None:
+        assert decided(cases("GG"), min_accuracy=0.9, min_cases=5).passed
+
+    def test_unscored_case_is_red_whatever_the_gate_says(self) -> None:
+        decision = decided(cases("AAAAU"), baseline_of(cases("AAAAA")), min_accuracy=0.1, max_regressions=9)
+        assert all(limits(decision).values())
+        assert not decision.passed
+        assert decision.unscored == {id_of(4): "unrecorded"}
+
+    def test_case_that_was_never_reported_is_red_and_named_with_and_without_a_gate(self) -> None:
+        for baseline in (None, baseline_of(cases("AAA"))):
+            decision = decided(cases("AA"), baseline, selected=[id_of(2)])
+            assert not decision.passed
+            assert decision.never_reported == (id_of(2),)
+            assert f"  {id_of(2)}" in gate_lines(decision)
+
+    def test_deselected_case_is_neither_missing_nor_one_sided(self) -> None:
+        scope = Scope.of(map(id_of, range(3)), [id_of(0)])
+        decision = decide(cases("A"), baseline_of(cases("AAA")), GateRules(), scope, SEED)
+        assert decision.passed
+        assert decision.never_reported == ()
+        assert decision.not_comparable == {}
+
+    def test_baseline_of_another_suite_is_left_alone(self) -> None:
+        other = make_result(make_spec("run-9", suite="other"), case_digest=DIGEST, judge_fingerprint=OTHER)
+        assert decided(cases("AA"), baseline_of([*cases("AA"), other])).not_comparable == {}
+
+
+OUTCOMES = st.sampled_from("ADNUG")
+RULES = st.builds(
+    GateRules,
+    min_accuracy=st.none() | st.floats(0, 1) | st.dictionaries(st.sampled_from(TESTS), st.floats(0, 1)),
+    lower_bound=st.booleans(),
+    max_regressions=st.integers(0, 3),
+)
+
+
+@given(st.data(), RULES, st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_no_disagreement_falls_between_item_and_gate(
+    data: st.DataObject, rules: GateRules, with_baseline: bool
+) -> None:
+    def drawn() -> list[CaseResult]:
+        letters = {test: data.draw(st.text(OUTCOMES, min_size=1, max_size=6)) for test in TESTS}
+        return [each for test in TESTS for each in cases(letters[test], test=test)]
+
+    now = [replace(each, case_digest=data.draw(st.sampled_from([DIGEST, OTHER]))) for each in drawn()]
+    baseline = baseline_of(drawn()) if with_baseline else None
+    decision = decide(now, baseline, rules, Scope.of(each.case_id for each in now), SEED)
+    wrong = [each for each in now if each.outcome == "disagree"]
+    let_through = [each for each in wrong if (tolerated(each, baseline, rules) or "").startswith("left")]
+    counted = {case_id for threshold in decision.thresholds for case_id in threshold.cases}
+    assert {each.case_id for each in let_through} <= counted
+    if decision.passed and decision.active:
+        unanswered = {*decision.regressions, *decision.new_disagreements}
+        assert len(unanswered) <= rules.max_regressions
+        failing = [each for each in wrong if tolerated(each, baseline, rules) is None]
+        assert failing == []
+
+
+class TestText:
+    def test_power_line_says_what_could_not_be_seen(self) -> None:
+        assert power_sentence(24) == "With 24 cases, a drop under 25 points could not be seen."
+        assert power_sentence(46) == "With 46 cases, a drop under 13 points could not be seen."
+        assert power_sentence(600) == "With 600 cases, a drop under 1 point could not be seen."
+        assert power_sentence(5) == "With 5 cases, no drop could be seen: it takes 6 regressions without a fix."
+
+    def test_sentence_names_the_threshold_that_failed_and_its_figure(self) -> None:
+        decision = decided(cases("DDDAA"), baseline_of(cases("AAAAA")), min_accuracy=0.9)
+        assert decision_sentence(decision) == (
+            "Gate failed: accuracy 40.0% (n 5) is below 90.0%; 3 regressions, at most 0 allowed."
+        )
+        assert comparison_sentence(decision) == (
+            "5 cases compared with the baseline: 3 regressions, 0 fixes "
+            "(exact McNemar p = 0.25, no more than noise can give)."
+        )
+
+    def test_significant_loss_is_called_more_than_noise(self) -> None:
+        decision = decided(cases("DDDDDDAAAA"), baseline_of(cases("A" * 10)))
+        assert "exact McNemar p = 0.0312, more than noise" in str(comparison_sentence(decision))
+
+    def test_passing_sentence_says_what_was_met(self) -> None:
+        decision = decided(cases("AADA"), baseline_of(cases("AADA")), min_accuracy={"agent_perturbation": 0.7})
+        assert decision_sentence(decision) == (
+            "Gate passed: accuracy on agent_perturbation 75.0% (n 4) reaches 70.0%; 0 regressions, at most 0 allowed."
+        )
+        assert "(nothing changed)" in str(comparison_sentence(decision))
+
+    def test_figure_that_rounds_to_its_limit_gets_more_digits(self) -> None:
+        assert "89.96% (n 2,500) is below 90.00%" in decision_sentence(
+            decided([case(run, "disagree" if run < 251 else "agree") for run in range(2500)], min_accuracy=0.9)
+        )
+
+    def test_missing_and_unscored_cases_are_in_the_sentence(self) -> None:
+        assert decision_sentence(decided(cases("AU"), min_accuracy=0.5, selected=[id_of(7)])) == (
+            "Gate failed: 1 case never reported; 1 case unscored."
+        )
+        assert decision_sentence(decided(cases("AU"))) == "Not green: 1 case unscored."
+
+    def test_lines_name_every_case_once_and_end_with_the_decision(self) -> None:
+        before = baseline_of(cases("AADAAA"))
+        now = [*cases("DAAUN"), case(8, "disagree")]
+        lines = gate_lines(decided(now, before, selected=[id_of(5)]), name=lambda case_id: case_id.split("::")[-1])
+        assert lines == [
+            "regressions (1):",
+            "  run-00[e1]",
+            "fixes (1):",
+            "  run-02[e1]",
+            "disagreements not in the baseline (1):",
+            "  run-08[e1]",
+            "never reported (1):",
+            "  run-05[e1]",
+            "unscored (1):",
+            "  run-03[e1] (unrecorded)",
+            "not comparable with the baseline (1):",
+            "  run-04[e1] (no verdict now: no_case)",
+            "3 cases compared with the baseline: 1 regression, 1 fix "
+            "(exact McNemar p = 1, no more than noise can give).",
+            "With 3 cases, no drop could be seen: it takes 6 regressions without a fix.",
+            "Gate failed: 1 regression and 1 disagreement not in the baseline, at most 0 allowed; "
+            "1 case never reported; 1 case unscored.",
+        ]
+
+    def test_cases_behind_a_failed_accuracy_are_named_and_long_lists_counted(self) -> None:
+        lines = gate_lines(decided(cases("DDDDA"), min_accuracy=0.9), most=2)
+        assert lines[:4] == [
+            "disagreements for which the accuracy is too low (4):",
+            f"  {id_of(0)}",
+            f"  {id_of(1)}",
+            "  and 2 more",
+        ]
+        assert lines[-1] == "Gate failed: accuracy 20.0% (n 5) is below 90.0%."
+
+    def test_judge_and_test_are_named_where_there_are_several(self) -> None:
+        now = [*cases("AN", judge="strict", test="agent_positives"), *cases("ND", judge="lax", test="agent_positives")]
+        rules = {"agent_positives": 0.5}
+        sentence = decision_sentence(decided(now, min_accuracy=rules, lower_bound=True, min_cases=2))
+        assert "1 verdict by strict, at least 2 needed" in sentence
+        assert "lower bound of the accuracy on agent_positives by lax 0.0% (n 1) is below 50.0%" in sentence
