@@ -1,0 +1,55 @@
+"""Measure everything and print one table: `python -m benchmarks [NAME ...] [--write]`."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import platform
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks import live, offline
+from benchmarks.material import CACHE
+from benchmarks.measure import Line, stopwatch, table
+
+BENCHMARKS: dict[str, Callable[[], list[Line]]] = {
+    "live": live.lines,
+    "replay": offline.replay,
+    "demo": offline.demo,
+    "growth": offline.growth,
+    "workers": offline.workers,
+    "collection": offline.collection,
+    "unused": offline.unused,
+}
+RESULTS = Path(__file__).with_name("RESULTS.md")
+
+
+def main() -> int:
+    """Run the named benchmarks, all of them by default; exit 1 where a limit is not met."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(BENCHMARKS)}")
+    parser.add_argument("--write", action="store_true", help=f"keep what is printed in {RESULTS.name}")
+    options = parser.parse_args()
+    unknown = sorted(set(options.names) - set(BENCHMARKS))
+    if unknown:
+        parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    CACHE.mkdir(exist_ok=True)
+    started = stopwatch()
+    lines: list[Line] = []
+    for name in options.names or BENCHMARKS:
+        begun = stopwatch()
+        lines += BENCHMARKS[name]()
+        print(f"{name}: {stopwatch() - begun:.0f} s", file=sys.stderr)
+    today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+    machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    text = f"{today}, {machine}; {stopwatch() - started:.0f} s in all.\n\n{table(lines)}\n"
+    print(text)
+    if options.write:
+        RESULTS.write_text(f"# Results\n\nWhat `python -m benchmarks` printed. {text}", encoding="utf-8")
+    return any(line.verdict == "NOT MET" for line in lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""Running a command and saying what it cost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Wall seconds, peak resident megabytes of the process and its children's largest, and what it printed."""
+
+    seconds: float
+    peak_mb: float
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the table: a figure, its yardstick measured in the same run, and the limit it is held to."""
+
+    what: str
+    figure: str
+    yardstick: str
+    ratio: float
+    limit: float | None = None
+
+    @property
+    def verdict(self) -> str:
+        """Whether the limit holds; empty where there is none."""
+        if self.limit is None:
+            return ""
+        return "holds" if self.ratio <= self.limit else "NOT MET"
+
+
+# The peak is read by a small parent of its own, since a process only learns its children's maximum.
+_WRAPPER = """
+import os, resource, subprocess, sys, time
+started = time.perf_counter()
+code = subprocess.call(sys.argv[2:])
+seconds = time.perf_counter() - started
+peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+with open(sys.argv[1], "w") as file:
+    file.write(f"{seconds} {peak}")
+sys.exit(code)
+"""
+
+
+def run(
+    command: Sequence[str], folder: Path, *, environment: Mapping[str, str] | None = None, codes: Sequence[int] = (0,)
+) -> Cost:
+    """Run a command in a folder; raises `RuntimeError` with its output where it ends otherwise than expected."""
+    note = folder / f".cost-{os.getpid()}"
+    wrapped = [sys.executable, "-c", _WRAPPER, str(note), *command]
+    done = subprocess.run(
+        wrapped,
+        cwd=folder,
+        env={**os.environ, **(environment or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode not in codes:
+        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout[-4000:]}")
+    seconds, peak = (float(part) for part in note.read_text().split())
+    note.unlink()
+    return Cost(seconds, peak, done.stdout)
+
+
+def pytest_command(*arguments: str) -> list[str]:
+    """A quiet pytest without a cache; `-p` options of the caller come last and win."""
+    return [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+
+
+# The yardsticks are plain pytest: no plugin of the environment is loaded but what a test names.
+PLAIN = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+
+
+def best_of(
+    times: int,
+    command: Sequence[str],
+    folder: Path,
+    *,
+    environment: Mapping[str, str] | None = None,
+    codes: Sequence[int] = (0,),
+) -> Cost:
+    """The quickest of several runs: noise only ever adds."""
+    costs = (run(command, folder, environment=environment, codes=codes) for _ in range(times))
+    return min(costs, key=lambda cost: cost.seconds)
+
+
+def table(lines: Sequence[Line]) -> str:
+    """The lines as a Markdown table."""
+    rows = [("what", "figure", "yardstick, same run", "ratio", "limit", "")]
+    rows += [
+        (
+            line.what,
+            line.figure,
+            line.yardstick,
+            f"{line.ratio:.2f}",
+            "" if line.limit is None else f"{line.limit:g}",
+            line.verdict,
+        )
+        for line in lines
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    text = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
+    ]
+    text.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
+    return "\n".join(text)
+
+
+def stopwatch() -> float:
+    """Seconds of a clock that only goes forward."""
+    return time.perf_counter()
