@@ -13,8 +13,9 @@ from pytest_jrh.errors import InputError
 from pytest_jrh.files import atomic_write, file_name_part
 from pytest_jrh.models import UNSCORED, CaseResult, CaseSpec
 from pytest_jrh.results.debug import debug_paths, write_debug
-from pytest_jrh.results.records import from_record, json_value
+from pytest_jrh.results.records import canonical_json, from_record, json_value
 from pytest_jrh.results.spools import ReadRecord, RecordIndex, merge, read_jsonl, read_spools, write_jsonl
+from pytest_jrh.results.stored import RESULTS_NAME, result_data
 from pytest_jrh.results.summaries import judge_report, perturbations_summary
 from pytest_jrh.results.tables import (
     RESULT_COLUMNS,
@@ -235,6 +236,8 @@ class _Work:
             own = [result for name, result in results if name == judge.name and result.outcome != "generated"]
             path = self.suite.output_dir / f"{names[judge.name]}_report.json"
             self._json(path, judge_report(self.suite, judge, own), sort=False)
+        lines = [canonical_json(self.redactor.value(result_data(result))) for _, result in results]
+        self._write(self.suite.output_dir / RESULTS_NAME, "".join(f"{line}\n" for line in lines))
         resolved = storable(self.redactor.value(json_value(self.suite.resolved)))[0]
         text = yaml.safe_dump(resolved, sort_keys=False, allow_unicode=True, width=100)
         self._write(self.suite.output_dir / CONFIG_NAME, text)

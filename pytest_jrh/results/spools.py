@@ -29,15 +29,19 @@ ReadRecord: TypeAlias = Callable[[str], "dict[str, Any] | None"]
 
 
 class Entry(NamedTuple):
-    """Where one record lies (`length` without the newline), and what counting it takes."""
+    """Where one record lies (`line` counts from 1, `length` is without the newline), and which case it is."""
 
     path: Path
     offset: int
     length: int
+    line: int = 0
     suite: str = ""
     test: str = ""
     rubric: str = ""
     verified: bool = False
+    run_id: str = ""
+    epoch: int = 1
+    target_score: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +212,7 @@ def _lines(path: Path) -> Iterator[tuple[int, Entry, dict[str, Any] | str]]:
             skipped = len(_BOM) if number == 1 and raw.startswith(_BOM) else 0
             line = raw[skipped:].rstrip(b"\r\n")
             if line.strip():
-                yield number, Entry(path, offset + skipped, len(line)), _object(line)
+                yield number, Entry(path, offset + skipped, len(line), number), _object(line)
             offset += len(raw)
 
 
@@ -227,7 +231,18 @@ def _counted(entry: Entry, record: Mapping[str, Any]) -> Entry:
         test=str(record.get("test", "")),
         rubric=str(rubric.get("id", "")) if isinstance(rubric, dict) else "",
         verified=record.get("verified") is True,
+        run_id=str(record.get("run_id", "")),
+        epoch=epoch if isinstance(epoch := record.get("epoch"), int) else 1,
+        target_score=target if isinstance(target := record.get("target_score"), int) else None,
     )
+
+
+def read_record(entry: Entry) -> dict[str, Any]:
+    """Read one record from its place; raises `OSError`."""
+    with entry.path.open("rb") as file:
+        file.seek(entry.offset)
+        record: dict[str, Any] = json.loads(file.read(entry.length))
+    return record
 
 
 def _raw(entry: Entry, files: dict[Path, IO[bytes]], stack: contextlib.ExitStack) -> bytes:

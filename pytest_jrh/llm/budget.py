@@ -1,0 +1,82 @@
+"""A budget of calls and dollars, kept by all local processes of a session together (issue: never passed).
+
+The ledger is one small file under a lock. A call is entered before it is sent, at the most that it
+can cost, and corrected when its price is known; a process that dies leaves its entry standing, so
+that the limit holds whatever happens.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_jrh.files import atomic_write
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The most calls and US dollars that a session may spend; None is no limit."""
+
+    calls: int | None = None
+    cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a session has spent or promised: calls sent, and dollars at the most."""
+
+    calls: int = 0
+    cost: float = 0.0
+
+
+class Ledger:
+    """The session's budget; `path` is the same for every process that shares it."""
+
+    def __init__(self, path: Path, limits: Limits) -> None:
+        self.limits = limits
+        self._path = path
+
+    def enter(self, most: float) -> str | None:
+        """Enter a call that costs at most `most` dollars; None grants it, else the text says which limit stops it."""
+        with self._locked():
+            spent = self._read()
+            after = Spent(spent.calls + 1, spent.cost + most)
+            if self.limits.calls is not None and after.calls > self.limits.calls:
+                return f"{spent.calls} of {self.limits.calls} calls are spent"
+            if self.limits.cost is not None and after.cost > self.limits.cost:
+                return (
+                    f"${spent.cost:.4f} of ${self.limits.cost:.4f} are spent or promised, and this call may cost "
+                    f"up to ${most:.4f}"
+                )
+            self._write(after)
+        return None
+
+    def correct(self, most: float, actual: float) -> None:
+        """Replace what a call might have cost by what it did cost."""
+        if most != actual:
+            with self._locked():
+                spent = self._read()
+                self._write(Spent(spent.calls, spent.cost - most + actual))
+
+    def spent(self) -> Spent:
+        """What has been spent or promised so far."""
+        with self._locked():
+            return self._read()
+
+    def _locked(self) -> AbstractContextManager[object]:
+        from filelock import FileLock
+
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        return FileLock(self._path.with_suffix(".lock"), thread_local=False)
+
+    def _read(self) -> Spent:
+        try:
+            data = json.loads(self._path.read_text(encoding="ascii"))
+        except FileNotFoundError:
+            return Spent()
+        return Spent(data["calls"], data["cost"])
+
+    def _write(self, spent: Spent) -> None:
+        atomic_write(self._path, json.dumps({"calls": spent.calls, "cost": spent.cost}))

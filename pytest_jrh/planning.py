@@ -1,0 +1,170 @@
+"""What a session would ask and what that may cost, found out without asking (`--jrh-plan`).
+
+Every case is replayed as far as its cassettes reach. What lies behind the first missing call cannot be
+known, so planner and judge are counted as one each, edits and summaries as a range. Re-asks of answers
+that do not validate are not foreseen.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pytest_jrh.errors import InputError, NoVerdictCase, Unscored
+from pytest_jrh.llm.recorder import Lookup
+from pytest_jrh.models import STAGES, CaseSpec, StageModel, StageName
+
+# Tokens are estimated from characters: few letters a token makes many tokens.
+_MOST_LETTERS, _FEWEST_LETTERS = 5.0, 2.5
+_SHORTEST_ANSWER, _LONGEST_ANSWER = 30, 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars per token, read and written."""
+
+    read: float
+    written: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """At least and at most."""
+
+    low: float = 0
+    high: float = 0
+
+    def __add__(self, other: Bounds) -> Bounds:
+        return Bounds(self.low + other.low, self.high + other.high)
+
+    def times(self, low: float, high: float) -> Bounds:
+        """Both ends multiplied."""
+        return Bounds(self.low * low, self.high * high)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRow:
+    """One stage and model: calls that are recorded, calls to make, their tokens, and their cost in US dollars.
+
+    `cost` is None where the model has no known price.
+    """
+
+    suite: str
+    stage: StageName
+    model: str
+    recorded: int
+    calls: Bounds
+    tokens: Bounds
+    cost: Bounds | None
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """How far one case got by replay: what it looked up, and the size of its prompts in characters.
+
+    `ended` says that the case reached its end, so nothing is missing. `edits` is the number of planned
+    edits where the planner's answer is recorded, else None.
+    """
+
+    spec: CaseSpec
+    lookups: tuple[Lookup, ...]
+    ended: bool
+    can_fail_to_plan: bool
+    most_edits: int
+    verifies: bool
+    evaluates: bool
+    letters: int
+
+    @property
+    def edits(self) -> Bounds:
+        """How many edits the case has or may have."""
+        for lookup in self.lookups:
+            if lookup.stage == "planner" and lookup.answer is not None:
+                planned = _steps(lookup.answer)
+                if planned is not None:
+                    known = min(planned, self.most_edits)
+                    return Bounds(known, known)
+        return Bounds(0, self.most_edits)
+
+    def to_make(self) -> dict[StageName, Bounds]:
+        """The calls of each stage that are still to be made for this case."""
+        if self.ended:
+            return {}
+        found = Counter(lookup.stage for lookup in self.lookups if lookup.answer is not None)
+        edits = self.edits
+        last = 1 if self.verifies else 0
+        whole: dict[StageName, Bounds] = {
+            "planner": Bounds(1, 1),
+            "editor": edits,
+            "summary": Bounds(max(1, edits.low + last), max(1, edits.high + last)),
+            "verifier": Bounds(last, last),
+            "judge": Bounds(1, 1) if self.evaluates else Bounds(),
+        }
+        return {
+            stage: Bounds(max(0, bounds.low - found[stage]), max(0, bounds.high - found[stage]))
+            for stage, bounds in whole.items()
+        }
+
+
+def plan_rows(
+    surveys: Iterable[Survey],
+    models: Mapping[tuple[str, StageName, str | None], StageModel],
+    prices: Callable[[str], Price | None],
+) -> list[PlanRow]:
+    """Add surveys up, per suite, stage and model.
+
+    `models` gives the stage model by suite, stage and judge name (None but for the judge stage). A call
+    that several cases share, such as the first summary of a run, counts once.
+    """
+    recorded: Counter[tuple[str, StageName, str]] = Counter()
+    calls: dict[tuple[str, StageName, str], Bounds] = {}
+    letters: dict[tuple[str, StageName, str], Bounds] = {}
+    stages: dict[tuple[str, StageName, str], StageModel] = {}
+    missing_once: set[str] = set()
+    for survey in surveys:
+        made = survey.to_make()
+        for stage in STAGES:
+            model = models.get((survey.spec.suite, stage, survey.spec.judge if stage == "judge" else None))
+            if model is None:
+                continue
+            key = (survey.spec.suite, stage, model.model)
+            stages[key] = model
+            own = [lookup for lookup in survey.lookups if lookup.stage == stage]
+            recorded[key] += sum(lookup.answer is not None for lookup in own)
+            more = made.get(stage, Bounds())
+            shared = [lookup.fingerprint for lookup in own if lookup.answer is None and lookup.stage == "summary"]
+            for fingerprint in shared:
+                if fingerprint in missing_once:
+                    more = Bounds(max(0, more.low - 1), max(0, more.high - 1))
+                missing_once.add(fingerprint)
+            calls[key] = calls.get(key, Bounds()) + more
+            letters[key] = letters.get(key, Bounds()) + more.times(survey.letters, survey.letters)
+    return [_row(key, stages[key], recorded[key], calls[key], letters[key], prices) for key in stages]
+
+
+def _row(
+    key: tuple[str, StageName, str],
+    model: StageModel,
+    recorded: int,
+    calls: Bounds,
+    letters: Bounds,
+    prices: Callable[[str], Price | None],
+) -> PlanRow:
+    longest = model.max_tokens or _LONGEST_ANSWER
+    read = Bounds(letters.low / _MOST_LETTERS, letters.high / _FEWEST_LETTERS)
+    written = calls.times(_SHORTEST_ANSWER, longest)
+    price = prices(model.model)
+    cost = None
+    if price is not None:
+        cost = read.times(price.read, price.read) + written.times(price.written, price.written)
+    suite, stage, name = key
+    return PlanRow(suite, stage, name, recorded, calls, read + written, cost)
+
+
+def _steps(answer: str) -> int | None:
+    try:
+        return len(json.loads(answer)["steps"])
+    except (ValueError, KeyError, TypeError):
+        return None

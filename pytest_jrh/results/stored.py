@@ -1,0 +1,42 @@
+"""Case results on disk, a JSON line each: what the shards of a suite are merged from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.models import CaseResult, Spending, Usage
+
+RESULTS_NAME = "case_results.jsonl"
+
+
+def result_data(result: CaseResult) -> dict[str, Any]:
+    """The result as plain JSON values, which `result_of` reads."""
+    return asdict(result)
+
+
+def result_of(data: Mapping[str, Any]) -> CaseResult:
+    """The result of these values; raises `KeyError` or `TypeError` where they are none."""
+    spending = dict(data["spending"])
+    spending["usage"] = Usage(**spending["usage"])
+    return CaseResult(**{**data, "spending": Spending(**spending)})
+
+
+def read_results(path: Path) -> Iterator[CaseResult]:
+    """Read the results of a file in order; raises `InputError` with file and line for a line that holds none."""
+    known = {field.name for field in fields(CaseResult)}
+    try:
+        with path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    data = json.loads(line)
+                    yield result_of({key: value for key, value in data.items() if key in known})
+                except (ValueError, KeyError, TypeError, AttributeError) as error:
+                    message = f"this line holds no case result ({type(error).__name__}: {error})"
+                    raise InputError(Problem(message, str(path), number)) from error
+    except OSError as error:
+        raise InputError(Problem(f"this file cannot be read: {error.strerror}", str(path))) from error
