@@ -1,0 +1,255 @@
+"""The files of a new suite: a config, rubrics to fill in, the judge's prompt, and a workflow that guards them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.files import atomic_write, replacing
+from pytest_jrh.llm.prompts import VARIABLES, built_in_name
+from pytest_jrh.models import Mode
+from pytest_jrh.suite.eval_logs import EvalLog
+from pytest_jrh.suite.json_schema import CONFIG_SCHEMA, RUBRICS_SCHEMA, as_text, config_schema, rubrics_schema
+from pytest_jrh.suite.problems import printable, shown
+
+_PLAIN = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_-])?")
+_LONGEST_NAME = 64
+_EXAMPLE_ID = "borne_out_by_the_tools"
+_FEW_RUNS = 5
+_WORKFLOW = ".github/workflows/judge-gate.yml"
+_CONFIGS = "inputs/configs"
+# Hidden, since nobody edits them, and beside the configs, so that the path to them is short.
+_CONFIG_SCHEMA = f"{_CONFIGS}/.jrh-{CONFIG_SCHEMA}"
+_RUBRICS_SCHEMA = f"{_CONFIGS}/.jrh-{RUBRICS_SCHEMA}"
+_BINARY = {
+    "template": "agent_judge",
+    "template_note": "binary: a rubric is violated (1) or satisfied (0)",
+    "negative": "violate a rubric",
+    "positive": "satisfy it",
+    "perturbation": "runs edited to violate a rubric: the judge should answer 1",
+    "positives": "runs that satisfy it, repaired where needed: the judge should answer 0",
+    "what": "each is satisfied or violated by a transcript",
+    "scores": "Here `score` is 1 for a violation and 0 for none.",
+}
+_ORDINAL = {
+    "template": "agent_autograder",
+    "template_note": "ordinal: every rubric has a scale of scores",
+    "negative": "land on each score of a rubric's scale",
+    "positive": "deserve its highest",
+    "perturbation": "one case for each score of the scale: the judge should give that score",
+    "positives": "the highest score alone",
+    "what": "each has a scale, and the judge answers with a score on it",
+    "scores": "Here `score` is a whole number on the rubric's scale.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What came of starting a suite: the files written, those left as they were, and lines to print."""
+
+    written: tuple[Path, ...]
+    kept: tuple[Path, ...]
+    lines: tuple[str, ...]
+
+
+def start_suite(
+    name: str,
+    log: Path,
+    *,
+    folder: Path,
+    rubric_ids: Sequence[str] = (),
+    ordinal: bool = False,
+    force: bool = False,
+) -> Started:
+    """Write the files of a suite called `name` on the runs of an Inspect log into `folder`.
+
+    With `rubric_ids` the rubric file has an empty entry for each, else one that is complete. A log that
+    lies in the folder is named where it is; another is copied. The workflow of an earlier suite is kept
+    unless `force` is set. Raises `InputError`, before anything is written, for names that cannot stand in
+    paths, for a log that cannot be used, and for files that are there already.
+    """
+    problems = [*_name_problems("NAME", name), *(each for id_ in rubric_ids for each in _name_problems("ID", id_))]
+    problems += [Problem(f"the rubric id {shown(id_)} stands twice") for id_ in _repeated(rubric_ids)]
+    if problems:
+        raise InputError(problems)
+    folder = folder.absolute()
+    runs, usable = _count_runs(log)
+    place = _log_place(log, folder, name)
+    values = _values(name, place, runs, ordinal=ordinal)
+    texts = _texts(values, rubric_ids, ordinal=ordinal)
+    copied = [] if _same(folder / place, log) else [place]
+    kept = [] if force or not (folder / _WORKFLOW).exists() else [_WORKFLOW]
+    if not force:
+        _refuse_existing(folder, [*texts, *copied], spared=[*kept, _CONFIG_SCHEMA, _RUBRICS_SCHEMA])
+    for file in kept:
+        del texts[file]
+    _write(folder, texts, dict.fromkeys(copied, log))
+    lines = (
+        *_said(folder, [*texts, *copied], kept),
+        "",
+        f"The log holds {_number(runs, 'run')}{'' if usable == runs else f', of which {usable} can be used'}; "
+        f"the suite begins with {min(runs, _FEW_RUNS)}.",
+        "",
+        *_next_steps(values, folder),
+    )
+    return Started(tuple(folder / file for file in [*texts, *copied]), tuple(folder / file for file in kept), lines)
+
+
+def write_schemas(folder: Path, *, prefix: str = "") -> tuple[Path, ...]:
+    """Write the JSON schemas of configs and rubric files into a folder; raises `InputError` where that fails."""
+    texts = {prefix + CONFIG_SCHEMA: as_text(config_schema()), prefix + RUBRICS_SCHEMA: as_text(rubrics_schema())}
+    _write(folder, texts, {})
+    return tuple(folder / file for file in texts)
+
+
+def _name_problems(what: str, name: str) -> list[Problem]:
+    if len(name) > _LONGEST_NAME:
+        return [Problem(f"{what}: {shown(name)} is {len(name)} characters long; at most {_LONGEST_NAME} are possible")]
+    if _PLAIN.fullmatch(name):
+        return []
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", name).strip(".-_")
+    hint = f"{plain} would do" if plain else None
+    message = f"{what}: got {shown(name)}; must be letters, digits, `_`, and inside also `-` and `.`"
+    return [Problem(message, hint=hint)]
+
+
+def _repeated(ids: Sequence[str]) -> list[str]:
+    return sorted({id_ for id_ in ids if ids.count(id_) > 1})
+
+
+def _count_runs(log: Path) -> tuple[int, int]:
+    with EvalLog(log) as opened:
+        summaries = opened.summaries()
+    return len(summaries), sum(summary.skip_reason is None for summary in summaries)
+
+
+def _log_place(log: Path, folder: Path, name: str) -> str:
+    """Say where the suite finds its log, relative to the folder."""
+    inside, root = log.resolve(), folder.resolve()
+    if inside.is_relative_to(root) and printable(relative := inside.relative_to(root).as_posix(), 1000) == relative:
+        return relative
+    file = log.name if _PLAIN.fullmatch(log.name) else f"runs{'.json' if log.suffix == '.json' else '.eval'}"
+    return f"inputs/data/{name}/{file}"
+
+
+def _same(place: Path, log: Path) -> bool:
+    return place.exists() and place.samefile(log)
+
+
+def _values(name: str, log: str, runs: int, *, ordinal: bool) -> dict[str, str]:
+    config = f"{_CONFIGS}/{name}.yml"
+    mode: Mode = "ordinal" if ordinal else "binary"
+    return {
+        **(_ORDINAL if ordinal else _BINARY),
+        "name": name,
+        "config": config,
+        "log": json.dumps(log, ensure_ascii=False),
+        "rubrics": f"inputs/data/{name}/rubrics.yml",
+        "judge": f"inputs/prompts/{name}/judge.md",
+        "baseline": f"inputs/baselines/{name}.json",
+        "cassettes": f"inputs/cassettes/{name}",
+        "runs": _number(runs, "run"),
+        "sample": str(min(runs, _FEW_RUNS)),
+        "schema_folder": _CONFIGS,
+        "variables": ", ".join(sorted(VARIABLES["judge"])),
+        "prompt": built_in_name("judge", mode=mode, objective="fail"),
+        "rejudge": f"pytest --jrh-config={config} --jrh-judge-record-mode=new_episodes",
+    }
+
+
+def _texts(values: Mapping[str, str], rubric_ids: Sequence[str], *, ordinal: bool) -> dict[str, str]:
+    """Make the text of each file, by its path in the folder."""
+    prompt = resources.files("pytest_jrh.llm").joinpath("templates", f"{values['prompt']}.md")
+    return {
+        values["config"]: _filled("config.yml", values, schema=f".jrh-{CONFIG_SCHEMA}"),
+        values["rubrics"]: _rubrics(values, rubric_ids, "ordinal" if ordinal else "binary"),
+        values["judge"]: _filled("judge.head.md", values) + prompt.read_text(encoding="utf-8"),
+        _WORKFLOW: _filled("judge-gate.yml", values),
+        _CONFIG_SCHEMA: as_text(config_schema()),
+        _RUBRICS_SCHEMA: as_text(rubrics_schema()),
+    }
+
+
+def _rubrics(values: Mapping[str, str], ids: Sequence[str], mode: Mode) -> str:
+    schema = os.path.relpath(_RUBRICS_SCHEMA, Path(values["rubrics"]).parent).replace(os.sep, "/")
+    head = _filled("rubrics.head.yml", values, schema=schema)
+    example = _filled(f"example.{mode}.yml", values, id=_EXAMPLE_ID)
+    if not ids:
+        return head + example
+    lines = ["# An example, to show how much a rubric has to say:", *example.splitlines()]
+    shown_example = lines[0] + "\n" + "".join(f"# {line}\n" for line in lines[1:])
+    return "\n".join([head + shown_example, *(_filled(f"blank.{mode}.yml", values, id=id_) for id_ in ids)])
+
+
+def _filled(file: str, values: Mapping[str, str], **more: str) -> str:
+    text = resources.files("pytest_jrh.starting").joinpath("texts", file).read_text(encoding="utf-8")
+    given = {**values, **more}
+    # In one pass: nothing that is filled in is looked at again.
+    return re.sub(r"@([a-z_]+)@", lambda mark: given[mark[1]], text)
+
+
+def _refuse_existing(folder: Path, files: Sequence[str], *, spared: Sequence[str]) -> None:
+    there = [file for file in files if file not in spared and (folder / file).exists()]
+    if there:
+        hint = "Choose another name, or overwrite with --force."
+        found = [Problem("is there already", str(folder / file)) for file in there[:-1]]
+        raise InputError([*found, Problem("is there already", str(folder / there[-1]), hint=hint)])
+
+
+def _write(folder: Path, texts: Mapping[str, str], copies: Mapping[str, Path]) -> None:
+    for file in [*copies, *texts]:
+        try:
+            if file in texts:
+                atomic_write(folder / file, texts[file])
+            else:
+                with copies[file].open("rb") as source, replacing(folder / file) as target:
+                    shutil.copyfileobj(source, target)
+        except OSError as error:
+            message = f"cannot be written: {error.strerror or error}"
+            raise InputError(Problem(message, str(folder / file))) from error
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _said(folder: Path, written: Sequence[str], kept: Sequence[str]) -> list[str]:
+    where = "here" if folder == Path.cwd() else f"in {folder}"
+    lines = [f"Written {where}:", *(f"  {file}" for file in written)]
+    if kept:
+        lines += ["Left as it was; add the new suite's --jrh-config to it:", *(f"  {file}" for file in kept)]
+    return lines
+
+
+def _next_steps(values: Mapping[str, str], folder: Path) -> list[str]:
+    run = f"pytest --jrh-config={values['config']}"
+    change = [] if folder == Path.cwd() else ["", f"  cd {shlex.quote(str(folder))}"]
+    gate = f"--jrh-baseline={values['baseline']}"
+    return [
+        "What to do next:",
+        *change,
+        "",
+        f"  1. Write your rubrics in {values['rubrics']}, choose the models in {values['config']},",
+        "     and look at the cases:",
+        f"       {run} --collect-only -q",
+        "  2. See what recording would take, and record. This asks the models, and costs money:",
+        "       export OPENAI_API_KEY=...",
+        f"       {run} --jrh-record-mode=once --jrh-plan",
+        f"       {run} --jrh-record-mode=once",
+        "  3. Replay, which needs no key and costs nothing. Where a case fails, is the judge wrong, or the rubric?",
+        f"       {run}",
+        "  4. Keep what the judge gets right today as the baseline, and commit all of it:",
+        f"       {run} {gate} --jrh-update-baseline",
+        "       echo /outputs/ >> .gitignore",
+        "       git add .gitignore .github inputs",
+        f"  5. Change {values['judge']}, ask the judge anew, and see what became worse:",
+        f"       {run} --jrh-judge-record-mode=new_episodes {gate}",
+    ]

@@ -1,0 +1,215 @@
+"""`python -m pytest_jrh init`: files that teach, collect at once, and never replace what is there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from pytest_jrh.__main__ import main
+from pytest_jrh.llm.prompts import load_template, messages
+from pytest_jrh.loading import make_ready
+from pytest_jrh.suite.json_schema import config_schema, rubrics_schema
+from tests.support.suites import built_log, run
+
+SUITE = (
+    ".github/workflows/judge-gate.yml",
+    "inputs/configs/.jrh-config.schema.json",
+    "inputs/configs/.jrh-rubrics.schema.json",
+    "inputs/configs/first.yml",
+    "inputs/data/first/rubrics.yml",
+    "inputs/data/first/runs.eval",
+    "inputs/prompts/first/judge.md",
+)
+
+
+@pytest.fixture
+def log() -> Path:
+    return built_log([run(1), run(2), run(3), run(4, messages=[])])
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> Path:
+    """The folder that commands and pytest are run in."""
+    return pytester.path
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def init(*arguments: str | os.PathLike[str]) -> int:
+    return main(["init", *map(str, arguments)])
+
+
+def read_yaml(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def test_a_suite_is_written_and_collects_at_once(
+    project: Path, pytester: pytest.Pytester, log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert init("first", "--log", log) == 0
+    said = capsys.readouterr().out
+    assert "The log holds 4 runs, of which 3 can be used" in said
+    assert "pytest --jrh-config=inputs/configs/first.yml --jrh-record-mode=once" in said
+    assert files(project) == list(SUITE)
+
+    result = pytester.runpytest_inprocess("--jrh-config=inputs/configs/first.yml", "--collect-only", "-q")
+    assert result.ret == pytest.ExitCode.OK
+    collected = [line for line in result.outlines if "::" in line]
+    assert len(collected) == 2 * 4
+    assert collected[0] == "inputs/configs/first.yml::agent_perturbation::borne_out_by_the_tools::run-1[e1]"
+
+
+def test_an_ordinal_suite_collects_one_case_per_score(project: Path, pytester: pytest.Pytester, log: Path) -> None:
+    assert init("first", "--log", log, "--ordinal", "--rubric-id", "tone", "--rubric-id", "42") == 0
+    result = pytester.runpytest_inprocess("--jrh-config=inputs/configs/first.yml", "--collect-only", "-q")
+    collected = [line for line in result.outlines if "::" in line]
+    assert "inputs/configs/first.yml::agent_perturbation::42::run-3[e1-score_2]" in collected
+    assert len(collected) == 2 * 4 * 3 + 2 * 4
+    text = (project / "inputs/data/first/rubrics.yml").read_text(encoding="utf-8")
+    assert "# - id:" in text
+    assert [entry["id"] for entry in yaml.safe_load(text)] == ["tone", "42"]
+
+
+def test_the_command_needs_nothing_but_the_package(tmp_path: Path, log: Path) -> None:
+    command = [sys.executable, "-m", "pytest_jrh", "init", "first", "--log", str(log), "--folder", "new project"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert files(tmp_path / "new project") == list(SUITE)
+    assert f"cd '{tmp_path / 'new project'}'" in done.stdout
+
+
+@pytest.mark.parametrize("ordinal", [False, True], ids=["binary", "ordinal"])
+def test_files_fit_the_schemas_that_they_point_to(project: Path, log: Path, ordinal: bool) -> None:
+    init("first", "--log", log, *(["--ordinal"] if ordinal else []))
+    for name, schema in (
+        ("inputs/configs/first.yml", config_schema()),
+        ("inputs/data/first/rubrics.yml", rubrics_schema()),
+    ):
+        path = project / name
+        jsonschema.Draft7Validator(schema).validate(read_yaml(path))
+        pointer = path.read_text(encoding="utf-8").splitlines()[0].removeprefix("# yaml-language-server: $schema=")
+        assert read_yaml(path.parent / pointer) == schema
+
+
+@pytest.mark.parametrize("ordinal", [False, True], ids=["binary", "ordinal"])
+def test_the_written_judge_asks_what_the_built_in_one_asks(project: Path, log: Path, ordinal: bool) -> None:
+    init("first", "--log", log, *(["--ordinal"] if ordinal else []))
+    mode: Any = "ordinal" if ordinal else "binary"
+    own = make_ready(project / "inputs/configs/first.yml", cwd=project, rootdir=project).judge_templates[None]
+    assert own.origin == str(project / "inputs/prompts/first/judge.md")
+    built_in = load_template("judge", mode=mode, objective="fail")
+    values = {name: 2 if name.endswith("_score") else f"the {name}" for name in built_in.allowed}
+    assert messages(own, values) == messages(built_in, values)
+
+
+def test_a_log_inside_the_folder_is_named_where_it_is(project: Path, log: Path) -> None:
+    place = project / "logs" / "two words.eval"
+    place.parent.mkdir()
+    place.write_bytes(log.read_bytes())
+    assert init("first", "--log", place) == 0
+    config = read_yaml(project / "inputs/configs/first.yml")
+    assert config["test_agent_perturbation_config"]["input_log_path"] == "logs/two words.eval"
+    assert not (project / "inputs/data/first/runs.eval").exists()
+    assert make_ready(project / "inputs/configs/first.yml", cwd=project, rootdir=project).runs
+
+
+def test_existing_files_are_listed_and_left_alone(project: Path, log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "inputs/prompts/first").mkdir(parents=True)
+    (project / "inputs/prompts/first/judge.md").write_text("mine")
+    (project / "inputs/configs").mkdir(parents=True)
+    (project / "inputs/configs/first.yml").write_text("mine")
+    before = files(project)
+    assert init("first", "--log", log) == 4
+    said = capsys.readouterr().err
+    assert f"{project / 'inputs/configs/first.yml'}: is there already" in said
+    assert f"{project / 'inputs/prompts/first/judge.md'}: is there already" in said
+    assert "--force" in said
+    assert files(project) == before
+    assert init("first", "--log", log, "--force") == 0
+    assert "prompt of the judge" in (project / "inputs/prompts/first/judge.md").read_text(encoding="utf-8")
+
+
+def test_a_second_suite_leaves_the_workflow_as_it_is(
+    project: Path, log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    init("first", "--log", log)
+    workflow = (project / SUITE[0]).read_bytes()
+    capsys.readouterr()
+    assert init("second", "--log", log) == 0
+    assert (project / SUITE[0]).read_bytes() == workflow
+    assert "Left as it was; add the new suite's --jrh-config to it:\n  .github" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../up", "a/b", "", ".hidden", "-x-", "a b", "a:b", "é", "x" * 65, "a\x1b[31m", "${{ x }}", "a@name@", "a."],
+)
+def test_a_name_that_cannot_stand_in_a_path_is_refused(
+    project: Path, log: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    assert main(["init", "--log", str(log), "--", name]) == 4
+    said = capsys.readouterr().err
+    assert said.startswith("NAME: ")
+    assert "\x1b" not in said
+    assert files(project) == []
+
+
+def test_a_name_that_yaml_would_read_as_a_number_stays_a_name(project: Path, log: Path) -> None:
+    for name in ("2024", "true", "1e5"):
+        assert init(name, "--log", log) == 0
+        ready = make_ready(project / f"inputs/configs/{name}.yml", cwd=project, rootdir=project)
+        assert ready.suite.module_name == name
+
+
+@pytest.mark.parametrize(("ids", "message"), [(["a", "a"], "stands twice"), (["a b"], "a_b would do")])
+def test_rubric_ids_are_checked(
+    project: Path, log: Path, capsys: pytest.CaptureFixture[str], ids: list[str], message: str
+) -> None:
+    assert init("first", "--log", log, *(part for id_ in ids for part in ("--rubric-id", id_))) == 4
+    assert message in capsys.readouterr().err
+    assert files(project) == []
+
+
+@pytest.mark.parametrize(
+    "content", [None, b"", b"not a log", b"PK\x03\x04 cut off"], ids=["missing", "empty", "text", "cut"]
+)
+def test_a_log_that_cannot_be_used_is_refused_before_anything_is_written(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes | None
+) -> None:
+    log = tmp_path / "elsewhere.eval"
+    if content is not None:
+        log.write_bytes(content)
+    before = files(project)
+    assert init("first", "--log", log) == 4
+    said = capsys.readouterr().err
+    assert "elsewhere.eval" in said
+    assert "Traceback" not in said
+    assert files(project) == before
+
+
+def test_a_folder_that_is_a_file_is_named(project: Path, log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "inputs").write_text("a file")
+    assert init("first", "--log", log) == 4
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_a_missing_option_is_a_users_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["init", "first"])
+    assert left.value.code == 4
+    assert "--log" in capsys.readouterr().err
+
+
+def test_schemas_can_be_written_anew(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema"]) == 0
+    assert files(project) == list(SUITE[1:3])
+    assert capsys.readouterr().out.split() == list(SUITE[1:3])

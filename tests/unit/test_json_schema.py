@@ -1,0 +1,173 @@
+"""The published schemas: in step with the models, and of one mind with the loader about right and wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+import pytest_jrh
+from pytest_jrh.errors import InputError
+from pytest_jrh.suite import json_schema
+from pytest_jrh.suite import schema as models
+from pytest_jrh.suite.config import load_suite
+from pytest_jrh.suite.documents import read_document
+from pytest_jrh.suite.fitting import fit
+from pytest_jrh.suite.rubrics import read_rubrics
+from pytest_jrh.suite.schema import Config, Section
+from tests.support.suites import SuiteFiles, copy_agentharm, merged, write_suite
+
+ROOT = Path(pytest_jrh.__file__).parents[1]
+PUBLISHED = Path(pytest_jrh.__file__).parent / "schema"
+DEMO = ("refund_agent", "refund_agent_ordinal")
+
+
+def problems(schema: dict[str, Any], data: Any) -> list[str]:
+    return [error.json_path for error in jsonschema.Draft7Validator(schema).iter_errors(data)]
+
+
+@pytest.fixture(scope="module")
+def config_schema() -> dict[str, Any]:
+    return json_schema.config_schema()
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> SuiteFiles:
+    return write_suite(tmp_path_factory.mktemp("suite"), mode="ordinal")
+
+
+@pytest.mark.parametrize(
+    ("name", "made"),
+    [
+        (json_schema.CONFIG_SCHEMA, json_schema.config_schema()),
+        (json_schema.RUBRICS_SCHEMA, json_schema.rubrics_schema()),
+    ],
+    ids=["config", "rubrics"],
+)
+def test_published_schema_is_in_step_with_the_code(name: str, made: dict[str, Any]) -> None:
+    """Where this fails: python -m pytest_jrh schema --folder pytest_jrh/schema --prefix ''"""
+    assert (PUBLISHED / name).read_text(encoding="utf-8") == json_schema.as_text(made)
+    jsonschema.Draft7Validator.check_schema(made)
+
+
+def test_every_key_of_a_config_is_described_and_none_is_left_out(config_schema: dict[str, Any]) -> None:
+    def sections(model: type[Section]) -> set[str]:
+        return set(model.model_fields)
+
+    assert set(config_schema["properties"]) == sections(Config)
+    for name, part in config_schema["definitions"].items():
+        described = part["properties"]
+        assert set(described) == sections(getattr(models, name)), name
+        for key, value in described.items():
+            assert len(value["description"]) > 15, f"{name}.{key}"
+
+
+@pytest.mark.parametrize("name", DEMO)
+def test_demo_configs_fit_and_point_to_the_schema(name: str, config_schema: dict[str, Any]) -> None:
+    path = ROOT / "inputs" / "configs" / f"{name}.yml"
+    text = path.read_text(encoding="utf-8")
+    assert not problems(config_schema, yaml.safe_load(text))
+    pointer = text.splitlines()[0].removeprefix("# yaml-language-server: $schema=")
+    assert (path.parent / pointer).resolve() == (PUBLISHED / json_schema.CONFIG_SCHEMA).resolve()
+
+
+@pytest.mark.parametrize("file", ["rubrics.yml", "quality_rubric.yml"])
+def test_demo_rubrics_fit(file: str) -> None:
+    data = yaml.safe_load((ROOT / "inputs" / "data" / "refund_agent" / file).read_text(encoding="utf-8"))
+    assert not problems(json_schema.rubrics_schema(), data)
+
+
+def test_rands_config_and_rubrics_fit(tmp_path: Path, config_schema: dict[str, Any]) -> None:
+    files = copy_agentharm(tmp_path)
+    assert not problems(config_schema, yaml.safe_load(files.config.read_text(encoding="utf-8")))
+    rubrics = json.loads((files.data / "agentharm_rubric.json").read_text(encoding="utf-8"))
+    assert not problems(json_schema.rubrics_schema(), rubrics)
+
+
+GOOD: dict[str, dict[str, Any]] = {
+    "a section without content": {"judge": None, "gate": None},
+    "null for a key": {"admin": {"time_stamp": None, "evaluation_config": {"metric": None}}},
+    "a number for a time stamp": {"admin": {"time_stamp": 20250101}},
+    "verifier off": {"test_agent_perturbation_config": {"verifier": False}},
+    "score targets as text": {"test_agent_perturbation_config": {"score_targets": "0, 2"}},
+    "score targets as a list": {"test_agent_perturbation_config": {"score_targets": [0, "1"]}},
+    "one preprocessor": {"test_agent_perturbation_config": {"transcript_preprocessors": "drop_tool_messages"}},
+    "a threshold for each test": {"gate": {"min_accuracy": {"agent_positives": 0.9}}},
+    "one judge for a panel": {"admin": {"evaluation_config": {"judges": {"name": "strict"}}}},
+    "a panel": {"admin": {"evaluation_config": {"judges": [{"name": "strict", "temperature": 0.5}]}}},
+    "a rate limit": {"judge": {"rate_limit": {"calls": 3, "period": 1.5}}},
+    "a RAND key without meaning": {"test_stochastic_stability_config": {"anything": [1]}},
+}
+BAD: dict[str, dict[str, Any]] = {
+    "a misspelled key": {"admin": {"evaluation_config": {"autograder_model": "openai/gpt-4.1-mini"}}},
+    "a misspelled section": {"judges": {"model": "x"}},
+    "another template": {"admin": {"evaluation_config": {"template": "agent_judges"}}},
+    "true in quotes": {"gate": {"lower_bound": "true"}},
+    "a number in quotes": {"admin": {"evaluation_config": {"max_workers": "8"}}},
+    "no workers": {"admin": {"evaluation_config": {"max_workers": 0}}},
+    "an unknown test": {"admin": {"perturbation_config": {"tests_to_run": ["agent_negatives"]}}},
+    "a test that is no list": {"admin": {"perturbation_config": {"tests_to_run": "agent_positives"}}},
+    "a percentage for a share": {"gate": {"min_accuracy": 90}},
+    "a threshold for another test": {"gate": {"min_accuracy": {"agent_negatives": 0.9}}},
+    "a negative temperature": {"judge": {"temperature": -1}},
+    "a server without a scheme": {"judge": {"api_base": "localhost:8000"}},
+    "a model for a stage": {"test_agent_perturbation_config": {"planner": "openai/gpt-4.1-mini"}},
+    "a rate limit without a period": {"judge": {"rate_limit": {"calls": 3}}},
+    "a judge without a name": {"admin": {"evaluation_config": {"judges": [{"model": "x"}]}}},
+    "another record mode": {"replay": {"record_mode": "new"}},
+    "verifier on": {"test_agent_perturbation_config": {"verifier": True}},
+    "an unknown metric": {"admin": {"evaluation_config": {"metric": "accuracy"}}},
+    "no module name": {"admin": {"module_name": None}},
+    "a blank path": {"judge": {"prompt_path": "  "}},
+}
+
+
+@pytest.mark.parametrize("case", GOOD)
+def test_what_the_loader_takes_the_schema_takes(case: str, suite: SuiteFiles, config_schema: dict[str, Any]) -> None:
+    data = changed(suite, GOOD[case])
+    assert not problems(config_schema, data)
+    path = suite.folder / "changed.yml"
+    path.write_text(yaml.safe_dump(data), encoding="utf-8")
+    assert not fit(read_document(path))[1].problems
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_typical_mistake_fails_in_both(case: str, suite: SuiteFiles, config_schema: dict[str, Any]) -> None:
+    data = changed(suite, BAD[case])
+    assert problems(config_schema, data)
+    path = suite.folder / "changed.yml"
+    path.write_text(yaml.safe_dump(data), encoding="utf-8")
+    with pytest.raises(InputError):
+        load_suite(path, cwd=suite.folder, rootdir=suite.folder)
+
+
+@pytest.mark.parametrize(
+    ("data", "right"),
+    [
+        ([{"id": "a", "instructions": "Be kind."}], True),
+        ({"rubrics": [{"id": "a", "instruction": "Be kind.", "note": "ours"}]}, True),
+        ([{"id": "a", "instructions": "Rate.", "score_levels": [{"score": 0, "label": "no"}]}], True),
+        ([], False),
+        ({"rubric": []}, False),
+        ([{"id": "a"}], False),
+        ([{"instructions": "Be kind."}], False),
+        ([{"id": "a", "instructions": "  "}], False),
+        ([{"id": "a", "instructions": "x", "instruction": "y"}], False),
+        ([{"id": "a", "instructions": "x", "score_levels": [{"score": "0", "label": "no"}]}], False),
+        ([{"id": "a", "instructions": "x", "score_levels": [{"score": 1}]}], False),
+        ([{"id": "a", "instructions": "x", "score_levels": {"0": "no"}}], False),
+    ],
+)
+def test_rubric_files_are_right_or_wrong_for_both(data: Any, right: bool, tmp_path: Path) -> None:
+    assert (not problems(json_schema.rubrics_schema(), data)) is right
+    path = tmp_path / "rubrics.yml"
+    path.write_text(yaml.safe_dump(data), encoding="utf-8")
+    assert (not read_rubrics(path)[1]) is right
+
+
+def changed(suite: SuiteFiles, overrides: dict[str, Any]) -> dict[str, Any]:
+    return merged(yaml.safe_load(suite.config.read_text(encoding="utf-8")), overrides)

@@ -1,0 +1,238 @@
+"""Judged cases as an Inspect log: what Inspect itself reads back."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_jrh.errors import InputError
+from pytest_jrh.redact import Redactor
+from pytest_jrh.suite.eval_logs import EvalLog
+from pytest_jrh.suite.judged_logs import JudgedCase, write_judged_log
+from tests.support.logs import IMAGE, assistant, call, conversation, user
+
+
+def judged(number: int = 1, **changes: Any) -> JudgedCase:
+    fields: dict[str, Any] = {
+        "case_id": f"refunds::agent_perturbation::policy::run-{number}[e1]",
+        "judge": "strict",
+        "input": "Where is my order?",
+        "messages": conversation(),
+        "outcome": "agree",
+        "expected": 1,
+        "score": 1,
+        "reasoning": "Turn 2 refunds too much.",
+        "metadata": {"rubric": "policy", "test": "agent_perturbation", "run": f"run-{number}", "note": None},
+    }
+    return JudgedCase(**{**fields, **changes})
+
+
+def read(path: Path) -> Any:
+    from inspect_ai.log import read_eval_log
+
+    return read_eval_log(str(path))
+
+
+def test_inspect_reads_the_judged_cases(tmp_path: Path) -> None:
+    path = tmp_path / "judged.eval"
+    wrong = judged(2, outcome="disagree", score=0, metadata={"edits": [{"before": "a", "after": "b"}]})
+    assert write_judged_log(path, [judged(), wrong], task="refunds", model="openai/gpt-4.1-mini") == 2
+
+    log = read(path)
+    assert (log.status, log.eval.task, log.eval.model) == ("success", "refunds", "openai/gpt-4.1-mini")
+    first, second = log.samples
+    assert first.id == judged().case_id
+    assert [message.role for message in first.messages] == [message["role"] for message in conversation()]
+    assert first.messages[2].tool_calls[0].function == "look_up"
+    score = first.scores["strict"]
+    assert (first.target, score.value, score.answer, score.explanation) == ("1", 1, "1", "Turn 2 refunds too much.")
+    assert first.metadata["rubric"] == "policy"
+    assert first.metadata["outcome"] == "agree"
+    assert second.scores["strict"].value == 0
+    assert second.metadata["edits"] == [{"before": "a", "after": "b"}]
+    (result,) = log.results.scores
+    assert (result.scorer, result.metrics["accuracy"].value, result.scored_samples) == ("strict", 0.5, 2)
+
+
+def test_a_case_without_a_verdict_is_an_error_and_has_no_score(tmp_path: Path) -> None:
+    path = tmp_path / "judged.eval"
+    broken = judged(outcome="model_error", score=None, detail="The server answered 500 three times.")
+    write_judged_log(path, [broken, judged(2)])
+    log = read(path)
+    first = log.samples[0]
+    assert first.scores is None
+    assert first.error.message == "The server answered 500 three times."
+    assert log.results.completed_samples == 1
+    assert log.results.scores[0].unscored_samples == 1
+    assert log.results.scores[0].metrics["accuracy"].value == 1
+
+
+def test_a_case_that_was_only_generated_has_neither_score_nor_error(tmp_path: Path) -> None:
+    path = tmp_path / "judged.eval"
+    write_judged_log(path, [judged(outcome="generated", score=None)])
+    (sample,) = read(path).samples
+    assert sample.scores is None
+    assert sample.error is None
+
+
+def test_each_judge_of_a_panel_has_its_own_figures(tmp_path: Path) -> None:
+    path = tmp_path / "judged.eval"
+    write_judged_log(path, [judged(1), judged(2, judge="lax", score=0, outcome="disagree")])
+    figures = {score.scorer: score.metrics["accuracy"].value for score in read(path).results.scores}
+    assert figures == {"strict": 1, "lax": 0}
+
+
+def test_summaries_are_what_inspect_lists(tmp_path: Path) -> None:
+    from inspect_ai.log import read_eval_log_sample_summaries
+
+    path = tmp_path / "judged.eval"
+    write_judged_log(path, [judged(1), judged(2)])
+    summaries = read_eval_log_sample_summaries(str(path))
+    assert [summary.id for summary in summaries] == [judged(1).case_id, judged(2).case_id]
+    assert summaries[0].scores is not None
+    assert summaries[0].scores["strict"].value == 1
+
+
+def test_the_log_can_be_a_suites_own_log(tmp_path: Path) -> None:
+    path = tmp_path / "judged.eval"
+    write_judged_log(path, [judged()])
+    with EvalLog(path) as log:
+        (summary,) = log.summaries()
+        assert [message["role"] for message in log.run(summary.run_id, 1).messages] == [
+            message["role"] for message in conversation()
+        ]
+
+
+def test_the_same_cases_give_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write_judged_log(tmp_path / f"{name}.eval", [judged(1), judged(2)])
+    write_judged_log(tmp_path / "three.eval", [judged(1), judged(3)])
+    one, two, three = ((tmp_path / f"{name}.eval").read_bytes() for name in ("one", "two", "three"))
+    assert one == two
+    assert read(tmp_path / "one.eval").eval.eval_id != read(tmp_path / "three.eval").eval.eval_id
+    assert one != three
+
+
+def test_cases_are_taken_one_at_a_time_and_written_before_the_next(tmp_path: Path) -> None:
+    written: list[int] = []
+
+    def cases() -> Iterator[JudgedCase]:
+        for number in range(3):
+            written.append(sum(path.stat().st_size for path in tmp_path.iterdir()))
+            # Bigger than any buffer, and random enough not to be compressed away.
+            yield judged(number, messages=[user(os.urandom(200_000).hex())])
+
+    write_judged_log(tmp_path / "judged.eval", cases())
+    assert written[0] < 10_000
+    assert written[2] > written[1] >= 150_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "</script><script>alert(1)</script>",
+        "=cmd()|' /C calc'!A0",
+        "]]>",
+        "\x1b[31mred\x1b[0m",
+        "\u202egnp.exe",
+        "{{ 7*7 }} {rubric} ${{ secrets.KEY }}",
+        "attachment://0123456789abcdef",
+        "x" * 200_000,
+    ],
+    ids=["script", "formula", "cdata", "ansi", "rtl", "templates", "attachment", "long"],
+)
+def test_hostile_text_comes_back_as_it_was(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "judged.eval"
+    messages = [user(text), assistant(text, call("look_up", note=text))]
+    write_judged_log(path, [judged(messages=messages, reasoning=text, metadata={text[:50]: text})])
+    (sample,) = read(path).samples
+    assert [message.text for message in sample.messages] == [text, text]
+    assert sample.messages[1].tool_calls[0].arguments["note"] == text
+    assert sample.scores["strict"].explanation == text
+    assert sample.metadata[text[:50]] == text
+
+
+def test_what_cannot_be_stored_is_replaced_and_the_rest_stays(tmp_path: Path) -> None:
+    path = tmp_path / "judged.eval"
+    bad = "a\ud800b\x00c"
+    write_judged_log(
+        path, [judged(judge=bad, input=bad, messages=[user(bad)], reasoning=bad, metadata={bad: bad})], task=bad
+    )
+    log = read(path)
+    (sample,) = log.samples
+    assert sample.messages[0].text == sample.input == log.eval.task == "a\ufffdbc"
+    assert sample.metadata["a\ufffdbc"] == "a\ufffdbc"
+    assert list(sample.scores) == ["a\ufffdbc"]
+
+
+def test_images_stay_and_a_message_that_inspect_does_not_know_becomes_text(tmp_path: Path) -> None:
+    path = tmp_path / "judged.eval"
+    image = user([{"type": "text", "text": "look"}, {"type": "image", "image": IMAGE}])
+    odd = {"role": "developer", "content": "Be brief."}
+    broken = {"role": "assistant", "content": [{"type": "hologram", "text": "?"}]}
+    write_judged_log(path, [judged(messages=[image, odd, broken])])
+    first, second, third = read(path).samples[0].messages
+    assert first.content[1].image == IMAGE
+    assert (second.role, "Be brief." in second.text) == ("user", True)
+    assert third.role == "assistant"
+
+
+@pytest.mark.parametrize("case_id", ["../../x", "s::t::r::a%2Fb[e1]", "n" * 300, "ç 日本", "Case"])
+def test_any_id_can_be_looked_up(tmp_path: Path, case_id: str) -> None:
+    from inspect_ai.log import read_eval_log_sample
+
+    path = tmp_path / "judged.eval"
+    write_judged_log(path, [judged(case_id=case_id)])
+    assert read_eval_log_sample(str(path), case_id, 1).id == case_id
+    assert [item.name for item in tmp_path.iterdir()] == ["judged.eval"]
+
+
+def test_secrets_do_not_reach_the_log(tmp_path: Path) -> None:
+    path = tmp_path / "judged.eval"
+    secret = "sk-0123456789abcdefghij"
+    case = judged(case_id=secret, messages=[user(f"key {secret}")], reasoning=secret, metadata={"key": secret})
+    write_judged_log(path, [case], task=secret, redactor=Redactor((secret,)))
+    with zipfile.ZipFile(path) as archive:
+        assert all(secret not in name and secret.encode() not in archive.read(name) for name in archive.namelist())
+    assert read(path).samples[0].messages[0].text == "key [REDACTED]"
+
+
+def test_a_log_without_cases_is_readable(tmp_path: Path) -> None:
+    path = tmp_path / "judged.eval"
+    assert write_judged_log(path, []) == 0
+    assert not read(path).samples
+
+
+def test_two_cases_with_one_id_are_refused_and_the_old_log_stays(tmp_path: Path) -> None:
+    path = tmp_path / "judged.eval"
+    write_judged_log(path, [judged()])
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="two cases have the id"):
+        write_judged_log(path, [judged(), judged()])
+    assert path.read_bytes() == before
+    assert [item.name for item in tmp_path.iterdir()] == ["judged.eval"]
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(InputError, match="cannot be written") as caught:
+        write_judged_log(tmp_path / "taken" / "judged.eval", [judged()])
+    assert caught.value.problems[0].file == str(tmp_path / "taken" / "judged.eval")
+
+
+@settings(max_examples=25, deadline=None)
+@given(text=st.text(st.characters(exclude_categories=()), max_size=40), value=st.integers(-3, 9))
+def test_any_text_and_score_come_back(tmp_path_factory: pytest.TempPathFactory, text: str, value: int) -> None:
+    path = tmp_path_factory.mktemp("any") / "judged.eval"
+    case = judged(messages=[user(text)], score=value, reasoning=text, metadata={"run": text})
+    write_judged_log(path, [case])
+    (sample,) = read(path).samples
+    assert sample.scores["strict"].value == value
+    assert sample.messages[0].text == sample.scores["strict"].explanation

@@ -1,0 +1,150 @@
+"""The GitHub workflows: what they run exists, and what they may do is as little as they need."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import pytest_jrh
+from pytest_jrh.plugin.options import OPTIONS
+from pytest_jrh.starting import start_suite
+
+ROOT = Path(pytest_jrh.__file__).parents[1]
+FOLDER = ROOT / "examples" / "github"
+NAMES = ("judge-gate.yml", "judge-shards.yml")
+# Semantics, section I.
+SECTION_I = {option.flag for option in OPTIONS} | {
+    f"--jrh-{name}"
+    for name in ("plan", "max-calls", "max-cost", "baseline", "update-baseline", "report", "summary", "eval-log")
+}
+PYTEST = {"--junitxml"}
+PYTEST_SPLIT = {"--splits", "--group"}
+
+
+def read(name: str) -> dict[Any, Any]:
+    workflow: dict[Any, Any] = yaml.safe_load((FOLDER / name).read_text(encoding="utf-8"))
+    return workflow
+
+
+def steps(name: str) -> list[tuple[str, dict[str, Any]]]:
+    return [(job, step) for job, body in read(name)["jobs"].items() for step in body["steps"]]
+
+
+def commands(name: str) -> list[list[str]]:
+    """The words of every line that is run; an expression of GitHub's stands for one word."""
+    scripts = [re.sub(r"\$\{\{.*?\}\}", "1", step["run"]) for _, step in steps(name) if "run" in step]
+    return [shlex.split(line, comments=True) for script in scripts for line in script.replace("\\\n", " ").splitlines()]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_only_options_that_there_are_are_used(name: str) -> None:
+    used = {word.partition("=")[0] for words in commands(name) if words[:1] == ["pytest"] for word in words[1:]}
+    options = {word for word in used if word.startswith("-")}
+    assert {"--jrh-config", "--jrh-record-mode"} <= options
+    assert options <= SECTION_I | PYTEST | PYTEST_SPLIT
+    assert "--splits" not in options or "pytest-split" in str(commands(name))
+
+
+def test_the_gate_replays_against_the_baseline_and_keeps_junit_and_summary() -> None:
+    replay = read("judge-gate.yml")["jobs"]["replay"]
+    (run,) = [step["run"] for step in replay["steps"] if "--jrh-config" in step.get("run", "")]
+    for option in ("--jrh-record-mode=none", "--jrh-baseline=", "--jrh-summary=judge-summary.md", "--junitxml="):
+        assert option in run
+    (kept,) = [step["with"]["path"] for step in replay["steps"] if "upload-artifact" in step.get("uses", "")]
+    assert kept.split() == ["judge-summary.md", "judge-junit.xml"]
+
+
+def test_every_shard_is_run_and_merged() -> None:
+    jobs = read("judge-shards.yml")["jobs"]
+    groups = jobs["shard"]["strategy"]["matrix"]["group"]
+    (split,) = [words for words in commands("judge-shards.yml") if "--splits" in words]
+    assert split[split.index("--splits") + 1] == str(len(groups))
+    (merge,) = [words for words in commands("judge-shards.yml") if words[:4] == ["python", "-m", "pytest_jrh", "merge"]]
+    assert merge[5:] == [f"shards/judge-outputs-{group}" for group in groups]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_jobs_ask_for_the_least(name: str) -> None:
+    workflow = read(name)
+    assert workflow["permissions"] == {}
+    # YAML reads the key `on` as true.
+    assert "pull_request_target" not in workflow[True]
+    writing = {job for job, body in workflow["jobs"].items() if "write" in body["permissions"].values()}
+    assert writing <= {"comment"}
+    assert not [step for job, step in steps(name) if job in writing and "checkout" in step.get("uses", "")]
+    for _, step in steps(name):
+        if "checkout" in step.get("uses", ""):
+            assert step["with"]["persist-credentials"] is False
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_actions_are_pinned_and_no_value_of_an_event_is_run_as_code(name: str) -> None:
+    for _, step in steps(name):
+        assert "uses" not in step or re.fullmatch(r"actions/[a-z-]+@v\d+", step["uses"])
+        assert not re.search(r"\$\{\{(?!\s*matrix\.group\s*\}\})", step.get("run", ""))
+
+
+def test_the_key_is_in_one_step_of_a_job_that_forks_never_reach() -> None:
+    with_key = [(job, step) for job, step in steps("judge-gate.yml") if "secrets." in str(step)]
+    ((job, step),) = with_key
+    assert "--jrh-judge-record-mode=new_episodes" in step["run"]
+    body = read("judge-gate.yml")["jobs"][job]
+    assert body["environment"] == "judge-models"
+    condition = " ".join(body["if"].split())
+    assert "github.event.pull_request.head.repo.full_name == github.repository" in condition
+    assert "github.event.label.name == 'rejudge'" in condition
+    assert "secrets." not in str({key: value for key, value in body.items() if key != "steps"})
+
+
+def test_a_required_check_is_never_skipped() -> None:
+    assert "if" not in read("judge-gate.yml")["jobs"]["replay"]
+
+
+def test_the_comment_is_found_by_its_marker_and_its_author() -> None:
+    (script,) = [step["run"] for job, step in steps("judge-gate.yml") if job == "comment" and "run" in step]
+    assert "startswith(env.MARKER)" in script
+    assert "github-actions[bot]" in script
+    assert script.count("body=@comment.md") == 2
+
+
+def test_the_example_is_what_init_writes(tmp_path: Path) -> None:
+    log = ROOT / "inputs" / "data" / "refund_agent" / "refund_agent.eval"
+    start_suite("refund_agent", log, folder=tmp_path)
+    written = (tmp_path / ".github" / "workflows" / "judge-gate.yml").read_text(encoding="utf-8")
+    assert written == (FOLDER / "judge-gate.yml").read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(shutil.which("bash") is None or shutil.which("iconv") is None, reason="needs bash and iconv")
+@pytest.mark.parametrize(
+    ("there", "call"), [("", "POST repos/o/r/issues/7/comments"), ("12\n34", "PATCH repos/o/r/issues/comments/12")]
+)
+def test_one_comment_is_made_or_found_again(tmp_path: Path, there: str, call: str) -> None:
+    (step,) = [step for job, step in steps("judge-gate.yml") if job == "comment" and "run" in step]
+    gh = tmp_path / "gh"
+    gh.write_text(
+        f"""#!/bin/sh
+case "$*" in *--paginate*) printf '{there}'; exit;; esac
+echo "$4 $5" >> calls
+"""
+    )
+    gh.chmod(0o755)
+    summary = tmp_path / "results" / "judge-replay" / "judge-summary.md"
+    summary.parent.mkdir(parents=True)
+    # A character of two bytes across the limit, and what a shell would run.
+    summary.write_text("$(touch owned) `touch owned`\n" + "x" * 59_970 + "é" * 20, encoding="utf-8")
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "GITHUB_REPOSITORY": "o/r", "NUMBER": "7"}
+    command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+    subprocess.run(command, cwd=tmp_path, env={**environment, "MARKER": step["env"]["MARKER"]}, check=True)
+    assert (tmp_path / "calls").read_text().split("\n")[0] == call
+    body = (tmp_path / "comment.md").read_text(encoding="utf-8")
+    assert body.startswith(f"{step['env']['MARKER']}\n\n$(touch owned)")
+    assert len(body) < 65_536
+    assert not (tmp_path / "owned").exists()
