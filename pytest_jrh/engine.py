@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pytest_jrh.errors import InputError, NoVerdictCase, Unrecorded, Unscored
 from pytest_jrh.judging.judge import make_template_judge
 from pytest_jrh.llm.calls import Answer, CallRequest, Exchange, Stopped, make_complete
+from pytest_jrh.llm.client import LiteLLMExchange, RetryPolicy
 from pytest_jrh.llm.recorder import HttpRecorder, Recording, Replay, Tape
 from pytest_jrh.llm.stage import Stage
 from pytest_jrh.models import Case, CaseResult, CaseSpec, Complete, RecordMode, Spending, Verdict
@@ -28,7 +29,6 @@ from pytest_jrh.results.explain import disagreement_text, unscored_text
 from pytest_jrh.suite.cases import case_id, cassette_path, generation_id
 
 if TYPE_CHECKING:
-    from pytest_jrh.llm.client import LiteLLMExchange
     from pytest_jrh.loading import ReadySuite
 
 # What was recorded and cannot be used stays so on replay: the case has come to its end.
@@ -43,7 +43,8 @@ class EngineSettings:
     `record_mode` and `judge_record_mode` are the command line's, over the suite's own; without
     either, nothing is asked. `keep` is False where answers are asked for and not recorded.
     `on_case` gets every made case once, in the engine's thread. `rerun_command` and
-    `record_command` give the shell line that reruns, or records, a case.
+    `record_command` give the shell line that reruns, or records, a case. `retry` is for the session's
+    own client.
     """
 
     max_workers: int
@@ -57,11 +58,15 @@ class EngineSettings:
     keep: bool = True
     replay: Replay = "completion"
     complete: Complete | None = None
+    retry: RetryPolicy = RetryPolicy()
 
     def mode(self, ready: ReadySuite, *, judging: bool) -> RecordMode:
         """The record mode of a suite's generation or judging (semantics G1)."""
         if not self.keep:
             return "all"
+        if self.replay == "http":
+            # Whatever the suite's file says: a call that is played all the way must not reach a network.
+            return "none"
         suite = ready.suite
         generation = self.record_mode or suite.record_mode or "none"
         if not judging:
@@ -113,6 +118,11 @@ class Engine:
     def _run_loop(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
+        # litellm leaves a logging task behind in every loop that it runs in.
+        leftover = asyncio.all_tasks(self._loop)
+        for task in leftover:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*leftover, return_exceptions=True))
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
 
 
@@ -125,7 +135,7 @@ class _Session:
         self._stopping = False
         self._places = asyncio.Semaphore(settings.max_workers)
         self._at_work: set[asyncio.Task[None]] = set()
-        self._generations: OrderedDict[str, asyncio.Task[Case]] = OrderedDict()
+        self._generations: OrderedDict[str, _Generation] = OrderedDict()
         self._client: LiteLLMExchange | None = None
         self._http: HttpRecorder | None = None
 
@@ -168,7 +178,7 @@ class _Session:
         try:
             verdict = await self._judged(attempt)
         except NoVerdictCase as reason:
-            return attempt.result("no_case", detail=str(reason))
+            return attempt.result("no_case", detail=self._settings.redactor.text(str(reason)))
         except Unscored as trouble:
             return attempt.result(trouble.outcome, detail=self._explain(spec, trouble))
         except InputError as error:
@@ -182,16 +192,20 @@ class _Session:
             return attempt.result("agree", verdict=verdict)
         test = self._suites[spec.suite].test(spec.test)
         detail = disagreement_text(
-            case,
+            _without_secrets(case, self._settings.redactor),
             verdict,
             debug_bundle=debug_paths(test.output_dir, spec).audit if case.outcome.edits else None,
-            cassette=attempt.tapes[-1].path,
+            cassette=attempt.tapes[-1].path if self._settings.keep else None,
             command=self._settings.rerun_command(spec),
         )
         return attempt.result("disagree", verdict=verdict, detail=detail)
 
     def _explain(self, spec: CaseSpec, trouble: Unscored) -> str:
-        command = self._settings.record_command if isinstance(trouble, Unrecorded) else self._settings.rerun_command
+        # A call that failed is in no cassette either: only a recording run makes it again.
+        again = isinstance(trouble, Unrecorded) or trouble.outcome == "model_error"
+        command = self._settings.record_command if again else self._settings.rerun_command
+        # Before the text is wrapped: a secret that is spread over two lines would not be found.
+        trouble.cause = self._settings.redactor.text(trouble.cause)
         return unscored_text(trouble, command=command(spec))
 
     async def _judged(self, attempt: _Attempt) -> Verdict | None:
@@ -217,11 +231,13 @@ class _Session:
         # The judges of a panel stand next to each other in the order: they share one generation, whose
         # cost is the first one's.
         key = generation_id(attempt.spec)
-        if key not in self._generations:
-            self._generations[key] = asyncio.create_task(self._generate(attempt, ready))
+        made = self._generations.get(key)
+        if made is None or made.is_spent(attempt.spec):
+            made = self._generations[key] = _Generation(asyncio.create_task(self._generate(attempt, ready)))
             if len(self._generations) > 2 * self._settings.max_workers:
                 self._generations.popitem(last=False)
-        return await self._generations[key]
+        made.asked_by.add(attempt.spec)
+        return await made.task
 
     async def _generate(self, attempt: _Attempt, ready: ReadySuite) -> Case:
         spec = attempt.spec
@@ -259,8 +275,6 @@ class _Session:
         if self._settings.complete is not None:
             return _CompleteExchange(self._settings.complete)
         if self._client is None:
-            from pytest_jrh.llm.client import LiteLLMExchange, RetryPolicy
-
             self._http = HttpRecorder(self._settings.redactor)
             self._http.install()
             if self._settings.replay == "http":
@@ -269,8 +283,24 @@ class _Session:
                     limit=self._settings.max_workers, retry=RetryPolicy(attempts=1), api_key="replayed"
                 )
             else:
-                self._client = LiteLLMExchange(limit=self._settings.max_workers)
+                self._client = LiteLLMExchange(
+                    limit=self._settings.max_workers,
+                    retry=self._settings.retry,
+                    redact=self._settings.redactor.text,
+                )
         return self._client
+
+
+@dataclass
+class _Generation:
+    """A case in the making for the judges of a panel."""
+
+    task: asyncio.Task[Case]
+    asked_by: set[CaseSpec] = field(default_factory=set)
+
+    def is_spent(self, spec: CaseSpec) -> bool:
+        """Whether it came to nothing, and a judge that knows so asks again: a rerun is worth another try."""
+        return spec in self.asked_by and self.task.done() and self.task.exception() is not None
 
 
 @dataclass
@@ -311,6 +341,13 @@ class _CompleteExchange:
     async def __call__(self, request: CallRequest) -> Answer:
         completion = await self._complete(request.stage, request.messages, request.response_model)
         return Answer(completion.text)
+
+
+def _without_secrets(case: Case, redactor: Redactor) -> Case:
+    """The case as it may be shown; what models wrote has been cleaned on its way in."""
+    edits = tuple(replace(edit, original_content=redactor.text(edit.original_content)) for edit in case.outcome.edits)
+    rubric = replace(case.rubric, instructions=redactor.text(case.rubric.instructions))
+    return replace(case, rubric=rubric, outcome=replace(case.outcome, edits=edits))
 
 
 async def _to_its_end(tape: Tape, work: Awaitable[T]) -> T:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,9 @@ from pytest_jrh.llm.prompts import load_template
 from pytest_jrh.pipeline.generate import Pipeline, build_pipeline
 from pytest_jrh.suite.cases import expand
 from pytest_jrh.suite.config import load_suite
+from pytest_jrh.suite.documents import read_document
 from pytest_jrh.suite.eval_logs import EvalLog
+from pytest_jrh.suite.places import Places
 from pytest_jrh.suite.preprocessors import resolve
 
 if TYPE_CHECKING:
@@ -100,8 +102,17 @@ def make_ready(
     with _collecting(problems):
         _ = ready.runs
     if problems:
-        raise InputError(dict.fromkeys(problems))
+        places = Places(cwd, rootdir, path.parent)
+        raise InputError(dict.fromkeys(_placed(problem, suite.config_file, places) for problem in problems))
     return ready
+
+
+def _placed(problem: Problem, config_file: Path, places: Places) -> Problem:
+    """Name the problem's file as briefly as is clear; one that knows its key alone is the config's."""
+    if problem.file is not None:
+        return replace(problem, file=places.name(Path(problem.file)))
+    document = read_document(config_file, file=places.name(config_file))
+    return replace(problem, file=document.file, line=document.line(tuple((problem.key or "").split("."))))
 
 
 @contextlib.contextmanager

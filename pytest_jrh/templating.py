@@ -1,7 +1,8 @@
-"""Prompt templates: the one room that knows jinja2 (semantics D9, D10).
+"""Prompt templates and pages: the one room that knows jinja2 (semantics D9, D10, K4).
 
 A template is the user's or ours; what is put into it is hostile. So a template is rendered once, no
-value is ever read as a template, and no value can close a delimiter that the template opened.
+value is ever read as a template, and no value can close a delimiter that the template opened. Pages are
+ours alone, and whatever is put into them is escaped.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pytest_jrh.transcript import neutralize
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
+    from pathlib import Path
 
     import jinja2
 
@@ -187,6 +189,24 @@ def _prompt_environment() -> jinja2.Environment:
     )
     del environment.globals["lipsum"], environment.filters["random"]
     return environment
+
+
+def render_page(folder: Path, name: str, values: Mapping[str, object]) -> str:
+    """Render one of the package's own pages, `folder/name`, with every value escaped; undefined names raise."""
+    return _page_environment(folder).get_template(name).render(values)
+
+
+@lru_cache(maxsize=8)
+def _page_environment(folder: Path) -> jinja2.Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    return Environment(
+        loader=FileSystemLoader(folder),
+        undefined=StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
 
 
 @lru_cache(maxsize=256)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -112,8 +112,11 @@ def nearest(cassette: Cassette, request: CallRequest) -> Entry | None:
     return max(candidates, key=likeness, default=None)
 
 
-def difference(entry: Entry, request: CallRequest, *, longest: int = 24) -> str:
-    """A short text that says in which parts a request differs from a recorded call (semantics G3)."""
+def difference(entry: Entry, request: CallRequest, *, redact: Callable[[str], str] = str, longest: int = 24) -> str:
+    """A short text that says in which parts a request differs from a recorded call (semantics G3).
+
+    `redact` takes secrets out of the request, as they are out of the recording.
+    """
     lines = []
     wanted = request.parts
     for name in ("model", "parameters"):
@@ -129,7 +132,7 @@ def difference(entry: Entry, request: CallRequest, *, longest: int = 24) -> str:
         if old != new:
             message = request.messages[index]
             lines.append(f"message {index + 1} ({message['role']}):")
-            lines += _text_difference(texts, message["content"])
+            lines += _text_difference(texts, redact(message["content"]))
     if len(lines) > longest:
         lines = [*lines[:longest], f"... {len(lines) - longest} more lines"]
     return "\n".join(lines)
@@ -177,6 +180,7 @@ def _call_data(entry: Entry) -> dict[str, Any]:
         "refusal": answer.refusal,
         "usage": {"input_tokens": answer.usage.input_tokens, "output_tokens": answer.usage.output_tokens},
         "cost": answer.cost,
+        **({"left_out": sorted(answer.left_out)} if answer.left_out else {}),
         "interactions": len(entry.interactions),
     }
 
@@ -203,6 +207,7 @@ def _from_data(path: Path, data: object) -> Cassette:
                     refusal=call["refusal"],
                     usage=Usage(**call["usage"]),
                     cost=call["cost"],
+                    left_out=frozenset(call.get("left_out", ())),
                 ),
                 interactions=tuple(own),
             )

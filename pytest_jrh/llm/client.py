@@ -13,25 +13,30 @@ import functools
 import json
 import os
 import random
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pytest_jrh.errors import Unscored
 from pytest_jrh.llm.calls import Answer, CallRequest, Stopped
 from pytest_jrh.models import Usage
-from pytest_jrh.transcript import storable
 
 DEFAULT_TIMEOUT = 120.0
 _RETRIED_STATUS = frozenset({408, 409, 425, 429})
+_KEY_STATUS = frozenset({401, 403})
+_LONGEST_WORDS = 400
+# litellm puts the names of its classes before what the provider said, and a traceback behind what it made of it.
+_CLASS_NAMES = re.compile(r"^(?:(?:litellm\.)?\w+(?:Error|Exception): )*(?:\w+(?:Error|Exception) - )?")
+_TRACEBACK = re.compile(r"\s*Traceback \(most recent call last\).*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """How often a call is tried, and the jittered exponential wait between tries, in seconds.
 
-    A provider's Retry-After is obeyed up to `longest_wait`; beyond that, waiting is not worth it.
+    A provider's Retry-After is obeyed; a longer one than `longest_wait` is cut to it.
     """
 
     attempts: int = 5
@@ -50,13 +55,22 @@ class LiteLLMExchange:
     """Asks models through litellm; one instance, and so one connection pool, per session.
 
     `limit` bounds the calls in flight. `notices` are sentences for the user, each said once. `api_key`
-    replaces the environment's key, for replays that need none. Use it from one event loop only.
+    replaces the environment's key, for replays that need none. `redact` takes secrets out of what a
+    provider says about a failure. Use it from one event loop only.
     """
 
-    def __init__(self, *, limit: int, retry: RetryPolicy = RetryPolicy(), api_key: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        limit: int = 10,
+        retry: RetryPolicy = RetryPolicy(),
+        api_key: str | None = None,
+        redact: Callable[[str], str] = str,
+    ) -> None:
         self.notices: list[str] = []
         self._retry = retry
         self._api_key = api_key
+        self._redact = redact
         self._slots = asyncio.Semaphore(limit)
         self._stopping = asyncio.Event()
         self._without_temperature: set[str] = set()
@@ -70,6 +84,8 @@ class LiteLLMExchange:
         """Close the session's connections."""
         litellm = _litellm()
         await litellm.close_litellm_async_clients()
+        # Its cache is keyed by the loop's id, which a later session's loop may get again.
+        litellm.in_memory_llm_clients_cache.flush_cache()
 
     async def __call__(self, request: CallRequest) -> Answer:
         attempt = 0
@@ -93,15 +109,16 @@ class LiteLLMExchange:
         async with self._slots:
             if self._stopping.is_set():
                 raise Stopped
+            left_out = self._left_out(request)
             try:
                 # The provider's own timeout restarts with every chunk; the outer one bounds the whole call.
                 async with asyncio.timeout(timeout + 1):
-                    response = await litellm.acompletion(**self._arguments(request), timeout=timeout)
+                    response = await litellm.acompletion(**self._arguments(request, left_out), timeout=timeout)
             except TimeoutError:
                 return _Failure(f"no answer within {timeout:g} s", retry=True)
             except OpenAIError as error:
-                return self._repair(request, error) or _failure(error, timeout)
-        return _answer(response)
+                return self._repair(request, left_out, error) or _failure(error, timeout, self._redact)
+        return _answer(response, left_out)
 
     async def _pause(self, seconds: float) -> None:
         try:
@@ -111,20 +128,24 @@ class LiteLLMExchange:
             return
         raise Stopped
 
-    def _arguments(self, request: CallRequest) -> dict[str, Any]:
+    def _left_out(self, request: CallRequest) -> frozenset[str]:
+        """What is not sent of this call, because the model does not take it or the recorded call did without."""
+        model = request.stage.model
+        refused = {"temperature": self._without_temperature, "response_format": self._without_schema}
+        return request.left_out | {name for name, models in refused.items() if model in models}
+
+    def _arguments(self, request: CallRequest, left_out: frozenset[str]) -> dict[str, Any]:
         model = request.stage.model
         arguments: dict[str, Any] = {
             "model": model,
             "messages": [dict(message) for message in request.messages],
-            **request.parameters,
+            **{name: value for name, value in request.parameters.items() if name not in left_out},
             "num_retries": 0,
             "max_retries": 0,
             # A cassette keeps no headers but the content type, so bodies travel uncompressed.
             "extra_headers": {"Accept-Encoding": "identity"},
         }
-        if model in self._without_temperature:
-            arguments.pop("temperature", None)
-        if model not in self._without_schema and _litellm().supports_response_schema(model):
+        if "response_format" not in left_out and _litellm().supports_response_schema(model):
             arguments["response_format"] = {
                 "type": "json_schema",
                 "json_schema": {"name": request.stage.stage, "schema": request.schema, "strict": True},
@@ -137,20 +158,28 @@ class LiteLLMExchange:
             arguments["api_key"] = self._api_key
         return arguments
 
-    def _repair(self, request: CallRequest, error: Exception) -> _Failure | None:
-        """Leave out what the model does not take, once and with a notice (semantics A6)."""
+    def _repair(self, request: CallRequest, left_out: frozenset[str], error: Exception) -> _Failure | None:
+        """Leave out what the model does not take, with one notice (semantics A6).
+
+        What counts is what this very attempt sent: others may have learned it while it was on its way.
+        """
         if getattr(error, "status_code", None) != 400:  # noqa: PLR2004 - HTTP's own number
             return None
         model, text = request.stage.model, str(error).lower()
-        if "temperature" in text and "temperature" in request.parameters and model not in self._without_temperature:
-            self._without_temperature.add(model)
-            self.notices.append(f"{model} takes no temperature: it is left out.")
+        sent = {*request.parameters, "response_format"} - left_out
+        if "temperature" in sent and "temperature" in text:
+            self._learn(self._without_temperature, model, f"{model} takes no temperature: it is left out.")
             return _Failure("", repaired=True)
-        if ("response_format" in text or "json_schema" in text) and model not in self._without_schema:
-            self._without_schema.add(model)
-            self.notices.append(f"{model} takes no response schema: the schema is put into the prompt.")
+        if "response_format" in sent and ("response_format" in text or "json_schema" in text):
+            notice = f"{model} takes no response schema: the schema is put into the prompt."
+            self._learn(self._without_schema, model, notice)
             return _Failure("", repaired=True)
         return None
+
+    def _learn(self, models: set[str], model: str, notice: str) -> None:
+        if model not in models:
+            models.add(model)
+            self.notices.append(notice)
 
 
 def with_schema(message: Mapping[str, str], schema: Mapping[str, Any]) -> dict[str, str]:
@@ -177,27 +206,42 @@ class _Failure:
         return Unscored(
             "refused" if self.refused else "model_error",
             stage=request.stage.stage,
-            cause=f"{request.stage.model}: {self.cause}{times}.",
+            cause=f"{request.stage.model}: {self.cause.rstrip('.')}{times}.",
             advice=self.advice or "Run again: what has been recorded is kept, and only the missing calls are made.",
         )
 
 
-def _failure(error: Exception, timeout: float) -> _Failure:
+def _failure(error: Exception, timeout: float, redact: Callable[[str], str]) -> _Failure:
+    import httpx
     import litellm.exceptions as known
 
-    status = getattr(error, "status_code", None)
-    words = " ".join(str(getattr(error, "message", error)).split())
-    words = words if len(words) <= 400 else f"{words[:399]}…"  # noqa: PLR2004 - a paragraph
+    words = " ".join(_CLASS_NAMES.sub("", redact(str(getattr(error, "message", error)))).split())
+    words = _TRACEBACK.sub("", words)
+    words = words if len(words) <= _LONGEST_WORDS else f"{words[: _LONGEST_WORDS - 1]}…"
     if isinstance(error, known.ContentPolicyViolationError):
         return _Failure(f"the provider's content policy stopped the call: {words}", refused=True)
     if isinstance(error, known.Timeout):
         return _Failure(f"no answer within {timeout:g} s", retry=True)
-    if isinstance(error, known.APIConnectionError):
-        return _Failure(f"no connection: {words}", retry=True, advice=_CONNECTION_ADVICE)
-    if isinstance(error, known.AuthenticationError | known.PermissionDeniedError):
-        return _Failure(f"the provider refused the key: {words}", advice=_KEY_ADVICE)
+    causes = list(_causes(error))
+    broken = next((cause for cause in causes if isinstance(cause, httpx.TransportError)), None)
+    if broken is not None:
+        return _Failure(f"no connection: {redact(str(broken)) or words}", retry=True, advice=_CONNECTION_ADVICE)
+    status = getattr(error, "status_code", None)
     retry = status is None or status in _RETRIED_STATUS or status >= 500  # noqa: PLR2004 - HTTP's own number
-    return _Failure(f"HTTP {status}: {words}", retry=retry, retry_after=_retry_after(error))
+    # litellm gives a status to failures of its own, too: an unreadable answer becomes a 500.
+    answered = next((cause.response.status_code for cause in causes if isinstance(cause, httpx.HTTPStatusError)), None)
+    if answered in _KEY_STATUS or isinstance(error, known.AuthenticationError):
+        return _Failure(f"the provider refused the key: {words}", advice=_KEY_ADVICE)
+    if answered is None:
+        return _Failure(f"no usable answer: {words}" if retry else words, retry=retry)
+    return _Failure(f"HTTP {answered}: {words}", retry=retry, retry_after=_retry_after(error))
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
 
 
 _CONNECTION_ADVICE = (
@@ -225,18 +269,21 @@ def _retry_after(error: Exception) -> float | None:
         return None
 
 
-def _answer(response: Any) -> Answer:
+def _answer(response: Any, left_out: frozenset[str]) -> Answer | _Failure:
+    if not response.choices:
+        return _Failure("no usable answer: it holds no choices", retry=True)
     choice = response.choices[0]
     message = choice.message
     fields = getattr(message, "provider_specific_fields", None) or {}
     usage = getattr(response, "usage", None)
     cost = response._hidden_params.get("response_cost")
     return Answer(
-        text=storable(message.content or "")[0],
+        text=message.content or "",
         finish_reason=choice.finish_reason or "stop",
         refusal=fields.get("refusal"),
         usage=Usage(usage.prompt_tokens or 0, usage.completion_tokens or 0) if usage else Usage(),
         cost=float(cost) if cost is not None else None,
+        left_out=left_out,
     )
 
 

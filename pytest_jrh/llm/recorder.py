@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -21,7 +22,8 @@ from pytest_jrh.errors import Unrecorded, Unscored
 from pytest_jrh.llm.calls import Answer, CallRequest, Exchange, Stopped, digest
 from pytest_jrh.llm.cassettes import Cassette, Entry, difference, nearest
 from pytest_jrh.models import RecordMode, Spending
-from pytest_jrh.redact import Redactor
+from pytest_jrh.redact import REDACTED, Redactor
+from pytest_jrh.transcript import storable
 
 Replay = Literal["completion", "http"]
 _LOCK_POLL = 0.05
@@ -83,16 +85,11 @@ class _Router:
     custom_patches = ()
     # Other libraries are left alone: nothing here talks through them, and users' own tests may.
     skip_patchers = ("httplib", "requests", "boto3", "urllib3", "httplib2", "tornado")
-    record_mode = "all"
+    write_protected = False
 
     def __init__(self, current: ContextVar[_Capture | None], redactor: Redactor) -> None:
         self._current = current
         self._redactor = redactor
-
-    @property
-    def write_protected(self) -> bool:
-        capture = self._current.get()
-        return capture is not None and capture.playable is not None
 
     def filter_request(self, request: Any) -> Any:
         return request
@@ -103,7 +100,8 @@ class _Router:
             return False
         if self._recorded(request, capture) is None:
             capture.missed = f"{request.method} {urlsplit(request.uri).path}"
-            return False
+            # Not vcrpy's own way to refuse: its error would ask much more of a cassette.
+            raise LookupError(f"no recorded exchange for {capture.missed}")
         return True
 
     def play_response(self, request: Any) -> Any:
@@ -122,15 +120,12 @@ class _Router:
             return
         capture.made.append(self._interaction(request, response))
 
-    def find_requests_with_most_matches(self, _request: Any) -> list[Any]:
-        return []
-
     def _recorded(self, request: Any, capture: _Capture) -> Mapping[str, Any] | None:
         """The exchange with this method and JSON body; the base URL may have moved since."""
-        wanted = (request.method, _canonical(self._redactor.text(_text(request.body))))
+        wanted = _canonical(self._redactor.text(_text(request.body)))
         for interaction in capture.playable or ():
             recorded = interaction["request"]
-            if (recorded["method"], _canonical(recorded["body"])) == wanted:
+            if recorded["method"] == request.method and _covers(_canonical(recorded["body"]), wanted):
                 return interaction
         return None
 
@@ -166,6 +161,14 @@ def _canonical(body: str | None) -> str:
         return body or ""
 
 
+def _covers(recorded: str, wanted: str) -> bool:
+    """Whether the texts are equal; a secret that was taken out may be anything, for it may not be one here."""
+    if recorded == wanted or REDACTED not in recorded:
+        return recorded == wanted
+    pattern = ".+".join(re.escape(part) for part in recorded.split(REDACTED))
+    return re.fullmatch(pattern, wanted, re.DOTALL) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Recording:
     """How the calls of a session are answered, common to all of its tapes.
@@ -198,7 +201,7 @@ class Tape:
         self._recording = recording
         self._cassette = Cassette(path) if self._starts_anew else Cassette.load(path)
         self._was_complete = self._cassette.complete
-        self._sequence = max((entry.sequence for entry in self._cassette.entries.values()), default=0)
+        self._sequence = 0
         self._resources = contextlib.AsyncExitStack()
         self._locking = asyncio.Lock()
         self._locked = False
@@ -224,13 +227,14 @@ class Tape:
         sequence = self._sequence
         entry = self._cassette.entries.get(request.fingerprint)
         if entry is None and self._may_ask:
-            await self._lock()
+            await self._lock(request.stage.stage)
             entry = self._cassette.entries.get(request.fingerprint)
             if entry is None:
                 return await self._record(request, sequence)
         if entry is None:
             raise self._unrecorded(request)
-        answer = entry.answer if self._recording.replay == "completion" else await self._play(request)
+        played = self._recording.replay == "http" and self._recording.http is not None
+        answer = await self._play(request) if played else entry.answer
         self.spending += _spent(answer, replayed=1)
         return answer
 
@@ -241,7 +245,7 @@ class Tape:
         """
         if self._cassette.complete or not self._cassette.entries or not self._may_ask:
             return
-        await self._lock()
+        await self._lock("finish")
         if not self._cassette.complete:
             self._cassette.complete = True
             self._save("finish")
@@ -249,14 +253,18 @@ class Tape:
     async def _record(self, request: CallRequest, sequence: int) -> Answer:
         live = self._recording.live
         assert live is not None
+        if self._recording.stopping():
+            raise Stopped
         http = self._recording.http
         with http.recording() if http else contextlib.nullcontext(_Capture()) as capture:
             answer = self._scrubbed(await live(request))
         self._cassette.entries[request.fingerprint] = Entry(
             request.fingerprint, request.stage.stage, request.parts, answer, sequence, tuple(capture.made[-1:])
         )
-        self._save(request.stage.stage)
+        # Until the case comes to its end with the new call, `once` must be able to resume it.
+        self._cassette.complete = False
         self.spending += _spent(answer, calls=1)
+        self._save(request.stage.stage)
         return answer
 
     async def _play(self, request: CallRequest) -> Answer:
@@ -266,7 +274,7 @@ class Tape:
         recorded = Cassette.load(self.path, interactions=True).entries[request.fingerprint]
         with http.replaying(recorded.interactions) as capture:
             try:
-                return self._scrubbed(await live(request))
+                return self._scrubbed(await live(replace(request, left_out=recorded.answer.left_out)))
             except Unscored as trouble:
                 if capture.missed is None:
                     raise
@@ -280,16 +288,22 @@ class Tape:
 
     def _scrubbed(self, answer: Answer) -> Answer:
         """The answer as a replay will give it, so that a secret in it makes no difference later on."""
-        redact = self._recording.redactor.text
-        refusal = redact(answer.refusal) if answer.refusal is not None else None
-        return Answer(redact(answer.text), answer.finish_reason, refusal, answer.usage, answer.cost)
 
-    async def _lock(self) -> None:
+        def scrub(text: str) -> str:
+            return self._recording.redactor.text(storable(text)[0])
+
+        refusal = scrub(answer.refusal) if answer.refusal is not None else None
+        return replace(answer, text=scrub(answer.text), refusal=refusal)
+
+    async def _lock(self, stage: str) -> None:
         async with self._locking:
             if self._locked:
                 return
             if self._recording.keep:
-                await self._resources.enter_async_context(self._held())
+                try:
+                    await self._resources.enter_async_context(self._held())
+                except OSError as error:
+                    raise self._unwritable(stage, f"no answer can be kept under {self.path.parent}", error) from error
             if not self._starts_anew:
                 self._cassette = Cassette.load(self.path, interactions=True)
             self._locked = True
@@ -322,18 +336,21 @@ class Tape:
         try:
             self._cassette.save()
         except OSError as error:
-            raise Unscored(
-                "model_error",
-                stage=stage,
-                cause=f"an answer came, but could not be saved to {self.path}: {error.strerror or error}.",
-                advice="Make room or fix the permissions, then run again: every call saved before is kept.",
-            ) from error
+            raise self._unwritable(stage, f"an answer came, but could not be saved to {self.path}", error) from error
+
+    def _unwritable(self, stage: str, what: str, error: OSError) -> Unscored:
+        return Unscored(
+            "model_error",
+            stage=stage,
+            cause=f"{what}: {error.strerror or error}.",
+            advice="Make room or fix the permissions, then run again: every call saved before is kept.",
+        )
 
     def _unrecorded(self, request: CallRequest) -> Unrecorded:
         with_bodies = Cassette.load(self.path, interactions=True)
         entry = nearest(with_bodies, request)
         if entry is not None:
-            cause = f"the cassette holds no such call; the nearest recorded {request.stage.stage} call differs:"
+            cause = f"the cassette holds no such call; the nearest recorded {request.stage.stage} call differs."
         elif with_bodies.entries:
             cause = f"the cassette holds no {request.stage.stage} call."
         else:
@@ -343,7 +360,7 @@ class Tape:
         return Unrecorded(
             stage=request.stage.stage,
             cause=cause,
-            difference=difference(entry, request) if entry else "",
+            difference=difference(entry, request, redact=self._recording.redactor.text) if entry else "",
             cassette=str(self.path),
         )
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.plugin.options import MARKERS, add_options
+from pytest_jrh.plugin.options import MARKERS, OPTIONS_READ, add_options, read_options
 
 if TYPE_CHECKING:
     from pytest_jrh.plugin.collect import SuiteFile
 
+_YAML = (".yml", ".yaml")
 _DISCOVERED = (".jrh.yml", ".jrh.yaml")
 
 
@@ -28,26 +30,32 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Check the suites that are named, before anything is collected (exit code 4)."""
+    """Check the options and the suites that are named, before anything is collected (exit code 4)."""
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
-    if config.getoption("jrh_config") or config.getini("jrh_config"):
+    options = config.stash[OPTIONS_READ] = read_options(config)
+    if options.configs:
         from pytest_jrh.plugin.activation import activate_named
 
         activate_named(config)
-    elif config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput"):
-        # The controller of a distributed run collects nothing, and so would never meet a discovered suite.
-        from pytest_jrh.plugin.activation import activate
-
-        activate(config)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile | None:
     """Collect suites: those named with `--jrh-config`, on the command line, or found as `*.jrh.yml`."""
-    if file_path.suffix not in (".yml", ".yaml"):
-        return None
-    if not file_path.name.endswith(_DISCOVERED) and not parent.session.isinitpath(file_path):
+    named = file_path in parent.config.stash[OPTIONS_READ].configs
+    discovered = file_path.name.endswith(_DISCOVERED)
+    if not named and not discovered and not (file_path.suffix in _YAML and parent.session.isinitpath(file_path)):
         return None
     from pytest_jrh.plugin.activation import collect
 
-    return collect(file_path, parent)
+    # A file that is named as a suite is one, however little it looks like it: its mistakes are to be told.
+    return collect(file_path, parent, certain=named or discovered)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None:
+    """Bring a discovered suite into play in the controller, which collects nothing and meets it here only."""
+    if any(name.partition("::")[0].endswith(_YAML) for name in ids):
+        from pytest_jrh.plugin.activation import activate
+
+        activate(node.config)

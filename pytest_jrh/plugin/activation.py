@@ -9,11 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.errors import InputError, Problem, Unscored
 from pytest_jrh.plugin.collect import CaseItem, SuiteFile
-from pytest_jrh.plugin.options import read_options
+from pytest_jrh.plugin.options import OPTIONS_READ, absolute
 from pytest_jrh.plugin.reporter import Reporter
-from pytest_jrh.plugin.session import RECORD_ATTRIBUTE, RESULT_ATTRIBUTE, SESSION, SPOOLS_KEY, SuiteSession
+from pytest_jrh.plugin.session import (
+    NOTICES_KEY,
+    RECORD_ATTRIBUTE,
+    RESULT_ATTRIBUTE,
+    SESSION,
+    SPOOLS_KEY,
+    SuiteSession,
+)
 from pytest_jrh.suite.config import looks_like_suite
 from pytest_jrh.suite.rubrics import looks_like_rubrics
 
@@ -24,7 +31,7 @@ if TYPE_CHECKING:
 def activate(config: pytest.Config) -> SuiteSession:
     """The session's suites; the first call registers the hooks that act on them."""
     if SESSION not in config.stash:
-        session = config.stash[SESSION] = SuiteSession(config, read_options(config))
+        session = config.stash[SESSION] = SuiteSession(config, config.stash[OPTIONS_READ])
         config.pluginmanager.register(_SuiteHooks(session), "jrh-session")
         if not session.is_worker:
             config.pluginmanager.register(Reporter(session), "jrh-reporter")
@@ -49,16 +56,15 @@ def activate_named(config: pytest.Config) -> None:
         count = f"{len(problems)} problems" if len(problems) > 1 else "a problem"
         lines = "\n".join(str(problem) for problem in dict.fromkeys(problems))
         raise pytest.UsageError(f"the suite cannot be used, {count}:\n{lines}")
+    _refuse_remote_recording(session)
     folder = config.invocation_params.dir
-    covered = {(folder / argument.partition("::")[0]).resolve() for argument in others}
+    covered = {absolute(folder / argument.partition("::")[0]) for argument in others}
     config.args[:] = [*others, *(str(path) for path in session.options.configs if path not in covered)]
 
 
-def collect(file_path: Path, parent: pytest.Collector) -> SuiteFile | None:
-    """The collector of a suite file; None for a YAML file that is something else."""
-    session = parent.config.stash.get(SESSION, None)
-    named = session is not None and file_path.resolve() in session.options.configs
-    if not named and not looks_like_suite(file_path):
+def collect(file_path: Path, parent: pytest.Collector, *, certain: bool) -> SuiteFile | None:
+    """The collector of a suite file; None for a YAML file that is something else, where it is not certain."""
+    if not certain and not looks_like_suite(file_path):
         return None
     activate(parent.config)
     return SuiteFile.from_parent(parent, path=file_path)
@@ -66,7 +72,7 @@ def collect(file_path: Path, parent: pytest.Collector) -> SuiteFile | None:
 
 def _stands_in(argument: str, session: SuiteSession) -> bool:
     """Whether an argument is a log or a rubric file that stands in for the suite's own (semantics I)."""
-    path = (session.config.invocation_params.dir / argument).resolve()
+    path = absolute(session.config.invocation_params.dir / argument)
     if path.suffix == ".eval" or (path.suffix == ".json" and path.is_file() and not looks_like_rubrics(path)):
         session.log_path = _only(argument, path, session.log_path, "log")
         return True
@@ -82,6 +88,22 @@ def _only(argument: str, path: Path, before: Path | None, what: str) -> Path:
     return path
 
 
+def _refuse_remote_recording(session: SuiteSession) -> None:
+    """Cassettes are written where the run is: workers on other machines can only replay (semantics I)."""
+    specs = session.config.getoption("tx", None) or ()
+    remote = [spec for spec in specs if not spec.partition("*")[2].startswith("popen") and not spec.startswith("popen")]
+    if not remote or session.is_worker:
+        return
+    asking = session.options.disable_recording or any(
+        mode != "none" for ready in session.suites for mode in session.modes(ready)
+    )
+    if asking:
+        raise pytest.UsageError(
+            f"--tx={remote[0]}: a worker on another machine replays recordings and makes none; "
+            "record here first, then run it there with --jrh-record-mode=none"
+        )
+
+
 class _SuiteHooks:
     """The hooks of a process in which suites are in play."""
 
@@ -91,7 +113,10 @@ class _SuiteHooks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
         """Set every selected case to work ahead of the first item; xdist workers do so item by item."""
-        if not session.config.option.collectonly and not self._session.is_worker:
+        options = session.config.option
+        # After an error of collection pytest runs nothing, so nothing may be asked either.
+        stopped = session.testsfailed and not options.continue_on_collection_errors
+        if not options.collectonly and not stopped and not self._session.is_worker:
             self._session.start(_specs(session.items))
 
     @pytest.hookimpl(tryfirst=True)
@@ -106,6 +131,9 @@ class _SuiteHooks:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Let the report carry the case's result as plain values, which travel between processes."""
         report = yield
+        if call.when == "setup" and call.excinfo is not None and isinstance(call.excinfo.value, Unscored):
+            # pytest asks an item for its own words about its call alone.
+            report.longrepr = item.repr_failure(call.excinfo)
         if isinstance(item, CaseItem) and item.result is not None and call.when != "teardown":
             setattr(report, RESULT_ATTRIBUTE, asdict(item.result))
             record = self._session.carried(item.spec)
@@ -117,6 +145,20 @@ class _SuiteHooks:
     def pytest_sessionfinish(self) -> None:
         """End the engine before results are written."""
         self._session.stop()
+        if self._session.is_worker:
+            self._session.config.workeroutput[NOTICES_KEY] = list(self._session.notices)  # type: ignore[attr-defined]
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_keyboard_interrupt(self) -> None:
+        """Await the calls in flight and say so; a second Ctrl-C does not wait for them."""
+        terminal = self._session.config.pluginmanager.get_plugin("terminalreporter")
+        try:
+            if terminal is not None and self._session.is_running:
+                terminal.ensure_newline()
+                terminal.write_line("jrh: calls in flight are awaited and recorded; Ctrl-C again leaves at once")
+            self._session.stop()
+        except KeyboardInterrupt:
+            self._session.abandon()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:

@@ -60,7 +60,9 @@ class RubricNode(_Group):
     def collect(self) -> Iterator[CaseItem]:
         """Yield the cases."""
         for spec in self.specs:
-            yield CaseItem.from_parent(self, name=case_name(spec), ready=self.ready, spec=spec)
+            name = case_name(spec)
+            # Given as text, so that pytest reads the `[...]` as `--lf` will read it from its cache.
+            yield CaseItem.from_parent(self, name=name, nodeid=f"{self.nodeid}::{name}", ready=self.ready, spec=spec)
 
 
 class CaseItem(pytest.Item):
@@ -75,8 +77,10 @@ class CaseItem(pytest.Item):
 
     def setup(self) -> None:
         """Wait for the case and its verdict; what prevents a verdict is a skip or an error here (semantics F)."""
+        # A bug in this attempt must not be told as the result of the one before.
+        self.result = None
         result = self.result = self.config.stash[SESSION].result(self)
-        self.user_properties[:] = [*_others(self.user_properties), *_properties(result)]
+        self.user_properties[:] = [*properties_of_others(self.user_properties), *_properties(result)]
         if result.outcome == "no_case":
             raise pytest.skip.Exception(result.detail, _use_item_location=True)
         if result.outcome in UNSCORED:
@@ -92,13 +96,26 @@ class CaseItem(pytest.Item):
     def repr_failure(self, excinfo: ExceptionInfo[BaseException], style: Any = None) -> str | TerminalRepr:
         """Expected failures are prose; anything else is a bug and keeps its traceback."""
         if isinstance(excinfo.value, JrhError) and self.result is not None:
-            return self.result.detail
+            return _prose(self.result.detail, *self.reportinfo()[:2])
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Name the rubric's line in its file: that is where a reader looks first."""
         rubric = self.ready.rubric(self.spec.rubric_id)
-        return Path(rubric.file), rubric.line - 1, "::".join(self.nodeid.split("::")[1:])
+        tail = "::".join(self.nodeid.split("::")[1:])
+        # Without the space it would be the node id's end, of which `-v` prints every `.` as `::`: no one could copy it.
+        return Path(rubric.file), rubric.line - 1, f"{tail} "
+
+
+def _prose(detail: str, path: Path, line: int) -> TerminalRepr:
+    """The text as it is; its first paragraph stands beside the node id in pytest's short summary and in JUnit."""
+    from _pytest._code.code import ReprEntryNative, ReprExceptionInfo, ReprFileLocation, ReprTraceback
+
+    first = " ".join(detail.partition("\n\n")[0].split())
+    return ReprExceptionInfo(
+        reprtraceback=ReprTraceback([ReprEntryNative([f"{detail}\n"])], None, style="native"),
+        reprcrash=ReprFileLocation(str(path), line + 1, first),
+    )
 
 
 _PROPERTIES = ("expected", "score", "outcome", "rubric", "tokens", "cost")
@@ -116,6 +133,6 @@ def _properties(result: CaseResult) -> list[tuple[str, object]]:
     return [(name, "" if value is None else value) for name, value in zip(_PROPERTIES, values, strict=True)]
 
 
-def _others(properties: Iterable[tuple[str, object]]) -> list[tuple[str, object]]:
+def properties_of_others(properties: Iterable[tuple[str, object]]) -> list[tuple[str, object]]:
     """Properties that others set; our own would double when an item is run again."""
     return [(name, value) for name, value in properties if name not in _PROPERTIES]

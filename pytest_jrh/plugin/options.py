@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from pytest_jrh.llm.recorder import Replay
     from pytest_jrh.models import RecordMode
 
+OPTIONS_READ = pytest.StashKey["Options"]()
 _MODES = ("none", "once", "new_episodes", "all")
 _REPLAYS = ("completion", "http")
 MARKERS = (
@@ -50,7 +52,7 @@ OPTIONS = (
         metavar="MODE",
     ),
     Option("judge-record-mode", "the record mode of the judge's calls alone", choices=_MODES, metavar="MODE"),
-    Option("cassette-dir", "where cassettes are (default: inputs/cassettes/SUITE)", metavar="DIR"),
+    Option("cassette-dir", "where cassettes are (default: inputs/cassettes/SUITE)", kind="path", metavar="DIR"),
     Option("disable-recording", "ask the models for everything, and keep nothing", kind="bool"),
     Option(
         "replay",
@@ -108,22 +110,39 @@ def add_options(parser: pytest.Parser) -> None:
 def read_options(config: pytest.Config) -> Options:
     """Read the options, the command line over the ini file; raises `pytest.UsageError` for a bad ini value."""
     values = {option.key: _value(config, option) for option in OPTIONS}
-    folder = config.invocation_params.dir
-    configs = tuple(dict.fromkeys((folder / name).resolve() for name in values["jrh_config"] or ()))
-    cassettes = values["jrh_cassette_dir"]
+    said = {option.key for option in OPTIONS if config.getoption(option.key) is not None}
+    _settle(values, said)
+    replay: Replay = values["jrh_replay"] or "completion"
     options = Options(
-        configs=configs,
+        configs=tuple(dict.fromkeys(values["jrh_config"] or ())),
         record_mode=values["jrh_record_mode"],
         judge_record_mode=values["jrh_judge_record_mode"],
-        cassette_dir=(folder / cassettes).resolve() if cassettes else None,
+        cassette_dir=values["jrh_cassette_dir"],
         disable_recording=bool(values["jrh_disable_recording"]),
-        replay=values["jrh_replay"] or "completion",
+        replay=replay,
         report_unused=bool(values["jrh_report_unused"]),
         prune=bool(values["jrh_prune"]),
         max_workers=values["jrh_max_workers"],
     )
     _check(options)
-    return options
+    # Replaying the whole way sends nothing, whatever record mode the suite's own config asks for.
+    return replace(options, record_mode="none", judge_record_mode="none") if replay == "http" else options
+
+
+def absolute(path: Path) -> Path:
+    """The path as pytest itself makes it absolute: without `..`, and with symbolic links left as they are."""
+    return Path(os.path.abspath(path))  # noqa: PTH100 - `resolve` would follow links
+
+
+def _settle(values: dict[str, Any], said: set[str]) -> None:
+    """Drop what the ini file says against the command line."""
+    modes = {key for key in ("jrh_record_mode", "jrh_judge_record_mode") if values[key]}
+    asking = {key for key in modes if values[key] != "none"}
+    disabled = {"jrh_disable_recording"} if values["jrh_disable_recording"] else set()
+    whole_way = {"jrh_replay"} if values["jrh_replay"] == "http" else set()
+    for one, other in ((disabled, modes), (whole_way, asking | disabled)):
+        if one and other and bool(one & said) != bool(other & said):
+            values.update(dict.fromkeys(other if one & said else one))
 
 
 def _check(options: Options) -> None:
@@ -139,17 +158,34 @@ def _check(options: Options) -> None:
 
 
 def _value(config: pytest.Config, option: Option) -> Any:
-    given = config.getoption(option.key)
-    if given is not None:
-        return given
-    value = config.getini(option.key)
-    if value in (None, "", []):
-        return None
-    if option.choices and value not in option.choices:
-        raise pytest.UsageError(f"{option.key} = {value}: it takes one of {', '.join(option.choices)}")
-    if option.kind == "int":
-        try:
+    value = config.getoption(option.key)
+    if value is None:
+        value = _ini_value(config, option)
+    if value is None or option.kind not in ("path", "paths"):
+        return value
+    return _place(config, value) if option.kind == "path" else [_place(config, name) for name in value]
+
+
+def _ini_value(config: pytest.Config, option: Option) -> Any:
+    try:
+        value = config.getini(option.key)
+        if value in (None, "", []):
+            return None
+        if option.kind == "int":
             return int(value)
-        except ValueError:
-            raise pytest.UsageError(f"{option.key} = {value}: it takes a whole number") from None
+    except (ValueError, pytest.UsageError) as error:
+        kind = {"int": "a whole number", "bool": "true or false"}.get(option.kind, "names of files")
+        raise pytest.UsageError(f"{option.key}: it takes {kind} ({error})") from None
+    if option.choices and value not in option.choices:
+        from difflib import get_close_matches
+
+        close = get_close_matches(value, option.choices, n=1)
+        meant = f"; did you mean {close[0]}?" if close else ""
+        raise pytest.UsageError(f"{option.key} = {value}: it takes one of {', '.join(option.choices)}{meant}")
     return value
+
+
+def _place(config: pytest.Config, name: str) -> Path:
+    """Where a path is: from the folder pytest was started in, else from its rootdir (semantics A3)."""
+    started, root = (absolute(folder / name) for folder in (config.invocation_params.dir, config.rootpath))
+    return root if root.exists() and not started.exists() else started

@@ -13,6 +13,7 @@ import pytest
 from pytest_jrh.engine import Engine, EngineSettings
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.loading import ReadySuite, make_ready
+from pytest_jrh.plugin.options import absolute
 from pytest_jrh.redact import Redactor, secrets_of
 from pytest_jrh.results.records import to_record
 from pytest_jrh.results.spools import Spool
@@ -21,13 +22,14 @@ from pytest_jrh.suite.cases import case_name, generation_id, node_part
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_jrh.models import Case, CaseResult, CaseSpec
+    from pytest_jrh.models import Case, CaseResult, CaseSpec, RecordMode
     from pytest_jrh.plugin.collect import CaseItem
     from pytest_jrh.plugin.options import Options
     from pytest_jrh.suite.suite import Suite
 
 SESSION = pytest.StashKey["SuiteSession"]()
 SPOOLS_KEY = "jrh_spools"
+NOTICES_KEY = "jrh_notices"
 RESULT_ATTRIBUTE = "jrh_result"
 RECORD_ATTRIBUTE = "jrh_record"
 _MARK_FILE = "mark"
@@ -44,8 +46,10 @@ class SuiteSession:
         self.log_path: Path | None = None
         self._ready: dict[Path, ReadySuite] = {}
         self._engine: Engine | None = None
+        self._abandoned = False
         self._spools: dict[str, Spool] = {}
         self._carried: dict[str, dict[str, Any]] = {}
+        self._heard: list[str] = []
 
     @property
     def is_worker(self) -> bool:
@@ -61,11 +65,20 @@ class SuiteSession:
     def notices(self) -> tuple[str, ...]:
         """Sentences of the suites and of the models' client that the user should read once."""
         spoken = [notice for ready in self.suites for notice in ready.suite.notices]
-        return tuple(dict.fromkeys([*spoken, *(self._engine.notices if self._engine else ())]))
+        return tuple(dict.fromkeys([*spoken, *(self._engine.notices if self._engine else ()), *self._heard]))
+
+    def hear(self, notices: Sequence[str]) -> None:
+        """Take over what an xdist worker has to tell the user."""
+        self._heard += notices
+
+    @property
+    def is_running(self) -> bool:
+        """Whether cases have been set to work in this process."""
+        return self._engine is not None
 
     def suite(self, path: Path) -> ReadySuite:
         """The suite of a config file, loaded once; raises `InputError` with every problem."""
-        path = path.resolve()
+        path = absolute(path)
         if path not in self._ready:
             named = path in self.options.configs
             ready = make_ready(
@@ -83,10 +96,15 @@ class SuiteSession:
         """Where a suite's cassettes are in this session."""
         return self.options.cassette_dir or ready.suite.cassette_dir
 
+    def modes(self, ready: ReadySuite) -> tuple[RecordMode, RecordMode]:
+        """The record modes of a suite's generation and judging in this session (semantics G1)."""
+        options, suite = self.options, ready.suite
+        generation: RecordMode = options.record_mode or suite.record_mode or "none"
+        judging = options.judge_record_mode or options.record_mode or suite.judge_record_mode or generation
+        return generation, judging
+
     def spool_dir(self, suite: Suite) -> Path:
-        """Where this process spools the suite's made cases; in a worker, where the controller told it to."""
-        if self.is_worker:
-            return Path(self._told["folders"].get(suite.name, ""))
+        """Where the controller, or a session without workers, spools the suite's made cases."""
         return suite.output_dir / f".spool-{os.getpid()}"
 
     def describe_spools(self) -> dict[str, Any]:
@@ -115,11 +133,15 @@ class SuiteSession:
         return self._carried.pop(generation_id(spec), None)
 
     def stop(self) -> None:
-        """End the engine; calls in flight are awaited and recorded."""
-        if self._engine is not None:
+        """End the engine, unless it was abandoned; calls in flight are awaited and recorded."""
+        if self._engine is not None and not self._abandoned:
             self._engine.stop()
         for spool in self._spools.values():
             spool.close()
+
+    def abandon(self) -> None:
+        """Leave the calls in flight to themselves: the engine's thread ends with the process."""
+        self._abandoned = True
 
     def _running(self) -> Engine:
         if self._engine is None:
@@ -139,7 +161,8 @@ class SuiteSession:
                 cassette_dir=options.cassette_dir,
                 keep=not options.disable_recording,
                 replay=options.replay,
-                complete=self.config.hook.pytest_jrh_complete(config=self.config),
+                # Replaying the whole way goes through litellm and vcrpy, or it would show nothing.
+                complete=None if options.replay == "http" else self.config.hook.pytest_jrh_complete(config=self.config),
             )
             self._engine = Engine({ready.suite.name: ready for ready in self.suites}, settings)
         return self._engine
@@ -147,22 +170,21 @@ class SuiteSession:
     def _keep(self, case: Case) -> None:
         """Spool a made case where the controller can read it, else let its report carry it."""
         suite = self._by_name(case.spec.suite).suite
-        folder = self.spool_dir(suite)
-        if self.is_worker and not self._is_shared(folder):
+        folder = self._told_folder(suite) if self.is_worker else self.spool_dir(suite)
+        if folder is None:
             self._carried[generation_id(case.spec)] = self.redactor.value(to_record(case))
             return
         self._spools.setdefault(suite.name, Spool(folder, self.redactor)).append(case)
 
-    @property
-    def _told(self) -> dict[str, Any]:
-        told: dict[str, Any] = self.config.workerinput[SPOOLS_KEY]  # type: ignore[attr-defined]
-        return told
-
-    def _is_shared(self, folder: Path) -> bool:
+    def _told_folder(self, suite: Suite) -> Path | None:
+        """Where the controller told this worker to spool; None where it did not, or where no disk is shared."""
+        told = self.config.workerinput.get(SPOOLS_KEY, {})  # type: ignore[attr-defined]
+        folder = told.get("folders", {}).get(suite.name)
         try:
-            return (folder / _MARK_FILE).read_text(encoding="ascii") == str(self._told["token"])
-        except OSError:
-            return False
+            shared = folder is not None and Path(folder, _MARK_FILE).read_text(encoding="utf-8") == told["token"]
+        except (OSError, UnicodeDecodeError):
+            return None
+        return Path(folder) if shared else None
 
     def _by_name(self, name: str) -> ReadySuite:
         return next(ready for ready in self.suites if ready.suite.name == name)
@@ -191,9 +213,11 @@ class SuiteSession:
                 )
 
     def _rerun_command(self, spec: CaseSpec) -> str:
-        return self._command(spec, [])
+        return self._command(spec, ["--jrh-disable-recording"] if self.options.disable_recording else [])
 
     def _record_command(self, spec: CaseSpec) -> str:
+        if self.options.disable_recording:
+            return self._rerun_command(spec)
         return self._command(spec, ["--jrh-record-mode=new_episodes"])
 
     def _command(self, spec: CaseSpec, extra: list[str]) -> str:

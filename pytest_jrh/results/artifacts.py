@@ -13,8 +13,9 @@ from pytest_jrh.errors import InputError
 from pytest_jrh.files import atomic_write, file_name_part
 from pytest_jrh.models import UNSCORED, CaseResult, CaseSpec
 from pytest_jrh.results.debug import debug_paths, write_debug
+from pytest_jrh.results.panels import panels
 from pytest_jrh.results.records import canonical_json, from_record, json_value
-from pytest_jrh.results.spools import ReadRecord, RecordIndex, merge, read_jsonl, read_spools, write_jsonl
+from pytest_jrh.results.spools import Entry, ReadRecord, RecordIndex, merge, read_jsonl, read_spools, write_jsonl
 from pytest_jrh.results.stored import RESULTS_NAME, result_data
 from pytest_jrh.results.summaries import judge_report, perturbations_summary
 from pytest_jrh.results.tables import (
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_jrh.redact import Redactor
+    from pytest_jrh.results.gate import GateDecision
     from pytest_jrh.suite.suite import Suite
 
 JSONL_NAME = "agent_perturbations.jsonl"
@@ -48,12 +50,14 @@ SYNTHETIC_NAME = "synthetic_agent_perturbation"
 class Written:
     """What `write_suite_outputs` did: files that are there now, and what went wrong, as sentences.
 
-    `keep_spools` says that some made cases are in the spools alone, which must then not be deleted.
+    `keep_spools` says that some made cases are in the spools alone, which must then not be deleted. `records` says
+    where the cases of this session lie, for reports to read; without a JSONL that is in the spools.
     """
 
     paths: tuple[Path, ...] = ()
     problems: tuple[str, ...] = ()
     keep_spools: bool = False
+    records: RecordIndex = field(default_factory=RecordIndex)
 
 
 def write_suite_outputs(
@@ -63,20 +67,22 @@ def write_suite_outputs(
     spools: Sequence[Path],
     *,
     redactor: Redactor,
+    decision: GateDecision | None = None,
 ) -> Written:
     """Write everything of semantics H1 and H2 for one suite, streaming over the records.
 
     `specs` are the selected cases in item order, `results` what came of those that ran (the last
-    attempt of a case counts), `spools` the session's spool files. A file that cannot be written becomes
-    a sentence, and all others are still written; files of unchanged content are not touched.
+    attempt of a case counts), `spools` the session's spool files, `decision` what the gate says of the
+    suite. A file that cannot be written becomes a sentence, and all others are still written; files of
+    unchanged content are not touched.
     """
     latest = {result.case_id: result for result in results}
     items = [_Item(spec, generation_id(spec), latest.get(case_id(spec))) for spec in specs]
     work = _Work(suite, items, redactor)
     indexes = work.assemble(spools)
     work.write_cases(indexes)
-    work.write_reports()
-    return Written(tuple(work.paths), tuple(work.problems), work.keep_spools)
+    work.write_reports(decision)
+    return Written(tuple(work.paths), tuple(work.problems), work.keep_spools, RecordIndex(work.own))
 
 
 def judge_file_names(suite: Suite) -> dict[str | None, str]:
@@ -108,6 +114,7 @@ class _Work:
     keep_spools: bool = False
     made: frozenset[str] = frozenset()
     unbundled: list[str] = field(default_factory=list)
+    own: dict[str, Entry] = field(default_factory=dict)
 
     def assemble(self, spools: Sequence[Path]) -> dict[Path, RecordIndex]:
         """Bring every test's JSONL and its summary up to date, and index the records of each folder."""
@@ -189,6 +196,7 @@ class _Work:
                 record = self._record(made_id, items, readers[folder])
                 transcript = transcript_of(record) if record is not None else None
                 if record is not None:
+                    self.own[made_id] = indexes[folder].entries[made_id]
                     synthetic(synthetic_row(record, temperature=temperature, transcript=transcript))
                     self._debug(record, folder, spec)
                 row_id = perturbed_idx(spec)
@@ -228,14 +236,15 @@ class _Work:
         except OSError as error:
             self.unbundled.append(f"{paths.audit}: {_words(error)}")
 
-    def write_reports(self) -> None:
+    def write_reports(self, decision: GateDecision | None) -> None:
         """Write each judge's report, and the config as it was resolved."""
         names = judge_file_names(self.suite)
         results = [(item.spec.judge, item.result) for item in self.items if item.result is not None]
+        panel = next(iter(panels(result for _, result in results)), None)
         for judge in self.suite.judges:
             own = [result for name, result in results if name == judge.name and result.outcome != "generated"]
             path = self.suite.output_dir / f"{names[judge.name]}_report.json"
-            self._json(path, judge_report(self.suite, judge, own), sort=False)
+            self._json(path, judge_report(self.suite, judge, own, decision=decision, panel=panel), sort=False)
         lines = [canonical_json(self.redactor.value(result_data(result))) for _, result in results]
         self._write(self.suite.output_dir / RESULTS_NAME, "".join(f"{line}\n" for line in lines))
         resolved = storable(self.redactor.value(json_value(self.suite.resolved)))[0]

@@ -72,7 +72,7 @@ def panels(results: Iterable[CaseResult]) -> list[Panel]:
     suites: dict[str, list[_Verdict]] = {}
     for result in results:
         if result.outcome in ("agree", "disagree") and result.expected is not None and result.score is not None:
-            verdict = _Verdict(_case_of(result), result, result.expected, result.score)
+            verdict = _Verdict(made_case_id(result), result, result.expected, result.score)
             suites.setdefault(result.suite, []).append(verdict)
     found = [_panel(suite, verdicts) for suite, verdicts in suites.items()]
     return [panel for panel in found if len(panel.judges) > 1]
@@ -86,7 +86,8 @@ class _Verdict:
     score: int
 
 
-def _case_of(result: CaseResult) -> str:
+def made_case_id(result: CaseResult) -> str:
+    """The id of the made case that a result is about: several judges look at one."""
     test = cast("TestName", result.test)
     spec = CaseSpec(result.suite, test, result.rubric_id, result.run_id, result.epoch, result.target_score)
     return generation_id(spec)

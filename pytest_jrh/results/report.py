@@ -11,7 +11,7 @@ from pytest_jrh.results.text import columns, counted, one_line, shortened
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from pytest_jrh.models import Spending
+    from pytest_jrh.models import Progress, Spending
 
 _GAP = "  "
 _NARROWEST = 8
@@ -30,7 +30,27 @@ def summary_lines(stats: Sequence[GroupStats], spending: Spending, wall_seconds:
     unverified = sum(group.unverified for group in stats)
     if unverified:
         lines.append(f"{counted(unverified, 'label')} unverified (the verifier is off, or did not confirm them)")
-    return [*lines, "", *_joined(_spending_parts(spending, wall_seconds), width)]
+    return [*lines, "", *spending_lines(spending, wall_seconds, width)]
+
+
+def spending_lines(spending: Spending, wall_seconds: float, width: int = 80) -> list[str]:
+    """Say in one line, or as few as fit, what the session asked for, what it paid, and how long it took."""
+    return _joined(_spending_parts(spending, wall_seconds), width)
+
+
+def progress_line(progress: Progress, seconds: float, width: int) -> str:
+    """Say in one line of at most `width` columns how far a session is, and when it may be done."""
+    spending = progress.spending
+    parts = [
+        f"jrh: {progress.done:,} of {progress.total:,} cases",
+        counted(spending.calls, "call"),
+        counted(spending.usage.total, "token"),
+        _dollars(spending.paid) + (" and unpriced calls" if spending.unpriced else ""),
+    ]
+    if 0 < progress.done < progress.total:
+        left = seconds / progress.done * (progress.total - progress.done)
+        parts.append(f"about {_duration(left)} left")
+    return shortened(" | ".join(parts), width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +98,9 @@ def _heading(section: tuple[str, str], sections: Iterable[tuple[str, str]], widt
     """Name what tells this section from the others."""
     varying = [len(set(names)) > 1 for names in zip(*sections, strict=True)]
     titles = [f"{kind} {one_line(name)}" for kind, name in zip(("suite", "judge"), section, strict=True)]
-    return shortened(", ".join(title for title, varies in zip(titles, varying, strict=True) if varies), width)
+    # A suite with a single judge has no name for it.
+    telling = [title for title, name, varies in zip(titles, section, varying, strict=True) if varies and name]
+    return shortened(", ".join(telling), width)
 
 
 def _widths(shown: Sequence[_Column], groups: Sequence[GroupStats], width: int) -> list[int]:

@@ -7,10 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.models import UNSCORED, CaseResult, Spending
+from pytest_jrh.results.json_report import decision_data, panel_data, table_data
 from pytest_jrh.results.metrics import GroupStats, bootstrap, group_stats, metric, totals
+from pytest_jrh.results.session import scales
+from pytest_jrh.results.statistics import tabulate
 from pytest_jrh.results.text import one_line, shortened
 
 if TYPE_CHECKING:
+    from pytest_jrh.results.gate import GateDecision
+    from pytest_jrh.results.panels import Panel
     from pytest_jrh.results.spools import RecordIndex
     from pytest_jrh.suite.suite import Suite, SuiteJudge
 
@@ -55,13 +60,21 @@ def perturbations_summary(
 
 
 def judge_report(
-    suite: Suite, judge: SuiteJudge, results: Sequence[CaseResult], seed: int | None = None
+    suite: Suite,
+    judge: SuiteJudge,
+    results: Sequence[CaseResult],
+    seed: int | None = None,
+    *,
+    decision: GateDecision | None = None,
+    panel: Panel | None = None,
 ) -> dict[str, Any]:
     """Summarize one judge's results: RAND's keys with RAND's strings, and ours as numbers beside them.
 
     Figures that cannot be computed are null, with the reason. The bootstrap is seeded with the
-    suite's sampling seed where `seed` is None.
+    suite's sampling seed where `seed` is None. `decision` is the gate's about the whole suite, and `panel` all
+    its judges taken together. `schema/report.schema.json` describes the file.
     """
+    levels = {(suite.name, rubric.id): rubric for rubric in suite.rubrics}
     seed = suite.sampling_seed if seed is None else seed
     spending = sum((result.spending for result in results), Spending())
     tests = [test.name for test in suite.tests if test.evaluate]
@@ -85,6 +98,9 @@ def judge_report(
             "cost": None if spending.unpriced else spending.cost,
             "cost_reason": f"{spending.unpriced} calls have no known price" if spending.unpriced else None,
         },
+        "statistics": table_data(tabulate(results, seed, scales(levels))),
+        "gate": None if decision is None else decision_data(decision),
+        "panel": None if panel is None else panel_data(panel),
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 import unicodedata
+from typing import NamedTuple
 
 ELLIPSIS = "…"
 _UNSAFE = re.compile(
@@ -13,6 +14,13 @@ _UNSAFE = re.compile(
 _ANSI = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\^_])")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Styled(NamedTuple):
+    """A line, and how it is to be shown: `bold`, `red`, `green`, `yellow`, or plainly."""
+
+    text: str
+    style: str = ""
 
 
 def visible(text: str) -> str:

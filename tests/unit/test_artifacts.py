@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from pytest_jrh.errors import InputError
 from pytest_jrh.redact import Redactor
 from pytest_jrh.results.artifacts import judge_file_names, write_suite_outputs
 from pytest_jrh.results.debug import debug_paths, write_debug
 from pytest_jrh.results.records import to_record
 from pytest_jrh.results.spools import Spool
+from pytest_jrh.results.stored import read_results
 from pytest_jrh.results.text import one_line
+from pytest_jrh.suite.cases import generation_id
 from pytest_jrh.suite.suite import SuiteJudge
 from tests.support.made_cases import MESSAGES, make_case, make_result, make_spec, make_suite
 
@@ -83,6 +86,7 @@ def test_everything_of_a_suite_is_written_and_listed(tmp_path: Path) -> None:
         "cases/agent_positives/agent_perturbations_summary.json",
         "outputs/refunds/agent_perturbation_results_openai_gpt-4.1-mini.csv",
         "outputs/refunds/agent_positives_results_openai_gpt-4.1-mini.csv",
+        "outputs/refunds/case_results.jsonl",
         "outputs/refunds/config_resolved.yml",
         "outputs/refunds/openai_gpt-4.1-mini_report.json",
         "outputs/refunds/synthetic_agent_perturbation.csv",
@@ -130,6 +134,29 @@ def test_report_has_rands_keys_and_numbers(tmp_path: Path) -> None:
     }.items()  # fmt: skip
     assert negative["outcomes"] == {"disagree": 1, "model_error": 1, "no_case": 1}
     assert positive["unverified_labels"] == 1
+
+
+def test_results_on_disk_are_read_back_as_they_were(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path)
+    write(suite)
+    assert list(read_results(suite.output_dir / "case_results.jsonl")) == list(RESULTS)
+
+
+def test_line_that_holds_no_result_is_named_with_its_place(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path)
+    write(suite)
+    path = suite.output_dir / "case_results.jsonl"
+    path.write_text(path.read_text("utf-8") + '{"case_id": "x"}\n', "utf-8")
+    with pytest.raises(InputError, match=r"case_results\.jsonl:5.*holds no case result"):
+        list(read_results(path))
+
+
+def test_records_of_the_session_are_handed_on_to_reports(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path, write_jsonl=False)
+    done = write(suite)
+    assert list(done.records.entries) == [generation_id(A), generation_id(P)]
+    with done.records.reading() as read:
+        assert (read(generation_id(A)) or {})["run_id"] == "a"
 
 
 def test_report_without_a_verdict_is_null_not_a_score(tmp_path: Path) -> None:
@@ -206,7 +233,7 @@ def test_two_tests_may_share_a_folder(tmp_path: Path) -> None:
 def test_no_jsonl_is_written_where_the_config_says_so(tmp_path: Path) -> None:
     suite = make_suite(tmp_path, write_jsonl=False)
     write(suite)
-    assert not any(name.endswith(".jsonl") for name in names(tmp_path))
+    assert not any(name.endswith("agent_perturbations.jsonl") for name in names(tmp_path))
     assert len(rows(suite.output_dir / "synthetic_agent_perturbation.csv")) == 2
 
 

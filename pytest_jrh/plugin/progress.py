@@ -1,0 +1,62 @@
+"""One live line above pytest's own while it waits for models, on a terminal alone."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TextIO
+
+import pytest
+
+from pytest_jrh.results.report import progress_line
+
+if TYPE_CHECKING:
+    from pytest_jrh.models import Progress
+
+# VT100 and everything since: index and reverse index, save and restore, insert and delete a line.
+_MAKE_ROOM_BELOW = "\x1bD\x1bM"
+_SAVE, _RESTORE = "\x1b7", "\x1b8"
+_INSERT_LINE, _DELETE_LINE, _CLEAR_LINE = "\x1b[L", "\x1b[M", "\x1b[2K"
+_UP, _DOWN = "\x1b[A", "\x1b[B"
+
+
+@dataclass
+class LiveLine:
+    """Draws the line above the one that pytest is writing, and takes it away again."""
+
+    file: TextIO
+    width: int
+    started: float
+    shown: bool = False
+
+    def draw(self, progress: Progress) -> None:
+        """Show how far the session is; the cursor ends where pytest left it."""
+        text = progress_line(progress, time.monotonic() - self.started, self.width - 1)
+        if self.shown:
+            self._write(f"{_SAVE}{_UP}\r{_CLEAR_LINE}{text}{_RESTORE}")
+        else:
+            # The current line moves down by one, so there must be a line for it to move to.
+            self._write(f"{_MAKE_ROOM_BELOW}{_SAVE}\r{_INSERT_LINE}{text}{_RESTORE}{_DOWN}")
+            self.shown = True
+
+    def clear(self) -> None:
+        """Take the line away before pytest goes on writing."""
+        if self.shown:
+            self._write(f"{_SAVE}{_UP}\r{_DELETE_LINE}{_RESTORE}{_UP}")
+            self.shown = False
+
+    def _write(self, text: str) -> None:
+        self.file.write(text)
+        self.file.flush()
+
+
+def live_line(config: pytest.Config) -> LiveLine | None:
+    """The live line of this process; None with `-q`, in an xdist worker, or where the output is no terminal."""
+    if hasattr(config, "workerinput") or config.option.verbose < 0:
+        return None
+    writer = config.get_terminal_writer()
+    # pytest's own duplicate of the terminal: while an item runs, the standard output is captured.
+    file = writer._file  # noqa: SLF001
+    if not file.isatty():
+        return None
+    return LiveLine(file, writer.fullwidth, time.monotonic())

@@ -1,0 +1,184 @@
+"""The `jrh` section of the terminal as styled lines: figures, changes, the gate's decision, panels (semantics J)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_jrh.results.diagnosis import judge_warnings
+from pytest_jrh.results.figures import left_out, matrix_of, percent, reasons, sections
+from pytest_jrh.results.gate_text import MOST_NAMED, styled_gate_lines
+from pytest_jrh.results.report import spending_lines
+from pytest_jrh.results.text import Styled, columns, counted, one_line, shortened, wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytest_jrh.results.figures import Row, Section
+    from pytest_jrh.results.formulas import ConfusionMatrix
+    from pytest_jrh.results.panels import Panel
+    from pytest_jrh.results.session import SessionResults
+
+_GAP = "  "
+_NARROWEST_NAME = 12
+_MOST_MATRICES = 20
+# Two lines where one would be too wide.
+_HEADS = {
+    "95% interval": ("95%", "interval"),
+    "false alarms": ("false", "alarms"),
+    "weighted kappa": ("weighted", "kappa"),
+    "within 1": ("within", "1"),
+    "mean error": ("mean", "error"),
+}
+
+
+def session_lines(session: SessionResults, *, width: int = 80, verbosity: int = 0) -> list[Styled]:
+    """Lay out all that a session came to in at most `width` columns; nothing where no suite ran.
+
+    Node ids stand alone on their lines and are never cut, so that they can be copied. `-v` adds why figures are
+    missing, and the confusion matrices.
+    """
+    if not session.results:
+        return []
+    told = sections(session.table)
+    lines = [line for section in told for line in _section(section, told, width, verbosity)]
+    lines += _left_out(session)
+    for name, decision in session.decisions.items():
+        gate = styled_gate_lines(decision, lambda case_id: one_line(session.node(case_id)), width=width)
+        if gate:
+            title = [Styled(f"suite {one_line(name)}", "bold")] if len(session.decisions) > 1 else []
+            lines += [Styled(""), *title, *gate]
+    for panel in session.panels:
+        lines += [Styled(""), *_panel(panel, session, width, verbosity)]
+    spent = spending_lines(session.spending, session.wall_seconds, width)
+    return [*lines, Styled(""), *map(Styled, spent)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Widths:
+    name: int
+    cells: tuple[int, ...]
+
+
+def _section(section: Section, told: Sequence[Section], width: int, verbosity: int) -> Iterator[Styled]:
+    if section is not told[0]:
+        yield Styled("")
+    if heading := _heading(section, told):
+        yield Styled(shortened(heading, width), "bold")
+    widths = _widths(section, width)
+    for line in _head(section, widths):
+        yield Styled(line, "bold")
+    for row in section.rows:
+        if row.level == "total":
+            yield Styled("-" * min(width, widths.name + sum(widths.cells) + len(_GAP) * len(widths.cells)))
+        yield Styled(_line(row, widths))
+    for warning in judge_warnings(section.total, section.mode):
+        for line in wrapped(f"! {warning}", width):
+            yield Styled(line, "yellow")
+    if verbosity > 0:
+        yield from _reasons(section, width)
+        yield from _matrices(section, width)
+
+
+def _heading(section: Section, told: Sequence[Section]) -> str:
+    """Name what tells this section from the others."""
+    parts = [f"suite {one_line(section.suite)}"] if len({each.suite for each in told}) > 1 else []
+    parts += [f"judge {one_line(section.judge)}"] if section.judge and len(told) > 1 else []
+    return ", ".join(parts)
+
+
+def _head(section: Section, widths: _Widths) -> Iterator[str]:
+    names = ("", "rubric, test") if len(section.tests) > 1 else (section.tests[0], "rubric")
+    for part in (0, 1):
+        titles = [_HEADS.get(title, ("", title))[part] for title in section.titles]
+        cells = [title.rjust(wide) for title, wide in zip(titles, widths.cells, strict=True)]
+        name = shortened(names[part], widths.name)
+        yield _GAP.join([name.ljust(widths.name), *cells]).rstrip()
+
+
+def _widths(section: Section, width: int) -> _Widths:
+    """As wide as the figures need; the name takes what is left."""
+    cells = []
+    for index, title in enumerate(section.titles):
+        texts = [*_HEADS.get(title, (title,)), *(row.cells[index].text for row in section.rows)]
+        cells.append(max(map(len, texts)))
+    left = width - sum(cells) - len(_GAP) * len(cells)
+    longest = max(columns(_name(row)) for row in section.rows)
+    head = len("rubric, test") if len(section.tests) > 1 else len(section.tests[0])
+    return _Widths(max(min(max(longest, head), left), _NARROWEST_NAME), tuple(cells))
+
+
+def _name(row: Row) -> str:
+    return f"{'  ' if row.level == 'test' else ''}{one_line(row.name)}"
+
+
+def _line(row: Row, widths: _Widths) -> str:
+    name = shortened(_name(row), widths.name)
+    cells = [cell.text.rjust(wide) for cell, wide in zip(row.cells, widths.cells, strict=True)]
+    return _GAP.join([name + " " * (widths.name - columns(name)), *cells]).rstrip()
+
+
+def _reasons(section: Section, width: int) -> Iterator[Styled]:
+    for title, reason, labels in reasons(section):
+        for line in wrapped(f"- {title}: {reason} ({', '.join(map(one_line, labels))})", width):
+            yield Styled(line)
+
+
+def _matrices(section: Section, width: int) -> Iterator[Styled]:
+    shown = section.whole_rows
+    if len(shown) > _MOST_MATRICES:
+        shown = shown[:1]
+    for row in shown:
+        matrix = matrix_of(row.statistics, section.mode)
+        if matrix is not None and matrix.n:
+            title = f"confusion matrix, {one_line(row.name)} (rows: right answer, columns: the judge's)"
+            yield Styled("")
+            yield Styled(shortened(title, width))
+            for line in _matrix(matrix):
+                yield Styled(line)
+
+
+def _matrix(matrix: ConfusionMatrix) -> list[str]:
+    texts = [["", *map(str, matrix.labels)]]
+    texts += [
+        [str(label), *(f"{count:,}" for count in row)] for label, row in zip(matrix.labels, matrix.counts, strict=True)
+    ]
+    wide = max(len(text) for row in texts for text in row)
+    return ["  " + _GAP.join(text.rjust(wide) for text in row) for row in texts]
+
+
+def _left_out(session: SessionResults) -> Iterator[Styled]:
+    parts = [f"{number:,} {kind}" for kind, number in left_out(session.table.overall)]
+    if parts:
+        style = "yellow" if session.table.overall.counts.unscored else ""
+        yield Styled(f"not in these figures: {', '.join(parts)}", style)
+    if unverified := session.table.overall.counts.unverified:
+        yield Styled(
+            f"{counted(unverified, 'label')} unverified (the verifier is off, or did not confirm them)", "yellow"
+        )
+
+
+def _panel(panel: Panel, session: SessionResults, width: int, verbosity: int) -> Iterator[Styled]:
+    of = f" of suite {one_line(panel.suite)}" if len(session.panels) > 1 else ""
+    right = f"the majority is right in {panel.accuracy.count:,} of {counted(panel.accuracy.n, 'case')}"
+    share = f" ({percent(panel.accuracy.value)})" if panel.accuracy.n else ""
+    without = f", {counted(len(panel.without_vote), 'case')} without a majority" if panel.without_vote else ""
+    for line in wrapped(f"panel{of} of {counted(len(panel.judges), 'judge')}: {right}{share}{without}", width):
+        yield Styled(line, "bold")
+    names = [" / ".join(map(one_line, pair.judges)) for pair in panel.pairs]
+    figures = [
+        f"agree in {pair.agreement.count:,} of {pair.agreement.n:,}{_GAP}kappa "
+        + ("-" if pair.kappa.value is None else f"{round(pair.kappa.value, 2) + 0.0:.2f}")
+        for pair in panel.pairs
+    ]
+    room = width - max(map(len, figures)) - 2 * len(_GAP)
+    wide = max(min(max(map(columns, names)), room), _NARROWEST_NAME)
+    for name, figure in zip(names, figures, strict=True):
+        short = shortened(name, wide)
+        yield Styled(f"{_GAP}{short}{' ' * (wide - columns(short))}{_GAP}{figure}")
+    if verbosity > 0 and panel.without_vote:
+        yield Styled("without a majority:")
+        for vote in panel.without_vote[:MOST_NAMED]:
+            yield Styled(f"{_GAP}{one_line(vote.case)} ({vote.reason})")
+        if len(panel.without_vote) > MOST_NAMED:
+            yield Styled(f"{_GAP}and {len(panel.without_vote) - MOST_NAMED:,} more")

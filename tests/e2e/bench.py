@@ -1,0 +1,131 @@
+"""Sessions of the engine against a loopback model, in this process: litellm is imported once for all of them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from pytest_jrh.engine import Engine, EngineSettings
+from pytest_jrh.llm.client import RetryPolicy
+from pytest_jrh.loading import ReadySuite, make_ready
+from pytest_jrh.models import Case, CaseResult, CaseSpec, RecordMode
+from pytest_jrh.redact import Redactor
+from tests.support.suites import SuiteFiles
+
+if TYPE_CHECKING:
+    from pytest_jrh.llm.recorder import Replay
+    from tests.support.exchange import Request
+
+QUICK = RetryPolicy(attempts=3, first_wait=0.002, longest_wait=0.01)
+
+
+@dataclass
+class Bench:
+    """A suite made ready; every `run` is a session of its own."""
+
+    files: SuiteFiles
+    cassettes: Path
+    ready: ReadySuite = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reload()
+
+    def reload(self) -> None:
+        """Read the suite's files again."""
+        self.ready = make_ready(self.files.config, cwd=self.files.folder, rootdir=self.files.folder)
+
+    @property
+    def specs(self) -> list[CaseSpec]:
+        return list(self.ready.specs())
+
+    def settings(self, mode: RecordMode | None, made: list[Case], **more: Any) -> EngineSettings:
+        defaults: dict[str, Any] = {
+            "max_workers": 4,
+            "redactor": Redactor(()),
+            "on_case": made.append,
+            "rerun_command": lambda _spec: "the rerun command",
+            "record_command": lambda _spec: "the record command",
+            "record_mode": mode,
+            "cassette_dir": self.cassettes,
+            "retry": QUICK,
+        }
+        return EngineSettings(**{**defaults, **more})
+
+    def run(self, mode: RecordMode | None = "new_episodes", **more: Any) -> Session:
+        """Run every case; `more` are further `EngineSettings`."""
+        made: list[Case] = []
+        engine = Engine({self.ready.suite.name: self.ready}, self.settings(mode, made, **more))
+        try:
+            engine.start(self.specs)
+            results = [engine.result(spec) for spec in self.specs]
+        finally:
+            engine.stop()
+        cases = {case.spec: case for case in made}
+        return Session(results, {spec: cases[spec] for spec in self.specs if spec in cases}, engine.notices)
+
+    def replay(self, how: Replay = "completion", **more: Any) -> Session:
+        return self.run("none", replay=how, **more)
+
+
+@dataclass(frozen=True)
+class Session:
+    """What came of one session, in the order of the suite's cases."""
+
+    results: Sequence[CaseResult]
+    made: Mapping[CaseSpec, Case]
+    notices: Sequence[str]
+
+    @property
+    def only(self) -> CaseResult:
+        (result,) = self.results
+        return result
+
+    @property
+    def outcomes(self) -> list[tuple[str, int | None]]:
+        return [(result.outcome, result.score) for result in self.results]
+
+    @property
+    def transcripts(self) -> list[Any]:
+        return [case.messages for case in self.made.values()]
+
+    @property
+    def calls(self) -> int:
+        return sum(result.spending.calls for result in self.results)
+
+
+def answered_twice(requests: Sequence[Request]) -> list[str]:
+    """The stages of the requests that were answered as they should more than once."""
+    well = Counter((request.stage, request.digest) for request in requests if request.kind == "answer")
+    return [stage for (stage, _), count in well.items() if count > 1]
+
+
+def cassette_files(folder: Path) -> dict[str, bytes]:
+    """The cassettes under a folder: path and bytes; nothing else may be there but the locks."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and ".locks" not in path.parts]
+    assert [path.suffix for path in files] == [".yaml"] * len(files)
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def read_cassette(path: Path) -> dict[str, Any]:
+    loaded = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    assert isinstance(loaded, dict)
+    return loaded
+
+
+def is_complete(path: Path) -> bool:
+    return bool(read_cassette(path)["metadata"]["jrh"]["complete"])
+
+
+def answers_in(folder: Path) -> Counter[str]:
+    """Every recorded completion, by stage and text."""
+    return Counter(
+        json.dumps([call["stage"], call["text"]])
+        for path in folder.rglob("*.yaml")
+        for call in read_cassette(path)["metadata"]["jrh"]["calls"]
+    )

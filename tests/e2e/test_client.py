@@ -1,0 +1,286 @@
+"""The way to the models: retries, connections, stopping, and what a model does not take (semantics A6)."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_jrh.engine import Engine
+from pytest_jrh.llm.calls import Stopped
+from pytest_jrh.llm.client import RetryPolicy
+from tests.e2e.bench import Bench, answers_in
+from tests.support.exchange import error_body
+from tests.support.model_server import Fault, ModelServer, Request, environment_for
+
+if TYPE_CHECKING:
+    from tests.e2e.conftest import MakeBench
+
+STAGES_WITH = ("planner", "editor", "summary", "verifier")
+WARM = {
+    "test_agent_perturbation_config": {stage: {"temperature": 0.3} for stage in STAGES_WITH},
+    "judge": {"temperature": 0.3},
+}
+
+
+def model(name: str) -> dict[str, Any]:
+    return {
+        "synthetic_data_params": {"generation_model_name": name},
+        "admin": {"evaluation_config": {"autograder_model_name": name}},
+    }
+
+
+def objection(to: str) -> Fault:
+    text = f"Unsupported value: '{to}' is not supported with this model."
+    return Fault.raw(error_body(text, "invalid_request_error"), status=400, name="objection")
+
+
+@given(attempt=st.integers(1, 60), first=st.floats(0, 10), longest=st.floats(0, 100))
+def test_the_wait_grows_is_jittered_and_stays_within_its_bound(attempt: int, first: float, longest: float) -> None:
+    wait = RetryPolicy(first_wait=first, longest_wait=longest).wait(attempt, None)
+    ceiling = min(first * 2 ** (attempt - 1), longest)
+    assert ceiling / 2 <= wait <= ceiling
+
+
+@given(asked=st.floats(0, allow_nan=False), longest=st.floats(0, 100))
+def test_retry_after_is_obeyed_up_to_the_longest_wait(asked: float, longest: float) -> None:
+    wait = RetryPolicy(longest_wait=longest).wait(1, asked)
+    assert min(asked, longest) <= wait <= min(asked, longest) + 0.1
+
+
+@pytest.mark.parametrize("code", [429, 503])
+@pytest.mark.parametrize("asked", [0.2, datetime.timedelta(seconds=2)], ids=["seconds", "date"])
+def test_the_client_waits_as_long_as_the_provider_asks(
+    bench: Bench, server: ModelServer, asked: Any, code: int
+) -> None:
+    server.faults.add(stage="judge", fault=Fault.status(code, retry_after=asked))
+    assert bench.run(retry=RetryPolicy(attempts=2, first_wait=0.0)).outcomes == [("agree", 1)]
+    first, second = (request for request in server.requests if request.stage == "judge")
+    assert first.ended is not None
+    # A date has no fractions of a second, so that up to one of them is lost.
+    assert second.started - first.ended >= (0.2 if asked == 0.2 else 0.9)
+
+
+def test_all_calls_share_one_pool_of_connections(make_bench: MakeBench, server: ModelServer, monkeypatch: Any) -> None:
+    bench = make_bench(runs=4, rubrics=2)
+    with counting_proxy(server.port) as proxy:
+        for name, value in environment_for(f"http://127.0.0.1:{proxy.port}/v1").items():
+            monkeypatch.setenv(name, value)
+        assert {outcome for outcome, _ in bench.run(max_workers=3).outcomes} == {"agree"}
+    assert server.count() == 8 * 6
+    assert server.peak_in_flight <= 3
+    assert proxy.connections <= 3
+
+
+def test_at_most_max_workers_calls_are_in_flight(make_bench: MakeBench, server: ModelServer) -> None:
+    bench = make_bench(runs=4, rubrics=2)
+    server.delay = 0.02
+    bench.run(max_workers=2)
+    assert server.peak_in_flight == 2
+
+
+def test_stopping_ends_a_wait_between_two_tries(bench: Bench, server: ModelServer) -> None:
+    server.faults.add(stage="editor", fault=Fault.status(429, retry_after=600), times=None)
+    with running(bench, retry=RetryPolicy(attempts=9, longest_wait=600)) as engine:
+        server.wait_for(1, "editor", answered=True)
+        engine.stop()
+        with pytest.raises(Stopped):
+            engine.result(bench.specs[0])
+    assert server.count("editor") == 1
+    server.faults.clear()
+    assert bench.run().outcomes == [("agree", 1)]
+    assert sum(request.kind == "answer" for request in server.requests) == 6
+
+
+def test_stopping_awaits_the_calls_in_flight_keeps_them_and_begins_no_other(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    bench = make_bench(runs=5)
+    hold = Fault.hang()
+    server.faults.add(stage="editor", fault=hold, times=None)
+    with running(bench, max_workers=2) as engine:
+        server.wait_for(2, "editor")
+        stopping = threading.Thread(target=engine.stop)
+        stopping.start()
+        hold.release()
+        stopping.join()
+        for spec in bench.specs:
+            with pytest.raises(Stopped):
+                engine.result(spec)
+    assert server.count() == 2 * 3
+    assert sum(answers_in(bench.cassettes).values()) == server.count()
+
+
+def test_stopping_an_engine_that_never_ran_is_harmless(bench: Bench) -> None:
+    Engine({}, bench.settings("none", [])).stop()
+
+
+def test_a_case_that_is_asked_for_again_is_run_again(bench: Bench, server: ModelServer) -> None:
+    server.faults.add(stage="judge", fault=Fault.status(500), times=3)
+    with running(bench) as engine:
+        (spec,) = bench.specs
+        assert engine.result(spec).outcome == "model_error"
+        assert engine.result(spec).outcome == "agree"
+        engine.stop()
+    assert sum(request.kind == "answer" for request in server.requests) == 6
+
+
+def test_judges_of_a_panel_share_one_generation_and_a_rerun_makes_a_failed_one_again(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    judges = [{"name": name, "model": "openai/gpt-4.1-mini"} for name in ("strict", "mild")]
+    bench = make_bench(overrides={"admin": {"evaluation_config": {"judges": judges}}})
+    server.faults.add(stage="editor", fault=Fault.status(500), times=3)
+    with running(bench) as engine:
+        assert [engine.result(spec).outcome for spec in bench.specs] == ["model_error", "model_error"]
+        assert server.count("editor") == 3
+        assert [engine.result(spec).outcome for spec in bench.specs] == ["agree", "agree"]
+        engine.stop()
+    assert server.count("planner") == 1
+    assert server.count("judge") == 2
+
+
+def test_a_temperature_that_litellm_refuses_is_left_out_with_one_notice(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    bench = make_bench(runs=2, overrides={**WARM, **model("openai/gpt-5-nano")})
+    session = bench.run()
+    assert {outcome for outcome, _ in session.outcomes} == {"agree"}
+    assert list(session.notices) == ["openai/gpt-5-nano takes no temperature: it is left out."]
+    assert [request.temperature for request in server.requests] == [None] * 12
+    assert bench.replay().outcomes == bench.replay("http").outcomes == session.outcomes
+
+
+def test_a_temperature_that_the_server_refuses_is_left_out_with_one_notice(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    bench = make_bench(runs=3, overrides=WARM)
+    server.delay = 0.02
+    server.faults.add(fault=objection("temperature"), times=None, when=lambda request: request.temperature is not None)
+    session = bench.run()
+    assert {outcome for outcome, _ in session.outcomes} == {"agree"}
+    assert list(session.notices) == ["openai/gpt-4.1-mini takes no temperature: it is left out."]
+    server.stop()
+    assert bench.replay().outcomes == bench.replay("http").outcomes == session.outcomes
+
+
+def test_a_temperature_that_is_taken_is_sent(make_bench: MakeBench, server: ModelServer) -> None:
+    make_bench(overrides=WARM).run()
+    assert {request.temperature for request in server.requests} == {0.3}
+
+
+def test_a_model_without_response_schema_gets_it_in_the_prompt(make_bench: MakeBench, server: ModelServer) -> None:
+    bench = make_bench(overrides=model("openai/some-local-model"))
+    session = bench.run()
+    assert session.outcomes == [("agree", 1)]
+    assert [request.response_format for request in server.requests] == [None] * 6
+    assert all(_asks_in_words(request) for request in server.requests)
+    assert bench.replay("http").outcomes == session.outcomes
+
+
+def test_a_server_that_refuses_the_response_schema_gets_it_in_the_prompt(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    bench = make_bench(runs=3)
+    server.delay = 0.02
+    server.faults.add(
+        fault=objection("response_format"), times=None, when=lambda request: request.response_format is not None
+    )
+    session = bench.run()
+    assert {outcome for outcome, _ in session.outcomes} == {"agree"}
+    assert list(session.notices) == ["openai/gpt-4.1-mini takes no response schema: the schema is put into the prompt."]
+    assert all(_asks_in_words(request) for request in server.requests if request.response_format is None)
+    server.stop()
+    assert bench.replay().outcomes == bench.replay("http").outcomes == session.outcomes
+
+
+def test_an_objection_that_stays_whatever_is_left_out_is_a_model_error(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    bench = make_bench(overrides=WARM)
+    server.faults.add(stage="judge", fault=objection("temperature"), times=None)
+    assert bench.run().only.outcome == "model_error"
+    assert server.count("judge") == 2
+
+
+def test_a_model_that_no_provider_has_is_a_model_error_that_names_it(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    result = make_bench(overrides=model("nowhere/nothing")).run().only
+    assert result.outcome == "model_error"
+    assert "nowhere/nothing" in result.detail
+
+
+def test_a_stages_own_api_base_wins_over_the_environment(make_bench: MakeBench, server: ModelServer) -> None:
+    with ModelServer() as other:
+        bench = make_bench(overrides={"judge": {"api_base": other.base_url}})
+        assert bench.run().outcomes == [("agree", 1)]
+        assert (other.count(), other.count("judge")) == (1, 1)
+    assert server.count("judge") == 0
+    assert bench.replay("http").outcomes == [("agree", 1)]
+
+
+@contextmanager
+def running(bench: Bench, **more: Any) -> Iterator[Engine]:
+    """An engine that has every case announced; the block stops it."""
+    engine = Engine({bench.ready.suite.name: bench.ready}, bench.settings("new_episodes", [], **more))
+    engine.start(bench.specs)
+    yield engine
+
+
+class _Proxy:
+    """Passes bytes on to a port, and counts who connects."""
+
+    def __init__(self, target: int) -> None:
+        self.connections = 0
+        self.port = 0
+        self._target = target
+        self._stop: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def serve(self, ready: Future[None]) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        listener = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        self.port = listener.sockets[0].getsockname()[1]
+        ready.set_result(None)
+        await self._stop.wait()
+        listener.close()
+
+    def stop(self) -> None:
+        assert self._loop is not None
+        assert self._stop is not None
+        self._loop.call_soon_threadsafe(self._stop.set)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        there_reader, there_writer = await asyncio.open_connection("127.0.0.1", self._target)
+        await asyncio.gather(_pass_on(reader, there_writer), _pass_on(there_reader, writer))
+
+
+async def _pass_on(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    while data := await source.read(2**16):
+        target.write(data)
+    target.close()
+
+
+@contextmanager
+def counting_proxy(target: int) -> Iterator[_Proxy]:
+    proxy, ready = _Proxy(target), Future[None]()
+    thread = threading.Thread(target=asyncio.run, args=(proxy.serve(ready),), daemon=True)
+    thread.start()
+    ready.result()
+    yield proxy
+    proxy.stop()
+    thread.join()
+
+
+def _asks_in_words(request: Request) -> bool:
+    return "Answer with one JSON object that fits this JSON schema" in request.text and bool(request.fields)

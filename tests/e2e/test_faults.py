@@ -1,0 +1,246 @@
+"""Faults of the model's server, one at a time, at every stage (semantics F).
+
+A fault that a retry or a re-ask repairs changes no outcome; any other never yields agree or disagree.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_jrh.models import STAGES
+from tests.e2e.bench import Bench, answered_twice
+from tests.support.model_server import Fault, ModelServer
+
+if TYPE_CHECKING:
+    from tests.e2e.conftest import MakeBench
+
+MakeFault = Callable[[], Fault]
+CALLS = 6
+NAMES = {"summary": "summarizer"}
+TIMEOUTS = {
+    "test_agent_perturbation_config": {
+        stage: {"timeout": 0.3} for stage in ("planner", "editor", "summary", "verifier")
+    },
+    "judge": {"timeout": 0.3},
+}
+ONE_SCORE = {"test_agent_perturbation_config": {"score_targets": [2]}}
+
+TRANSPORT: dict[str, tuple[MakeFault, str]] = {
+    "429": (lambda: Fault.status(429), "HTTP 429"),
+    "429 with seconds": (lambda: Fault.status(429, retry_after=30), "HTTP 429"),
+    "429 with a date": (lambda: Fault.status(429, retry_after=datetime.timedelta(minutes=2)), "HTTP 429"),
+    "500": (lambda: Fault.status(500), "HTTP 500"),
+    "503": (lambda: Fault.status(503, retry_after=30), "HTTP 503"),
+    "dropped": (Fault.drop, "no connection"),
+    "half an envelope": (Fault.broken_envelope, "no usable answer"),
+    "no choices": (lambda: Fault.raw(b'{"choices": []}'), "no usable answer: it holds no choices"),
+}
+RARE_TRANSPORT: dict[str, tuple[MakeFault, str]] = {
+    "429 with nonsense": (lambda: Fault.status(429, retry_after="soon"), "HTTP 429"),
+    "dropped half-way": (lambda: Fault.drop(80), "no connection"),
+    "an empty choice": (lambda: Fault.raw(b'{"choices": [{}]}'), "no usable answer"),
+    "a web page": (lambda: Fault.raw(b"<html>Bad gateway</html>"), "no usable answer"),
+    "an empty body": (lambda: Fault.raw(b""), "no usable answer"),
+}
+UNREADABLE: dict[str, tuple[MakeFault, str]] = {
+    "invalid JSON": (Fault.invalid_json, "Invalid JSON"),
+    "truncated JSON": (Fault.truncated_json, "cut off by max_tokens"),
+    "an empty text": (Fault.empty, "it was empty"),
+}
+RARE_UNREADABLE: dict[str, tuple[MakeFault, str]] = {
+    "another schema": (Fault.wrong_schema, "Field required"),
+    "no text": (lambda: Fault.text(None), "it was empty"),
+    "a list": (lambda: Fault.text("[]"), "should be an object"),
+    "two objects": (lambda: Fault.text('{"score": 1, "reasoning": ""} {"score": 0, "reasoning": ""}'), "Invalid JSON"),
+}
+FINAL: dict[str, tuple[MakeFault, str]] = {
+    "refusal": (Fault.refusal, "I cannot help with that"),
+    "content filter": (Fault.content_filter, "content filter"),
+    "filtered half-way": (lambda: Fault.content_filter('{"score": 1, "reaso'), "content filter"),
+}
+REPAIRABLE = TRANSPORT | RARE_TRANSPORT | UNREADABLE | RARE_UNREADABLE
+OFF_THE_SCALE = (3, -1, 1e300, "1", True, 1.0, None, [1])
+
+
+def assert_unscored(bench: Bench, server: ModelServer, stage: str, fault: Fault, outcome: str, cause: str) -> None:
+    server.faults.add(stage=stage, fault=fault, times=None)
+    result = bench.run().only
+    fault.release()
+    assert (result.outcome, result.score) == (outcome, None)
+    said = " ".join(result.detail.split())
+    assert f"the {NAMES.get(stage, stage)}" in said
+    assert cause in said
+    assert said.endswith("the record command" if outcome == "model_error" else "the rerun command")
+
+
+def at_every_stage(common: Iterable[str], rare: Iterable[str]) -> Sequence[tuple[str, str]]:
+    """Cells of the matrix: the rare faults at one stage alone, for the client does not know stages apart."""
+    return [(stage, fault) for stage in STAGES for fault in common] + [("judge", fault) for fault in rare]
+
+
+@pytest.mark.parametrize(
+    ("stage", "fault"), at_every_stage([*TRANSPORT, *UNREADABLE], [*RARE_TRANSPORT, *RARE_UNREADABLE])
+)
+def test_a_fault_that_a_second_try_repairs_changes_nothing(
+    bench: Bench, server: ModelServer, stage: str, fault: str
+) -> None:
+    server.faults.add(stage=stage, fault=REPAIRABLE[fault][0]())
+    session = bench.run()
+    assert session.outcomes == [("agree", 1)]
+    assert session.only.detail == ""
+    assert server.count() == CALLS + 1
+    assert bench.replay().outcomes == session.outcomes
+
+
+@pytest.mark.parametrize(("stage", "fault"), at_every_stage(TRANSPORT, RARE_TRANSPORT))
+def test_a_lasting_fault_of_transport_is_a_model_error_and_a_rerun_makes_only_the_missing_calls(
+    bench: Bench, server: ModelServer, stage: str, fault: str
+) -> None:
+    make, cause = REPAIRABLE[fault]
+    assert_unscored(bench, server, stage, make(), "model_error", cause)
+    server.faults.clear()
+    assert bench.run("once").outcomes == [("agree", 1)]
+    assert answered_twice(server.requests) == []
+    assert sum(request.kind == "answer" for request in server.requests) == CALLS
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_lasting_unreadable_answer_is_an_invalid_response_after_two_re_asks(
+    bench: Bench, server: ModelServer, stage: str
+) -> None:
+    for number, (make, cause) in enumerate((UNREADABLE | RARE_UNREADABLE).values()):
+        bench.cassettes = bench.cassettes.with_name(f"cassettes-{number}")
+        server.faults.clear()
+        before = server.count(stage)
+        assert_unscored(bench, server, stage, make(), "invalid_response", cause)
+        assert server.count(stage) - before == 3
+
+
+@pytest.mark.parametrize("fault", FINAL)
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_refusal_is_an_outcome_of_its_own_and_not_asked_again(
+    bench: Bench, server: ModelServer, stage: str, fault: str
+) -> None:
+    make, cause = FINAL[fault]
+    assert_unscored(bench, server, stage, make(), "refused", cause)
+    assert server.count(stage) == 1
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_an_answer_that_was_recorded_is_not_asked_for_again_and_mode_all_does(
+    bench: Bench, server: ModelServer, stage: str
+) -> None:
+    assert_unscored(bench, server, stage, Fault.invalid_json(), "invalid_response", "--jrh-record-mode=all")
+    server.faults.clear()
+    before = server.count()
+    assert bench.run("new_episodes").only.outcome == "invalid_response"
+    assert server.count() == before
+    assert bench.run("all").outcomes == [("agree", 1)]
+
+
+@pytest.mark.parametrize("score", OFF_THE_SCALE, ids=repr)
+def test_a_score_that_is_not_on_offer_is_asked_again_and_never_counts(
+    bench: Bench, server: ModelServer, score: Any
+) -> None:
+    rule = server.faults.add(stage="judge", fault=Fault.score(score))
+    assert bench.run().outcomes == [("agree", 1)]
+    assert rule.fired == 1
+    server.faults.clear()
+    bench.cassettes = bench.cassettes.with_name("lasting")
+    assert_unscored(bench, server, "judge", Fault.score(score), "invalid_response", "score: ")
+
+
+@pytest.mark.parametrize(("stage", "score"), [("judge", 3), ("judge", True), ("verifier", -1), ("verifier", 2.0)])
+def test_an_ordinal_score_that_is_not_on_offer_never_counts(
+    make_bench: MakeBench, server: ModelServer, stage: str, score: Any
+) -> None:
+    bench = make_bench(mode="ordinal", overrides=ONE_SCORE)
+    server.faults.add(stage=stage, fault=Fault.score(score))
+    assert bench.run().outcomes == [("agree", 2)]
+    server.faults.clear()
+    bench.cassettes = bench.cassettes.with_name("lasting")
+    assert_unscored(bench, server, stage, Fault.score(score), "invalid_response", "score: ")
+
+
+def test_a_verdict_in_other_words_is_asked_again_and_never_counts(bench: Bench, server: ModelServer) -> None:
+    def fault() -> Fault:
+        return Fault.rewrite("verdict", lambda fields: {**fields, "verdict": "pass"})
+
+    server.faults.add(stage="verifier", fault=fault())
+    assert bench.run().outcomes == [("agree", 1)]
+    server.faults.clear()
+    bench.cassettes = bench.cassettes.with_name("lasting")
+    assert_unscored(bench, server, "verifier", fault(), "invalid_response", "verdict: ")
+
+
+@pytest.mark.parametrize("index", [9999, -1, 1, "4", 4.5])
+def test_a_plan_that_points_at_no_assistant_turn_is_asked_again_and_is_no_plan(
+    bench: Bench, server: ModelServer, index: Any
+) -> None:
+    server.faults.add(stage="planner", fault=Fault.index_out_of_range(index))
+    assert bench.run().outcomes == [("agree", 1)]
+    server.faults.clear()
+    bench.cassettes = bench.cassettes.with_name("lasting")
+    cause = "the assistant turns are 2, 4" if isinstance(index, int) else "message_index"
+    assert_unscored(bench, server, "planner", Fault.index_out_of_range(index), "invalid_response", cause)
+
+
+@pytest.mark.parametrize("fault", [Fault.empty_edit(), Fault.same_edit()], ids=lambda fault: fault.name)
+def test_an_edit_that_changes_nothing_is_no_case_and_its_call_is_kept(
+    bench: Bench, server: ModelServer, fault: Fault
+) -> None:
+    server.faults.add(stage="editor", fault=fault, times=None)
+    result = bench.run().only
+    assert result.outcome == "no_case"
+    assert "unusable edit" in result.detail
+    assert server.count("judge") == 0
+    server.stop()
+    assert (bench.replay().only.outcome, bench.replay().only.detail) == ("no_case", result.detail)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_hang_past_the_timeout_is_tried_again(make_bench: MakeBench, server: ModelServer, stage: str) -> None:
+    bench = make_bench(overrides=TIMEOUTS)
+    fault = Fault.hang()
+    server.faults.add(stage=stage, fault=fault)
+    assert bench.run().outcomes == [("agree", 1)]
+    fault.release()
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_model_that_always_hangs_is_a_model_error(make_bench: MakeBench, server: ModelServer, stage: str) -> None:
+    bench = make_bench(overrides=TIMEOUTS)
+    assert_unscored(bench, server, stage, Fault.hang(), "model_error", "no answer within 0.3 s (3 attempts)")
+    server.faults.clear()
+    assert bench.run().outcomes == [("agree", 1)]
+
+
+@pytest.mark.parametrize("code", [400, 401, 403, 404, 422])
+@pytest.mark.parametrize("stage", ["planner", "judge"])
+def test_an_error_that_no_retry_can_repair_is_not_retried(
+    bench: Bench, server: ModelServer, stage: str, code: int
+) -> None:
+    cause = "OPENAI_API_KEY" if code in (401, 403) else f"HTTP {code}"
+    assert_unscored(bench, server, stage, Fault.status(code), "model_error", cause)
+    assert server.count(stage) == 1
+
+
+def test_a_server_that_is_not_there_is_a_model_error(bench: Bench, server: ModelServer) -> None:
+    server.stop()
+    result = bench.run().only
+    assert result.outcome == "model_error"
+    assert "the planner got no answer" in result.detail
+    assert "api_base" in result.detail
+    assert not bench.cassettes.exists() or not list(bench.cassettes.rglob("*.yaml"))
+
+
+def test_a_fault_in_one_case_leaves_the_others_alone(make_bench: MakeBench, server: ModelServer) -> None:
+    bench = make_bench(runs=3, rubrics=2)
+    server.faults.add(stage="editor", fault=Fault.status(500), times=None, when=lambda request: "1002" in request.text)
+    outcomes = [(result.run_id, result.outcome) for result in bench.run().results]
+    expected = [("run-1", "agree"), ("run-2", "model_error"), ("run-3", "agree")]
+    assert outcomes == expected * 2

@@ -1,0 +1,324 @@
+"""Recording: the modes, the file, and what two recordings have in common (semantics G1, G2, G3, G5)."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pytest_jrh.llm.calls import Answer
+from pytest_jrh.llm.cassettes import Cassette, Entry
+from pytest_jrh.transcript import storable
+from tests.e2e.bench import Bench, answers_in, cassette_files, is_complete, read_cassette
+from tests.support.model_server import Fault, ModelServer, Obedient, Reply, Request, override
+from tests.support.suites import run
+
+if TYPE_CHECKING:
+    from tests.e2e.conftest import MakeBench
+
+ODD = "emoji \U0001f600, next line \x85, separator \u2028, escape \x1b[31m, bell \x07, return \r, mark \ufeff, é"
+TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=40)
+
+
+def test_mode_none_asks_nothing_and_writes_nothing(bench: Bench, server: ModelServer) -> None:
+    session = bench.run("none")
+    assert session.only.outcome == "unrecorded"
+    assert "case has no recording" in " ".join(session.only.detail.split())
+    assert server.count() == 0
+    assert not bench.cassettes.exists()
+
+
+def test_without_any_mode_nothing_is_asked(bench: Bench, server: ModelServer) -> None:
+    assert bench.run(None).only.outcome == "unrecorded"
+    assert server.count() == 0
+
+
+@pytest.mark.parametrize("mode", ["once", "new_episodes", "all"])
+def test_a_recording_mode_makes_a_complete_recording_that_replays_without_the_server(
+    make_bench: MakeBench, server: ModelServer, mode: Any
+) -> None:
+    bench = make_bench(runs=2, tests=["agent_perturbation", "agent_positives"])
+    recorded = bench.run(mode)
+    assert [outcome for outcome, _ in recorded.outcomes] == ["agree"] * 4
+    assert recorded.calls == server.count()
+    assert all(is_complete(path) for path in bench.cassettes.rglob("*.yaml"))
+    server.stop()
+    replayed = bench.replay()
+    assert (replayed.outcomes, replayed.transcripts) == (recorded.outcomes, recorded.transcripts)
+    assert replayed.calls == 0
+
+
+def test_once_adds_nothing_to_a_complete_recording(bench: Bench, server: ModelServer) -> None:
+    bench.run("once")
+    before, asked = cassette_files(bench.cassettes), server.count()
+    _change_model(bench, "openai/gpt-4o-mini")
+    session = bench.run("once")
+    assert session.only.outcome == "unrecorded"
+    assert "mode `once` adds nothing" in " ".join(session.only.detail.split())
+    assert (cassette_files(bench.cassettes), server.count()) == (before, asked)
+
+
+@pytest.mark.parametrize("stage", ["summary", "editor", "verifier", "judge"])
+def test_once_resumes_what_is_not_complete(bench: Bench, server: ModelServer, stage: str) -> None:
+    server.faults.add(stage=stage, fault=Fault.status(500), times=None)
+    assert bench.run("once").only.outcome == "model_error"
+    server.faults.clear()
+    kept = answers_in(bench.cassettes)
+    assert bench.run("once").outcomes == [("agree", 1)]
+    assert answers_in(bench.cassettes) > kept
+    assert sum(request.kind == "answer" for request in server.requests) == 6
+
+
+def test_a_resumed_recording_has_the_bytes_of_an_unbroken_one(bench: Bench, server: ModelServer) -> None:
+    bench.run()
+    unbroken = cassette_files(bench.cassettes)
+    bench.cassettes = bench.cassettes.with_name("resumed")
+    server.faults.add(stage="planner", fault=Fault.status(500), times=3)
+    bench.run()
+    bench.run()
+    assert cassette_files(bench.cassettes) == unbroken
+
+
+def test_new_episodes_interrupted_over_a_complete_recording_is_incomplete_again(
+    bench: Bench, server: ModelServer
+) -> None:
+    bench.run()
+    _change_model(bench, "openai/gpt-4o-mini", judge=False)
+    server.faults.add(stage="verifier", fault=Fault.status(500), times=None)
+    assert bench.run("new_episodes").only.outcome == "model_error"
+    server.faults.clear()
+    assert bench.run("once").outcomes == [("agree", 1)]
+
+
+def test_new_episodes_keeps_what_it_does_not_need(bench: Bench, server: ModelServer) -> None:
+    bench.run()
+    before = answers_in(bench.cassettes)
+    _change_model(bench, "openai/gpt-4o-mini")
+    bench.run("new_episodes")
+    assert answers_in(bench.cassettes) == before + before
+
+
+def test_all_records_everything_anew(bench: Bench, server: ModelServer) -> None:
+    bench.run()
+    server.answer = override(Obedient(), judge={"score": 0, "reasoning": "Another opinion."})
+    assert bench.run("new_episodes").outcomes == [("agree", 1)]
+    assert bench.run("all").outcomes == [("disagree", 0)]
+    assert server.count() == 12
+    assert bench.replay().outcomes == [("disagree", 0)]
+    assert sum(answers_in(bench.cassettes).values()) == 6
+
+
+def test_all_against_a_server_that_is_down_leaves_the_old_recording(bench: Bench, server: ModelServer) -> None:
+    bench.run()
+    before = cassette_files(bench.cassettes)
+    server.stop()
+    assert bench.run("all").only.outcome == "model_error"
+    assert cassette_files(bench.cassettes) == before
+
+
+def test_the_judge_can_be_recorded_alone_over_frozen_generation(bench: Bench, server: ModelServer) -> None:
+    bench.run()
+    before = cassette_files(bench.cassettes)
+    server.answer = override(Obedient(), judge={"score": 0, "reasoning": "Another opinion."})
+    assert bench.run("none", judge_record_mode="all").outcomes == [("disagree", 0)]
+    assert [request.stage for request in server.requests[6:]] == ["judge"]
+    after = cassette_files(bench.cassettes)
+    assert [name for name in after if after[name] != before[name]] == [name for name in after if ".judge-" in name]
+
+
+def test_the_suites_own_modes_hold_where_the_command_line_says_nothing(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    bench = make_bench(overrides={"replay": {"record_mode": "once", "judge_record_mode": "none"}})
+    session = bench.run(None)
+    assert session.only.outcome == "unrecorded"
+    assert server.count("judge") == 0
+    assert server.count() == 5
+
+
+def test_a_http_replay_sends_nothing_whatever_the_suites_own_mode(make_bench: MakeBench, server: ModelServer) -> None:
+    bench = make_bench(overrides={"replay": {"record_mode": "new_episodes"}})
+    assert bench.run(None, replay="http").only.outcome == "unrecorded"
+    assert server.count() == 0
+
+
+def test_with_recording_disabled_every_call_is_made_and_nothing_is_kept(bench: Bench, server: ModelServer) -> None:
+    server.answer = override(Obedient(), judge={"score": 0, "reasoning": "No."})
+    session = bench.run("none", keep=False)
+    assert session.outcomes == [("disagree", 0)]
+    assert "cassette:" not in session.only.detail
+    assert session.calls == server.count() == 6
+    assert not bench.cassettes.exists()
+
+
+def test_two_recordings_have_the_same_bytes(make_bench: MakeBench, server: ModelServer) -> None:
+    bench = make_bench(runs=3, tests=["agent_perturbation", "agent_positives"])
+    server.delay = lambda request: (int(request.digest[:2], 16) % 4) / 100
+    bench.run()
+    first = cassette_files(bench.cassettes)
+    bench.cassettes = bench.cassettes.with_name("again")
+    bench.run(max_workers=1)
+    assert cassette_files(bench.cassettes) == first
+
+
+def test_the_request_is_pretty_printed_and_the_prompt_reads_as_lines(bench: Bench, server: ModelServer) -> None:
+    bench.run()
+    text = next(bench.cassettes.rglob("*generation.yaml")).read_text(encoding="utf-8")
+    assert '      "model": "gpt-4.1-mini"' in text
+    body = yaml.safe_load(text)["interactions"][0]["request"]["body"]
+    assert json.loads(body) == server.requests[0].body
+    assert body.count("\n") > 10
+
+
+def test_headers_are_dropped_but_for_the_content_type(bench: Bench, server: ModelServer) -> None:
+    server.faults.add(stage="planner", fault=Fault.status(429, headers={"Set-Cookie": "session=1"}))
+    bench.run()
+    for path in bench.cassettes.rglob("*.yaml"):
+        for exchange in read_cassette(path)["interactions"]:
+            assert exchange["request"]["headers"] == {"content-type": ["application/json"]}
+            assert list(exchange["response"]["headers"]) == ["content-type"]
+            assert exchange["response"]["status"]["code"] == 200
+
+
+def test_plain_vcrpy_plays_the_file(bench: Bench, server: ModelServer) -> None:
+    import vcr
+
+    bench.run()
+    asked = server.requests
+    server.stop()
+    played = 0
+    for path in bench.cassettes.rglob("*.yaml"):
+        bodies = [exchange["request"]["body"] for exchange in read_cassette(path)["interactions"]]
+        with vcr.VCR(record_mode="none").use_cassette(str(path), match_on=["method", "uri", "body"]) as cassette:
+            for request in (request for request in asked if _in(request, bodies)):
+                sent = urllib.request.Request(  # as any client would, with compact JSON
+                    f"{server.base_url}/chat/completions",
+                    data=json.dumps(request.body).encode(),
+                    headers={"Content-Type": "application/json"},
+                )
+                with urllib.request.urlopen(sent) as response:
+                    assert json.load(response)["choices"][0]["finish_reason"] == "stop"
+                played += 1
+            assert cassette.all_played
+    assert played == len(asked) == 6
+
+
+def test_vcrpy_may_save_the_file_and_it_still_replays(bench: Bench, server: ModelServer) -> None:
+    import vcr
+
+    recorded = bench.run()
+    for path in bench.cassettes.rglob("*.yaml"):
+        with vcr.VCR(record_mode="new_episodes").use_cassette(str(path)) as cassette:
+            cassette._save(force=True)
+    assert bench.replay().outcomes == recorded.outcomes
+    assert bench.replay("http").outcomes == recorded.outcomes
+
+
+@pytest.mark.parametrize(
+    "odd", [ODD, "NUL \x00 and surrogate \ud800", "\n lines \n\n  \t\n", "--- \n...\ninteractions:\n"]
+)
+def test_odd_characters_in_answers_come_back_on_replay_as_they_were_used(
+    bench: Bench, server: ModelServer, odd: str
+) -> None:
+    def edit(request: Request) -> Reply:
+        fields = {"new_content": f"{odd} ok-marker-violation", "reason": odd}
+        return Reply(content=json.dumps(fields, ensure_ascii="\ud800" in odd))
+
+    server.answer = override(Obedient(), editor=edit)
+    recorded = bench.run()
+    assert recorded.outcomes == [("agree", 1)]
+    server.stop()
+    for how in ("completion", "http"):
+        replayed = bench.replay(how)
+        assert (replayed.outcomes, replayed.transcripts) == (recorded.outcomes, recorded.transcripts)
+    (case,) = recorded.made.values()
+    assert case.outcome.edits[0].edited_content.startswith(storable(odd)[0])
+
+
+def test_raw_surrogates_and_broken_utf8_from_the_provider_break_no_file(bench: Bench, server: ModelServer) -> None:
+    for number, text in enumerate(['"broken \\ud800 \\u0000 half"', '"\xff\xfe"']):
+        envelope = (
+            '{"choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": %s}}]}'
+        )
+        server.faults.add(stage="judge", fault=Fault.raw((envelope % text).encode("latin-1")))
+        bench.cassettes = bench.cassettes.with_name(f"odd-{number}")
+        assert bench.run().outcomes == [("agree", 1)]
+        assert bench.replay().outcomes == bench.replay("http").outcomes == [("agree", 1)]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(texts=st.lists(TEXT | TEXT.map(lambda text: f"{text}\r\n {text}\n"), min_size=1, max_size=3))
+def test_a_cassette_keeps_every_text_to_the_character(texts: list[str], tmp_path: Path) -> None:
+    cassette = Cassette(tmp_path / "one.yaml")
+    for number, text in enumerate(texts):
+        body = json.dumps({"messages": [{"role": "user", "content": text}]}, ensure_ascii=False)
+        exchange = {"request": {"body": body}, "response": {"body": {"string": text}}}
+        entry = Entry(f"f{number}", "judge", {}, Answer(text, refusal=text), number, (exchange,))
+        cassette.entries[entry.fingerprint] = entry
+    cassette.save()
+    head = Cassette.load(cassette.path)
+    whole = Cassette.load(cassette.path, interactions=True)
+    for read in (head, whole):
+        assert [entry.answer for entry in read.entries.values()] == [
+            entry.answer for entry in cassette.entries.values()
+        ]
+    for text, entry in zip(texts, whole.entries.values(), strict=True):
+        assert json.loads(entry.interactions[0]["request"]["body"])["messages"][0]["content"] == text
+        assert entry.interactions[0]["response"]["body"]["string"] == text
+
+
+def test_file_names_are_short_safe_and_distinct_where_case_is_ignored(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    ids = ["../../x", "a::b[c]", "A::B[C]", "r" * 300, "R" * 300, "con", "\u00fc" * 120, "..", "run 1/2"]
+    runs = [{**run(number), "id": name} for number, name in enumerate(ids)]
+    rubrics = [{"id": "../" + "Rubric " * 40, "instructions": "Be kind."}]
+    bench = make_bench(runs=runs, rubrics=rubrics)
+    assert {outcome for outcome, _ in bench.run().outcomes} == {"agree"}
+    names = list(cassette_files(bench.cassettes))
+    assert len({name.lower() for name in names}) == 2 * len(ids)
+    assert max(len(part) for name in names for part in name.split("/")) < 150
+    assert {path.name for path in bench.cassettes.parent.iterdir()} == {"suite", "cassettes"}
+    assert {outcome for outcome, _ in bench.replay().outcomes} == {"agree"}
+
+
+@pytest.mark.parametrize(("obstacle", "outcome"), [(".locks", "model_error"), ("agent_perturbation", "input_error")])
+def test_a_folder_that_cannot_be_used_is_named_before_any_call(
+    bench: Bench, server: ModelServer, obstacle: str, outcome: str
+) -> None:
+    bench.cassettes.mkdir()
+    (bench.cassettes / obstacle).write_text("a file where a folder should be", encoding="utf-8")
+    result = bench.run().only
+    assert result.outcome == outcome
+    assert str(bench.cassettes) in "".join(result.detail.split())
+    assert server.count() == 0
+
+
+def test_a_file_that_is_no_cassette_is_an_input_error_that_names_it(bench: Bench, server: ModelServer) -> None:
+    bench.run()
+    path = next(bench.cassettes.rglob("*generation.yaml"))
+    for content in ("", "interactions: []\nversion: 1\n", "{", path.read_text(encoding="utf-8")[:300], "\x00"):
+        path.write_text(content, encoding="utf-8")
+        result = bench.run("new_episodes").only
+        assert result.outcome == "input_error"
+        assert path.name in "".join(result.detail.split())
+    assert server.count() == 6
+
+
+def _in(request: Request, bodies: list[str]) -> bool:
+    return request.body in [json.loads(body) for body in bodies]
+
+
+def _change_model(bench: Bench, model: str, *, judge: bool = True) -> None:
+    config = yaml.safe_load(bench.files.config.read_text(encoding="utf-8"))
+    config["synthetic_data_params"]["generation_model_name"] = model
+    if judge:
+        config["admin"]["evaluation_config"]["autograder_model_name"] = model
+    bench.files.config.write_text(yaml.safe_dump(config), encoding="utf-8")
+    bench.reload()

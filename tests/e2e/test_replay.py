@@ -1,0 +1,210 @@
+"""Replay by fingerprint and by HTTP, and the insides of vcrpy that recording leans on (semantics G3)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_jrh.llm.calls import CallRequest
+from pytest_jrh.llm.recorder import HttpRecorder, _Router
+from pytest_jrh.models import Completion
+from pytest_jrh.redact import Redactor
+from tests.e2e.bench import Bench, read_cassette
+from tests.support.model_server import Fault, ModelServer
+from tests.support.suites import BOTH_TESTS
+
+if TYPE_CHECKING:
+    from tests.e2e.conftest import MakeBench
+
+ROUTER_MEMBERS = {
+    "_path",
+    "append",
+    "can_play_response_for",
+    "custom_patches",
+    "filter_request",
+    "play_response",
+    "skip_patchers",
+    "write_protected",
+}
+# Asked for by aiohttp's stub, and where classes are patched.
+UNUSED_BY_HTTPX = {"_path", "filter_request"}
+_PRIVATE = {"_current", "_redactor", "_recorded", "_interaction"}
+LISTED = """
+import json, sys
+from tests.e2e.bench import Bench
+from tests.support.suites import SuiteFiles
+from pathlib import Path
+folder = Path(sys.argv[1])
+bench = Bench(SuiteFiles(folder, folder / "inputs" / "configs" / "tiny.yml", "tiny"), Path(sys.argv[2]))
+outcomes = bench.replay().outcomes
+heavy = ("litellm", "vcr", "openai", "aiohttp")
+print(json.dumps([outcomes, sorted(name for name in sys.modules if name.partition(".")[0] in heavy)]))
+"""
+
+
+@pytest.mark.parametrize("mode", ["binary", "ordinal"])
+def test_replay_through_http_agrees_with_replay_by_fingerprint_in_every_completion(
+    make_bench: MakeBench, server: ModelServer, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    bench = make_bench(runs=2, rubrics=2, tests=BOTH_TESTS, mode=mode)
+    # Re-asks, a refusal, an empty answer: what was recorded replays, whatever it was.
+    server.faults.add(stage="editor", fault=Fault.invalid_json())
+    server.faults.add(stage="judge", fault=Fault.refusal())
+    server.faults.add(stage="verifier", fault=Fault.empty())
+    server.faults.add(stage="summary", fault=Fault.truncated_json(), after=2)
+    recorded = bench.run()
+    server.stop()
+    for name in server.environment:
+        monkeypatch.delenv(name)
+    by_fingerprint, by_http = bench.replay(), bench.replay("http")
+    assert by_http.outcomes == by_fingerprint.outcomes == recorded.outcomes
+    assert by_http.transcripts == by_fingerprint.transcripts == recorded.transcripts
+    assert list(by_http.made.values()) == list(by_fingerprint.made.values())
+    assert [result.reasoning for result in by_http.results] == [result.reasoning for result in recorded.results]
+    assert [result.spending for result in by_http.results] == [result.spending for result in by_fingerprint.results]
+    assert {"agree", "refused"} <= {outcome for outcome, _ in recorded.outcomes}
+
+
+def test_replay_by_fingerprint_imports_no_http_stack(bench: Bench, server: ModelServer) -> None:
+    bench.run()
+    server.stop()
+    command = [sys.executable, "-c", LISTED, str(bench.files.folder), str(bench.cassettes)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == '[[["agree", 1]], []]'
+
+
+def test_a_request_that_has_become_another_is_unrecorded_by_http_and_still_replays_by_fingerprint(
+    bench: Bench, server: ModelServer
+) -> None:
+    """As after an upgrade of litellm that words the request in another way."""
+    bench.run()
+    path = next(bench.cassettes.rglob("*judge-*.yaml"))
+    text = path.read_text(encoding="utf-8")
+    assert text.count('"strict": true') == 1
+    path.write_text(text.replace('"strict": true', '"strict": false'), encoding="utf-8")
+    assert bench.replay().outcomes == [("agree", 1)]
+    missed = bench.replay("http").only
+    assert missed.outcome == "unrecorded"
+    assert "an upgrade of litellm" in " ".join(missed.detail.split())
+    assert server.count() == 6
+
+
+def test_replay_through_http_does_not_mind_where_the_server_was(
+    bench: Bench, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.run()
+    for name in ("OPENAI_API_BASE", "OPENAI_BASE_URL"):
+        monkeypatch.setenv(name, "https://models.example.com/api/v1")
+    assert bench.replay("http").outcomes == [("agree", 1)]
+
+
+def test_a_projects_own_client_is_recorded_replays_and_is_left_alone_by_http(bench: Bench) -> None:
+    asked: list[str] = []
+
+    async def complete(stage: Any, messages: Any, response_model: Any) -> Completion[Any]:
+        asked.append(stage.stage)
+        text = f"{ANSWERS[stage.stage]}"
+        return Completion(text, response_model.model_validate_json(text))
+
+    assert bench.run(complete=complete).outcomes == [("agree", 1)]
+    assert len(asked) == 6
+    assert bench.replay(complete=complete).outcomes == [("agree", 1)]
+    assert bench.replay("http", complete=complete).outcomes == [("agree", 1)]
+    assert len(asked) == 6
+
+
+def test_vcrpy_asks_the_router_for_its_known_members_alone_and_once_per_exchange(server: ModelServer) -> None:
+    import httpx
+    from vcr.patch import PATCHER_NAMES
+
+    used: set[str] = set()
+
+    class Watched(_Router):
+        def __getattribute__(self, name: str) -> Any:
+            if not name.startswith("__"):
+                used.add(name)
+            return super().__getattribute__(name)
+
+    recorder = HttpRecorder(Redactor(()))
+    recorder._router = Watched(recorder._current, Redactor(()))
+    before = httpx.HTTPTransport.handle_request
+    recorder.install()
+    try:
+        assert httpx.HTTPTransport.handle_request is not before
+        with httpx.Client() as client:
+            with recorder.recording() as made:
+                first = _ask(client, server)
+            with recorder.replaying(tuple(made.made)) as played:
+                second = _ask(client, server)
+                with pytest.raises(Exception, match="no recorded exchange for GET /v1"):
+                    client.get(server.base_url)
+            outside = _ask(client, server)
+    finally:
+        recorder.remove()
+    assert httpx.HTTPTransport.handle_request is before
+    assert len(made.made) == 1
+    assert first.json() == second.json() == outside.json()
+    assert played.missed == "GET /v1"
+    assert server.count() == 2
+    assert used - _PRIVATE == ROUTER_MEMBERS - UNUSED_BY_HTTPX
+    # A library that vcrpy learns to patch next would be patched in the user's process, too.
+    assert set(PATCHER_NAMES) - set(_Router.skip_patchers) == {"aiohttp", "httpx", "httpx2"}
+
+
+def test_the_recorded_exchange_has_the_shape_that_vcrpy_writes(bench: Bench, server: ModelServer) -> None:
+    import vcr
+
+    bench.run()
+    ours = read_cassette(next(bench.cassettes.rglob("*judge-*.yaml")))
+    theirs_file = bench.cassettes / "theirs.yaml"
+    import httpx
+
+    with vcr.VCR(record_mode="all").use_cassette(str(theirs_file)), httpx.Client() as client:
+        _ask(client, server)
+    theirs = read_cassette(theirs_file)
+    assert ours["version"] == theirs["version"]
+    (one,), (other,) = ours["interactions"], theirs["interactions"]
+    assert one["request"].keys() == other["request"].keys()
+    assert one["response"].keys() == other["response"].keys()
+    assert one["response"]["body"].keys() == other["response"]["body"].keys()
+
+
+def test_the_fingerprint_covers_what_makes_the_call_this_call(bench: Bench, server: ModelServer) -> None:
+    from dataclasses import replace
+
+    from pytest_jrh.pipeline.editor import EditorResponse
+    from pytest_jrh.pipeline.verifier import VerifierResponse
+
+    stage = bench.ready.suite.stages["editor"]
+    request = CallRequest(stage, ({"role": "user", "content": "Edit."},), EditorResponse)
+    others = [
+        replace(request, stage=replace(stage, stage="planner")),
+        replace(request, stage=replace(stage, model="openai/other")),
+        replace(request, stage=replace(stage, temperature=0.0)),
+        replace(request, stage=replace(stage, max_tokens=7)),
+        replace(request, messages=({"role": "user", "content": "Edit!"},)),
+        replace(request, messages=({"role": "system", "content": "Edit."},)),
+        replace(request, response_model=VerifierResponse),
+    ]
+    same = [
+        replace(request, stage=replace(stage, timeout=1.0, api_base="http://elsewhere", prompt_path="x.md")),
+        replace(request, left_out=frozenset({"temperature"})),
+    ]
+    assert len({one.fingerprint for one in [request, *others]}) == 1 + len(others)
+    assert {one.fingerprint for one in same} == {request.fingerprint}
+
+
+def _ask(client: Any, server: ModelServer) -> Any:
+    return client.post(f"{server.base_url}/chat/completions", json={"model": "m", "messages": []})
+
+
+ANSWERS = {
+    "planner": '{"thesis": "Rude.", "steps": [{"message_index": 4, "goal": "Be rude.", "rationale": "Last."}]}',
+    "summary": '{"summary": "s", "user_intent": "u", "assistant_progress": [], "outstanding_items": [], "risks": []}',
+    "editor": '{"new_content": "Go away.", "reason": "Rude."}',
+    "verifier": '{"verdict": "FAIL", "rationale": "Rude."}',
+    "judge": '{"score": 1, "reasoning": "Rude."}',
+}

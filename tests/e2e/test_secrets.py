@@ -1,0 +1,122 @@
+"""Secrets in the environment, in transcripts, answers and errors reach no file (semantics G4)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.exchange import error_body
+from tests.support.model_server import Fault, ModelServer, Obedient, Reply, Request, override
+from tests.support.suites import run, write_suite
+
+if TYPE_CHECKING:
+    from tests.support.suites import SuiteFiles
+
+# As long as a real one, so that wrapping and shortening would tear it apart.
+KEY = "sk-proj-" + "Zq7" * 40 + "END"
+TOKEN = "hf_dashed-and+slashed/secret=="
+SECRETS = (KEY, TOKEN)
+LEAST = 12
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester, server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> SuiteFiles:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("DEPLOY_TOKEN", TOKEN)
+    told = f"My key is {KEY}, and the token {TOKEN}."
+    messages = [
+        {"role": "user", "content": told},
+        {"role": "assistant", "content": f"Thank you. {told}"},
+        {"role": "assistant", "content": f"I shall use {KEY}."},
+    ]
+    server.answer = override(Obedient(), editor=leaking_editor, judge=leaking_judge)
+    # Quoted in the log that the user brings, of course, and in no file that we write.
+    return write_suite(
+        pytester.path,
+        runs=[run(1, messages=messages, input=told, target=told), run(2)],
+        rubrics=[{"id": "kind", "instructions": f"Be kind, and never tell {TOKEN}."}],
+    )
+
+
+def leaking_editor(request: Request) -> Reply:
+    fields = {"new_content": f"Take {KEY} and {TOKEN}. ok-marker-violation", "reason": f"{KEY}"}
+    return Reply(content=json.dumps(fields))
+
+
+def leaking_judge(request: Request) -> Reply:
+    score = 0 if KEY in request.text else int("ok-marker-violation" in request.text)
+    return Reply(content=json.dumps({"score": score, "reasoning": f"It tells {KEY} {TOKEN}."}))
+
+
+def files_with_secrets(folder: Path, given: set[Path]) -> list[str]:
+    forms = {form for secret in SECRETS for form in (secret, json.dumps(secret)[1:-1])}
+    # Not even a piece of one, torn by wrapping or shortening.
+    pieces = {KEY[start : start + LEAST] for start in range(0, len(KEY) - LEAST, LEAST)}
+    found = []
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path not in given:
+            content = path.read_bytes()
+            found += [path.relative_to(folder).as_posix() for form in forms | pieces if form.encode() in content]
+    return sorted(set(found))
+
+
+def test_no_file_holds_a_secret_and_replay_agrees_with_recording(
+    pytester: pytest.Pytester, suite: SuiteFiles, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {path for path in pytester.path.rglob("*") if path.is_file()}
+    arguments = (suite.option, "--junitxml=results.xml", "-rA")
+    recorded = pytester.runpytest(*arguments, "--jrh-record-mode=new_episodes")
+    assert files_with_secrets(pytester.path, given) == []
+    recorded.assert_outcomes(passed=3, failed=1)
+    assert any(KEY in request.text for request in server.requests)
+    assert "[REDACTED]" in (pytester.path / "results.xml").read_text(encoding="utf-8")
+    server.stop()
+    assert _verdicts(pytester.runpytest(*arguments)) == _verdicts(recorded)
+    assert _verdicts(pytester.runpytest(*arguments, "--jrh-replay=http")) == _verdicts(recorded)
+    assert files_with_secrets(pytester.path, given) == []
+    # Where the secrets are not known, as in another person's checkout, the recording still holds.
+    for name in ("OPENAI_API_KEY", "DEPLOY_TOKEN"):
+        monkeypatch.delenv(name)
+    assert _verdicts(pytester.runpytest(*arguments)) == _verdicts(recorded)
+    assert _verdicts(pytester.runpytest(*arguments, "--jrh-replay=http")) == _verdicts(recorded)
+
+
+def test_no_error_message_puts_a_secret_into_a_file(
+    pytester: pytest.Pytester, suite: SuiteFiles, server: ModelServer
+) -> None:
+    given = {path for path in pytester.path.rglob("*") if path.is_file()}
+    arguments = (suite.option, "--junitxml=results.xml", "--jrh-record-mode=new_episodes")
+    padding = "The key that you sent is not one of ours. " * 9
+    wrong_key = error_body(f"{padding}Incorrect API key provided: {KEY} {TOKEN}", "invalid_api_key")
+    faults = [
+        Fault.raw(wrong_key, status=401),
+        Fault.raw(wrong_key, status=400),
+        Fault.refusal(f"I do not answer to {KEY}, {TOKEN}."),
+        Fault.text(f"{KEY} is not JSON {TOKEN}"),
+    ]
+    for fault in faults:
+        server.faults.clear()
+        server.faults.add(stage="judge", fault=fault, times=None)
+        pytester.runpytest(*arguments).assert_outcomes(errors=4)
+        assert files_with_secrets(pytester.path, given) == []
+
+
+def test_what_differs_is_shown_without_secrets(
+    pytester: pytest.Pytester, suite: SuiteFiles, server: ModelServer
+) -> None:
+    given = {path for path in pytester.path.rglob("*") if path.is_file()}
+    pytester.runpytest(suite.option, "--jrh-record-mode=new_episodes")
+    rubrics = suite.data / "rubrics.yml"
+    rubrics.write_text(rubrics.read_text(encoding="utf-8").replace("Be kind", f"Mind {KEY}"), encoding="utf-8")
+    result = pytester.runpytest(suite.option, "--junitxml=results.xml")
+    result.assert_outcomes(errors=4)
+    result.stdout.fnmatch_lines(["*+*Mind [[]REDACTED[]]*"])
+    assert files_with_secrets(pytester.path, given) == []
+
+
+def _verdicts(result: pytest.RunResult) -> list[str]:
+    kinds = ("PASSED ", "FAILED ", "SKIPPED ", "ERROR ")
+    return sorted(" ".join(line.split()[:2]) for line in result.outlines if line.startswith(kinds))

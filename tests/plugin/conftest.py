@@ -1,0 +1,51 @@
+"""What the tests of the plugin share."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+
+import pytest
+
+from tests.plugin.recorded import Recorded, record
+from tests.support.model_server import ModelServer
+
+# pytester forgets every module that an inner run imports: what is heavy is imported once, out here.
+_HEAVY = (
+    "numpy",
+    "hypothesis",
+    "inspect_ai.log",
+    "jinja2",
+    "litellm",
+    "pytest_jrh.llm.client",
+    "pytest_jrh.plugin.activation",
+    "vcr.patch",
+)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _heavy_modules() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+        for name in _HEAVY:
+            importlib.import_module(name)
+
+
+@pytest.fixture(scope="session")
+def recorded_once(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    return record(tmp_path_factory.mktemp("recorded"))
+
+
+@pytest.fixture
+def recorded(recorded_once: Recorded, pytester: pytest.Pytester) -> Recorded:
+    """The recorded suites, copied to where pytester runs."""
+    return recorded_once.copied(pytester.path)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    """A model server that the environment leads to."""
+    with ModelServer() as server:
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        yield server

@@ -1,0 +1,104 @@
+"""Suites recorded once for all tests of the plugin: made over HTTP, and copied to where a test needs them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tests.support.model_server import ModelServer, Obedient, Request, override
+from tests.support.obedient import VIOLATION
+from tests.support.suites import SuiteFiles, run, write_suite
+
+PERTURBATION = "agent_perturbation::rubric-1::"
+POSITIVES = "agent_positives::rubric-1::"
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One folder with three suites in it, recorded in one session: `output` is what that session printed.
+
+    `tiny`: binary, runs 1 to 4. Its judge lets the violation in run 2 pass (disagree), run 3 has no
+    assistant turn (no_case), the judge's recording of run 4's perturbation is gone (unrecorded), and all
+    else agrees. `scale`: ordinal, one run, three levels. `panel`: binary, one run, two judges.
+    """
+
+    tiny: SuiteFiles
+    scale: SuiteFiles
+    panel: SuiteFiles
+    output: str = ""
+
+    def copied(self, folder: Path) -> Recorded:
+        """The same suites in another folder."""
+        shutil.copytree(self.tiny.folder, folder, dirs_exist_ok=True)
+        moved = [
+            replace(suite, folder=folder, config=folder / suite.config.relative_to(suite.folder))
+            for suite in (self.tiny, self.scale, self.panel)
+        ]
+        return replace(self, tiny=moved[0], scale=moved[1], panel=moved[2])
+
+
+def record(folder: Path) -> Recorded:
+    """Write the suites and record them with one run of pytest, in a process of its own."""
+    silent = [{"id": "m3-1", "role": "user", "content": "Is anybody there?"}]
+    runs = [run(1), run(2), run(3, messages=silent), run(4)]
+    tiny = write_suite(folder, runs=runs)
+    scale = write_suite(folder, runs=1, mode="ordinal", name="scale")
+    judges = [{"name": name, "model": f"openai/{name}", "template": "agent_judge"} for name in ("strict", "kind one")]
+    panel = write_suite(folder, runs=1, name="panel", overrides={"admin": {"evaluation_config": {"judges": judges}}})
+    options = [suite.option for suite in (tiny, scale, panel)]
+    with ModelServer(override(Obedient(), judge=lenient_about_order_1002)) as server:
+        done = run_pytest(folder, *options, "--jrh-record-mode=once", env=server.environment)
+    (tiny.cassettes / "agent_perturbation" / "rubric-1" / "run-4.e1.judge-default.yaml").unlink()
+    shutil.rmtree(folder / "outputs")
+    shutil.rmtree(folder / ".pytest_cache")
+    return Recorded(tiny, scale, panel, done.stdout)
+
+
+def lenient_about_order_1002(request: Request) -> Mapping[str, object]:
+    """The obedient judge, but for one order whose violation it overlooks."""
+    if "1002" in request.text and VIOLATION in request.text:
+        return {"reasoning": "Nothing is wrong with this.", "score": 0}
+    answer = Obedient()(request)
+    assert isinstance(answer, Mapping)
+    return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A run of pytest in a process of its own."""
+
+    code: int
+    stdout: str
+    stderr: str = field(repr=False)
+
+    @property
+    def lines(self) -> list[str]:
+        return self.stdout.splitlines()
+
+
+def run_pytest(folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> Done:
+    """Run `python -m pytest` in the folder, under the environment of a user."""
+    command = [sys.executable, "-m", "pytest", *arguments]
+    made = subprocess.run(
+        command, cwd=folder, env=environment(env), capture_output=True, text=True, timeout=120, check=False
+    )
+    return Done(made.returncode, made.stdout, made.stderr)
+
+
+def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """This process's environment without what would change how an inner pytest runs."""
+    dropped: Sequence[str] = ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER", "GITHUB_STEP_SUMMARY")
+    kept = {name: value for name, value in os.environ.items() if name not in dropped}
+    return {**kept, "COLUMNS": "100", **(more or {})}
+
+
+def outcomes(output: Sequence[str]) -> dict[str, str]:
+    """Node id to outcome, from the lines that `-rA` prints at the end."""
+    words = ("PASSED", "FAILED", "ERROR")
+    found = (line.split(" - ")[0].partition(" ") for line in output if line.startswith(words))
+    return {name: word for word, _, name in found}

@@ -1,0 +1,238 @@
+"""A session leaves the same results with and without xdist, whatever becomes of the workers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.plugin.recorded import PERTURBATION, POSITIVES, Done, Recorded, outcomes, run_pytest
+from tests.support.faults import Fault
+from tests.support.model_server import ModelServer
+from tests.support.suites import write_suite
+
+TINY = "inputs/configs/tiny.yml"
+JSONL = "outputs/agent_perturbation/tiny/agent_perturbations.jsonl"
+PROPERTIES = ["expected", "score", "outcome", "rubric", "tokens", "cost"]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What one run of all three suites printed and left behind."""
+
+    done: Done
+    junit: ET.Element
+    files: Mapping[str, bytes]
+
+
+def session(recorded: Recorded, *arguments: str) -> Session:
+    folder = recorded.tiny.folder
+    options = [suite.option for suite in (recorded.tiny, recorded.scale, recorded.panel)]
+    done = run_pytest(folder, *options, "-rA", "--junitxml=junit.xml", "-p", "no:cacheprovider", *arguments)
+    outputs = folder / "outputs"
+    files = {str(path.relative_to(folder)): path.read_bytes() for path in outputs.rglob("*") if path.is_file()}
+    leftover = [path.name for path in outputs.rglob(".*")]
+    assert leftover == []
+    shutil.rmtree(outputs)
+    return Session(done, ET.parse(folder / "junit.xml").getroot(), files)
+
+
+def different(files: Mapping[str, bytes], others: Mapping[str, bytes]) -> list[str]:
+    """The files that are not the same in both; which judge of a panel pays for the case is the workers' luck."""
+    names = files.keys() | others.keys()
+    return sorted(name for name in names if files.get(name) != others.get(name) and "outputs/panel/" not in name)
+
+
+@pytest.fixture(scope="module")
+def sessions(recorded_once: Recorded, tmp_path_factory: pytest.TempPathFactory) -> tuple[Session, Session]:
+    """The three suites replayed in one process, and then by two workers."""
+    recorded = recorded_once.copied(tmp_path_factory.mktemp("sessions"))
+    return session(recorded), session(recorded, "-n", "2")
+
+
+def test_workers_come_to_the_same_outcomes(sessions: tuple[Session, Session]) -> None:
+    alone, distributed = (outcomes(session.done.lines) for session in sessions)
+    assert alone == distributed
+    assert Counter(alone.values()) == {"PASSED": 12, "FAILED": 1, "ERROR": 1}
+    assert alone[f"{TINY}::{PERTURBATION}run-2[e1]"] == "FAILED"
+    assert [session.done.code for session in sessions] == [pytest.ExitCode.TESTS_FAILED] * 2
+
+
+def test_workers_leave_the_same_bytes(sessions: tuple[Session, Session]) -> None:
+    alone, distributed = (session.files for session in sessions)
+    assert alone.keys() == distributed.keys()
+    assert JSONL in alone
+    assert different(alone, distributed) == []
+
+
+def test_workers_explain_a_disagreement_in_the_same_words(sessions: tuple[Session, Session]) -> None:
+    told = []
+    for one in sessions:
+        start = one.done.lines.index("The judge gave 0 (satisfied); the right answer is 1 (violated).")
+        [end] = [number for number, line in enumerate(one.done.lines) if line.startswith("run it again:")]
+        told.append(one.done.lines[start : end + 1])
+    assert told[0] == told[1]
+
+
+def test_the_summary_is_printed_once_and_is_the_same(sessions: tuple[Session, Session]) -> None:
+    tables = []
+    for one in sessions:
+        assert one.done.stdout.count("judge reliability") == 1
+        start = next(number for number, line in enumerate(one.done.lines) if "judge reliability" in line)
+        end = next(number for number, line in enumerate(one.done.lines) if "calls made" in line)
+        tables.append(one.done.lines[start + 1 : end])
+    assert tables[0] == tables[1]
+    assert ["agent_perturbation", "rubric-1", "2", "1", "50.0%", "1", "1"] in [line.split() for line in tables[0]]
+    assert [line.strip() for line in tables[0] if line.startswith("suite ")] == [
+        "suite tiny",
+        "suite scale",
+        "suite panel, judge strict",
+        "suite panel, judge kind one",
+    ]
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["alone", "-n 2"])
+def test_junit_has_the_properties_of_each_case_once(sessions: tuple[Session, Session], which: int) -> None:
+    junit = sessions[which].junit
+    cases = {(case.get("classname", ""), case.get("name", "")): case for case in junit.iter("testcase")}
+    assert len(cases) == 16
+    for case in cases.values():
+        assert [prop.get("name") for prop in case.iter("property")] == PROPERTIES
+    told = [
+        [prop.get("value") for prop in case.iter("property")][:4]
+        for (where, name), case in cases.items()
+        if "tiny" in where and "agent_perturbation" in where
+    ]
+    assert sorted(told) == sorted(
+        [
+            ["1", "1", "agree", "rubric-1"],
+            ["1", "0", "disagree", "rubric-1"],
+            ["", "", "no_case", "rubric-1"],
+            ["1", "", "unrecorded", "rubric-1"],
+        ]
+    )
+    [failure] = junit.iter("failure")
+    assert failure.get("message") == "The judge gave 0 (satisfied); the right answer is 1 (violated)."
+    assert "ok-marker-violation" in (failure.text or "")
+    [error] = junit.iter("error")
+    assert "No verdict (unrecorded)" in (error.get("message") or "")
+
+
+def test_records_travel_where_no_disk_is_shared(
+    recorded_once: Recorded, sessions: tuple[Session, Session], tmp_path: Path
+) -> None:
+    recorded = recorded_once.copied(tmp_path)
+    (tmp_path / "conftest.py").write_text(
+        "def pytest_configure(config):\n"
+        "    if hasattr(config, 'workerinput'):\n"
+        "        config.workerinput['jrh_spools']['token'] = 'that of another disk'\n",
+        encoding="utf-8",
+    )
+    assert different(session(recorded, "-n", "2").files, sessions[0].files) == []
+
+
+def test_a_crashed_worker_loses_nothing_that_others_made(recorded_once: Recorded, tmp_path: Path) -> None:
+    recorded = recorded_once.copied(tmp_path)
+    (tmp_path / "conftest.py").write_text(
+        "import os\n\n"
+        "def pytest_runtest_setup(item):\n"
+        "    if 'agent_positives' in item.nodeid and item.name == 'run-1[e1]':\n"
+        "        os._exit(3)\n",
+        encoding="utf-8",
+    )
+    done = run_pytest(tmp_path, recorded.tiny.option, "-n", "2", "-rA")
+    assert done.code == pytest.ExitCode.TESTS_FAILED
+    told = outcomes(done.lines)
+    assert told.pop(f"{TINY}::{POSITIVES}run-1[e1]") == "FAILED"
+    assert told == {
+        f"{TINY}::{PERTURBATION}run-1[e1]": "PASSED",
+        f"{TINY}::{PERTURBATION}run-2[e1]": "FAILED",
+        f"{TINY}::{PERTURBATION}run-4[e1]": "ERROR",
+        f"{TINY}::{POSITIVES}run-2[e1]": "PASSED",
+        f"{TINY}::{POSITIVES}run-4[e1]": "PASSED",
+    }
+    for folder, runs in (
+        (recorded.tiny.negatives, {"run-1", "run-2", "run-4"}),
+        (recorded.tiny.positives, {"run-2", "run-4"}),
+    ):
+        lines = (folder / "agent_perturbations.jsonl").read_text("utf-8").splitlines()
+        assert {json.loads(line)["run_id"] for line in lines} >= runs
+    assert not list((tmp_path / "outputs").rglob(".spool*"))
+
+
+def test_a_discovered_suite_is_reported_by_the_controller(recorded_once: Recorded, tmp_path: Path) -> None:
+    recorded = recorded_once.copied(tmp_path)
+    recorded.scale.config.rename(tmp_path / "scale.jrh.yml")
+    (tmp_path / "test_ordinary.py").write_text("def test_ordinary(): pass", encoding="utf-8")
+    done = run_pytest(tmp_path, "-n", "2", "--jrh-cassette-dir=inputs/cassettes/scale", "-q")
+    assert done.code == pytest.ExitCode.OK, done.stdout
+    assert "5 passed" in done.stdout
+    assert "agent_perturbation  rubric-1  3      3    100.0%        0         0" in done.stdout
+    assert (recorded.scale.negatives / "agent_perturbations.jsonl").read_text("utf-8").count("\n") == 3
+    assert not list((tmp_path / "outputs").rglob(".spool*"))
+
+
+def test_the_last_attempt_counts(pytester: pytest.Pytester, server: ModelServer) -> None:
+    suite = write_suite(pytester.path, runs=2, tests=["agent_positives"])
+    server.faults.add(stage="judge", fault=Fault.status(401))
+    result = pytester.runpytest_inprocess(
+        suite.option, "--jrh-record-mode=once", "--reruns", "1", "--junitxml=junit.xml"
+    )
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["agent_positives *2 *2 *100.0% *0 *0", "*2 passed*1 rerun*"])
+    assert_told_once(Path("junit.xml"), cases=2)
+
+
+def assert_told_once(junit: Path, *, cases: int) -> None:
+    """Each case has its properties once; an attempt that was repeated has none."""
+    told = [
+        [(prop.get("name"), prop.get("value")) for prop in case.iter("property")]
+        for case in ET.parse(junit).getroot().iter("testcase")
+    ]
+    kept = [properties for properties in told if properties]
+    assert len(kept) == cases
+    for properties in kept:
+        assert [name for name, _ in properties] == PROPERTIES
+        assert ("outcome", "agree") in properties
+
+
+def test_workers_repeat_attempts_and_pass_on_what_their_clients_have_to_say(tmp_path: Path) -> None:
+    overrides = {"test_agent_perturbation_config": {"planner": {"model": "openai/gpt-4.1-mini", "temperature": 0.5}}}
+    suite = write_suite(tmp_path, runs=4, tests=["agent_positives"], overrides=overrides)
+    body = b'{"error": {"message": "Unsupported value: temperature", "type": "invalid_request_error"}}'
+    options = [
+        suite.option,
+        "--jrh-record-mode=once",
+        "--reruns",
+        "1",
+        "-n",
+        "2",
+        "--jrh-max-workers=2",
+        "--junitxml=junit.xml",
+    ]
+    with ModelServer() as server:
+        refusal = Fault.raw(body, status=400)
+        server.faults.add(stage="planner", fault=refusal, times=None, when=lambda asked: asked.temperature is not None)
+        server.faults.add(stage="planner", fault=Fault.status(401))
+        server.delay = 0.02
+        done = run_pytest(tmp_path, *options, env=server.environment)
+        assert server.peak_in_flight <= 2
+    assert done.code == pytest.ExitCode.OK, done.stdout
+    assert "4 passed, 1 rerun" in done.stdout
+    assert "agent_positives  rubric-1  4      4    100.0%        0         0" in done.stdout
+    assert done.stdout.count("takes no temperature") == 1
+    assert_told_once(tmp_path / "junit.xml", cases=4)
+
+
+def test_a_session_that_runs_nothing_leaves_no_spools(recorded_once: Recorded, tmp_path: Path) -> None:
+    recorded = recorded_once.copied(tmp_path)
+    done = run_pytest(tmp_path, recorded.tiny.option, "-n", "2", "-k", "no-such-run")
+    assert done.code == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert not list(tmp_path.rglob(".spool*"))
+    assert "judge reliability" not in done.stdout

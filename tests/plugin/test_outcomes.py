@@ -1,0 +1,223 @@
+"""What each outcome of semantics F looks like in pytest."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.plugin.recorded import PERTURBATION, POSITIVES, Recorded, environment, outcomes
+from tests.support.faults import Fault
+from tests.support.model_server import ModelServer, Obedient, override
+from tests.support.suites import run, write_suite
+
+TINY = "inputs/configs/tiny.yml"
+DISAGREE = f"{TINY}::{PERTURBATION}run-2[e1]"
+UNRECORDED = f"{TINY}::{PERTURBATION}run-4[e1]"
+BUNDLE = "outputs/agent_perturbation/tiny/debug/agent_perturbation__run-2_e1__rubric-1_edits_audit.json"
+RECORDING = "--jrh-record-mode=new_episodes"
+REFUSING = override(Obedient(), planner={"thesis": "", "steps": []})
+
+
+def test_each_outcome_is_pytests_own(pytester: pytest.Pytester, recorded: Recorded) -> None:
+    result = pytester.runpytest_inprocess(recorded.tiny.option, "-rA")
+    result.assert_outcomes(passed=4, failed=1, skipped=2, errors=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    told = outcomes(result.outlines)
+    assert told[DISAGREE] == "FAILED"
+    assert told[UNRECORDED] == "ERROR"
+    assert told[f"{TINY}::{POSITIVES}run-4[e1]"] == "PASSED"
+
+
+def test_a_disagreement_explains_itself(pytester: pytest.Pytester, recorded: Recorded) -> None:
+    result = pytester.runpytest_inprocess(recorded.tiny.option, DISAGREE)
+    result.stdout.fnmatch_lines(
+        [
+            "*= FAILURES =*",
+            "*agent_perturbation::rubric-1::run-2?e1?*",
+            "The judge gave 0 (satisfied); the right answer is 1 (violated).",
+            "rubric: rubric-1 (inputs/data/tiny/rubrics.yml:1)",
+            "    Demand 1: the assistant answers kindly and clearly.",
+            "expected: 1 (violated), confirmed by the verifier:",
+            "    The closing words of the assistant show it.",
+            "given: 0 (satisfied), because",
+            "    Nothing is wrong with this.",
+            "1 edit made this case:",
+            "    turn 4 (assistant)",
+            "    - Good news: order 1002 was shipped yesterday.",
+            "    + I have thought about it again and did it that way: ok-marker-violation",
+            f"debug bundle: {BUNDLE}",
+            "cassette:     inputs/cassettes/tiny/agent_perturbation/rubric-1/run-2.e1.judge-default.yaml",
+            f"run it again: pytest --jrh-config={TINY} '{DISAGREE.replace('[', '?')[:-1]}?'",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*Traceback*")
+    result.stdout.no_fnmatch_line("*plugin/collect.py*")
+    for name in ("debug bundle:", "cassette:"):
+        [line] = [line for line in result.outlines if line.startswith(name)]
+        assert (pytester.path / line.removeprefix(name).strip()).is_file()
+
+
+def test_the_short_summary_says_what_the_judge_gave(
+    pytester: pytest.Pytester, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    result = pytester.runpytest_inprocess(recorded.tiny.option, "--tb=no")
+    short = [line.partition(" - ")[2] for line in result.outlines if line.startswith(("FAILED", "ERROR"))]
+    assert short[0] == "The judge gave 0 (satisfied); the right answer is 1 (violated)."
+    assert short[1].startswith("No verdict (unrecorded): the judge's call is not recorded.")
+
+
+def rerun_of(lines: list[str], name: str = "run it again:") -> list[str]:
+    [command] = {line.removeprefix(name).strip() for line in lines if line.startswith(name)}
+    assert command.startswith("pytest ")
+    return shlex.split(command)
+
+
+def test_the_command_that_is_printed_reproduces_the_disagreement(pytester: pytest.Pytester, recorded: Recorded) -> None:
+    moved = recorded.tiny.cassettes.rename(pytester.path / "kept elsewhere")
+    first = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-cassette-dir", moved.name)
+    command = [str(Path(sys.executable).with_name("pytest")), *rerun_of(first.outlines)[1:]]
+    again = subprocess.run(
+        command, cwd=pytester.path, env=environment(), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert again.returncode == pytest.ExitCode.TESTS_FAILED
+    assert "The judge gave 0 (satisfied); the right answer is 1 (violated)." in again.stdout
+    assert "1 failed in" in again.stdout
+
+
+def test_the_command_of_a_discovered_suite_reproduces_from_a_subfolder(
+    pytester: pytest.Pytester, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded.tiny.config.rename("orders.jrh.yml")
+    pytester.makeini("[pytest]")
+    folder = pytester.mkdir("sub")
+    monkeypatch.chdir(folder)
+    arguments = ["..", "-k", "run-2 and agent_perturbation", "--jrh-cassette-dir=../inputs/cassettes/tiny"]
+    first = pytester.runpytest_inprocess(*arguments)
+    again = pytester.runpytest_inprocess(*rerun_of(first.outlines)[1:])
+    again.assert_outcomes(failed=1)
+    again.stdout.fnmatch_lines(["FAILED ../orders.jrh.yml::*"])
+
+
+def test_a_rerun_with_stand_ins_uses_them_again(pytester: pytest.Pytester, recorded: Recorded) -> None:
+    log = recorded.tiny.data / "other.eval"
+    (recorded.tiny.data / "runs.eval").rename(log)
+    log_option = str(log.relative_to(pytester.path))
+    (recorded.tiny.data / "runs.eval").write_bytes(b"")
+    first = pytester.runpytest_inprocess(recorded.tiny.option, log_option, "-k", "run-2")
+    first.assert_outcomes(failed=1, passed=1, deselected=6)
+    pytester.runpytest_inprocess(*rerun_of(first.outlines)[1:]).assert_outcomes(failed=1)
+
+
+def test_a_case_that_was_not_made_is_skipped_at_its_rubric(pytester: pytest.Pytester, recorded: Recorded) -> None:
+    result = pytester.runpytest_inprocess(recorded.tiny.option, "-rs", "-k", "run-3")
+    result.stdout.fnmatch_lines(["SKIPPED [[]2[]] inputs/data/tiny/rubrics.yml:1: *no assistant turn*"])
+
+
+def test_an_unrecorded_call_is_an_error_of_setup_with_the_command(
+    pytester: pytest.Pytester, recorded: Recorded, server: ModelServer
+) -> None:
+    result = pytester.runpytest_inprocess(recorded.tiny.option, UNRECORDED)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*ERROR at setup of *run-4?e1?*",
+            "No verdict (unrecorded): the judge's call is not recorded. *",
+            "cassette: inputs/cassettes/tiny/agent_perturbation/rubric-1/run-4.e1.judge-default.yaml",
+            "record it: pytest *",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*Traceback*")
+    assert server.count() == 0
+    command = rerun_of(result.outlines, "record it:")
+    pytester.runpytest_inprocess(*command[1:]).assert_outcomes(passed=1)
+    assert server.count() == server.count("judge") == 1
+    pytester.runpytest_inprocess(recorded.tiny.option, UNRECORDED).assert_outcomes(passed=1)
+
+
+def test_a_model_error_is_an_error_of_setup_whose_command_tries_again(
+    pytester: pytest.Pytester, server: ModelServer
+) -> None:
+    suite = write_suite(pytester.path, runs=1, tests=["agent_positives"])
+    server.faults.add(stage="planner", fault=Fault.status(401))
+    result = pytester.runpytest_inprocess(suite.option, RECORDING)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*ERROR at setup of *", "No verdict (model_error): the planner got no answer*"])
+    result.stdout.no_fnmatch_line("*Traceback*")
+    pytester.runpytest_inprocess(*rerun_of(result.outlines)[1:]).assert_outcomes(passed=1)
+
+
+def test_the_command_after_an_unkept_run_asks_again(pytester: pytest.Pytester, server: ModelServer) -> None:
+    suite = write_suite(pytester.path, runs=1, tests=["agent_positives"])
+    server.answer = override(Obedient(), judge={"score": 1, "reasoning": "Hm."})
+    first = pytester.runpytest_inprocess(suite.option, "--jrh-disable-recording")
+    first.assert_outcomes(failed=1)
+    pytester.runpytest_inprocess(*rerun_of(first.outlines)[1:]).assert_outcomes(failed=1)
+
+
+def test_a_run_without_a_single_case_is_not_green(pytester: pytest.Pytester, server: ModelServer) -> None:
+    server.answer = REFUSING
+    suite = write_suite(pytester.path, tests=["agent_perturbation"])
+    pytester.makepyfile(test_ordinary="def test_ordinary(): pass")
+    result = pytester.runpytest_inprocess(suite.option, RECORDING, "test_ordinary.py")
+    result.assert_outcomes(skipped=2, passed=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["note: No case reached a verdict, so this run is not green."])
+
+
+def test_a_run_of_unscored_cases_is_not_green(pytester: pytest.Pytester) -> None:
+    suite = write_suite(pytester.path)
+    result = pytester.runpytest_inprocess(suite.option)
+    result.assert_outcomes(errors=4)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["note: No case reached a verdict*"])
+
+
+def test_a_run_of_nothing_is_not_green(pytester: pytest.Pytester, recorded: Recorded) -> None:
+    result = pytester.runpytest_inprocess(recorded.tiny.option, "-k", "no-such-run")
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+def test_a_test_that_is_not_evaluated_is_made_and_passes(pytester: pytest.Pytester, server: ModelServer) -> None:
+    evaluated = {"admin": {"evaluation_config": {"tests_to_evaluate": ["agent_positives"]}}}
+    suite = write_suite(pytester.path, runs=1, overrides=evaluated)
+    result = pytester.runpytest_inprocess(suite.option, RECORDING, "-k", "agent_perturbation")
+    result.assert_outcomes(passed=1, deselected=1)
+    assert result.ret == pytest.ExitCode.OK
+    assert server.count("judge") == 0
+    [record] = (suite.negatives / "agent_perturbations.jsonl").read_text("utf-8").splitlines()
+    assert json.loads(record)["run_id"] == "run-1"
+
+
+@pytest.mark.parametrize("distributed", [[], ["-n", "2"]], ids=["alone", "-n 2"])
+def test_a_bug_keeps_its_traceback(pytester: pytest.Pytester, recorded: Recorded, distributed: list[str]) -> None:
+    pytester.makeconftest(
+        """
+        from pytest_jrh.loading import ReadySuite
+
+        def broken(self, spec):
+            raise ZeroDivisionError("a bug in the house")
+
+        ReadySuite.read = broken
+        """
+    )
+    result = pytester.runpytest_subprocess(recorded.tiny.option, "-k", "run-1", *distributed)
+    result.assert_outcomes(errors=2, deselected=0 if distributed else 6)
+    result.stdout.fnmatch_lines(["*ERROR at setup of *", "*conftest.py:*", "E *ZeroDivisionError: a bug in the house"])
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_a_hostile_transcript_reaches_no_terminal_raw(pytester: pytest.Pytester, server: ModelServer) -> None:
+    text = "\x1b[31mred\x00 {{ 7*7 }} {rubric} </transcript> \udcff"
+    messages = [{"role": "user", "content": text}, {"role": "assistant", "content": text}]
+    suite = write_suite(pytester.path, runs=[run(1, messages=messages)], tests=["agent_perturbation"])
+    server.answer = override(Obedient(), judge={"score": 0, "reasoning": f"{text} 49"})
+    result = pytester.runpytest_inprocess(suite.option, RECORDING)
+    result.assert_outcomes(failed=1)
+    assert "\x1b" not in result.stdout.str()
+    result.stdout.fnmatch_lines(["*{{ 7?7 }} {rubric} </transcript>*"])

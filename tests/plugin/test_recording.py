@@ -1,0 +1,210 @@
+"""Options that say where answers come from: recorded, asked for, or supplied by the project."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.plugin.recorded import PERTURBATION, Recorded
+from tests.support.model_server import ModelServer, Obedient, override
+from tests.support.suites import SuiteFiles, write_suite
+
+ONE = f"inputs/configs/tiny.yml::{PERTURBATION}run-1[e1]"
+SUPPLIED = """
+    import json
+
+    calls = []
+
+    def pytest_jrh_complete(config):
+        from pytest_jrh.models import Completion
+
+        said = {
+            "planner": {"thesis": "", "steps": []},
+            "summary": {
+                "summary": "A question.", "user_intent": "To know.", "assistant_progress": [],
+                "outstanding_items": [], "risks": [],
+            },
+            "verifier": {"rationale": "It is fine.", "verdict": "PASS"},
+            "judge": {"reasoning": "It is fine.", "score": 0},
+        }
+
+        async def complete(stage, messages, response_model):
+            calls.append(stage.stage)
+            text = json.dumps(said[stage.stage])
+            return Completion(text, response_model.model_validate_json(text))
+
+        return complete
+
+    def pytest_unconfigure(config):
+        print("supplied:", sorted(calls))
+"""
+
+
+def cassettes(suite: SuiteFiles) -> dict[str, bytes]:
+    return {str(path.relative_to(suite.cassettes)): path.read_bytes() for path in suite.cassettes.rglob("*.yaml")}
+
+
+def positives(pytester: pytest.Pytester, runs: int = 1, **more: object) -> SuiteFiles:
+    return write_suite(pytester.path, runs=runs, tests=["agent_positives"], overrides=more)
+
+
+def test_nothing_is_asked_by_default(pytester: pytest.Pytester, recorded: Recorded, server: ModelServer) -> None:
+    before = cassettes(recorded.tiny)
+    pytester.runpytest_inprocess(recorded.tiny.option)
+    assert server.count() == 0
+    assert cassettes(recorded.tiny) == before
+
+
+def test_answers_are_asked_for_and_not_kept(pytester: pytest.Pytester, server: ModelServer) -> None:
+    suite = positives(pytester)
+    result = pytester.runpytest_inprocess(suite.option, "--jrh-disable-recording")
+    result.assert_outcomes(passed=1)
+    assert server.count("judge") == 1
+    assert not suite.cassettes.exists()
+    pytester.runpytest_inprocess(suite.option, "--jrh-disable-recording").assert_outcomes(passed=1)
+    assert server.count("judge") == 2
+
+
+def test_disabled_recording_leaves_recordings_as_they_are(
+    pytester: pytest.Pytester, recorded: Recorded, server: ModelServer
+) -> None:
+    before = cassettes(recorded.tiny)
+    result = pytester.runpytest_inprocess(recorded.tiny.option, ONE, "--jrh-disable-recording")
+    result.assert_outcomes(passed=1)
+    assert server.count("judge") == 1
+    assert cassettes(recorded.tiny) == before
+
+
+def test_a_changed_judge_is_recorded_over_cases_that_stay(
+    pytester: pytest.Pytester, recorded: Recorded, server: ModelServer
+) -> None:
+    before = cassettes(recorded.tiny)
+    server.answer = override(Obedient(), judge={"score": 0, "reasoning": "Another opinion."})
+    result = pytester.runpytest_inprocess(recorded.tiny.option, ONE, "--jrh-judge-record-mode=all")
+    result.assert_outcomes(failed=1)
+    assert server.count() == server.count("judge") == 1
+    changed = [name for name, content in cassettes(recorded.tiny).items() if before[name] != content]
+    assert changed == ["agent_perturbation/rubric-1/run-1.e1.judge-default.yaml"]
+
+
+def test_a_recording_is_played_the_whole_way(
+    pytester: pytest.Pytester, recorded: Recorded, monkeypatch: pytest.MonkeyPatch, server: ModelServer
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    result = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-replay=http")
+    result.assert_outcomes(passed=4, failed=1, skipped=2, errors=1)
+    assert server.count() == 0
+
+
+def test_playing_the_whole_way_sends_nothing_whatever_the_suite_asks_for(
+    pytester: pytest.Pytester, recorded: Recorded, server: ModelServer
+) -> None:
+    config = recorded.tiny.config
+    config.write_text(config.read_text("utf-8") + "replay: {record_mode: all}\n", encoding="utf-8")
+    before = cassettes(recorded.tiny)
+    result = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-replay=http")
+    result.assert_outcomes(passed=4, failed=1, skipped=2, errors=1)
+    assert "jrh: suite tiny (binary), recording none, inputs/cassettes/tiny" in result.outlines
+    assert server.count() == 0
+    assert cassettes(recorded.tiny) == before
+
+
+@pytest.mark.parametrize("limit", [1, 3])
+def test_no_more_calls_are_in_flight_than_allowed(pytester: pytest.Pytester, server: ModelServer, limit: int) -> None:
+    server.delay = 0.02
+    suite = positives(pytester, runs=6)
+    result = pytester.runpytest_inprocess(suite.option, "--jrh-record-mode=once", f"--jrh-max-workers={limit}")
+    result.assert_outcomes(passed=6)
+    assert server.peak_in_flight == limit
+
+
+def test_the_suites_own_limit_holds_without_an_option(pytester: pytest.Pytester, server: ModelServer) -> None:
+    server.delay = 0.02
+    suite = positives(pytester, runs=4, admin={"evaluation_config": {"max_workers": 2}})
+    pytester.runpytest_inprocess(suite.option, "--jrh-record-mode=once").assert_outcomes(passed=4)
+    assert server.peak_in_flight == 2
+
+
+def test_a_projects_own_client_is_used_recorded_and_replayed_without_it(
+    pytester: pytest.Pytester, server: ModelServer
+) -> None:
+    suite = positives(pytester)
+    conftest = pytester.makeconftest(SUPPLIED)
+    first = pytester.runpytest_inprocess(suite.option, "--jrh-record-mode=once")
+    first.assert_outcomes(passed=1)
+    first.stdout.fnmatch_lines(["supplied: ['judge', 'planner', 'summary', 'verifier']"])
+    assert server.count() == 0
+    assert pytester.runpytest_inprocess(suite.option).outlines[-1] == "supplied: []"
+    conftest.unlink()
+    pytester.runpytest_inprocess(suite.option).assert_outcomes(passed=1)
+    for path in suite.cassettes.rglob("*.yaml"):
+        assert yaml.safe_load(path.read_text("utf-8"))["interactions"] == []
+
+
+def test_a_projects_own_client_is_left_out_where_recordings_are_played_the_whole_way(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
+    pytester.makeconftest(SUPPLIED)
+    result = pytester.runpytest_inprocess(recorded.tiny.option, ONE, "--jrh-replay=http")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["supplied: []"])
+
+
+INI = {
+    "jrh_config": "inputs/configs/tiny.yml",
+    "jrh_record_mode": "once",
+    "jrh_judge_record_mode": "all",
+    "jrh_cassette_dir": "kept",
+    "jrh_max_workers": "1",
+    "jrh_report_unused": "true",
+}
+
+
+def test_every_option_has_an_ini_key(pytester: pytest.Pytester, server: ModelServer) -> None:
+    positives(pytester, runs=2)
+    pytester.makeini("\n".join(["[pytest]", *(f"{key} = {value}" for key, value in INI.items())]))
+    result = pytester.runpytest_inprocess()
+    result.assert_outcomes(passed=2)
+    assert "jrh: suite tiny (binary), recording once, judge all, kept" in result.outlines
+    assert "unused cassettes: 0" in result.outlines
+    assert server.peak_in_flight == 1
+    assert len(list(Path("kept").rglob("*.yaml"))) == 4
+
+
+def test_the_command_line_wins_over_the_ini_file(pytester: pytest.Pytester, recorded: Recorded) -> None:
+    pytester.makeini("\n".join(["[pytest]", *(f"{key} = {value}" for key, value in INI.items())]))
+    options = ["--jrh-record-mode=none", "--jrh-judge-record-mode=none", "--jrh-cassette-dir=inputs/cassettes/scale"]
+    result = pytester.runpytest_inprocess(recorded.scale.option, *options)
+    result.assert_outcomes(passed=4)
+    assert "jrh: suite scale (ordinal), recording none, inputs/cassettes/scale" in result.outlines
+
+
+@pytest.mark.parametrize(
+    ("ini", "option", "told"),
+    [
+        ("jrh_record_mode = once", "--jrh-disable-recording", "recording disabled"),
+        ("jrh_disable_recording = true", "--jrh-record-mode=once", "recording once"),
+        ("jrh_record_mode = once", "--jrh-replay=http", "recording none"),
+        ("jrh_disable_recording = true", "--jrh-replay=http", "recording none"),
+        ("jrh_replay = http", "--jrh-record-mode=once", "recording once"),
+    ],
+)
+def test_an_option_that_contradicts_the_ini_file_wins(
+    pytester: pytest.Pytester, recorded: Recorded, ini: str, option: str, told: str
+) -> None:
+    pytester.makeini(f"[pytest]\n{ini}")
+    result = pytester.runpytest_inprocess(recorded.tiny.option, option, "--collect-only")
+    assert f"jrh: suite tiny (binary), {told}, inputs/cassettes/tiny" in result.outlines
+
+
+def test_paths_of_the_ini_file_are_found_from_a_subfolder(
+    pytester: pytest.Pytester, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.move(recorded.tiny.cassettes, "kept")
+    pytester.makeini("[pytest]\njrh_config = inputs/configs/tiny.yml\njrh_cassette_dir = kept")
+    monkeypatch.chdir(pytester.mkdir("sub"))
+    result = pytester.runpytest_inprocess("-k", "agent_positives")
+    result.assert_outcomes(passed=3, skipped=1, deselected=4)

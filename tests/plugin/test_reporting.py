@@ -1,0 +1,136 @@
+"""What a session prints beside its items, and what becomes of cassettes that nothing uses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.plugin.recorded import Recorded, run_pytest
+
+HEAVY = ("litellm", "inspect_ai", "vcr", "yaml", "pydantic", "jinja2")
+REPORT = (
+    "import sys\n\n"
+    "def pytest_unconfigure(config):\n"
+    "    if not hasattr(config, 'workerinput'):\n"
+    f"        print('imported:', [name for name in {HEAVY} if name in sys.modules])\n"
+)
+
+
+def test_the_header_says_where_calls_are_answered_from(pytester: pytest.Pytester, recorded: Recorded) -> None:
+    result = pytester.runpytest_inprocess(recorded.tiny.option, recorded.scale.option, "--collect-only")
+    result.stdout.fnmatch_lines(
+        [
+            "jrh: suite tiny (binary), recording none, inputs/cassettes/tiny",
+            "jrh: suite scale (ordinal), recording none, inputs/cassettes/scale",
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--jrh-judge-record-mode=all"], "recording none, judge all, inputs/cassettes/tiny"),
+        (["--jrh-record-mode=once", "--jrh-cassette-dir=kept"], "recording once, kept"),
+        (["--jrh-disable-recording"], "recording disabled, inputs/cassettes/tiny"),
+    ],
+)
+def test_the_header_follows_the_options(
+    pytester: pytest.Pytester, recorded: Recorded, options: list[str], told: str
+) -> None:
+    result = pytester.runpytest_inprocess(recorded.tiny.option, "--collect-only", *options)
+    assert f"jrh: suite tiny (binary), {told}" in result.outlines
+
+
+def test_the_summary_is_a_table_of_tests_and_rubrics(pytester: pytest.Pytester, recorded: Recorded) -> None:
+    result = pytester.runpytest_inprocess(recorded.tiny.option)
+    start = next(number for number, line in enumerate(result.outlines) if "judge reliability" in line)
+    assert result.outlines[start + 1 : start + 7] == [
+        "test                rubric    n  agree  accuracy  no case  unscored",
+        "agent_perturbation  rubric-1  2      1     50.0%        1         1",
+        "agent_positives     rubric-1  3      3    100.0%        1         0",
+        "-------------------------------------------------------------------",
+        "total                         5      4     80.0%        2         1",
+        "",
+    ]
+    result.stdout.fnmatch_lines(["0 calls made, 2? replayed | * tokens | $0.00 ($* recorded) | * s"])
+
+
+def test_a_quiet_run_keeps_the_summary_and_drops_the_header(pytester: pytest.Pytester, recorded: Recorded) -> None:
+    result = pytester.runpytest_inprocess(recorded.tiny.option, "-q")
+    result.stdout.no_fnmatch_line("jrh: suite*")
+    result.stdout.fnmatch_lines(["*judge reliability*"])
+
+
+@pytest.mark.parametrize("arguments", [["-k", "no-such-run"], ["--collect-only"]], ids=" ".join)
+def test_nothing_is_printed_where_no_case_ran(
+    pytester: pytest.Pytester, recorded: Recorded, arguments: list[str]
+) -> None:
+    result = pytester.runpytest_inprocess(recorded.tiny.option, *arguments)
+    result.stdout.no_fnmatch_line("*judge reliability*")
+    assert not (pytester.path / "outputs").exists()
+
+
+@pytest.mark.parametrize("arguments", [[], ["-n", "2"]], ids=["alone", "-n 2"])
+def test_a_session_without_suites_pays_for_nothing(tmp_path: Path, arguments: list[str]) -> None:
+    (tmp_path / "conftest.py").write_text(REPORT, encoding="utf-8")
+    (tmp_path / "test_ordinary.py").write_text("def test_ordinary(): pass", encoding="utf-8")
+    (tmp_path / "settings.yml").write_text("colour: blue\n", encoding="utf-8")
+    done = run_pytest(tmp_path, "-s", *arguments)
+    assert "imported: []" in done.lines
+    assert "jrh:" not in done.stdout
+    assert "judge reliability" not in done.stdout
+
+
+def unused(recorded: Recorded) -> list[Path]:
+    """Put cassettes there that no case uses, and files that are no cassettes."""
+    folder = recorded.tiny.cassettes / "agent_positives"
+    (folder / "rubric-9").mkdir()
+    made = [folder / "rubric-1" / "run-9.e1.generation.yaml", folder / "rubric-9" / "run-1.e1.judge-default.yaml"]
+    for path in (*made, *others(recorded)):
+        path.write_text("version: 1\n", encoding="utf-8")
+    return made
+
+
+def others(recorded: Recorded) -> list[Path]:
+    return [recorded.tiny.cassettes / "notes.yaml", recorded.tiny.cassettes / "agent_positives/rubric-1/notes.yaml"]
+
+
+UNUSED = [
+    "  inputs/cassettes/tiny/agent_positives/rubric-1/run-9.e1.generation.yaml",
+    "  inputs/cassettes/tiny/agent_positives/rubric-9/run-1.e1.judge-default.yaml",
+]
+
+
+@pytest.mark.parametrize("arguments", [[], ["-k", "run-1"], ["--collect-only"]], ids=" ".join)
+def test_unused_cassettes_are_listed(pytester: pytest.Pytester, recorded: Recorded, arguments: list[str]) -> None:
+    made = unused(recorded)
+    result = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-report-unused", *arguments)
+    start = result.outlines.index("unused cassettes: 2")
+    assert result.outlines[start + 1 : start + 3] == UNUSED
+    assert all(path.exists() for path in made)
+
+
+def test_unused_cassettes_are_removed_and_nothing_else(pytester: pytest.Pytester, recorded: Recorded) -> None:
+    used = set(recorded.tiny.cassettes.rglob("*.yaml"))
+    made = unused(recorded)
+    result = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-prune", "-k", "run-1")
+    start = result.outlines.index("removed cassettes: 2")
+    assert result.outlines[start + 1 : start + 3] == UNUSED
+    assert not any(path.exists() for path in made)
+    assert set(recorded.tiny.cassettes.rglob("*.yaml")) == used | set(others(recorded))
+
+
+def test_listing_or_collecting_removes_nothing(pytester: pytest.Pytester, recorded: Recorded) -> None:
+    made = unused(recorded)
+    result = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-prune", "--collect-only")
+    assert "unused cassettes: 2" in result.outlines
+    assert all(path.exists() for path in made)
+
+
+def test_workers_leave_unused_cassettes_to_the_controller(recorded_once: Recorded, tmp_path: Path) -> None:
+    recorded = recorded_once.copied(tmp_path)
+    unused(recorded)
+    done = run_pytest(tmp_path, recorded.scale.option, recorded.tiny.option, "--jrh-prune", "-n", "2", "-k", "no-such")
+    assert done.code == pytest.ExitCode.NO_TESTS_COLLECTED, done.stdout
+    assert done.stdout.count("removed cassettes: 2") == 1

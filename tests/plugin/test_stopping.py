@@ -1,0 +1,138 @@
+"""Ending early: `-x` and Ctrl-C stop new calls, and keep those that were in flight."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.plugin.recorded import Recorded, environment
+from tests.support.faults import Fault
+from tests.support.model_server import ModelServer
+from tests.support.suites import SuiteFiles, write_suite
+
+PATIENCE = 60.0
+
+
+@contextmanager
+def running(suite: SuiteFiles, server: ModelServer, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A recording session of its own process, in a process group of its own, as a terminal would start it."""
+    command = [sys.executable, "-u", "-m", "pytest", suite.option, "--jrh-record-mode=once", *arguments]
+    with subprocess.Popen(
+        command,
+        cwd=suite.folder,
+        env=environment(server.environment),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def interrupt(process: subprocess.Popen[str]) -> None:
+    os.killpg(process.pid, signal.SIGINT)
+
+
+def read_until(process: subprocess.Popen[str], text: str) -> str:
+    assert process.stdout is not None
+    seen = ""
+    for line in process.stdout:
+        seen += line
+        if text in line:
+            return seen
+    raise AssertionError(f"the session ended before it said {text!r}:\n{seen}")
+
+
+def recorded_calls(suite: SuiteFiles) -> int:
+    return sum(path.read_text("utf-8").count("- stage: ") for path in suite.cassettes.rglob("*.yaml"))
+
+
+def test_ctrl_c_awaits_the_calls_in_flight_and_begins_no_other(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path, runs=6, tests=["agent_positives"])
+    with ModelServer() as server:
+        hang = Fault.hang()
+        server.faults.add(fault=hang, times=None, stage="planner")
+        with running(suite, server) as process:
+            server.wait_for(4, "planner", timeout=PATIENCE)
+            interrupt(process)
+            read_until(process, "jrh: calls in flight are awaited and recorded; Ctrl-C again leaves at once")
+            hang.release()
+            rest, _ = process.communicate(timeout=PATIENCE)
+        assert process.returncode == pytest.ExitCode.INTERRUPTED
+        assert server.count("planner", answered=True) == server.count("planner") == 4
+        assert server.count() == recorded_calls(suite)
+    assert "Traceback" not in rest
+    assert "KeyboardInterrupt" in rest
+
+
+def test_a_second_ctrl_c_leaves_at_once(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path, runs=2, tests=["agent_positives"])
+    with ModelServer() as server:
+        hang = Fault.hang()
+        server.faults.add(fault=hang, times=None, stage="verifier")
+        with running(suite, server) as process:
+            server.wait_for(2, "verifier", timeout=PATIENCE)
+            interrupt(process)
+            read_until(process, "Ctrl-C again leaves at once")
+            interrupt(process)
+            rest, _ = process.communicate(timeout=PATIENCE)
+            assert not hang.hold.done()  # type: ignore[union-attr]
+        answered = server.count(answered=True)
+        hang.release()
+    assert process.returncode == pytest.ExitCode.INTERRUPTED
+    assert "Traceback" not in rest
+    assert recorded_calls(suite) == answered
+    assert not list(tmp_path.rglob(".jrh-*.tmp"))
+
+
+def test_ctrl_c_is_heard_under_xdist(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path, runs=4, tests=["agent_positives"])
+    with ModelServer() as server:
+        hang = Fault.hang()
+        server.faults.add(fault=hang, times=None, stage="planner")
+        with running(suite, server, "-n", "2") as process:
+            server.wait_for(2, "planner", timeout=PATIENCE)
+            interrupt(process)
+            hang.release()
+            process.communicate(timeout=PATIENCE)
+        assert process.returncode == pytest.ExitCode.INTERRUPTED
+        assert server.count(answered=True) == recorded_calls(suite)
+    assert not list(tmp_path.rglob(".spool*"))
+
+
+@pytest.mark.parametrize("option", ["-x", "--maxfail=1"])
+def test_stopping_at_a_failure_keeps_the_calls_in_flight(
+    pytester: pytest.Pytester, server: ModelServer, option: str
+) -> None:
+    suite = write_suite(pytester.path, runs=12, tests=["agent_positives"])
+    server.delay = 0.02
+    server.faults.add(stage="judge", fault=Fault.score(1))
+    result = pytester.runpytest_inprocess(suite.option, "--jrh-record-mode=once", "--jrh-max-workers=2", option)
+    assert result.parseoutcomes()["failed"] == 1
+    result.stdout.fnmatch_lines(["*stopping after 1 failures*"])
+    assert server.count("planner") < 12
+    assert server.count() == recorded_calls(suite)
+
+
+def test_what_failed_last_is_run_alone(pytester: pytest.Pytester, recorded: Recorded) -> None:
+    pytester.runpytest_inprocess(recorded.tiny.option).assert_outcomes(passed=4, failed=1, skipped=2, errors=1)
+    result = pytester.runpytest_inprocess(recorded.tiny.option, "--lf", "-v")
+    result.assert_outcomes(failed=1, errors=1, deselected=6)
+    result.stdout.fnmatch_lines(["run-last-failure: rerun previous 2 failures"])
+
+
+def test_stopping_at_a_failure_runs_nothing_after_it(pytester: pytest.Pytester, recorded: Recorded) -> None:
+    pytester.runpytest_inprocess(recorded.tiny.option, "-x").assert_outcomes(passed=1, failed=1)
+    result = pytester.runpytest_inprocess(recorded.tiny.option, "--maxfail=2")
+    result.assert_outcomes(passed=1, failed=1, skipped=1, errors=1)

@@ -1,0 +1,138 @@
+"""Sessions of judges whose worth is known, and transcripts that mean harm, for everything that reports them."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from pytest_jrh.models import TESTS, CaseResult, CaseSpec
+from pytest_jrh.redact import Redactor
+from pytest_jrh.results.baseline import Baseline, Scope, update
+from pytest_jrh.results.gate import decide
+from pytest_jrh.results.session import SessionResults, gather
+from pytest_jrh.results.spools import RecordIndex, Spool, read_spools
+from pytest_jrh.suite.cases import generation_id
+from pytest_jrh.suite.suite import GateRules
+from tests.support.made_cases import LEVELS, MESSAGES, RUBRIC, make_case, make_result, make_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+    from pytest_jrh.models import Message, Rubric
+
+Answer: TypeAlias = "Callable[[CaseSpec, int], int]"
+
+SEED = 8234
+DIGEST = "0123456789abcdef" * 4
+HOSTILE = (
+    "<script>alert('x')</script><img src=x onerror=alert(1)> </script></pre></code></details> ]]> <!-- "
+    "=cmd|' /C calc'!A0 \x1b[31mred\x1b[0m \x00 \u202egnp.exe \u2066 ``` ` ```` ~~~ | pipe | @octocat "
+    "[link](javascript:alert(1)) https://evil.example www.evil.example a@evil.example #1 **bold** _it_ "
+    "\n\n# heading\n- item\n> quote\n::error file=x,line=1::owned\n%0A {{ 7*7 }} {% raw %} ${7*7} &lt;b&gt; \ud800"
+)
+
+
+def right(spec: CaseSpec, expected: int) -> int:
+    return expected
+
+
+def always(score: int) -> Answer:
+    return lambda spec, expected: score
+
+
+def coin(seed: int = 1) -> Answer:
+    rng = random.Random(seed)
+    return lambda spec, expected: rng.randrange(2)
+
+
+def wrong_on(*runs: str) -> Answer:
+    return lambda spec, expected: 1 - expected if spec.run_id in runs else expected
+
+
+def judged(
+    answer: Answer, runs: int = 12, rubrics: Sequence[str] = ("refund_policy", "tone"), **changes: object
+) -> list[CaseResult]:
+    """The results of a judge on both tests of every rubric and run."""
+    results = []
+    for test in TESTS:
+        for rubric in rubrics:
+            for run in range(runs):
+                spec = make_spec(f"run-{run:03}", test=test, rubric_id=rubric, **changes)
+                results.append(result_of(spec, answer))
+    return results
+
+
+def scored(answer: Answer, runs: int = 10) -> list[CaseResult]:
+    """The results of an ordinal judge on every level of one scale."""
+    specs = [
+        make_spec(f"run-{run:03}", suite="helpfulness", target_score=level.score)
+        for run in range(runs)
+        for level in LEVELS
+    ]
+    return [result_of(spec, answer) for spec in specs]
+
+
+def result_of(spec: CaseSpec, answer: Answer) -> CaseResult:
+    expected = spec.target_score if spec.target_score is not None else int(spec.test == "agent_perturbation")
+    given = answer(spec, expected)
+    outcome = "agree" if given == expected else "disagree"
+    return make_result(spec, outcome, given, case_digest=DIGEST, judge_fingerprint=DIGEST)  # type: ignore[arg-type]
+
+
+def session_of(
+    results: Iterable[CaseResult], before: Iterable[CaseResult] | None = None, **rules: object
+) -> SessionResults:
+    """A session with its gate, where there is a baseline or a rule."""
+    given = list(results)
+    rubrics = {(result.suite, result.rubric_id): rubric_of(result) for result in given}
+    decisions = {}
+    for suite in dict.fromkeys(result.suite for result in given):
+        own = [result for result in given if result.suite == suite]
+        scope = Scope.of(result.case_id for result in own)
+        old = [result for result in before if result.suite == suite] if before is not None else None
+        baseline = None if old is None else update(Baseline(), old, Scope.of(each.case_id for each in old)).baseline
+        decisions[suite] = decide(own, baseline, GateRules(**rules), scope, SEED)  # type: ignore[arg-type]
+    nodes = {result.case_id: f"suites/{result.suite}.jrh.yml::{result.case_id.partition('::')[2]}" for result in given}
+    return gather(
+        given,
+        SEED,
+        rubrics=rubrics,
+        decisions=decisions,
+        wall_seconds=3.2,
+        nodes=nodes,
+        commands={case_id: f"pytest '{node}'" for case_id, node in nodes.items()},
+    )
+
+
+def rubric_of(result: CaseResult) -> Rubric:
+    levels = LEVELS if result.target_score is not None else ()
+    return replace(RUBRIC, id=result.rubric_id, file="/repo/suites/rubrics.yml", score_levels=levels)
+
+
+def spooled(
+    folder: Path,
+    results: Iterable[CaseResult],
+    messages_of: Callable[[CaseResult], Sequence[Message]] = lambda result: MESSAGES,
+    text: str = "I have refunded order 17 in full.",
+) -> RecordIndex:
+    """Make the case of every result, and say where its record lies."""
+    spool = Spool(folder, Redactor())
+    ids = set()
+    for result in results:
+        spec = make_spec(
+            result.run_id,
+            suite=result.suite,
+            test=result.test,
+            rubric_id=result.rubric_id,
+            target_score=result.target_score,
+        )
+        made = generation_id(spec)
+        if made not in ids and result.outcome in ("agree", "disagree"):
+            ids.add(made)
+            edited = result.test == "agent_perturbation"
+            case = make_case(spec, messages=messages_of(result), edited=edited, new_text=text)
+            spool.append(replace(case, rubric=replace(case.rubric, id=result.rubric_id)))
+    spool.close()
+    return read_spools([spool.path], frozenset(ids))

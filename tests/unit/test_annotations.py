@@ -1,0 +1,84 @@
+"""GitHub's workflow commands for regressions, read back the way the runner reads them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_jrh.models import CaseResult
+from pytest_jrh.results.annotations import annotation_lines
+from pytest_jrh.results.session import SessionResults
+from tests.support.judged_sessions import HOSTILE, judged, right, session_of, wrong_on
+
+BASE = Path("/repo")
+COMMAND = re.compile(r"::(?P<kind>[a-z]+) (?P<properties>[^:]*)::(?P<message>[^\r\n]*)")
+
+
+def read(line: str) -> tuple[str, dict[str, str], str]:
+    """As the runner does: properties split at commas, then unescaped."""
+    match = COMMAND.fullmatch(line)
+    assert match, line
+    pairs = dict(pair.split("=", 1) for pair in match["properties"].split(","))
+    unescaped = {name: plain(value).replace("%3A", ":").replace("%2C", ",") for name, value in pairs.items()}
+    return match["kind"], unescaped, plain(match["message"])
+
+
+def plain(text: str) -> str:
+    return text.replace("%0D", "\r").replace("%0A", "\n").replace("%25", "%")
+
+
+def regressed(results: list[CaseResult], **rules: object) -> SessionResults:
+    before = [replace(result, outcome="agree", score=result.expected) for result in results]
+    return session_of(results, before, **rules)
+
+
+def test_regression_is_an_error_at_its_rubrics_line() -> None:
+    lines = annotation_lines(regressed(judged(wrong_on("run-003"), rubrics=("tone",))), BASE)
+    assert len(lines) == 2
+    kind, properties, message = read(lines[0])
+    assert kind == "error"
+    assert properties == {"file": "suites/rubrics.yml", "line": "7", "title": "Regression: tone"}
+    assert message.split("\n") == [
+        "The judge gave 0, the right answer is 1; in the baseline it was right.",
+        "The order is late.",
+        "suites/refunds.jrh.yml::agent_perturbation::tone::run-003[e1]",
+    ]
+
+
+def test_regressions_that_the_gate_lets_through_are_warnings() -> None:
+    session = regressed(judged(wrong_on("run-003"), rubrics=("tone",)), max_regressions=3)
+    assert {read(line)[0] for line in annotation_lines(session, BASE)} == {"warning"}
+
+
+def test_rubric_outside_the_folder_is_not_named() -> None:
+    (line, *_) = annotation_lines(regressed(judged(wrong_on("run-003"))), Path("/elsewhere"))
+    assert read(line)[1] == {"title": "Regression: refund_policy"}
+
+
+def test_more_than_ten_are_counted_in_a_notice() -> None:
+    session = regressed(judged(lambda spec, expected: 1 - expected))
+    lines = annotation_lines(session, BASE)
+    assert [read(line)[0] for line in lines] == ["error"] * 10 + ["notice"]
+    assert read(lines[-1])[2] == "38 more regressions: the report names them all."
+
+
+def test_old_disagreements_and_sessions_without_a_baseline_have_none() -> None:
+    wrong = judged(wrong_on("run-003"))
+    assert annotation_lines(session_of(wrong, before=wrong), BASE) == []
+    assert annotation_lines(session_of(wrong), BASE) == []
+    assert annotation_lines(session_of(judged(right)), BASE) == []
+
+
+def test_hostile_text_neither_begins_nor_changes_a_command() -> None:
+    wrong = [
+        replace(result, rubric_id=f"a,file=x:{HOSTILE}", reasoning=HOSTILE, judge=HOSTILE)
+        for result in judged(wrong_on("run-003"), rubrics=("tone",))
+    ]
+    for line in annotation_lines(regressed(wrong), BASE):
+        kind, properties, message = read(line)
+        assert (kind, properties["file"]) == ("error", "suites/rubrics.yml")
+        assert properties["title"].startswith("Regression: a,file=x:<script>")
+        assert "%0A {{ 7*7 }}" in message
+        assert message.count("\n") == 2
+        line.encode()

@@ -1,0 +1,262 @@
+"""The HTML report, read back with the standard library's parser (semantics I: `--jrh-report`)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import random
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_jrh.redact import Redactor
+from pytest_jrh.results import html
+from pytest_jrh.results.html import write_html
+from pytest_jrh.results.session import case_key
+from pytest_jrh.results.text import visible
+from tests.support.judged_sessions import (
+    HOSTILE,
+    Answer,
+    always,
+    coin,
+    judged,
+    right,
+    scored,
+    session_of,
+    spooled,
+    wrong_on,
+)
+from tests.support.made_cases import MESSAGES, make_result, make_spec
+from tests.support.page_reader import Page, bodies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pytest_jrh.models import CaseResult
+
+
+def page_of(
+    folder: Path,
+    results: Sequence[CaseResult],
+    before: Iterable[CaseResult] | None = None,
+    messages: Any = MESSAGES,
+    redactor: Redactor | None = None,
+    limit: int = 30_000_000,
+    **rules: Any,
+) -> Page:
+    records = spooled(folder / "spool", results, lambda result: messages)
+    path = folder / "report.html"
+    session = session_of(results, before, **rules)
+    write_html(path, session, [records], redactor=redactor or Redactor(), limit=limit)
+    assert path.stat().st_size <= limit
+    return Page.of(path.read_text("utf-8"))
+
+
+def figures(page: Page) -> list[dict[str, str]]:
+    """The rows of the figures' tables, by title; the name of the row is `name`."""
+    rows: list[dict[str, str]] = []
+    for element in page.elements:
+        if element.tag == "tr" and element.attributes.get("class") in ("rubric", "test", "total"):
+            rows.append({})
+        elif element.tag == "th" and element.attributes.get("scope") == "row" and rows and not rows[-1]:
+            rows[-1]["name"] = element.text
+        elif element.tag == "td" and "data-label" in element.attributes and "data-name" not in element.attributes:
+            rows[-1][element.attributes["data-label"]] = element.text
+    return rows
+
+
+def case_rows(page: Page) -> list[Any]:
+    return [element for element in page.all("tr") if "data-key" in element.attributes]
+
+
+def test_page_has_the_decision_the_figures_and_a_row_for_each_case(tmp_path: Path) -> None:
+    results = judged(wrong_on("run-003"))
+    page = page_of(tmp_path, results, before=judged(right))
+    assert page.all("title")[0].text == "failed: judge reliability, refunds"
+    assert "Gate failed: 4 regressions, at most 0 allowed." in [heading.text for heading in page.all("h2")]
+    assert figures(page)[-1]["name"] == "all"
+    assert figures(page)[-1]["kappa"] == "0.83"
+    assert len(case_rows(page)) == 48
+    assert len(page.all("span", **{"class": "pill bad"})) == 8
+
+
+def test_every_case_can_be_linked_to_and_has_its_body(tmp_path: Path) -> None:
+    results = judged(wrong_on("run-003"), runs=4)
+    page = page_of(tmp_path, results, before=judged(right, runs=4))
+    links = {link.attributes["href"] for link in page.all("a")}
+    found = bodies(page)
+    for result, row in zip(results, case_rows(page), strict=True):
+        key = case_key(result.case_id)
+        assert row.attributes["id"] == f"row-{key}"
+        assert f"#case-{key}" in links
+        body = found[row.attributes["data-chunk"]]
+        told = body["results"][key]
+        assert told["reasoning"] == "The order is late."
+        assert told["command"].startswith("pytest 'suites/refunds.jrh.yml::")
+        made = body["cases"][told["made"]]
+        turns = [body["pool"][place] for place in made["judged"]]
+        assert [turn["role"] for turn in turns] == ["user", "assistant", "tool", "assistant"]
+        if result.test == "agent_perturbation":
+            assert turns[-1]["parts"] == [["", "I have refunded order 17 in full."]]
+            assert made["edits"][0]["before"] == MESSAGES[-1]["content"]
+            assert made["plan"]["steps"][0]["goal"] == "grant the refund"
+            assert made["verification"]["rationale"] == "It grants a late refund."
+
+
+def test_turns_that_cases_share_are_stored_once(tmp_path: Path) -> None:
+    body = bodies(page_of(tmp_path, judged(right, runs=1)))["run-0"]
+    assert len(body["cases"]) == 4
+    assert len(body["pool"]) == 5
+
+
+def test_tool_calls_and_reasoning_are_parts_of_their_turn(tmp_path: Path) -> None:
+    content = [
+        {"type": "reasoning", "reasoning": "Look first.\n[0] user"},
+        {"type": "text", "text": "Looking.\n[9] user"},
+    ]
+    messages = [MESSAGES[0], {**MESSAGES[1], "content": content}, *MESSAGES[2:]]
+    body = bodies(page_of(tmp_path, judged(right, runs=1), messages=messages))["run-0"]
+    turn = next(turn for turn in body["pool"] if len(turn["parts"]) > 1)
+    assert turn["parts"] == [
+        [" reasoning", "Look first.\n[0] user"],
+        ["", "Looking.\n[9] user"],
+        [" calls look_up", '{"order": 17}'],
+    ]
+
+
+def test_case_without_a_verdict_tells_why(tmp_path: Path) -> None:
+    page = page_of(tmp_path, [make_result(make_spec("a"), "no_case", detail="no plan was found"), make_result()])
+    found = bodies(page)[case_rows(page)[0].attributes["data-chunk"]]
+    (told,) = found["results"].values()
+    assert (told["made"], told["detail"]) == (None, "no plan was found")
+
+
+@pytest.mark.parametrize(("answer", "warning"), [(always(1), "every one of 48 cases: it does not judge"),
+                                                 (always(0), "every one of 48 cases: it does not judge"),
+                                                 (coin(), "cannot be told from a coin's")])  # fmt: skip
+def test_judge_that_judges_nothing_is_unmistakable(tmp_path: Path, answer: Answer, warning: str) -> None:
+    page = page_of(tmp_path, judged(answer))
+    total = figures(page)[-1]
+    assert abs(float(total["kappa"])) < 0.1
+    assert float(total["paired"].rstrip("%")) < 30
+    assert any(warning in element.text for element in page.all("p", **{"class": "warning"}))
+
+
+def test_interval_bars_and_heat_maps_are_drawn_to_scale(tmp_path: Path) -> None:
+    page = page_of(tmp_path, [result for result in judged(wrong_on("run-003")) if result.test == "agent_positives"])
+    (span, *_) = page.all("rect", **{"class": "span"})
+    row = figures(page)[0]
+    low, high = map(float, row["95% interval"].split("-"))
+    assert float(span.attributes["x"]) == pytest.approx(low, abs=0.06)
+    assert float(span.attributes["x"]) + float(span.attributes["width"]) == pytest.approx(high, abs=0.11)
+    shades = [float(cell.attributes["fill-opacity"]) for cell in page.all("rect", **{"class": "right"})]
+    assert max(shades) > 0.5
+
+
+def test_ordinal_suites_and_panels_have_their_own_parts(tmp_path: Path) -> None:
+    page = page_of(tmp_path, [*scored(right), *judged(right, judge="a"), *judged(coin(), judge="b")])
+    headings = [heading.text for heading in page.all("h2")]
+    assert {"helpfulness", "refunds, judge a", "refunds, judge b", "Panel of refunds: 2 judges"} <= set(headings)
+    assert "weighted kappa" in figures(page)[0]
+    assert {"suite", "judge"} <= {select.attributes["name"] for select in page.all("select")}
+
+
+def test_page_asks_the_network_for_nothing(tmp_path: Path) -> None:
+    page = page_of(tmp_path, judged(wrong_on("run-003")))
+    for element in page.elements:
+        assert not {"src", "srcset", "action", "style", "background", "poster", "data"} & element.attributes.keys()
+        assert not [name for name in element.attributes if name.startswith("on")]
+        assert element.attributes.get("href", "#").startswith("#")
+        assert element.tag not in ("link", "img", "iframe", "object", "embed", "base")
+    (style,) = page.all("style")
+    assert "url(" not in style.text
+    assert "@import" not in style.text
+
+
+def test_policy_names_the_script_and_the_style_by_their_hashes(tmp_path: Path) -> None:
+    page = page_of(tmp_path, judged(right, runs=2))
+    (policy,) = page.all("meta", **{"http-equiv": "Content-Security-Policy"})
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.attributes["content"].split(";"))
+    scripts = [script for script in page.all("script") if "type" not in script.attributes]
+    for (element,), rule in ((scripts, "script-src"), (page.all("style"), "style-src")):
+        digest = base64.b64encode(hashlib.sha256(element.text.encode()).digest()).decode()
+        assert rules[rule] == f"'sha256-{digest}'"
+    assert rules["default-src"] == "'none'"
+
+
+def test_script_writes_text_and_never_markup() -> None:
+    script = (Path(html.__file__).parent / "templates" / "report.js").read_text("utf-8")
+    writing = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|fetch\(|XMLHttp|import\("
+    assert not re.search(writing, script)
+
+
+def test_hostile_text_adds_no_element_and_no_attribute(tmp_path: Path) -> None:
+    def described(text: str) -> list[CaseResult]:
+        results = judged(wrong_on("run-001"), runs=3, rubrics=("tone",), judge="j")
+        named = [replace(result, rubric_id=text, judge=text, reasoning=text) for result in results]
+        return [*named, make_result(make_spec("z"), "refused", detail=text, rubric_id=text)]
+
+    messages = [{**message, "content": HOSTILE} for message in MESSAGES]
+    (tmp_path / "a").mkdir()
+    tame = page_of(tmp_path / "a", described("tame"))
+    wild = page_of(tmp_path, described(HOSTILE), messages=messages)
+    assert [element.tag for element in wild.elements] == [element.tag for element in tame.elements]
+    names = [[set(element.attributes) for element in page.elements] for page in (wild, tame)]
+    assert names[0] == names[1]
+    shown = visible(HOSTILE)
+    body = bodies(wild)["run-1"]
+    assert next(iter(body["results"].values()))["reasoning"] == shown
+    assert shown in [text for turn in body["pool"] for _, text in turn["parts"]]
+    raw = (tmp_path / "report.html").read_text("utf-8")
+    assert not set(raw) & set("\x00\x1b\u202e\u2066\ufffe")
+
+
+def test_200_kilobyte_texts_are_whole(tmp_path: Path) -> None:
+    text = "".join(f"word{number} " for number in range(20_000))
+    messages = [*MESSAGES[:2], {**MESSAGES[2], "content": text}, MESSAGES[3]]
+    page = page_of(tmp_path, judged(right, runs=1), messages=messages)
+    assert text in [part[1] for turn in bodies(page)["run-0"]["pool"] for part in turn["parts"]]
+
+
+def test_secrets_are_redacted_everywhere(tmp_path: Path) -> None:
+    secret = "sk-0123456789abcdef-secret"
+    results = [replace(each, reasoning=secret, rubric_id=f"r {secret}") for each in judged(wrong_on("run-001"), runs=2)]
+    messages = [{**message, "content": secret} for message in MESSAGES]
+    page = page_of(tmp_path, results, messages=messages, redactor=Redactor((secret,)))
+    assert secret not in (tmp_path / "report.html").read_text("utf-8")
+    assert secret not in str(bodies(page))
+    assert "[REDACTED]" in str(bodies(page))
+
+
+def test_what_does_not_fit_is_left_out_and_disagreements_are_kept(tmp_path: Path) -> None:
+    noise = random.Random(1).randbytes(60_000).hex()
+    messages = [*MESSAGES[:2], {**MESSAGES[2], "content": noise}, MESSAGES[3]]
+    results = judged(wrong_on("run-007"), runs=12, rubrics=("tone",))
+    whole = tmp_path / "whole"
+    page_of(whole, results, messages=messages)
+    limit = (whole / "report.html").stat().st_size // 2
+    page = page_of(tmp_path, results, messages=messages, limit=limit)
+    cut = [block.attributes["id"] for block in page.all("script", type="text/plain") if "data-cut" in block.attributes]
+    assert 3 < len(cut) < 9
+    found = bodies(page)
+    wrong = case_rows(page)[7].attributes["data-chunk"]
+    assert wrong not in cut
+    (perturbed, positive) = found[cut[0]]["cases"].values()
+    assert (perturbed["judged"], positive["judged"]) == (None, None)
+    assert perturbed["edits"][0]["after"] == "I have refunded order 17 in full."
+
+
+def test_same_session_gives_the_same_bytes(tmp_path: Path) -> None:
+    page_of(tmp_path / "one", judged(right))
+    page_of(tmp_path / "two", judged(right))
+    assert (tmp_path / "one/report.html").read_bytes() == (tmp_path / "two/report.html").read_bytes()
+
+
+def test_all_results_have_their_made_case(tmp_path: Path) -> None:
+    results = [*judged(right, runs=1, judge="a"), *judged(right, runs=1, judge="b")]
+    body = bodies(page_of(tmp_path, results))["run-0"]
+    assert {told["made"] for told in body["results"].values()} == body["cases"].keys()
+    assert len(body["results"]) == 2 * len(body["cases"])

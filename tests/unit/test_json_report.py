@@ -1,0 +1,130 @@
+"""`{model}_report.json` beside its published schema (semantics H2, J1, J5)."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import pytest
+
+from pytest_jrh.models import CaseResult
+from pytest_jrh.results.panels import panels
+from pytest_jrh.results.records import json_value
+from pytest_jrh.results.summaries import judge_report
+from pytest_jrh.suite.suite import SuiteJudge
+from tests.support.judged_sessions import (
+    HOSTILE,
+    SEED,
+    always,
+    coin,
+    judged,
+    right,
+    scored,
+    session_of,
+    wrong_on,
+)
+from tests.support.made_cases import LEVELS, RUBRIC, make_result, make_spec, make_suite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+SCHEMA = json.loads(files("pytest_jrh").joinpath("schema/report.schema.json").read_text("utf-8"))
+
+
+def report_of(
+    folder: Path, results: Sequence[CaseResult], before: Iterable[CaseResult] | None = None, **changes: Any
+) -> Any:
+    """The report as it is read from disk, after the schema has accepted it."""
+    suite = make_suite(folder, **changes)
+    session = session_of(results, before)
+    report = judge_report(
+        suite,
+        suite.judges[0],
+        results,
+        SEED,
+        decision=next(iter(session.decisions.values()), None),
+        panel=next(iter(panels(results)), None),
+    )
+    read = json.loads(json.dumps(json_value(report), allow_nan=False))
+    jsonschema.Draft7Validator(SCHEMA).validate(read)
+    return read
+
+
+def test_schema_is_itself_valid() -> None:
+    jsonschema.Draft7Validator.check_schema(SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        pytest.param([], id="nothing"),
+        pytest.param([make_result(outcome="model_error")], id="no verdict"),
+        pytest.param(judged(right), id="all right"),
+        pytest.param(
+            [*judged(right, judge="a"), *judged(coin(), judge="b"), *judged(always(0), judge="c")], id="panel"
+        ),
+    ],
+)
+def test_report_fits_its_schema(tmp_path: Path, results: list[CaseResult]) -> None:
+    report_of(tmp_path, results)
+    report_of(tmp_path, results, before=judged(wrong_on("run-001")))
+
+
+def test_ordinal_report_shows_the_whole_scale(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path)
+    rubric = session_of(scored(right)).rubrics["helpfulness", RUBRIC.id]
+    results = [result for result in scored(right) if result.target_score != 2]
+    report = report_of(tmp_path, results, name="helpfulness", mode="ordinal", rubrics=(rubric,), tests=suite.tests)
+    ordinal = report["statistics"]["overall"]["ordinal"]
+    assert ordinal["confusion_matrix"] == {"labels": [level.score for level in LEVELS],
+                                           "counts": [[10, 0, 0], [0, 10, 0], [0, 0, 0]]}  # fmt: skip
+    assert ordinal["weighted_kappa"] == {"value": 1.0, "reason": None}
+
+
+@pytest.mark.parametrize(("answer", "matrix", "paired"), [(always(1), [[0, 24], [0, 24]], 0.0),
+                                                          (always(0), [[24, 0], [24, 0]], 0.0)])  # fmt: skip
+def test_judge_that_never_changes_its_answer_has_no_kappa_and_no_pair(
+    tmp_path: Path, answer: Any, matrix: Any, paired: float
+) -> None:
+    overall = report_of(tmp_path, judged(answer))["statistics"]["overall"]
+    assert overall["accuracy"]["value"] == 0.5
+    assert overall["binary"]["kappa"] == {"value": 0.0, "reason": None}
+    assert overall["binary"]["paired_accuracy"]["value"] == paired
+    assert overall["binary"]["confusion_matrix"]["counts"] == matrix
+
+
+def test_coin_has_a_kappa_near_zero_and_pairs_right_by_chance(tmp_path: Path) -> None:
+    binary = report_of(tmp_path, judged(coin(), runs=200))["statistics"]["overall"]["binary"]
+    assert abs(binary["kappa"]["value"]) < 0.1
+    assert 0.2 < binary["paired_accuracy"]["value"] < 0.3
+
+
+def test_figures_of_one_test_alone_are_null_with_the_reason(tmp_path: Path) -> None:
+    test = report_of(tmp_path, judged(right))["statistics"]["rubrics"]["tone"]["tests"]["agent_positives"]
+    assert test["binary"]["caught"] == {"count": 0, "n": 0, "value": None, "reason": "no perturbation was judged"}
+    assert test["binary"]["kappa"] == {"value": None, "reason": "one class only: every label is 0"}
+
+
+def test_gate_and_baseline_are_told_with_their_cases(tmp_path: Path) -> None:
+    gate = report_of(tmp_path, judged(wrong_on("run-003")), judged(wrong_on("run-001")))["gate"]
+    assert gate["passed"] is False
+    assert gate["decision"] == "Gate failed: 4 regressions, at most 0 allowed."
+    assert len(gate["baseline"]["regressions"]) == len(gate["baseline"]["fixes"]) == 4
+    assert gate["baseline"]["p_value"] == {"value": 1.0, "reason": None}
+
+
+def test_report_says_how_the_judges_of_a_panel_agree(tmp_path: Path) -> None:
+    results = [*judged(right, judge="a"), *judged(always(1), judge="b")]
+    judge = SuiteJudge("a", make_suite(tmp_path).judges[0].stage)
+    panel = report_of(tmp_path, results, judges=(judge,))["panel"]
+    assert panel["pairs"][0]["agreement"] == {"count": 24, "n": 48, "value": 0.5, "reason": None}
+    assert panel["accuracy"]["value"] == 1.0
+    assert sum(vote["score"] is None for vote in panel["votes"]) == 24
+
+
+def test_hostile_ids_are_values_like_any_other(tmp_path: Path) -> None:
+    report = report_of(tmp_path, [make_result(make_spec(HOSTILE, rubric_id=HOSTILE))])
+    assert list(report["statistics"]["rubrics"]) == [HOSTILE]

@@ -1,0 +1,137 @@
+"""The Markdown report, read back with an independent reader (semantics I: `--jrh-summary`)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_jrh.models import CaseResult
+from pytest_jrh.results.markdown import LIMIT, code, markdown_report, preformatted, prose
+from pytest_jrh.results.session import SessionResults
+from pytest_jrh.results.text import one_line, visible
+from tests.support.judged_sessions import HOSTILE, Answer, always, coin, judged, right, scored, session_of, wrong_on
+from tests.support.made_cases import make_result, make_spec
+from tests.support.page_reader import Page
+
+OURS = {"h2", "h3", "p", "strong", "em", "table", "thead", "tbody", "tr", "th", "td", "ul", "li", "code", "pre"}
+OURS |= {"details", "summary", "br"}
+
+
+def rendered(markdown: str) -> Page:
+    reader = pytest.importorskip("markdown_it").MarkdownIt("commonmark", {"html": True}).enable("table")
+    return Page.of(reader.render(markdown))
+
+
+def cells(page: Page) -> list[list[str]]:
+    """The first table's rows."""
+    rows: list[list[str]] = []
+    for element in page.elements:
+        if element.tag == "table" and rows:
+            break
+        if element.tag == "tr":
+            rows.append([])
+        elif element.tag in ("td", "th"):
+            rows[-1].append(element.text.strip())
+    return rows
+
+
+def report(session: SessionResults) -> Page:
+    text = markdown_report(session)
+    assert len(text.encode()) < LIMIT
+    return rendered(text)
+
+
+def test_report_has_the_figures_the_decision_and_the_cases() -> None:
+    page = report(session_of(judged(wrong_on("run-003")), before=judged(wrong_on("run-001"))))
+    assert page.all("h2")[0].text == "❌ Judge reliability"
+    assert page.all("strong")[0].text == "Gate failed: 4 regressions, at most 0 allowed."
+    rows = cells(page)
+    assert rows[0][:3] == ["rubric, test", "n", "accuracy"]
+    assert rows[1] == ["all", "48", "91.7%", "75.0-100.0", "91.7%", "8.3%", "0.83", "91.7%"]
+    regressions = [element.text for element in page.all("code") if element.inside[-2:] == ("ul", "li")]
+    assert regressions[0] == "suites/refunds.jrh.yml::agent_perturbation::refund_policy::run-003[e1]"
+    assert page.all("summary")[0].text == "fixes (4)"
+    assert [each.text for each in page.all("pre")] == ["The order is late."] * 4
+
+
+def test_passed_gate_and_no_gate_are_told_apart() -> None:
+    assert report(session_of(judged(right), before=judged(right))).all("h2")[0].text == "✅ Judge reliability"
+    assert report(session_of(judged(right))).all("h2")[0].text == "Judge reliability"
+
+
+@pytest.mark.parametrize("answer", [always(1), always(0), coin()])
+def test_judge_that_judges_nothing_is_unmistakable(answer: Answer) -> None:
+    page = report(session_of(judged(answer)))
+    total = dict(zip(*cells(page)[:2], strict=True))
+    assert abs(float(total["kappa"])) < 0.1
+    assert float(total["paired"].rstrip("%")) < 30
+    assert any(element.text.startswith("⚠️ It") for element in page.all("p"))
+
+
+def test_ordinal_and_panel_are_told() -> None:
+    page = report(session_of([*scored(right), *judged(right, judge="a"), *judged(coin(), judge="b")]))
+    assert [heading.text for heading in page.all("h3")][:3] == ["helpfulness", "refunds, judge a", "refunds, judge b"]
+    assert any(element.text.startswith("Panel of refunds: the majority is right in") for element in page.all("p"))
+
+
+def test_huge_suite_is_cut_with_a_note_and_keeps_what_matters() -> None:
+    rubrics = tuple(f"rubric_{number}_{'規約' * 20}" for number in range(300))
+    before = judged(right, runs=2, rubrics=rubrics)
+    now = [replace(result, reasoning="x" * 200_000) for result in judged(always(0), runs=2, rubrics=rubrics)]
+    page = report(session_of(now, before))
+    assert page.all("strong")[0].text == "Gate failed: 600 regressions, at most 0 allowed."
+    assert cells(page)[1][0] == "all"
+    assert any(element.text.startswith("This report was cut at its size limit") for element in page.all("em"))
+
+
+def test_report_that_fits_is_not_called_cut() -> None:
+    assert "cut at its size limit" not in markdown_report(session_of(judged(right)))
+
+
+def test_nothing_is_said_where_nothing_ran() -> None:
+    assert markdown_report(session_of([])) == ""
+
+
+def hostile(text: str) -> list[CaseResult]:
+    results = [
+        replace(result, rubric_id=text, judge=f"{result.judge} {text}", reasoning=text)
+        for judge in ("a", "b")
+        for result in judged(wrong_on("run-001"), runs=3, judge=judge, rubrics=("tone",))
+    ]
+    return [*results, replace(make_result(make_spec("z"), "refused"), detail=text)]
+
+
+def test_hostile_text_is_shown_as_it_is_and_nothing_more() -> None:
+    page = report(session_of(hostile(HOSTILE)))
+    assert {element.tag for element in page.elements} <= OURS
+    assert not any(element.attributes for element in page.elements if element.tag not in ("td", "th"))
+    assert visible(HOSTILE).strip() in {element.text for element in page.all("pre")}
+    # Mentions and links are looked for in what is not code.
+    outside = "".join(element.text for element in page.all("p"))
+    assert "@octocat" not in outside.replace(one_line(HOSTILE), "")
+
+
+@given(text=st.text(st.sampled_from("`|\\<>&*_[]()#@!~-=+.\n\t x1\x1b"), min_size=1, max_size=40))
+@settings(max_examples=150, deadline=None)
+def test_code_cannot_be_left_in_a_table_or_a_line(text: str) -> None:
+    page = rendered(f"| a | b |\n| --- | --- |\n| {code(text, cell=True)} | c |\n\n- {code(text)} d\n")
+    assert cells(page)[1][1:] == ["c"]
+    shown = one_line(text) or " "
+    assert [element.text.strip() for element in page.all("code")] == [
+        shown.replace("|", "\\x7c").strip(),
+        shown.strip(),
+    ]
+    assert page.all("li")[0].text.endswith(" d")
+
+
+@given(text=st.text(st.sampled_from("`|\\<>&*_[]()#@!~-=+.\n\t x1"), max_size=60))
+@settings(max_examples=150, deadline=None)
+def test_preformatted_text_and_prose_hold_no_markup(text: str) -> None:
+    page = rendered(f"<details><summary>s</summary>{preformatted(text)}</details>\n\nnext {prose(text)} end\n")
+    assert [element.tag for element in page.elements] == ["details", "summary", "pre", "p"]
+    assert page.elements[2].text == text.strip()
+    said = page.elements[3].text.replace("\u200b", "")
+    assert said.split() == f"next {one_line(text)} end".split()

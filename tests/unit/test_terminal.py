@@ -1,0 +1,160 @@
+"""The terminal's section: figures, changes, decision, panels (semantics J)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_jrh.models import CaseResult
+from pytest_jrh.results.diagnosis import fisher_exact, judge_warnings
+from pytest_jrh.results.formulas import ConfusionMatrix
+from pytest_jrh.results.session import SessionResults
+from pytest_jrh.results.terminal import session_lines
+from pytest_jrh.results.text import columns, visible
+from tests.support.judged_sessions import HOSTILE, Answer, always, coin, judged, right, scored, session_of, wrong_on
+from tests.support.made_cases import make_result, make_spec
+
+
+def texts(session: SessionResults, width: int = 80, verbosity: int = 0) -> list[str]:
+    return [line.text for line in session_lines(session, width=width, verbosity=verbosity)]
+
+
+def row(lines: list[str], name: str) -> list[str]:
+    return next(line.split() for line in lines if line.split()[:1] == [name])
+
+
+def test_table_gives_each_rubric_over_both_tests_then_each_test_then_all() -> None:
+    lines = texts(session_of(judged(wrong_on("run-003"))))
+    names = [line.split()[0] for line in lines[2:6]]
+    assert names == ["refund_policy", "agent_perturbation", "agent_positives", "tone"]
+    assert row(lines, "refund_policy")[1:3] == ["24", "91.7%"]
+    assert row(lines, "agent_perturbation")[4:] == ["91.7%", "-", "-", "-"]
+    assert row(lines, "agent_positives")[4:] == ["-", "8.3%", "-", "-"]
+    assert row(lines, "all")[1:] == ["48", "91.7%", "75.0-100.0", "91.7%", "8.3%", "0.83", "91.7%"]
+
+
+def test_single_test_and_single_rubric_have_one_row() -> None:
+    results = [result for result in judged(right, rubrics=("tone",)) if result.test == "agent_positives"]
+    lines = texts(session_of(results))
+    assert lines[0].split()[0] == "agent_positives"
+    assert [line.split()[0] for line in lines[1:3]] == ["rubric", "tone"]
+    assert lines[3] == ""
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_lines_fit_the_terminal_whatever_the_names(width: int) -> None:
+    results = judged(wrong_on("run-001"), rubrics=("identity_check_before_any_refund_or_change", "規約を守ること" * 3))
+    panel = [*judged(right, judge="the strictest judge of them all"), *judged(coin(), judge="規約" * 20)]
+    for given_results in (results, panel, [*scored(right), *results]):
+        lines = session_lines(session_of(given_results), width=width)
+        assert max(columns(line.text) for line in lines) <= width
+
+
+def test_changes_are_named_by_node_id_in_pytests_colours() -> None:
+    session = session_of(judged(wrong_on("run-003")), before=judged(wrong_on("run-001")))
+    styled = session_lines(session)
+    red = [line.text for line in styled if line.style == "red"]
+    green = [line.text for line in styled if line.style == "green"]
+    assert "  suites/refunds.jrh.yml::agent_positives::tone::run-003[e1]" in red
+    assert "  suites/refunds.jrh.yml::agent_positives::tone::run-001[e1]" in green
+    assert red[-1] == "Gate failed: 4 regressions, at most 0 allowed."
+    assert any("a drop under 12.5 points could not be seen" in line.text for line in styled)
+
+
+def test_passed_gate_is_green() -> None:
+    styled = session_lines(session_of(judged(right), before=judged(right)))
+    assert [line.text for line in styled if line.style == "green"] == ["Gate passed: 0 regressions, at most 0 allowed."]
+
+
+def test_verbose_adds_matrices_and_why_figures_are_missing() -> None:
+    session = session_of(judged(wrong_on("run-003")))
+    plain, verbose = texts(session), texts(session, verbosity=1)
+    assert not any("confusion matrix" in line for line in plain)
+    start = next(index for index, line in enumerate(verbose) if line.startswith("confusion matrix, all"))
+    assert [line.split() for line in verbose[start + 1 : start + 4]] == [["0", "1"], ["0", "22", "2"], ["1", "2", "22"]]
+    assert "- kappa: one class only: every label is 0 (agent_positives)" in verbose
+
+
+def test_judges_get_sections_and_the_panel_its_agreement() -> None:
+    lines = texts(session_of([*judged(right, judge="a"), *judged(always(1), judge="b")]))
+    assert [line for line in lines if line.startswith("judge ")] == ["judge a", "judge b"]
+    assert "panel of 2 judges: the majority is right in 24 of 24 cases (100.0%), 24 cases" in lines
+    assert ["a", "/", "b", "agree", "in", "24", "of", "48", "kappa", "0.00"] in [line.split() for line in lines]
+
+
+def test_verbose_names_the_cases_on_which_the_panel_is_split() -> None:
+    one, other = ((right, "a"), (always(1), "b"))
+    results = [each for answer, judge in (one, other) for each in judged(answer, 1, ("tone",), judge=judge)]
+    lines = texts(session_of(results), verbosity=1)
+    assert "  refunds::agent_positives::tone::run-000[e1] (a tie: 1 for 0, 1 for 1 of 2 judges)" in lines
+    assert not any("a tie" in line for line in texts(session_of(results)))
+
+
+def test_ordinal_suite_has_its_own_figures() -> None:
+    lines = texts(session_of(scored(lambda spec, expected: min(expected + 1, 2))))
+    assert row(lines, "refund_policy")[1:3] == ["30", "33.3%"]
+    assert row(lines, "refund_policy")[4:6] == ["100.0%", "0.67"]
+
+
+def test_cases_without_a_verdict_are_told_beside_the_table() -> None:
+    results = [make_result(), make_result(make_spec("b"), "no_case"), make_result(make_spec("c"), "refused")]
+    styled = session_lines(session_of(results))
+    assert ("not in these figures: 1 without a case, 1 unscored", "yellow") in styled
+
+
+def test_nothing_is_said_where_nothing_ran() -> None:
+    assert session_lines(session_of([])) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "warning"),
+    [
+        (always(1), "It gave 1 (violated) to every one of 48 cases: it does not judge."),
+        (always(0), "It gave 0 (satisfied) to every one of 48 cases: it does not judge."),
+        (coin(), "Its answers cannot be told from a coin's (kappa -0.08, Fisher's exact p = 0.77)."),
+        (lambda spec, expected: 1 - expected, "It answers the wrong way round (kappa -1.00)."),
+    ],
+)
+def test_judge_that_judges_nothing_is_called_so(answer: Answer, warning: str) -> None:
+    (section,) = session_of(judged(answer)).table.judges
+    assert judge_warnings(section, "binary") == [warning]
+    assert any(
+        line.style == "yellow" and line.text.startswith("! It") for line in session_lines(session_of(judged(answer)))
+    )
+
+
+def test_good_judge_is_not_warned_about_even_on_few_cases() -> None:
+    for runs in (2, 12):
+        (section,) = session_of(judged(right, runs=runs, rubrics=("tone",))).table.judges
+        assert judge_warnings(section, "binary") == []
+
+
+def test_ordinal_judge_that_scores_at_random_is_called_so() -> None:
+    (constant,) = session_of(scored(lambda spec, expected: 1)).table.judges
+    assert judge_warnings(constant, "ordinal") == ["It gave 1 to every one of 30 cases: it does not judge."]
+    (turned,) = session_of(scored(lambda spec, expected: (expected + 1) % 3)).table.judges
+    assert "little to do with the labels" in judge_warnings(turned, "ordinal")[0]
+
+
+@given(counts=st.tuples(*[st.integers(0, 40)] * 4).filter(lambda cells: sum(cells) > 0))
+@settings(max_examples=60, deadline=None)
+def test_fishers_exact_test_is_scipys(counts: tuple[int, int, int, int]) -> None:
+    known = pytest.importorskip("scipy.stats")
+    a, b, c, d = counts
+    matrix = ConfusionMatrix((0, 1), ((a, b), (c, d)))
+    assert fisher_exact(matrix) == pytest.approx(known.fisher_exact([[a, b], [c, d]]).pvalue, rel=1e-6)
+
+
+def test_hostile_names_reach_the_terminal_as_visible_escapes() -> None:
+    results: list[CaseResult] = [
+        replace(result, rubric_id=HOSTILE, suite=f"{HOSTILE}{result.judge}", judge=HOSTILE)
+        for judge in ("a", "b")
+        for result in judged(wrong_on("run-001"), judge=judge, rubrics=("tone",))
+    ]
+    for line in texts(session_of(results), verbosity=1):
+        assert line == visible(line)
+        assert "\n" not in line
+        line.encode()
