@@ -9,30 +9,36 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from pytest_jrh.errors import InputError, NoVerdictCase, Unrecorded, Unscored
 from pytest_jrh.judging.judge import make_template_judge
+from pytest_jrh.llm.budget import Ledger
 from pytest_jrh.llm.calls import Answer, CallRequest, Exchange, Stopped, make_complete
 from pytest_jrh.llm.client import LiteLLMExchange, RetryPolicy
-from pytest_jrh.llm.recorder import HttpRecorder, Recording, Replay, Tape
+from pytest_jrh.llm.recorder import HttpRecorder, Recording, Replay, SharedCalls, Tape
 from pytest_jrh.llm.stage import Stage
-from pytest_jrh.models import Case, CaseResult, CaseSpec, Complete, RecordMode, Spending, Verdict
+from pytest_jrh.models import AgentRun, Case, CaseResult, CaseSpec, Complete, Progress, RecordMode, Spending, Verdict
 from pytest_jrh.pipeline.generate import generate_case, goal_of
+from pytest_jrh.planning import Survey
 from pytest_jrh.redact import Redactor
+from pytest_jrh.results.baseline import judge_fingerprint
 from pytest_jrh.results.debug import debug_paths
 from pytest_jrh.results.explain import disagreement_text, unscored_text
+from pytest_jrh.results.records import case_digest
 from pytest_jrh.suite.cases import case_id, cassette_path, generation_id
+from pytest_jrh.transcript import render_transcript
 
 if TYPE_CHECKING:
     from pytest_jrh.loading import ReadySuite
 
 # What was recorded and cannot be used stays so on replay: the case has come to its end.
 _FINAL = frozenset({"invalid_response", "refused"})
+_MEANWHILE = 0.25
 T = TypeVar("T")
 
 
@@ -44,7 +50,9 @@ class EngineSettings:
     either, nothing is asked. `keep` is False where answers are asked for and not recorded.
     `on_case` gets every made case once, in the engine's thread. `rerun_command` and
     `record_command` give the shell line that reruns, or records, a case. `retry` is for the session's
-    own client.
+    own client. `retry_unscored` asks again what was recorded and could not be used. `processes` and
+    `session` say how many processes share the session's limits, and which session it is; `ledger` holds
+    the budget that they share. Without `ask`, nobody is asked whatever the mode.
     """
 
     max_workers: int
@@ -59,6 +67,11 @@ class EngineSettings:
     replay: Replay = "completion"
     complete: Complete | None = None
     retry: RetryPolicy = RetryPolicy()
+    retry_unscored: bool = False
+    processes: int = 1
+    session: str = ""
+    ledger: Ledger | None = None
+    ask: bool = True
 
     def mode(self, ready: ReadySuite, *, judging: bool) -> RecordMode:
         """The record mode of a suite's generation or judging (semantics G1)."""
@@ -100,12 +113,29 @@ class Engine:
             self._thread.start()
         asyncio.run_coroutine_threadsafe(self._session.feed(list(fresh.items())), self._loop)
 
-    def result(self, spec: CaseSpec) -> CaseResult:
-        """Wait for the result of a spec; a bug met on the way is raised as it was."""
+    @property
+    def progress(self) -> Progress:
+        """How far the cases are that were set to work."""
+        return self._session.progress
+
+    def result(self, spec: CaseSpec, meanwhile: Callable[[], None] | None = None) -> CaseResult:
+        """Wait for the result of a spec; a bug met on the way is raised as it was.
+
+        `meanwhile` is called a few times a second while there is nothing yet.
+        """
         if spec not in self._futures:
             self.start([spec])
         # Forgotten once given: the results of thousands of cases need not stay, and a rerun runs again.
-        return self._futures.pop(spec).result()
+        future = self._futures.pop(spec)
+        if meanwhile is not None:
+            while not wait([future], timeout=_MEANWHILE).done:
+                meanwhile()
+        return future.result()
+
+    def survey(self, specs: Iterable[CaseSpec]) -> Iterator[Survey]:
+        """Say of each case how far its recordings reach, asking nobody; instead of `start` and `result`."""
+        for spec in specs:
+            yield self._loop.run_until_complete(self._session.survey(spec))
 
     def stop(self) -> None:
         """Begin no more calls, wait until those in flight are recorded, and end the thread."""
@@ -138,6 +168,8 @@ class _Session:
         self._generations: OrderedDict[str, _Generation] = OrderedDict()
         self._client: LiteLLMExchange | None = None
         self._http: HttpRecorder | None = None
+        self._shared = SharedCalls()
+        self.progress = Progress(0, 0)
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -145,6 +177,7 @@ class _Session:
 
     async def feed(self, announced: Sequence[tuple[CaseSpec, Future[CaseResult]]]) -> None:
         """Set cases to work as places become free."""
+        self.progress = replace(self.progress, total=self.progress.total + len(announced))
         for spec, future in announced:
             await self._places.acquire()
             task = asyncio.create_task(self._work(spec, future))
@@ -167,7 +200,10 @@ class _Session:
         try:
             if self._stopping:
                 raise Stopped
-            future.set_result(await self._result(spec))
+            result = await self._result(spec)
+            done = self.progress
+            self.progress = Progress(done.done + 1, done.total, done.spending + result.spending)
+            future.set_result(result)
         except (Exception, Stopped) as error:  # noqa: BLE001 - raised again where the result is asked for
             future.set_exception(error)
         finally:
@@ -202,7 +238,7 @@ class _Session:
 
     def _explain(self, spec: CaseSpec, trouble: Unscored) -> str:
         # A call that failed is in no cassette either: only a recording run makes it again.
-        again = isinstance(trouble, Unrecorded) or trouble.outcome == "model_error"
+        again = trouble.outcome in ("unrecorded", "model_error", "over_budget")
         command = self._settings.record_command if again else self._settings.rerun_command
         # Before the text is wrapped: a secret that is spread over two lines would not be found.
         trouble.cause = self._settings.redactor.text(trouble.cause)
@@ -217,15 +253,46 @@ class _Session:
         if not ready.test(spec.test).evaluate:
             return None
         judge, template = ready.judge(spec.judge)
+        attempt.judge_fingerprint = judge_fingerprint(
+            judge.stage,
+            template.source,
+            instruction=ready.suite.instruction,
+            show_reasoning=judge.show_reasoning,
+        )
         async with self._tape(attempt, ready, judging=True) as tape:
             ask = make_template_judge(
                 Stage(judge.stage, template, make_complete(tape)),
                 instruction=ready.suite.instruction,
                 show_reasoning=judge.show_reasoning,
             )
-            return await _to_its_end(tape, ask(case))
+            return await self._to_its_end(tape, lambda: ask(case))
+
+    async def survey(self, spec: CaseSpec) -> Survey:
+        """Replay a case as far as its cassettes reach."""
+        ready = self._suites[spec.suite]
+        attempt = _Attempt(spec)
+        ended, letters = True, 0
+        try:
+            await self._judged(attempt)
+        except Unrecorded:
+            ended, letters = False, _letters(ready.read(spec))
+        except (NoVerdictCase, Unscored, InputError):
+            pass
+        return Survey(
+            spec=spec,
+            lookups=tuple(lookup for tape in attempt.tapes for lookup in tape.lookups),
+            ended=ended,
+            made=attempt.case is not None,
+            most_edits=ready.suite.max_edit_rounds,
+            verifies="verifier" in ready.suite.stages,
+            evaluates=ready.test(spec.test).evaluate,
+            letters=letters,
+        )
 
     async def _case(self, attempt: _Attempt, ready: ReadySuite) -> Case:
+        made_before = ready.made_before(attempt.spec)
+        if made_before is not None:
+            return made_before
         if len(ready.suite.judges) == 1:
             return await self._generate(attempt, ready)
         # The judges of a panel stand next to each other in the order: they share one generation, whose
@@ -244,12 +311,31 @@ class _Session:
         run = await asyncio.to_thread(ready.read, spec)
         goal = goal_of(ready.test(spec.test).objective, spec.target_score)
         async with self._tape(attempt, ready, judging=False) as tape:
-            making = generate_case(
-                ready.pipelines[spec.test], make_complete(tape), spec, run, ready.rubric(spec.rubric_id), goal
-            )
-            case = await _to_its_end(tape, making)
+            complete, rubric = make_complete(tape), ready.rubric(spec.rubric_id)
+            pipeline = ready.pipelines[spec.test]
+            case = await self._to_its_end(tape, lambda: generate_case(pipeline, complete, spec, run, rubric, goal))
         self._settings.on_case(case)
         return case
+
+    async def _to_its_end(self, tape: Tape, work: Callable[[], Awaitable[T]]) -> T:
+        """Await the work on a tape, and mark the tape complete where a replay would end in the same way."""
+        try:
+            try:
+                made = await work()
+            except Unscored as trouble:
+                again = self._settings.retry_unscored and trouble.outcome in _FINAL
+                if not again or not await tape.forget(trouble.asked):
+                    raise
+                made = await work()
+        except NoVerdictCase:
+            await tape.finish()
+            raise
+        except Unscored as trouble:
+            if trouble.outcome in _FINAL:
+                await tape.finish()
+            raise
+        await tape.finish()
+        return made
 
     def _tape(self, attempt: _Attempt, ready: ReadySuite, *, judging: bool) -> Tape:
         folder = self._settings.cassette_dir or ready.suite.cassette_dir
@@ -260,7 +346,7 @@ class _Session:
 
     def _recording(self, mode: RecordMode) -> Recording:
         settings = self._settings
-        asks = mode != "none" or settings.replay == "http"
+        asks = settings.ask and (mode != "none" or settings.replay == "http")
         return Recording(
             redactor=settings.redactor,
             replay=settings.replay,
@@ -268,12 +354,14 @@ class _Session:
             http=self._http if asks else None,
             keep=settings.keep,
             stopping=lambda: self._stopping,
+            session=settings.session,
+            shared=self._shared,
         )
 
     def _live(self) -> Exchange:
         """The way to the models, made when the first case needs it: importing litellm takes seconds."""
         if self._settings.complete is not None:
-            return _CompleteExchange(self._settings.complete)
+            return _CompleteExchange(self._settings.complete, self._settings.ledger)
         if self._client is None:
             self._http = HttpRecorder(self._settings.redactor)
             self._http.install()
@@ -286,6 +374,8 @@ class _Session:
                 self._client = LiteLLMExchange(
                     limit=self._settings.max_workers,
                     retry=self._settings.retry,
+                    processes=self._settings.processes,
+                    ledger=self._settings.ledger,
                     redact=self._settings.redactor.text,
                 )
         return self._client
@@ -309,6 +399,7 @@ class _Attempt:
 
     spec: CaseSpec
     case: Case | None = None
+    judge_fingerprint: str = ""
     tapes: list[Tape] = field(default_factory=list)
 
     def result(self, outcome: str, *, verdict: Verdict | None = None, detail: str = "") -> CaseResult:
@@ -328,6 +419,8 @@ class _Attempt:
             score=verdict.score if verdict else None,
             reasoning=verdict.reasoning if verdict else "",
             detail=detail,
+            case_digest=case_digest(case) if case else "",
+            judge_fingerprint=self.judge_fingerprint,
             spending=sum((tape.spending for tape in self.tapes), Spending()),
         )
 
@@ -335,10 +428,14 @@ class _Attempt:
 class _CompleteExchange:
     """A project's own client as an exchange: its parsed completion is read again like any answer."""
 
-    def __init__(self, complete: Complete) -> None:
+    def __init__(self, complete: Complete, ledger: Ledger | None) -> None:
         self._complete = complete
+        self._ledger = ledger
 
     async def __call__(self, request: CallRequest) -> Answer:
+        refusal = self._ledger.enter(0.0) if self._ledger is not None else None
+        if refusal is not None:
+            raise Unscored("over_budget", stage=request.stage.stage, cause=f"{refusal}.")
         completion = await self._complete(request.stage, request.messages, request.response_model)
         return Answer(completion.text)
 
@@ -350,16 +447,5 @@ def _without_secrets(case: Case, redactor: Redactor) -> Case:
     return replace(case, rubric=rubric, outcome=replace(case.outcome, edits=edits))
 
 
-async def _to_its_end(tape: Tape, work: Awaitable[T]) -> T:
-    """Await the work on a tape, and mark the tape complete where a replay would end in the same way."""
-    try:
-        made = await work
-    except NoVerdictCase:
-        await tape.finish()
-        raise
-    except Unscored as trouble:
-        if trouble.outcome in _FINAL:
-            await tape.finish()
-        raise
-    await tape.finish()
-    return made
+def _letters(run: AgentRun) -> int:
+    return len(render_transcript(run.messages))

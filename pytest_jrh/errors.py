@@ -58,10 +58,12 @@ class Unscored(JrhError):
     """The pipeline or the judge could not finish, so there is no verdict (semantics F).
 
     `outcome` is one of `models.UNSCORED`; `stage` names the stage model that was at work (or
-    "input"); `cause` says what came back; `advice` says what to do next.
+    "input"); `cause` says what came back; `advice` says what to do next. `asked` are the fingerprints of
+    the calls whose answers could not be used.
     """
 
-    def __init__(self, outcome: str, *, stage: str, cause: str, advice: str = "") -> None:
+    def __init__(self, outcome: str, *, stage: str, cause: str, advice: str = "", asked: tuple[str, ...] = ()) -> None:
+        self.asked = asked
         self.outcome = outcome
         self.stage = stage
         self.cause = cause

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.llm.prompts import load_template
 from pytest_jrh.pipeline.generate import Pipeline, build_pipeline
+from pytest_jrh.results.artifacts import JSONL_NAME
+from pytest_jrh.results.metrics import metric_problem
+from pytest_jrh.results.reuse import MadeCases
 from pytest_jrh.suite.cases import expand
 from pytest_jrh.suite.config import load_suite
 from pytest_jrh.suite.documents import read_document
@@ -22,25 +25,29 @@ from pytest_jrh.suite.preprocessors import resolve
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_jrh.models import AgentRun, CaseSpec, Preprocessor, Rubric, RunSummary, TestName
+    from pytest_jrh.models import AgentRun, Case, CaseSpec, Preprocessor, Rubric, RunSummary, TestName
     from pytest_jrh.suite.suite import Suite, SuiteJudge, SuiteTest
     from pytest_jrh.templating import Template
 
 
 @dataclass(frozen=True)
 class ReadySuite:
-    """A suite with everything that running it needs, but the way to the models."""
+    """A suite with everything that running it needs, but the way to the models.
+
+    A frozen suite has no log. `made` holds by test the cases that are taken as they are on disk.
+    """
 
     suite: Suite
-    log: EvalLog
+    log: EvalLog | None
     pipelines: Mapping[TestName, Pipeline]
     judge_templates: Mapping[str | None, Template]
     preprocessors: tuple[Preprocessor, ...]
+    made: Mapping[str, MadeCases] = field(default_factory=dict)
 
     @cached_property
     def runs(self) -> tuple[RunSummary, ...]:
         """The runs of the log, from its summaries."""
-        return self.log.summaries()
+        return self.log.summaries() if self.log is not None else ()
 
     @cached_property
     def _rubrics(self) -> Mapping[str, Rubric]:
@@ -68,22 +75,43 @@ class ReadySuite:
 
     def specs(self) -> Iterator[CaseSpec]:
         """Every case of the suite, in collection order."""
+        if self.suite.frozen is not None:
+            return self._frozen_cases.specs(self.suite)
         return expand(self.suite, self.runs)
+
+    @property
+    def _frozen_cases(self) -> MadeCases:
+        return next(iter(self.made.values()))
+
+    def made_before(self, spec: CaseSpec) -> Case | None:
+        """The case as it is on disk, where the suite is frozen or keeps what was made (semantics G6, H1).
+
+        Raises `InputError` where it is there and cannot be used.
+        """
+        made = self.made.get(spec.test)
+        return made.case(spec, self.rubric(spec.rubric_id)) if made is not None else None
 
     def read(self, spec: CaseSpec) -> AgentRun:
         """Read the run of a case and preprocess it; raises `Unscored` (input_error) where that fails."""
+        assert self.log is not None
         return self.log.run(spec.run_id, spec.epoch, self.preprocessors)
 
 
 def make_ready(
-    path: Path, *, cwd: Path, rootdir: Path, rubric_file: Path | None = None, log_path: Path | None = None
+    path: Path,
+    *,
+    cwd: Path,
+    rootdir: Path,
+    rubric_file: Path | None = None,
+    log_path: Path | None = None,
+    frozen: bool = False,
 ) -> ReadySuite:
     """Load a config and check everything it names.
 
     Raises `InputError` with every problem that can be found in one go: first those of config and
     rubrics, then those of prompts, preprocessors and the log.
     """
-    suite = load_suite(path, cwd=cwd, rootdir=rootdir, rubric_file=rubric_file, log_path=log_path)
+    suite = load_suite(path, cwd=cwd, rootdir=rootdir, rubric_file=rubric_file, log_path=log_path, frozen=frozen)
     problems: list[Problem] = []
     pipelines: dict[TestName, Pipeline] = {}
     templates: dict[str | None, Template] = {}
@@ -98,13 +126,32 @@ def make_ready(
     for name in suite.preprocessors:
         with _collecting(problems):
             preprocessors.append(resolve(name))
-    ready = ReadySuite(suite, EvalLog(suite.log_path), pipelines, templates, tuple(preprocessors))
+    made: dict[str, MadeCases] = {}
+    with _collecting(problems):
+        made = _made_before(suite)
+    log = EvalLog(suite.log_path) if suite.frozen is None else None
+    ready = ReadySuite(suite, log, pipelines, templates, tuple(preprocessors), made)
     with _collecting(problems):
         _ = ready.runs
+    unknown = metric_problem(suite.metric)
+    if unknown is not None:
+        problems.append(Problem(unknown, key="admin.evaluation_config.metric"))
+    if suite.frozen is not None and not problems and next(ready.specs(), None) is None:
+        problems.append(Problem(f"this file holds no case of the suite {suite.name!r}", str(suite.frozen)))
     if problems:
         places = Places(cwd, rootdir, path.parent)
         raise InputError(dict.fromkeys(_placed(problem, suite.config_file, places) for problem in problems))
     return ready
+
+
+def _made_before(suite: Suite) -> dict[str, MadeCases]:
+    if suite.frozen is not None:
+        cases = MadeCases.load(suite.frozen)
+        return {test.name: cases for test in suite.tests}
+    if suite.overwrite:
+        return {}
+    files = {test.output_dir: MadeCases.load(test.output_dir / JSONL_NAME) for test in suite.tests}
+    return {test.name: files[test.output_dir] for test in suite.tests}
 
 
 def _placed(problem: Problem, config_file: Path, places: Places) -> Problem:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
-from pytest_jrh.errors import InputError, NoVerdictCase, Unscored
 from pytest_jrh.llm.recorder import Lookup
 from pytest_jrh.models import STAGES, CaseSpec, StageModel, StageName
 
@@ -64,14 +63,14 @@ class PlanRow:
 class Survey:
     """How far one case got by replay: what it looked up, and the size of its prompts in characters.
 
-    `ended` says that the case reached its end, so nothing is missing. `edits` is the number of planned
-    edits where the planner's answer is recorded, else None.
+    `ended` says that the case reached its end, so nothing is missing, and `made` that only its judge may
+    be. `letters` is the length of its transcript.
     """
 
     spec: CaseSpec
     lookups: tuple[Lookup, ...]
     ended: bool
-    can_fail_to_plan: bool
+    made: bool
     most_edits: int
     verifies: bool
     evaluates: bool
@@ -92,6 +91,9 @@ class Survey:
         """The calls of each stage that are still to be made for this case."""
         if self.ended:
             return {}
+        judge = Bounds(1, 1) if self.evaluates else Bounds()
+        if self.made:
+            return {"judge": judge}
         found = Counter(lookup.stage for lookup in self.lookups if lookup.answer is not None)
         edits = self.edits
         last = 1 if self.verifies else 0
@@ -100,7 +102,7 @@ class Survey:
             "editor": edits,
             "summary": Bounds(max(1, edits.low + last), max(1, edits.high + last)),
             "verifier": Bounds(last, last),
-            "judge": Bounds(1, 1) if self.evaluates else Bounds(),
+            "judge": judge,
         }
         return {
             stage: Bounds(max(0, bounds.low - found[stage]), max(0, bounds.high - found[stage]))

@@ -109,6 +109,8 @@ def _is_key(parameter: str) -> bool:
 
 def _forms_of(secret: str) -> set[str]:
     escaped = {json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
+    # A model's answer is JSON inside the JSON of its response.
+    escaped |= {json.dumps(form)[1:-1] for form in escaped}
     storable = secret.encode("utf-8", "replace").decode("utf-8")
     quoted = {quote(storable, safe=""), quote(storable), quote_plus(storable)}
     return {secret, *escaped, *quoted}

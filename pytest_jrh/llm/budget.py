@@ -1,4 +1,4 @@
-"""A budget of calls and dollars, kept by all local processes of a session together (issue: never passed).
+"""A budget of calls and dollars, kept by all local processes of a session together.
 
 The ledger is one small file under a lock. A call is entered before it is sent, at the most that it
 can cost, and corrected when its price is known; a process that dies leaves its entry standing, so
@@ -8,11 +8,11 @@ that the limit holds whatever happens.
 from __future__ import annotations
 
 import json
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_jrh.files import atomic_write
+from pytest_jrh.llm.locks import held_briefly
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,11 @@ class Ledger:
     def __init__(self, path: Path, limits: Limits) -> None:
         self.limits = limits
         self._path = path
+        self._lock = path.with_suffix(".lock")
 
     def enter(self, most: float) -> str | None:
         """Enter a call that costs at most `most` dollars; None grants it, else the text says which limit stops it."""
-        with self._locked():
+        with held_briefly(self._lock):
             spent = self._read()
             after = Spent(spent.calls + 1, spent.cost + most)
             if self.limits.calls is not None and after.calls > self.limits.calls:
@@ -56,20 +57,14 @@ class Ledger:
     def correct(self, most: float, actual: float) -> None:
         """Replace what a call might have cost by what it did cost."""
         if most != actual:
-            with self._locked():
+            with held_briefly(self._lock):
                 spent = self._read()
                 self._write(Spent(spent.calls, spent.cost - most + actual))
 
     def spent(self) -> Spent:
         """What has been spent or promised so far."""
-        with self._locked():
+        with held_briefly(self._lock):
             return self._read()
-
-    def _locked(self) -> AbstractContextManager[object]:
-        from filelock import FileLock
-
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        return FileLock(self._path.with_suffix(".lock"), thread_local=False)
 
     def _read(self) -> Spent:
         try:

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
@@ -23,6 +23,7 @@ from pytest_jrh.transcript import storable
 
 MAX_REASKS = 2
 _FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
+_TYPE_WORDS = {"string": "a text", "int": "a whole number", "list": "a list", "model": "an object", "bool": "a boolean"}
 _UNSTABLE_SCHEMA_KEYS = frozenset({"title", "description", "default", "examples"})
 
 
@@ -43,7 +44,7 @@ def score_on_offer(scores: tuple[int, ...]) -> Any:
     def whole(value: object) -> object:
         # pydantic's Literal compares by equality, strict or not, and to Python `True == 1 == 1.0`.
         if type(value) is not int:
-            raise ValueError(f"Input should be a whole number, one of {', '.join(map(str, scores))}")
+            raise ValueError(f"must be a whole number, one of {', '.join(map(str, scores))}")
         return value
 
     return Annotated[Literal[scores], BeforeValidator(whole)]
@@ -64,7 +65,7 @@ class CallRequest:
     @cached_property
     def schema(self) -> dict[str, Any]:
         """The JSON schema of the answer, titled with the stage's name."""
-        return {**self.response_model.model_json_schema(), "title": self.stage.stage}
+        return {**_schema_of(self.response_model), "title": self.stage.stage}
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
@@ -122,6 +123,11 @@ class Exchange(Protocol):
     def __call__(self, request: CallRequest) -> Awaitable[Answer]: ...
 
 
+@lru_cache(maxsize=64)
+def _schema_of(response_model: type[BaseModel]) -> dict[str, Any]:
+    return response_model.model_json_schema()
+
+
 def digest(value: object) -> str:
     """SHA-256 of a JSON value in canonical form, as hex."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
@@ -151,9 +157,12 @@ class _Completer:
         self, stage: StageModel, messages: Sequence[Mapping[str, str]], response_model: type[ResponseT]
     ) -> Completion[ResponseT]:
         asked = tuple(messages)
+        fingerprints: list[str] = []
         for reasks_left in range(MAX_REASKS, -1, -1):
-            answer = await self._exchange(CallRequest(stage, asked, response_model))
-            _raise_if_refused(stage, answer)
+            request = CallRequest(stage, asked, response_model)
+            answer = await self._exchange(request)
+            fingerprints.append(request.fingerprint)
+            _raise_if_refused(stage, answer, tuple(fingerprints))
             try:
                 return Completion(answer.text, parse(answer.text, response_model))
             except ValidationError as error:
@@ -164,7 +173,8 @@ class _Completer:
                     stage=stage.stage,
                     cause=f"{stage.model} gave {MAX_REASKS + 1} answers that cannot be used; the last one: {complaint}",
                     advice="Look at the recorded answers in the cassette; a clearer prompt, a larger max_tokens, or a "
-                    "model with structured output usually helps. --jrh-record-mode=all asks anew.",
+                    "model with structured output usually helps. --jrh-retry-unscored asks anew.",
+                    asked=tuple(fingerprints),
                 )
             asked = (
                 *asked,
@@ -201,10 +211,9 @@ def explain(error: ValidationError, answer: Answer) -> str:
     if not answer.text.strip():
         return "it was empty" + (", cut off by max_tokens." if answer.finish_reason == "length" else ".")
     complaints = []
-    for entry in error.errors(include_url=False, include_context=False)[:5]:
+    for entry in error.errors(include_url=False)[:5]:
         where = ".".join(str(part) for part in entry["loc"]) or "the answer"
-        message = entry["msg"].removeprefix("Value error, ")
-        complaints.append(f"{where}: {message} (got {_shortened(entry['input'])})")
+        complaints.append(f"{where}: {_complaint(entry)} (got {_shortened(entry['input'])})")
     cut = " It was cut off by max_tokens." if answer.finish_reason == "length" else ""
     return "; ".join(complaints) + "." + cut
 
@@ -220,13 +229,28 @@ def _storable_json(text: str) -> str:
     return json.dumps(value) if changed else text
 
 
+def _complaint(entry: Any) -> str:
+    """One validation error in our own words: they go into re-asks, whose fingerprints must outlive a pydantic."""
+    kind: str = entry["type"]
+    if kind == "value_error":
+        return str(entry["ctx"]["error"])
+    if kind == "literal_error":
+        return f"must be {entry['ctx']['expected']}"
+    if kind == "missing":
+        return "is missing"
+    if kind == "json_invalid":
+        return "is not JSON"
+    wanted = kind.removesuffix("_type")
+    return f"must be {_TYPE_WORDS.get(wanted, wanted)}"
+
+
 def _shortened(value: object, longest: int = 80) -> str:
     text = value if isinstance(value, str) else json.dumps(value, default=str)
     text = " ".join(text.split())
     return repr(text if len(text) <= longest else f"{text[: longest - 1]}…")
 
 
-def _raise_if_refused(stage: StageModel, answer: Answer) -> None:
+def _raise_if_refused(stage: StageModel, answer: Answer, asked: tuple[str, ...]) -> None:
     if answer.refusal:
         cause = f"{stage.model} refused: {_shortened(answer.refusal, 300)}"
     elif answer.finish_reason == "content_filter":
@@ -237,5 +261,6 @@ def _raise_if_refused(stage: StageModel, answer: Answer) -> None:
         "refused",
         stage=stage.stage,
         cause=cause,
-        advice="Reword the prompt of this stage, or give the stage another model; --jrh-record-mode=all asks anew.",
+        advice="Reword the prompt of this stage, or give the stage another model; --jrh-retry-unscored asks anew.",
+        asked=asked,
     )

@@ -20,12 +20,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_jrh.errors import Unscored
+from pytest_jrh.llm.budget import Ledger
 from pytest_jrh.llm.calls import Answer, CallRequest, Stopped
+from pytest_jrh.llm.pace import Pace
 from pytest_jrh.models import Usage
 
 DEFAULT_TIMEOUT = 120.0
 _RETRIED_STATUS = frozenset({408, 409, 425, 429})
 _KEY_STATUS = frozenset({401, 403})
+_NEVER_PAID_STATUS = frozenset({400, 401, 403, 404, 429})
+_BUDGET_POLL = 0.1
+_LONGEST_ANSWER = 16_384
 _LONGEST_WORDS = 400
 # litellm puts the names of its classes before what the provider said, and a traceback behind what it made of it.
 _CLASS_NAMES = re.compile(r"^(?:(?:litellm\.)?\w+(?:Error|Exception): )*(?:\w+(?:Error|Exception) - )?")
@@ -56,7 +61,8 @@ class LiteLLMExchange:
 
     `limit` bounds the calls in flight. `notices` are sentences for the user, each said once. `api_key`
     replaces the environment's key, for replays that need none. `redact` takes secrets out of what a
-    provider says about a failure. Use it from one event loop only.
+    provider says about a failure. Rate limits are shared out over `processes`; `ledger` holds a budget
+    that each attempt is entered in before it is sent. Use it from one event loop only.
     """
 
     def __init__(
@@ -66,8 +72,13 @@ class LiteLLMExchange:
         retry: RetryPolicy = RetryPolicy(),
         api_key: str | None = None,
         redact: Callable[[str], str] = str,
+        processes: int = 1,
+        ledger: Ledger | None = None,
     ) -> None:
         self.notices: list[str] = []
+        self._pace = Pace(time.monotonic, processes=processes)
+        self._ledger = ledger
+        self._in_flight = 0
         self._retry = retry
         self._api_key = api_key
         self._redact = redact
@@ -99,26 +110,70 @@ class LiteLLMExchange:
                 continue
             if not failure.retry or attempt >= self._retry.attempts:
                 raise failure.unscored(request, attempt)
-            await self._pause(self._retry.wait(attempt, failure.retry_after))
+            wait = self._retry.wait(attempt, failure.retry_after)
+            if failure.throttled:
+                # One case has met the provider's limit: the others need not run into it one by one.
+                self._pace.slow_down(request.stage.model, wait)
+            else:
+                await self._pause(wait)
 
     async def _attempt(self, request: CallRequest) -> Answer | _Failure:
+        while True:
+            async with self._slots:
+                if self._stopping.is_set():
+                    raise Stopped
+                wait = self._pace.wait(request.stage)
+                if not wait:
+                    most = self._enter(request)
+                    if most is not None:
+                        return await self._send(request, most)
+                    wait = _BUDGET_POLL
+            await self._pause(wait)
+
+    def _enter(self, request: CallRequest) -> float | None:
+        """Enter the call in the budget and return the most that it can cost; None asks to wait.
+
+        Raises `Unscored` (over_budget) where the budget does not allow it. What calls in flight have
+        promised may come back, so while there are any, waiting is worth it.
+        """
+        if self._ledger is None:
+            return 0.0
+        most = 0.0
+        if self._ledger.limits.cost is not None:
+            price = price_of(request.stage.model)
+            most = price.most(request) if price is not None else 0.0
+        refusal = self._ledger.enter(most)
+        if refusal is None:
+            return most
+        if most and self._in_flight:
+            return None
+        raise Unscored("over_budget", stage=request.stage.stage, cause=f"{refusal}.")
+
+    async def _send(self, request: CallRequest, most: float) -> Answer | _Failure:
         from openai import OpenAIError
 
-        litellm = _litellm()
         timeout = request.stage.timeout or DEFAULT_TIMEOUT
-        async with self._slots:
-            if self._stopping.is_set():
-                raise Stopped
-            left_out = self._left_out(request)
-            try:
-                # The provider's own timeout restarts with every chunk; the outer one bounds the whole call.
-                async with asyncio.timeout(timeout + 1):
-                    response = await litellm.acompletion(**self._arguments(request, left_out), timeout=timeout)
-            except TimeoutError:
-                return _Failure(f"no answer within {timeout:g} s", retry=True)
-            except OpenAIError as error:
-                return self._repair(request, left_out, error) or _failure(error, timeout, self._redact)
-        return _answer(response, left_out)
+        left_out = self._left_out(request)
+        actual = most
+        self._in_flight += 1
+        try:
+            # The provider's own timeout restarts with every chunk; the outer one bounds the whole call.
+            async with asyncio.timeout(timeout + 1):
+                response = await _litellm().acompletion(**self._arguments(request, left_out), timeout=timeout)
+            answer = _answer(response, left_out)
+            if isinstance(answer, Answer) and answer.cost is not None:
+                actual = answer.cost
+        except TimeoutError:
+            return _Failure(f"no answer within {timeout:g} s", retry=True)
+        except OpenAIError as error:
+            if getattr(error, "status_code", None) in _NEVER_PAID_STATUS:
+                actual = 0.0
+            return self._repair(request, left_out, error) or _failure(error, timeout, self._redact)
+        finally:
+            self._in_flight -= 1
+            if self._ledger is not None:
+                self._ledger.correct(most, actual)
+        return answer
 
     async def _pause(self, seconds: float) -> None:
         try:
@@ -198,6 +253,7 @@ class _Failure:
     retry: bool = False
     retry_after: float | None = None
     refused: bool = False
+    throttled: bool = False
     repaired: bool = False
     advice: str = ""
 
@@ -234,7 +290,8 @@ def _failure(error: Exception, timeout: float, redact: Callable[[str], str]) -> 
         return _Failure(f"the provider refused the key: {words}", advice=_KEY_ADVICE)
     if answered is None:
         return _Failure(f"no usable answer: {words}" if retry else words, retry=retry)
-    return _Failure(f"HTTP {answered}: {words}", retry=retry, retry_after=_retry_after(error))
+    throttled = answered == 429  # noqa: PLR2004 - HTTP's own number
+    return _Failure(f"HTTP {answered}: {words}", retry=retry, retry_after=_retry_after(error), throttled=throttled)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -285,6 +342,37 @@ def _answer(response: Any, left_out: frozenset[str]) -> Answer | _Failure:
         cost=float(cost) if cost is not None else None,
         left_out=left_out,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars per token read and written, and the longest answer of the model in tokens."""
+
+    read: float
+    written: float
+    longest: int
+
+    def most(self, request: CallRequest) -> float:
+        """The most that a call can cost: a token is at least a byte, and an answer ends at its limit."""
+        asked = json.dumps([dict(message) for message in request.messages], ensure_ascii=False)
+        schema = json.dumps(request.schema)
+        # Providers wrap messages in a few tokens of their own.
+        tokens = len(asked.encode("utf-8", "replace")) + len(schema) + 16 * len(request.messages)
+        return tokens * self.read + (request.stage.max_tokens or self.longest) * self.written
+
+
+@functools.cache
+def price_of(model: str) -> Price | None:
+    """What litellm knows of a model's price; None where it knows none."""
+    litellm = _litellm()
+    try:
+        info = litellm.get_model_info(model)
+    except Exception:  # noqa: BLE001 - litellm raises Exception itself for a model that it does not know
+        return None
+    read, written = info.get("input_cost_per_token"), info.get("output_cost_per_token")
+    if not read and not written:
+        return None
+    return Price(read or 0.0, written or 0.0, info.get("max_output_tokens") or _LONGEST_ANSWER)
 
 
 @functools.cache

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,14 +19,17 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from pytest_jrh.errors import Unrecorded, Unscored
+from pytest_jrh.files import atomic_write
 from pytest_jrh.llm.calls import Answer, CallRequest, Exchange, Stopped, digest
 from pytest_jrh.llm.cassettes import Cassette, Entry, difference, nearest
+from pytest_jrh.llm.locks import held
 from pytest_jrh.models import RecordMode, Spending
 from pytest_jrh.redact import REDACTED, Redactor
 from pytest_jrh.transcript import storable
 
 Replay = Literal["completion", "http"]
-_LOCK_POLL = 0.05
+# The first summary is asked beside the plan, so it is one of the first two calls of a case.
+_FIRST_CALLS = 2
 
 
 @dataclass
@@ -169,13 +172,43 @@ def _covers(recorded: str, wanted: str) -> bool:
     return re.fullmatch(pattern, wanted, re.DOTALL) is not None
 
 
+class SharedCalls:
+    """The calls that several cases make alike, such as the first summary of a run: one asks, all are answered.
+
+    Where answers are kept, the others copy them from the cassette of the first, and a pointer file tells
+    where that is; where they are not, they are remembered here.
+    """
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Answer] = {}
+        self._turns: dict[str, asyncio.Lock] = {}
+
+    @contextlib.asynccontextmanager
+    async def turn(self, fingerprint: str) -> AsyncIterator[None]:
+        """Let the askers of one call of this process in one by one."""
+        lock = self._turns.setdefault(fingerprint, asyncio.Lock())
+        async with lock:
+            yield
+        if not lock.locked():
+            self._turns.pop(fingerprint, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """One call that a case has looked up: `answer` is what was recorded, None where nothing was."""
+
+    stage: str
+    fingerprint: str
+    answer: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class Recording:
     """How the calls of a session are answered, common to all of its tapes.
 
     `live` asks models, and is None where nothing may be asked; `http` is the session's patch, None for
     clients that do not speak HTTP through it; `keep` is False where answers are not to be kept. No call
-    is begun once `stopping` answers True.
+    is begun once `stopping` answers True. `session` is the same for all processes of a session.
     """
 
     redactor: Redactor
@@ -184,6 +217,8 @@ class Recording:
     http: HttpRecorder | None = None
     keep: bool = True
     stopping: Callable[[], bool] = bool
+    session: str = ""
+    shared: SharedCalls = field(default_factory=SharedCalls)
 
 
 class Tape:
@@ -195,8 +230,11 @@ class Tape:
 
     def __init__(self, folder: Path, path: Path, mode: RecordMode, recording: Recording) -> None:
         self.path = path
-        self._lock_file = folder / ".locks" / f"{digest(path.relative_to(folder).as_posix())[:32]}.lock"
+        self._folder = folder
+        self._locks = folder / ".locks"
+        self._lock_file = self._locks / f"{digest(path.relative_to(folder).as_posix())[:32]}.lock"
         self.spending = Spending()
+        self.lookups: list[Lookup] = []
         self._mode = mode
         self._recording = recording
         self._cassette = Cassette(path) if self._starts_anew else Cassette.load(path)
@@ -230,13 +268,34 @@ class Tape:
             await self._lock(request.stage.stage)
             entry = self._cassette.entries.get(request.fingerprint)
             if entry is None:
+                if request.stage.stage == "summary" and sequence <= _FIRST_CALLS:
+                    return await self._record_shared(request, sequence)
                 return await self._record(request, sequence)
+        self.lookups.append(
+            Lookup(request.stage.stage, request.fingerprint, entry.answer.text if entry is not None else None)
+        )
         if entry is None:
             raise self._unrecorded(request)
         played = self._recording.replay == "http" and self._recording.http is not None
         answer = await self._play(request) if played else entry.answer
         self.spending += _spent(answer, replayed=1)
         return answer
+
+    async def forget(self, fingerprints: Sequence[str]) -> bool:
+        """Drop recorded calls, so that they are asked again; False where they are not all old recordings.
+
+        For answers that were recorded and cannot be used, when the user asks to try again.
+        """
+        replayed = {lookup.fingerprint for lookup in self.lookups if lookup.answer is not None}
+        if self._recording.live is None or self._mode == "none" or not fingerprints:
+            return False
+        if not replayed.issuperset(fingerprints):
+            return False
+        await self._lock("retry")
+        for fingerprint in fingerprints:
+            self._cassette.entries.pop(fingerprint, None)
+        self._cassette.complete = self._was_complete = False
+        return True
 
     async def finish(self) -> None:
         """Mark the cassette as complete: the case came to its end with the calls that it holds.
@@ -249,6 +308,51 @@ class Tape:
         if not self._cassette.complete:
             self._cassette.complete = True
             self._save("finish")
+
+    async def _record_shared(self, request: CallRequest, sequence: int) -> Answer:
+        """Record a call that other cases make too, unless one of them has its answer already (semantics G5)."""
+        shared, fingerprint = self._recording.shared, request.fingerprint
+        async with contextlib.AsyncExitStack() as turns:
+            await turns.enter_async_context(shared.turn(fingerprint))
+            if not self._recording.keep:
+                if fingerprint not in shared.answers:
+                    shared.answers[fingerprint] = await self._record(request, sequence)
+                    return shared.answers[fingerprint]
+                answer = shared.answers[fingerprint]
+            else:
+                place = self._locks / f"{fingerprint[:32]}.shared"
+                await turns.enter_async_context(held(place.with_suffix(".lock"), self._recording.stopping))
+                entry = self._shared_entry(place, request)
+                if entry is None:
+                    self._point(place)
+                    return await self._record(request, sequence)
+                self._cassette.entries[fingerprint] = replace(entry, sequence=sequence)
+                self._cassette.complete = False
+                self._save(request.stage.stage)
+                answer = entry.answer
+        self.spending += _spent(answer, replayed=1)
+        return answer
+
+    def _shared_entry(self, place: Path, request: CallRequest) -> Entry | None:
+        """The call in the cassette that the pointer names; None where it is not there.
+
+        Where everything is to be recorded anew, a pointer of an earlier session does not count.
+        """
+        try:
+            pointer = json.loads(place.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        if self._mode == "all" and pointer["session"] != self._recording.session:
+            return None
+        holder = self._folder / pointer["cassette"]
+        if holder == self.path or not holder.is_file():
+            return None
+        return Cassette.load(holder, interactions=True).entries.get(request.fingerprint)
+
+    def _point(self, place: Path) -> None:
+        """Name this cassette as the one that will hold the call: before asking, so that a kill loses nothing."""
+        pointer = {"session": self._recording.session, "cassette": self.path.relative_to(self._folder).as_posix()}
+        atomic_write(place, json.dumps(pointer))
 
     async def _record(self, request: CallRequest, sequence: int) -> Answer:
         live = self._recording.live
@@ -301,34 +405,12 @@ class Tape:
                 return
             if self._recording.keep:
                 try:
-                    await self._resources.enter_async_context(self._held())
+                    await self._resources.enter_async_context(held(self._lock_file, self._recording.stopping))
                 except OSError as error:
                     raise self._unwritable(stage, f"no answer can be kept under {self.path.parent}", error) from error
             if not self._starts_anew:
                 self._cassette = Cassette.load(self.path, interactions=True)
             self._locked = True
-
-    @contextlib.asynccontextmanager
-    async def _held(self) -> AsyncIterator[None]:
-        """Hold the case's lock; the operating system frees it when the process dies, however it dies."""
-        from filelock import FileLock, Timeout
-
-        folder = self._lock_file.parent
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / ".gitignore").write_text("*\n", encoding="utf-8")
-        lock = FileLock(self._lock_file, thread_local=False)
-        while True:
-            try:
-                lock.acquire(blocking=False)
-                break
-            except Timeout:
-                if self._recording.stopping():
-                    raise Stopped from None
-                await asyncio.sleep(_LOCK_POLL)
-        try:
-            yield
-        finally:
-            lock.release()
 
     def _save(self, stage: str) -> None:
         if not self._recording.keep:

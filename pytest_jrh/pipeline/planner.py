@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Protocol
 
 from pydantic import model_validator
@@ -75,6 +76,7 @@ def sanitize(steps: Sequence[PlannedStep], editable: Sequence[int]) -> tuple[Pla
     return tuple(kept.values())
 
 
+@lru_cache(maxsize=256)
 def response_for(editable: Sequence[int]) -> type[PlannerResponse]:
     """The planner's answer for a transcript with these assistant turns.
 

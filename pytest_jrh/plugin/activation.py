@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.errors import InputError, Problem, Unscored
+from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.plugin.collect import CaseItem, SuiteFile
 from pytest_jrh.plugin.options import OPTIONS_READ, absolute
 from pytest_jrh.plugin.reporter import Reporter
@@ -53,10 +53,15 @@ def activate_named(config: pytest.Config) -> None:
         except InputError as error:
             problems += error.problems
     if problems:
-        count = f"{len(problems)} problems" if len(problems) > 1 else "a problem"
-        lines = "\n".join(str(problem) for problem in dict.fromkeys(problems))
-        raise pytest.UsageError(f"the suite cannot be used, {count}:\n{lines}")
+        raise _unusable("the suite", problems)
+    try:
+        _ = session.baseline.content
+    except InputError as error:
+        raise _unusable("the baseline", error.problems) from None
     _refuse_remote_recording(session)
+    session.check_budget()
+    if session.options.plan and config.getoption("dist", "no") != "no" and not session.is_worker:
+        raise pytest.UsageError("--jrh-plan asks nobody and is quick: run it in one process, with -n0")
     folder = config.invocation_params.dir
     covered = {absolute(folder / argument.partition("::")[0]) for argument in others}
     config.args[:] = [*others, *(str(path) for path in session.options.configs if path not in covered)]
@@ -68,6 +73,12 @@ def collect(file_path: Path, parent: pytest.Collector, *, certain: bool) -> Suit
         return None
     activate(parent.config)
     return SuiteFile.from_parent(parent, path=file_path)
+
+
+def _unusable(what: str, problems: Sequence[Problem]) -> pytest.UsageError:
+    count = f"{len(problems)} problems" if len(problems) > 1 else "a problem"
+    lines = "\n".join(str(problem) for problem in dict.fromkeys(problems))
+    return pytest.UsageError(f"{what} cannot be used, {count}:\n{lines}")
 
 
 def _stands_in(argument: str, session: SuiteSession) -> bool:
@@ -111,13 +122,26 @@ class _SuiteHooks:
         self._session = session
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """Set every selected case to work ahead of the first item; xdist workers do so item by item."""
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        """Set every selected case to work ahead of the first item; xdist workers do so item by item.
+
+        With `--jrh-plan` nothing is run at all.
+        """
         options = session.config.option
         # After an error of collection pytest runs nothing, so nothing may be asked either.
         stopped = session.testsfailed and not options.continue_on_collection_errors
-        if not options.collectonly and not stopped and not self._session.is_worker:
-            self._session.start(_specs(session.items))
+        if options.collectonly or stopped or self._session.is_worker:
+            return None
+        if self._session.options.plan:
+            from pytest_jrh.plugin.planned import plan
+
+            writer = session.config.get_terminal_writer()
+            writer.sep("=", "judge reliability plan")
+            for line in plan(self._session, _specs(session.items), writer.fullwidth):
+                writer.line(line)
+            return True
+        self._session.start(_specs(session.items))
+        return None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
@@ -131,10 +155,12 @@ class _SuiteHooks:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Let the report carry the case's result as plain values, which travel between processes."""
         report = yield
-        if call.when == "setup" and call.excinfo is not None and isinstance(call.excinfo.value, Unscored):
+        if not isinstance(item, CaseItem):
+            return report
+        if call.when == "setup" and call.excinfo is not None and isinstance(call.excinfo.value, pytest.fail.Exception):
             # pytest asks an item for its own words about its call alone.
             report.longrepr = item.repr_failure(call.excinfo)
-        if isinstance(item, CaseItem) and item.result is not None and call.when != "teardown":
+        if item.result is not None and call.when != "teardown":
             setattr(report, RESULT_ATTRIBUTE, asdict(item.result))
             record = self._session.carried(item.spec)
             if record is not None:

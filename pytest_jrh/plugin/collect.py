@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.errors import Disagreement, InputError, JrhError, Unscored
+from pytest_jrh.errors import Disagreement, InputError, JrhError
 from pytest_jrh.models import UNSCORED, CaseResult, CaseSpec
 from pytest_jrh.plugin.session import SESSION
 from pytest_jrh.suite.cases import case_name, node_part
@@ -26,7 +26,10 @@ class SuiteFile(pytest.File):
     def collect(self) -> Iterator[TestNode]:
         """Yield the suite's tests; a suite that cannot be used is one collection error with every problem."""
         try:
-            ready = self.config.stash[SESSION].suite(self.path)
+            session = self.config.stash[SESSION]
+            ready = session.suite(self.path)
+            # Read here too, so that its mistakes are told before anything is asked.
+            _ = session.baseline.content
         except InputError as error:
             raise self.CollectError(str(error)) from None
         for name, specs in groupby(ready.specs(), key=lambda spec: spec.test):
@@ -84,18 +87,25 @@ class CaseItem(pytest.Item):
         if result.outcome == "no_case":
             raise pytest.skip.Exception(result.detail, _use_item_location=True)
         if result.outcome in UNSCORED:
-            raise Unscored(result.outcome, stage="", cause=result.detail)
+            # Without `pytrace` pytest formats no traceback, which would be prose's loss, and its parsing of the
+            # source upsets a Python that imports in the engine's thread.
+            raise pytest.fail.Exception(result.detail, pytrace=False)
 
     def runtest(self) -> None:
         """Compare the verdict with the case's label."""
         result = self.result
         assert result is not None
-        if result.score != result.expected and result.outcome != "generated":
-            raise Disagreement(result)
+        if result.score == result.expected or result.outcome == "generated":
+            return
+        reason = self.config.stash[SESSION].baseline.tolerated(result, self.ready.suite.gate)
+        if reason is not None:
+            # Where `--runxfail` asks for failures, pytest makes this do nothing.
+            pytest.xfail(reason)
+        raise Disagreement(result)
 
     def repr_failure(self, excinfo: ExceptionInfo[BaseException], style: Any = None) -> str | TerminalRepr:
         """Expected failures are prose; anything else is a bug and keeps its traceback."""
-        if isinstance(excinfo.value, JrhError) and self.result is not None:
+        if isinstance(excinfo.value, JrhError | pytest.fail.Exception | pytest.xfail.Exception) and self.result is not None:
             return _prose(self.result.detail, *self.reportinfo()[:2])
         return super().repr_failure(excinfo, style)
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 OPTIONS_READ = pytest.StashKey["Options"]()
 _MODES = ("none", "once", "new_episodes", "all")
+_NUMBERS: dict[str, type] = {"int": int, "float": float}
 _REPLAYS = ("completion", "http")
 MARKERS = (
     "jrh: a case of a judge reliability suite",
@@ -69,6 +70,31 @@ OPTIONS = (
         kind="int",
         metavar="N",
     ),
+    Option("frozen", "take the cases from the suite's agent_perturbations.jsonl alone, without its log", kind="bool"),
+    Option(
+        "retry-unscored",
+        "in a recording mode: ask again what was recorded but could not be used (refused, invalid), and nothing else",
+        kind="bool",
+    ),
+    Option("plan", "print what is recorded, what would be asked and what that may cost; ask nothing", kind="bool"),
+    Option("max-calls", "make at most so many model calls; the rest is over_budget", kind="int", metavar="N"),
+    Option("max-cost", "spend at most so many US dollars; the rest is over_budget", kind="float", metavar="USD"),
+    Option(
+        "free-model",
+        "count this model, whose price litellm does not know, as free of charge; may be given several times",
+        kind="names",
+        metavar="MODEL",
+    ),
+    Option("baseline", "hold the verdicts against this baseline: a regression fails", kind="path", metavar="FILE"),
+    Option("update-baseline", "take this session's verdicts over into the file of --jrh-baseline", kind="bool"),
+    Option("report", "write a report as one HTML file", kind="path", metavar="FILE.html"),
+    Option(
+        "summary",
+        "write a report in Markdown (it also goes to $GITHUB_STEP_SUMMARY where that is set)",
+        kind="path",
+        metavar="FILE.md",
+    ),
+    Option("eval-log", "write the judged cases as an Inspect log", kind="path", metavar="FILE.eval"),
 )
 
 
@@ -85,6 +111,17 @@ class Options:
     report_unused: bool
     prune: bool
     max_workers: int | None
+    frozen: bool
+    retry_unscored: bool
+    plan: bool
+    max_calls: int | None
+    max_cost: float | None
+    free_models: frozenset[str]
+    baseline: Path | None
+    update_baseline: bool
+    report: Path | None
+    summary: Path | None
+    eval_log: Path | None
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -96,14 +133,14 @@ def add_options(parser: pytest.Parser) -> None:
             settings |= {"action": "store_true"}
         else:
             settings |= {"metavar": option.metavar}
-        if option.kind == "paths":
+        if option.kind in ("paths", "names"):
             settings |= {"action": "append"}
-        if option.kind == "int":
-            settings |= {"type": int}
+        if option.kind in _NUMBERS:
+            settings |= {"type": _NUMBERS[option.kind]}
         if option.choices:
             settings |= {"choices": option.choices}
         group.addoption(option.flag, **settings)
-        ini_type = {"bool": "bool", "paths": "args"}.get(option.kind, "string")
+        ini_type = {"bool": "bool", "paths": "args", "names": "args"}.get(option.kind, "string")
         parser.addini(option.key, option.help, type=ini_type, default=None)  # type: ignore[arg-type]
 
 
@@ -123,6 +160,17 @@ def read_options(config: pytest.Config) -> Options:
         report_unused=bool(values["jrh_report_unused"]),
         prune=bool(values["jrh_prune"]),
         max_workers=values["jrh_max_workers"],
+        frozen=bool(values["jrh_frozen"]),
+        retry_unscored=bool(values["jrh_retry_unscored"]),
+        plan=bool(values["jrh_plan"]),
+        max_calls=values["jrh_max_calls"],
+        max_cost=values["jrh_max_cost"],
+        free_models=frozenset(values["jrh_free_model"] or ()),
+        baseline=values["jrh_baseline"],
+        update_baseline=bool(values["jrh_update_baseline"]),
+        report=values["jrh_report"],
+        summary=values["jrh_summary"],
+        eval_log=values["jrh_eval_log"],
     )
     _check(options)
     # Replaying the whole way sends nothing, whatever record mode the suite's own config asks for.
@@ -148,11 +196,18 @@ def _settle(values: dict[str, Any], said: set[str]) -> None:
 def _check(options: Options) -> None:
     if options.max_workers is not None and options.max_workers < 1:
         raise pytest.UsageError(f"--jrh-max-workers={options.max_workers}: it takes a whole number from 1 on")
+    for flag, limit in (("--jrh-max-calls", options.max_calls), ("--jrh-max-cost", options.max_cost)):
+        if limit is not None and limit < 0:
+            raise pytest.UsageError(f"{flag}={limit}: it takes a number from 0 on")
     modes = [mode for mode in (options.record_mode, options.judge_record_mode) if mode not in (None, "none")]
     if options.disable_recording and (options.record_mode or options.judge_record_mode):
         raise pytest.UsageError(
             "--jrh-disable-recording asks the models and keeps nothing, so it takes no record mode beside it"
         )
+    if options.update_baseline and options.baseline is None:
+        raise pytest.UsageError("--jrh-update-baseline: name the file to update with --jrh-baseline=FILE")
+    if options.eval_log is not None and options.eval_log.suffix != ".eval":
+        raise pytest.UsageError(f"--jrh-eval-log={options.eval_log.name}: Inspect reads a log by its suffix, .eval")
     if options.replay == "http" and (modes or options.disable_recording):
         raise pytest.UsageError("--jrh-replay=http answers recorded calls alone: use it with --jrh-record-mode=none")
 
@@ -171,10 +226,12 @@ def _ini_value(config: pytest.Config, option: Option) -> Any:
         value = config.getini(option.key)
         if value in (None, "", []):
             return None
-        if option.kind == "int":
-            return int(value)
+        if option.kind in _NUMBERS:
+            return _NUMBERS[option.kind](value)
     except (ValueError, pytest.UsageError) as error:
-        kind = {"int": "a whole number", "bool": "true or false"}.get(option.kind, "names of files")
+        kind = {"int": "a whole number", "float": "a number", "bool": "true or false"}.get(
+            option.kind, "names of files"
+        )
         raise pytest.UsageError(f"{option.key}: it takes {kind} ({error})") from None
     if option.choices and value not in option.choices:
         from difflib import get_close_matches

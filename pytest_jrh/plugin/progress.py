@@ -52,11 +52,15 @@ class LiveLine:
 
 def live_line(config: pytest.Config) -> LiveLine | None:
     """The live line of this process; None with `-q`, in an xdist worker, or where the output is no terminal."""
-    if hasattr(config, "workerinput") or config.option.verbose < 0:
+    if (
+        hasattr(config, "workerinput")
+        or config.option.verbose < 0
+        or not config.pluginmanager.has_plugin("terminalreporter")
+    ):
         return None
     writer = config.get_terminal_writer()
     # pytest's own duplicate of the terminal: while an item runs, the standard output is captured.
-    file = writer._file  # noqa: SLF001
+    file = writer._file
     if not file.isatty():
         return None
     return LiveLine(file, writer.fullwidth, time.monotonic())

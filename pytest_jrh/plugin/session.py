@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shlex
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,17 +13,21 @@ import pytest
 
 from pytest_jrh.engine import Engine, EngineSettings
 from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.llm.budget import Ledger, Limits
 from pytest_jrh.loading import ReadySuite, make_ready
+from pytest_jrh.plugin.gating import BaselineFile
 from pytest_jrh.plugin.options import absolute
+from pytest_jrh.plugin.progress import LiveLine, live_line
 from pytest_jrh.redact import Redactor, secrets_of
 from pytest_jrh.results.records import to_record
 from pytest_jrh.results.spools import Spool
 from pytest_jrh.suite.cases import case_name, generation_id, node_part
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_jrh.models import Case, CaseResult, CaseSpec, RecordMode
+    from pytest_jrh.planning import Survey
     from pytest_jrh.plugin.collect import CaseItem
     from pytest_jrh.plugin.options import Options
     from pytest_jrh.suite.suite import Suite
@@ -44,12 +49,15 @@ class SuiteSession:
         self.redactor = Redactor(secrets_of(os.environ))
         self.rubric_file: Path | None = None
         self.log_path: Path | None = None
+        self.baseline = BaselineFile(options.baseline, config.invocation_params.dir, update=options.update_baseline)
+        self.selected: set[str] = set()
         self._ready: dict[Path, ReadySuite] = {}
         self._engine: Engine | None = None
         self._abandoned = False
         self._spools: dict[str, Spool] = {}
         self._carried: dict[str, dict[str, Any]] = {}
         self._heard: list[str] = []
+        self._token = secrets.token_hex(16)
 
     @property
     def is_worker(self) -> bool:
@@ -87,6 +95,7 @@ class SuiteSession:
                 rootdir=self.config.rootpath,
                 rubric_file=self.rubric_file if named else None,
                 log_path=self.log_path if named else None,
+                frozen=self.options.frozen,
             )
             self._refuse_shared_places(ready)
             self._ready[path] = ready
@@ -112,7 +121,7 @@ class SuiteSession:
 
         A token in each folder tells a worker whether it shares the controller's disk.
         """
-        token = secrets.token_hex(16)
+        token = self._token
         folders = {ready.suite.name: self.spool_dir(ready.suite) for ready in self.suites}
         for folder in folders.values():
             folder.mkdir(parents=True, exist_ok=True)
@@ -126,7 +135,41 @@ class SuiteSession:
 
     def result(self, item: CaseItem) -> CaseResult:
         """Wait for the result of an item's case."""
-        return self._running().result(item.spec)
+        engine, line = self._running(), self._live_line
+        if line is None:
+            return engine.result(item.spec)
+        try:
+            return engine.result(item.spec, lambda: line.draw(engine.progress))
+        finally:
+            line.clear()
+
+    @cached_property
+    def _live_line(self) -> LiveLine | None:
+        return live_line(self.config)
+
+    def survey(self, specs: Sequence[CaseSpec]) -> Iterator[Survey]:
+        """How far the recordings of these cases reach; instead of running them."""
+        return self._running().survey(specs)
+
+    def check_budget(self) -> None:
+        """Refuse a limit in dollars over models of which no price is known (semantics I)."""
+        limit = self.options.max_cost
+        if limit is None:
+            return
+        models = {
+            stage.model
+            for ready in self.suites
+            for stage in (*ready.suite.stages.values(), *(judge.stage for judge in ready.suite.judges))
+            if self.modes(ready) != ("none", "none") or self.options.disable_recording
+        }
+        from pytest_jrh.llm.client import price_of
+
+        unpriced = sorted(model for model in models - self.options.free_models if price_of(model) is None)
+        if unpriced:
+            raise pytest.UsageError(
+                f"--jrh-max-cost={limit:g}: no price is known of {', '.join(unpriced)}, so the limit could not hold; "
+                f"limit the calls with --jrh-max-calls, or say that it is free: --jrh-free-model={unpriced[0]}"
+            )
 
     def carried(self, spec: CaseSpec) -> dict[str, Any] | None:
         """The record of a made case that has to travel with a report, because no disk is shared."""
@@ -138,23 +181,32 @@ class SuiteSession:
             self._engine.stop()
         for spool in self._spools.values():
             spool.close()
+        if not self.is_worker and self.suites:
+            self._ledger_file().unlink(missing_ok=True)
+            self._ledger_file().with_suffix(".lock").unlink(missing_ok=True)
 
     def abandon(self) -> None:
         """Leave the calls in flight to themselves: the engine's thread ends with the process."""
         self._abandoned = True
 
+    def rerun_command(self, spec: CaseSpec) -> str:
+        """The command that runs this case again, as it was run here."""
+        return self._command(spec, ["--jrh-disable-recording"] if self.options.disable_recording else [])
+
     def _running(self) -> Engine:
         if self._engine is None:
             options = self.options
+            self.check_budget()
             workers = options.max_workers or max(ready.suite.max_workers for ready in self.suites)
-            if self.is_worker:
-                # The limit is the session's: each worker has its share.
-                workers = max(1, workers // self.config.workerinput["workercount"])  # type: ignore[attr-defined]
+            processes: int = self.config.workerinput["workercount"] if self.is_worker else 1  # type: ignore[attr-defined]
+            # The limit is the session's: each worker has its share.
+            workers = max(1, workers // processes)
+            limits = Limits(options.max_calls, options.max_cost)
             settings = EngineSettings(
                 max_workers=workers,
                 redactor=self.redactor,
-                on_case=self._keep,
-                rerun_command=self._rerun_command,
+                on_case=self._keep if not options.plan else lambda _case: None,
+                rerun_command=self.rerun_command,
                 record_command=self._record_command,
                 record_mode=options.record_mode,
                 judge_record_mode=options.judge_record_mode,
@@ -163,6 +215,11 @@ class SuiteSession:
                 replay=options.replay,
                 # Replaying the whole way goes through litellm and vcrpy, or it would show nothing.
                 complete=None if options.replay == "http" else self.config.hook.pytest_jrh_complete(config=self.config),
+                retry_unscored=options.retry_unscored,
+                processes=processes,
+                session=self._session_id(),
+                ledger=Ledger(self._ledger_file(), limits) if limits != Limits() else None,
+                ask=not options.plan,
             )
             self._engine = Engine({ready.suite.name: ready for ready in self.suites}, settings)
         return self._engine
@@ -174,7 +231,20 @@ class SuiteSession:
         if folder is None:
             self._carried[generation_id(case.spec)] = self.redactor.value(to_record(case))
             return
-        self._spools.setdefault(suite.name, Spool(folder, self.redactor)).append(case)
+        try:
+            self._spools.setdefault(suite.name, Spool(folder, self.redactor)).append(case)
+        except OSError as error:
+            # The case is recorded, and made again for nothing: a verdict must not be lost over its artefact.
+            self.hear([f"A made case could not be kept in {folder}: {error.strerror or error}."])
+
+    def _session_id(self) -> str:
+        if not self.is_worker:
+            return self._token
+        told = self.config.workerinput  # type: ignore[attr-defined]
+        return str(told.get(SPOOLS_KEY, {}).get("token") or told["testrunuid"])
+
+    def _ledger_file(self) -> Path:
+        return self.cassette_dir(self.suites[0]) / ".locks" / f"budget-{self._session_id()}.json"
 
     def _told_folder(self, suite: Suite) -> Path | None:
         """Where the controller told this worker to spool; None where it did not, or where no disk is shared."""
@@ -212,12 +282,9 @@ class SuiteSession:
                     )
                 )
 
-    def _rerun_command(self, spec: CaseSpec) -> str:
-        return self._command(spec, ["--jrh-disable-recording"] if self.options.disable_recording else [])
-
     def _record_command(self, spec: CaseSpec) -> str:
         if self.options.disable_recording:
-            return self._rerun_command(spec)
+            return self.rerun_command(spec)
         return self._command(spec, ["--jrh-record-mode=new_episodes"])
 
     def _command(self, spec: CaseSpec, extra: list[str]) -> str:

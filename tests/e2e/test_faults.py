@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.models import STAGES
+from pytest_jrh.models import STAGES, RecordMode
 from tests.e2e.bench import Bench, answered_twice
 from tests.support.model_server import Fault, ModelServer
 
@@ -47,15 +47,15 @@ RARE_TRANSPORT: dict[str, tuple[MakeFault, str]] = {
     "an empty body": (lambda: Fault.raw(b""), "no usable answer"),
 }
 UNREADABLE: dict[str, tuple[MakeFault, str]] = {
-    "invalid JSON": (Fault.invalid_json, "Invalid JSON"),
+    "invalid JSON": (Fault.invalid_json, "is not JSON"),
     "truncated JSON": (Fault.truncated_json, "cut off by max_tokens"),
     "an empty text": (Fault.empty, "it was empty"),
 }
 RARE_UNREADABLE: dict[str, tuple[MakeFault, str]] = {
-    "another schema": (Fault.wrong_schema, "Field required"),
+    "another schema": (Fault.wrong_schema, "is missing"),
     "no text": (lambda: Fault.text(None), "it was empty"),
-    "a list": (lambda: Fault.text("[]"), "should be an object"),
-    "two objects": (lambda: Fault.text('{"score": 1, "reasoning": ""} {"score": 0, "reasoning": ""}'), "Invalid JSON"),
+    "a list": (lambda: Fault.text("[]"), "must be an object"),
+    "two objects": (lambda: Fault.text('{"score": 1, "reasoning": ""} {"score": 0, "reasoning": ""}'), "is not JSON"),
 }
 FINAL: dict[str, tuple[MakeFault, str]] = {
     "refusal": (Fault.refusal, "I cannot help with that"),
@@ -134,12 +134,32 @@ def test_a_refusal_is_an_outcome_of_its_own_and_not_asked_again(
 def test_an_answer_that_was_recorded_is_not_asked_for_again_and_mode_all_does(
     bench: Bench, server: ModelServer, stage: str
 ) -> None:
-    assert_unscored(bench, server, stage, Fault.invalid_json(), "invalid_response", "--jrh-record-mode=all")
+    assert_unscored(bench, server, stage, Fault.invalid_json(), "invalid_response", "--jrh-retry-unscored")
     server.faults.clear()
     before = server.count()
     assert bench.run("new_episodes").only.outcome == "invalid_response"
     assert server.count() == before
     assert bench.run("all").outcomes == [("agree", 1)]
+
+
+@pytest.mark.parametrize("mode", ["once", "new_episodes"])
+@pytest.mark.parametrize("make", [Fault.invalid_json, Fault.refusal], ids=["unreadable", "refused"])
+@pytest.mark.parametrize("stage", ["planner", "judge"])
+def test_retrying_the_unscored_asks_again_what_could_not_be_used_and_nothing_else(
+    bench: Bench, server: ModelServer, stage: str, make: MakeFault, mode: RecordMode
+) -> None:
+    rule = server.faults.add(stage=stage, fault=make(), times=None)
+    assert bench.run(mode).only.outcome in ("invalid_response", "refused")
+    server.faults.clear()
+    before = server.count(stage), server.count()
+    assert bench.run(mode, retry_unscored=True).outcomes == [("agree", 1)]
+    assert rule.fired
+    again = {request.stage for request in server.requests[before[1] :]}
+    assert server.count(stage) == before[0] + 1
+    assert again == ({"judge"} if stage == "judge" else {"planner", "editor", "summary", "verifier", "judge"})
+    after = server.count()
+    assert bench.run(mode, retry_unscored=True).outcomes == [("agree", 1)]
+    assert server.count() == after
 
 
 @pytest.mark.parametrize("score", OFF_THE_SCALE, ids=repr)

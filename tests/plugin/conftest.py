@@ -12,7 +12,6 @@ from tests.support.model_server import ModelServer
 
 # pytester forgets every module that an inner run imports: what is heavy is imported once, out here.
 _HEAVY = (
-    "numpy",
     "hypothesis",
     "inspect_ai.log",
     "jinja2",

@@ -20,8 +20,8 @@ FLOORS: dict[str, int] = {
     **dict.fromkeys(("suite", "llm"), 1),
     **dict.fromkeys(("pipeline", "judging"), 2),
     **dict.fromkeys(("results", "review"), 3),
-    **dict.fromkeys(("loading", "starting"), 4),
-    **dict.fromkeys(("engine", "planning", "merging"), 5),
+    **dict.fromkeys(("loading", "planning", "starting"), 4),
+    **dict.fromkeys(("engine", "plan_text", "merging"), 5),
     "plugin": 6,
     "__main__": 7,
 }
@@ -35,7 +35,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "jinja2": ("templating",),
     "openpyxl": ("results.tables",),
     "sklearn": ("results.metrics",),
-    "filelock": ("llm.recorder", "llm.budget"),
+    "filelock": ("llm.locks",),
     "starlette": ("review.app",),
     "uvicorn": ("review.server",),
 }

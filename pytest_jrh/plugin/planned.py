@@ -1,0 +1,34 @@
+"""`--jrh-plan`: what would be asked, printed instead of running anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pytest_jrh.llm.client import price_of
+from pytest_jrh.plan_text import plan_lines
+from pytest_jrh.planning import Price, plan_rows
+
+if TYPE_CHECKING:
+    from pytest_jrh.models import CaseSpec, StageModel, StageName
+    from pytest_jrh.plugin.session import SuiteSession
+
+
+def plan(session: SuiteSession, specs: Sequence[CaseSpec], width: int) -> list[str]:
+    """The lines of the plan for these cases."""
+    models: dict[tuple[str, StageName, str | None], StageModel] = {}
+    for ready in session.suites:
+        for stage, model in ready.suite.stages.items():
+            models[ready.suite.name, stage, None] = model
+        for judge in ready.suite.judges:
+            models[ready.suite.name, "judge", judge.name] = judge.stage
+    free = session.options.free_models
+
+    def price(model: str) -> Price | None:
+        if model in free:
+            return Price(0.0, 0.0)
+        known = price_of(model)
+        return Price(known.read, known.written) if known is not None else None
+
+    modes = {ready.suite.name: session.modes(ready) for ready in session.suites}
+    return plan_lines(plan_rows(session.survey(specs), models, price), modes, len(specs), width)
