@@ -14,13 +14,13 @@ record-demo: .venv/installed
 	$(BIN)/python -m examples.record_demo $(CONFIGS)
 
 test: .venv/installed
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -n auto $(ARGS)
 
 check: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -n auto $(ARGS)
 
 format: .venv/installed
 	$(BIN)/ruff format .

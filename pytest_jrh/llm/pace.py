@@ -33,7 +33,7 @@ class Pace:
             return max(pause, 0.0)
         sent = self._sent[stage.model, limit]
         window = limit.period * self._processes
-        while sent and now - sent[0] >= window:
+        while sent and sent[0] + window <= now:
             sent.popleft()
         if len(sent) >= limit.calls:
             pause = max(pause, sent[0] + window - now)

@@ -1,0 +1,269 @@
+"""Nothing is paid for twice, and no limit is passed (issue: fast, flat, and bounded)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_jrh.llm.budget import Ledger, Limits, Spent
+from tests.e2e.bench import Bench
+from tests.support.model_server import ModelServer
+from tests.support.suites import SuiteFiles, write_suite
+
+if TYPE_CHECKING:
+    from tests.e2e.conftest import MakeBench
+
+BOTH = ["agent_perturbation", "agent_positives"]
+
+
+def pytest_in(files: SuiteFiles, server: ModelServer | None, *arguments: str) -> subprocess.CompletedProcess[str]:
+    import os
+
+    environment = {**os.environ, **(server.environment if server else {})}
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", files.option, *arguments]
+    return subprocess.run(command, cwd=files.folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def first_summaries(server: ModelServer) -> Counter[str]:
+    return Counter(
+        request.digest for request in server.requests if request.stage == "summary" and "] assistant (edited)" not in request.text
+    )
+
+
+def test_the_first_summary_of_a_run_is_asked_once_for_all_rubrics_and_tests(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    bench = make_bench(runs=3, rubrics=2, tests=BOTH)
+    session = bench.run()
+    assert len(session.results) == 12
+    assert sorted(first_summaries(server).values()) == [1, 1, 1]
+
+
+def test_each_cassette_holds_the_shared_summary_so_that_one_case_replays_alone(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    bench = make_bench(runs=1, rubrics=2, tests=BOTH)
+    session = bench.run()
+    for path in bench.cassettes.rglob("*.generation.yaml"):
+        others = bench.cassettes.with_name("alone")
+        shutil.rmtree(others, ignore_errors=True)
+        alone = others / path.relative_to(bench.cassettes)
+        alone.parent.mkdir(parents=True)
+        shutil.copy(path, alone)
+        judge = path.with_name(path.name.replace(".generation.", ".judge-default."))
+        shutil.copy(judge, alone.with_name(judge.name))
+        one = Bench(bench.files, others)
+        for how in ("completion", "http"):
+            agreeing = [result for result in one.replay(how).results if result.outcome == "agree"]
+            assert len(agreeing) == 1
+    assert session.outcomes
+
+
+def test_a_shared_summary_is_asked_anew_in_a_session_that_records_everything_anew(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    bench = make_bench(runs=1, rubrics=2)
+    bench.run("all", session="first")
+    bench.run("all", session="second")
+    assert sorted(first_summaries(server).values()) == [2]
+
+
+def test_a_case_takes_one_summary_more_than_it_has_edits_and_a_rerun_takes_no_call(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    bench = make_bench()
+    bench.run()
+    assert server.count("summary") == server.count("editor") + 1
+    before = server.count()
+    bench.run()
+    bench.run("once")
+    assert server.count() == before
+
+
+def test_a_limit_of_calls_is_never_passed_and_a_later_session_pays_for_the_rest_alone(
+    make_bench: MakeBench, server: ModelServer, tmp_path: Path
+) -> None:
+    bench = make_bench(runs=3)
+    ledger = Ledger(tmp_path / "budget.json", Limits(calls=7))
+    limited = bench.run(ledger=ledger)
+    assert server.count() == 7
+    assert ledger.spent().calls == 7
+    stopped = [result for result in limited.results if result.outcome == "over_budget"]
+    assert stopped
+    assert "7 of 7 calls are spent" in " ".join(stopped[0].detail.split())
+    assert {result.outcome for result in bench.run().results} == {"agree"}
+    assert server.count() == 18
+
+
+def test_attempts_that_fail_count_as_calls_too(bench: Bench, server: ModelServer, tmp_path: Path) -> None:
+    from tests.support.model_server import Fault
+
+    server.faults.add(stage="judge", fault=Fault.status(500), times=2)
+    result = bench.run(ledger=Ledger(tmp_path / "budget.json", Limits(calls=6))).only
+    assert (result.outcome, server.count()) == ("over_budget", 6)
+
+
+def test_a_limit_in_dollars_is_never_passed_even_by_what_calls_in_flight_may_cost(
+    make_bench: MakeBench, server: ModelServer, tmp_path: Path
+) -> None:
+    stage = {"max_tokens": 50}
+    bench = make_bench(
+        runs=6,
+        overrides={"test_agent_perturbation_config": dict.fromkeys(("planner", "editor", "verifier"), stage)},
+    )
+    limit = 0.06
+    ledger = Ledger(tmp_path / "budget.json", Limits(cost=limit))
+    session = bench.run(ledger=ledger)
+    assert 0 < ledger.spent().cost <= limit
+    assert {"over_budget"} <= {result.outcome for result in session.results} <= {"over_budget", "agree"}
+
+
+def test_a_ledger_keeps_what_a_dead_process_had_promised(tmp_path: Path) -> None:
+    first, second = (Ledger(tmp_path / "budget.json", Limits(cost=1.0)) for _ in range(2))
+    assert first.enter(0.7) is None
+    refusal = second.enter(0.4)
+    assert refusal is not None
+    assert "$0.7000 of $1.0000" in refusal
+    first.correct(0.7, 0.1)
+    assert second.enter(0.4) is None
+    assert second.spent() == Spent(2, pytest.approx(0.5))
+
+
+def test_workers_share_one_limit(tmp_path: Path, server: ModelServer) -> None:
+    files = write_suite(tmp_path / "suite", runs=8)
+    done = pytest_in(files, server, "-n4", "--jrh-record-mode=new_episodes", "--jrh-max-calls=25", "-q")
+    assert done.returncode == 1
+    assert server.count() == 25
+    rest = pytest_in(files, server, "--jrh-record-mode=new_episodes", "-q")
+    assert rest.returncode == 0, rest.stdout
+    assert server.count() == 25 + int(rest.stdout.split(" calls made")[0].split()[-1].replace(",", ""))
+    assert not list(files.cassettes.glob(".locks/budget-*"))
+
+
+def test_a_limit_in_dollars_over_a_model_without_a_price_refuses_to_start(tmp_path: Path, server: ModelServer) -> None:
+    unpriced = {"synthetic_data_params": {"generation_model_name": "openai/some-local-model"}}
+    files = write_suite(tmp_path / "suite", runs=1, overrides=unpriced)
+    done = pytest_in(files, server, "--jrh-record-mode=once", "--jrh-max-cost=1")
+    assert done.returncode == 4
+    assert "no price is known of openai/some-local-model" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert server.count() == 0
+    told = pytest_in(
+        files, server, "--jrh-record-mode=once", "--jrh-max-cost=1", "--jrh-free-model=openai/some-local-model"
+    )
+    assert told.returncode == 0, told.stdout
+
+
+def test_a_plan_asks_nobody_and_bounds_what_is_then_asked(tmp_path: Path, server: ModelServer) -> None:
+    files = write_suite(tmp_path / "suite", runs=2)
+    planned = pytest_in(files, server, "--jrh-plan", "--jrh-record-mode=once")
+    assert (planned.returncode, server.count()) == (0, 0)
+    assert not files.cassettes.exists()
+    rows = {line.split()[0]: line.split() for line in planned.stdout.splitlines() if "openai/gpt-4.1-mini" in line}
+    assert [rows[stage][2:4] for stage in ("planner", "verifier", "judge")] == [["0", "4"]] * 3
+    pytest_in(files, server, "--jrh-record-mode=once")
+    for stage, row in rows.items():
+        low, high = (int(row[3]), int(row[5])) if row[4] == "to" else (int(row[3]), int(row[3]))
+        assert low <= server.count(stage) <= high, stage
+    again = pytest_in(files, None, "--jrh-plan")
+    assert f"{20 - 2 + 2} calls recorded, 0 to make" in again.stdout
+
+
+def test_a_plan_knows_that_only_the_judge_is_left(tmp_path: Path, server: ModelServer) -> None:
+    files = write_suite(tmp_path / "suite", runs=2, tests=["agent_perturbation"])
+    pytest_in(files, server, "--jrh-record-mode=once", "-q")
+    for path in files.cassettes.rglob("*.judge-*.yaml"):
+        path.unlink()
+    planned = pytest_in(files, None, "--jrh-plan")
+    assert "2 to make" in planned.stdout
+
+
+def test_what_is_on_disk_is_reused_where_it_is_not_to_be_overwritten(tmp_path: Path, server: ModelServer) -> None:
+    keep = {"test_agent_perturbation_config": {"output": {"dir": "made", "overwrite": False}}}
+    files = write_suite(tmp_path / "suite", runs=2, overrides=keep)
+    pytest_in(files, server, "--jrh-record-mode=once", "-q")
+    made = (files.folder / "made" / "agent_perturbations.jsonl").read_bytes()
+    for path in files.cassettes.rglob("*.generation.yaml"):
+        path.unlink()
+    again = pytest_in(files, None, "-q")
+    assert again.returncode == 0, again.stdout
+    assert (files.folder / "made" / "agent_perturbations.jsonl").read_bytes() == made
+
+
+def test_a_frozen_suite_needs_neither_its_log_nor_inspect_nor_litellm(tmp_path: Path, server: ModelServer) -> None:
+    folder = {"test_agent_perturbation_config": {"output": {"dir": "inputs/suites/tiny"}}}
+    files = write_suite(tmp_path / "suite", runs=3, overrides=folder)
+    recorded = pytest_in(files, server, "--jrh-record-mode=once", "-rA")
+    (files.data / "runs.eval").unlink()
+    for path in files.cassettes.rglob("*.generation.yaml"):
+        path.unlink()
+    (files.folder / "conftest.py").write_text(
+        "import sys\n"
+        "def pytest_unconfigure():\n"
+        "    print('loaded:', [name for name in ('litellm', 'inspect_ai', 'vcr') if name in sys.modules])\n"
+    )
+    frozen = pytest_in(files, None, "--jrh-frozen", "-rA")
+
+    def passed(done: subprocess.CompletedProcess[str]) -> list[str]:
+        return sorted(line for line in done.stdout.splitlines() if line.startswith("PASSED "))
+
+    assert frozen.returncode == 0, frozen.stdout + frozen.stderr
+    assert passed(frozen) == passed(recorded)
+    assert len(passed(frozen)) == 6
+    assert "loaded: []" in frozen.stdout
+
+
+def test_a_frozen_case_whose_rubric_has_changed_is_no_verdict(tmp_path: Path, server: ModelServer) -> None:
+    folder = {"test_agent_perturbation_config": {"output": {"dir": "inputs/suites/tiny"}}}
+    files = write_suite(tmp_path / "suite", runs=1, overrides=folder)
+    pytest_in(files, server, "--jrh-record-mode=once", "-q")
+    rubrics = files.data / "rubrics.yml"
+    rubrics.write_text(rubrics.read_text().replace("kindly", "curtly"))
+    frozen = pytest_in(files, None, "--jrh-frozen")
+    assert frozen.returncode == 1
+    assert "other instructions than rubric 'rubric-1' has now" in " ".join(frozen.stdout.split())
+
+
+def test_shards_are_merged_as_if_one_machine_had_run_them(tmp_path: Path, server: ModelServer) -> None:
+    files = write_suite(tmp_path / "suite", runs=2)
+    pytest_in(files, server, "--jrh-record-mode=once", "-q")
+    whole = _artefacts(files)
+    shards = []
+    for number, test in enumerate(BOTH):
+        shutil.rmtree(files.folder / "outputs")
+        pytest_in(files, None, "-m", test, "-q")
+        shutil.copytree(files.folder / "outputs", tmp_path / f"shard-{number}")
+        shards.append(str(tmp_path / f"shard-{number}"))
+    shutil.rmtree(files.folder / "outputs")
+    command = [sys.executable, "-m", "pytest_jrh", "merge", "--jrh-config", str(files.config)]
+    merged = subprocess.run([*command, *shards], cwd=files.folder, capture_output=True, text=True, check=False)
+    assert merged.returncode == 0, merged.stdout + merged.stderr
+    assert _artefacts(files) == whole
+    half = subprocess.run([*command, shards[0]], cwd=files.folder, capture_output=True, text=True, check=False)
+    assert half.returncode == 1
+    assert "No shard reported 2 of the suite's cases:" in half.stdout
+
+
+def _artefacts(files: SuiteFiles) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for path in sorted((files.folder / "outputs").rglob("*")):
+        if path.name == "agent_perturbations.jsonl":
+            found[str(path.relative_to(files.folder))] = path.read_bytes()
+        if path.name == "case_results.jsonl":
+            results = [json.loads(line) for line in path.read_text().splitlines()]
+            found[path.name] = [(result["case_id"], result["outcome"], result["score"]) for result in results]
+    assert found
+    return found
+
+
+def test_an_over_budget_case_says_so_and_names_the_options(bench: Bench, tmp_path: Path) -> None:
+    result = bench.run(ledger=Ledger(tmp_path / "budget.json", Limits(calls=0))).only
+    assert result.outcome == "over_budget"
+    assert "--jrh-max-calls" in result.detail
