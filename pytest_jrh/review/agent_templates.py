@@ -1,0 +1,248 @@
+"""The planner and editor prompts of each test: shown, tried on a case, overridden, and put back (semantics K3)."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from dataclasses import dataclass, replace
+from difflib import unified_diff
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.files import atomic_write
+from pytest_jrh.llm.prompts import REQUIRED, VARIABLES, load_template, override_path, parse_prompt
+from pytest_jrh.llm.stage import Stage
+from pytest_jrh.models import Plan, PlanStep
+from pytest_jrh.pipeline.editor import generate_single_edit
+from pytest_jrh.pipeline.generate import goal_of
+from pytest_jrh.pipeline.planner import make_llm_planner
+from pytest_jrh.transcript import assistant_indices
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping, Sequence
+    from typing import Any, NoReturn
+
+    from pydantic import BaseModel
+
+    from pytest_jrh.models import Case, Rubric, StageModel, StageName
+    from pytest_jrh.suite.suite import Suite, SuiteTest
+    from pytest_jrh.templating import Template
+
+STAGES: tuple[Literal["planner", "editor"], ...] = ("planner", "editor")
+ENCODING = "utf-8-sig"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentTemplate:
+    """The prompt of one stage of one test. `text` is what is used now: the override where there is one.
+
+    `default` is what is used without one, out of `origin`. `shared_with` names other suites that the same
+    override counts for; `problems` say why an override on the disk cannot be used.
+    """
+
+    key: str
+    suite: str
+    module: str
+    test: str
+    stage: StageName
+    override: Path
+    origin: str
+    default: str
+    text: str
+    overridden: bool
+    variables: tuple[str, ...]
+    required: tuple[str, ...]
+    shared_with: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a draft would be sent as, and how it differs from the default; `problems` where it cannot be used."""
+
+    messages: tuple[Mapping[str, str], ...]
+    difference: tuple[str, ...]
+    problems: tuple[Problem, ...]
+
+
+class AgentTemplates:
+    """The templates that the suites of a session use. What is saved counts from the next run on."""
+
+    def __init__(self, suites: Sequence[Suite]) -> None:
+        self._places = {
+            place.key: place
+            for suite in suites
+            for test in suite.tests
+            for stage in STAGES
+            for place in [_Place(suite, test, stage)]
+        }
+
+    def listing(self) -> tuple[AgentTemplate, ...]:
+        """Every template, by suite, test and stage."""
+        return tuple(self.get(key) for key in self._places)
+
+    def get(self, key: str) -> AgentTemplate:
+        """One template as it is on the disk now; raises `LookupError` for an unknown key."""
+        place = self._places[key]
+        default = place.default()
+        text = place.read()
+        problems: tuple[Problem, ...] = ()
+        if text is not None:
+            try:
+                place.checked(text)
+            except InputError as error:
+                problems = error.problems
+        return AgentTemplate(
+            key=key,
+            suite=place.suite.name,
+            module=place.suite.module_name,
+            test=place.test.name,
+            stage=place.stage,
+            override=place.override,
+            origin=default.origin,
+            default=default.source,
+            text=default.source if text is None else text,
+            overridden=text is not None,
+            variables=tuple(sorted(VARIABLES[place.stage])),
+            required=tuple(sorted(REQUIRED[place.stage])),
+            shared_with=tuple(
+                other.suite.name
+                for other in self._places.values()
+                if other.override == place.override and other.suite is not place.suite
+            ),
+            problems=problems,
+        )
+
+    def preview(self, key: str, text: str, case: Case | None) -> Preview:
+        """Render a draft as the pipeline would for a real case, without asking a model.
+
+        Raises `LookupError` for an unknown key; problems of the draft are part of the preview.
+        """
+        place = self._places[key]
+        default = place.default().source
+        difference = unified_diff(default.splitlines(), text.splitlines(), "default", "override", lineterm="")
+        try:
+            template = place.checked(text)
+            sent = _sent(place, template, case) if case else ()
+            problems: tuple[Problem, ...] = ()
+        except InputError as error:
+            sent, problems = (), error.problems
+        return Preview(sent, tuple(difference), problems)
+
+    def save(self, key: str, text: str, case: Case | None = None) -> AgentTemplate:
+        """Write the override, whole or not at all.
+
+        Raises `InputError` where the text does not check, or does not render (on `case`, where one is
+        given), and `OSError` as it comes; the override on the disk is then as it was.
+        """
+        place = self._places[key]
+        template = place.checked(text)
+        if case is not None:
+            _sent(place, template, case)
+        # One line ending, whatever the browser sent: the file is read, compared and committed on any system.
+        lines = text.replace("\r\n", "\n").replace("\r", "\n")
+        atomic_write(place.override, lines if lines.endswith("\n") else f"{lines}\n", durable=True)
+        return self.get(key)
+
+    def revert(self, key: str) -> AgentTemplate:
+        """Delete the override, and the folders that this leaves empty."""
+        override = self._places[key].override
+        override.unlink(missing_ok=True)
+        for folder in (override.parent, override.parent.parent):
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
+        return self.get(key)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    suite: Suite
+    test: SuiteTest
+    stage: Literal["planner", "editor"]
+
+    @property
+    def key(self) -> str:
+        name = "\0".join([self.suite.name, self.test.name, self.stage])
+        return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:20]
+
+    @property
+    def override(self) -> Path:
+        return override_path(self.suite.custom_prompts_dir, self.test.name, self.stage)
+
+    @property
+    def model(self) -> StageModel:
+        return self.suite.stages[self.stage]
+
+    def default(self) -> Template:
+        path = self.model.prompt_path
+        return load_template(
+            self.stage,
+            mode=self.suite.mode,
+            objective=self.test.objective,
+            prompt_path=Path(path) if path else None,
+        )
+
+    def read(self) -> str | None:
+        try:
+            return self.override.read_text(encoding=ENCODING, errors="replace")
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise InputError(Problem(f"the override cannot be read: {error.strerror}", str(self.override))) from error
+
+    def checked(self, text: str) -> Template:
+        return parse_prompt(text, f"{self.test.name}/{self.stage}.md", stage=self.stage)
+
+
+class _Sent(Exception):
+    """Ends a stage where it would ask its model, with what it would have sent."""
+
+    def __init__(self, messages: Sequence[Mapping[str, str]]) -> None:
+        self.messages = tuple(messages)
+        super().__init__("sent")
+
+
+async def _capture(
+    stage: StageModel,  # noqa: ARG001 - the shape of `Complete`
+    messages: Sequence[Mapping[str, str]],
+    response_model: type[BaseModel],  # noqa: ARG001
+) -> NoReturn:
+    raise _Sent(messages)
+
+
+def _sent(place: _Place, template: Template, case: Case) -> tuple[Mapping[str, str], ...]:
+    """Run the stage itself up to its call, so that the preview is what the next run sends for this case."""
+    try:
+        asyncio.run(_planner(place, template, case) if place.stage == "planner" else _editor(place, template, case))
+    except _Sent as sent:
+        return sent.messages
+    raise AssertionError("a stage ended without asking its model")
+
+
+def _planner(place: _Place, template: Template, case: Case) -> Coroutine[Any, Any, object]:
+    plan = make_llm_planner(_capture, place.model, template)
+    goal = goal_of(place.test.objective, case.spec.target_score)
+    return plan(case.run.messages, _scaled(case), goal, max_steps=place.suite.max_edit_rounds)
+
+
+def _editor(place: _Place, template: Template, case: Case) -> Coroutine[Any, Any, object]:
+    """The first edit of the case; where nothing was edited, as if its last assistant turn were to be."""
+    plan = case.outcome.plan or Plan("(this case has no plan)")
+    steps = plan.steps or (PlanStep(assistant_indices(case.run.messages)[-1], "(no goal)", "(no reason)"),)
+    made = [edit for edit in case.outcome.edits if edit.message_index == steps[0].message_index]
+    return generate_single_edit(
+        Stage(place.model, template, _capture),
+        run=case.run,
+        messages=case.run.messages,
+        rubric=_scaled(case),
+        goal=goal_of(place.test.objective, case.spec.target_score),
+        plan=plan,
+        step=steps[0],
+        earlier=(),
+        summary=made[0].summary_snapshot if made else case.outcome.final_summary or "(this case has no summary)",
+    )
+
+
+def _scaled(case: Case) -> Rubric:
+    return replace(case.rubric, score_levels=case.levels) if case.levels else case.rubric

@@ -1,0 +1,287 @@
+// The case on the right: loading, decisions, edits, differences.
+
+import { get, post } from "./net.js";
+import { $, complain, made, remember, remembered, say } from "./shared.js";
+import * as list from "./list.js";
+
+let loaded = null;
+let loading = null;
+let mode = remembered("mode", "inline");
+
+const pane = $("pane");
+const place = $("case");
+
+export const isEditing = () => place.querySelector(".editor") !== null;
+
+// Whether somebody has typed what is not saved yet.
+const typed = (area) => area.value !== area.defaultValue.replaceAll("\r\n", "\n");
+const isDirty = () => [...place.querySelectorAll(".editor textarea")].some(typed);
+export const mayLeave = () => !isDirty() || confirm("Leave the text that you are editing without saving it?");
+addEventListener("beforeunload", (event) => {
+  if (isDirty()) event.preventDefault();
+});
+
+// What another browser decided meanwhile must not take the text away that is being typed; it is shown afterwards.
+const CHANGED = "this case was changed while you edit it";
+let missed = false;
+export function refresh(key) {
+  missed = isEditing();
+  if (missed) say(CHANGED);
+  else show(key, { keep: true });
+}
+
+// Shows a case; `keep` is for one that changed while it was open: reading goes on where it was.
+export async function show(key, { keep = false, focus = false } = {}) {
+  loading?.abort();
+  loading = new AbortController();
+  const verdict = remembered("verdicts", "hidden") === "shown" ? "?verdict=1" : "";
+  let text;
+  try {
+    text = await get(`/cases/${key}${verdict}`, "text", loading.signal);
+  } catch (error) {
+    if (error.name !== "AbortError") complain(error);
+    return;
+  }
+  // Somebody began to type while the answer was on its way.
+  if (keep && isEditing()) {
+    missed = true;
+    say(CHANGED);
+    return;
+  }
+  // Parsed apart, so that nothing in it loads or runs; the server has escaped all that is not its own.
+  const parsed = new DOMParser().parseFromString(text, "text/html");
+  const open = keep ? new Set([...place.querySelectorAll("details.fold[open]")].map(firstIndex)) : new Set();
+  const scrolled = pane.scrollTop;
+  place.replaceChildren(...parsed.body.childNodes);
+  loaded = key;
+  prepare();
+  for (const fold of place.querySelectorAll("details.fold")) if (open.has(firstIndex(fold))) fold.open = true;
+  if (keep) pane.scrollTop = scrolled;
+  else {
+    pane.scrollTop = 0;
+    if (!$("note").matches(":focus")) $("note").value = list.row(key)?.note ?? "";
+    first();
+  }
+  if (focus) $("case-title").focus({ preventScroll: true });
+  buttons();
+}
+
+const firstIndex = (fold) => fold.querySelector("[data-index]").dataset.index;
+
+function prepare() {
+  showMode();
+  // On a narrow page the rubric would take half of it.
+  if (matchMedia("(max-width: 760px)").matches) {
+    for (const details of place.querySelectorAll(".rubric, .facts details")) details.open = false;
+  }
+  pinned.disconnect();
+  pinned.observe(place.querySelector(".pinned"));
+  underPinned();
+}
+
+// What is jumped to must not end up under the part that stays in place.
+const underPinned = () => {
+  pane.style.scrollPaddingTop = `${(place.querySelector(".pinned")?.offsetHeight ?? 0) + 10}px`;
+};
+const pinned = new ResizeObserver(underPinned);
+
+// The first changed turn comes into sight; where it is already, the plan above it stays in sight too.
+export function first() {
+  const index = place.querySelector("article")?.dataset.first;
+  if (!index || !pane.offsetHeight) return;
+  const turn = $(`turn-${index}`);
+  if (turn.getBoundingClientRect().bottom > pane.getBoundingClientRect().bottom - 80) jump(index, false);
+}
+
+export function jump(index, focus = true) {
+  const turn = $(`turn-${index}`);
+  if (!turn) return;
+  const fold = turn.closest("details.fold");
+  if (fold) fold.open = true;
+  turn.scrollIntoView({ block: "start" });
+  if (focus) turn.focus({ preventScroll: true });
+}
+
+export function jumpEdit(step) {
+  const turns = [...place.querySelectorAll(".turn.changed")];
+  if (!turns.length) return;
+  const at = turns.indexOf(document.activeElement.closest?.(".turn.changed"));
+  const next = at < 0 ? (step > 0 ? 0 : turns.length - 1) : (at + step + turns.length) % turns.length;
+  jump(turns[next].dataset.index);
+}
+
+export function cycleMode() {
+  const modes = ["inline", "beside", "result"];
+  setMode(modes[(modes.indexOf(mode) + 1) % modes.length]);
+}
+
+function showMode() {
+  place.dataset.mode = mode;
+  for (const radio of place.querySelectorAll("input[name=mode]")) radio.checked = radio.value === mode;
+}
+
+function setMode(value) {
+  mode = value;
+  remember("mode", value);
+  showMode();
+  say({ inline: "differences inline", beside: "original beside edited", result: "edited text alone" }[value]);
+}
+
+const digest = () => place.querySelector("article").dataset.digest;
+
+// The state of the buttons follows the row, which also other browsers change.
+export function buttons() {
+  const one = loaded && list.row(loaded);
+  $("decide").hidden = !one;
+  if (!one) return;
+  $("accept").setAttribute("aria-pressed", String(one.action === "accepted" || one.action === "edited"));
+  $("reject").setAttribute("aria-pressed", String(one.action === "rejected"));
+  $("undo").disabled = !one.action;
+  $("previous").disabled = !list.neighbour(-1);
+  $("next").disabled = !list.neighbour(1);
+}
+
+async function changed(work, spoken) {
+  try {
+    await work();
+    say(spoken);
+    return true;
+  } catch (error) {
+    complain(error);
+    return false;
+  }
+}
+
+export async function decide(action) {
+  if (!loaded) return;
+  if (isDirty()) return complain(new Error("Save or cancel the text that you are editing first."));
+  const key = loaded;
+  const done = await changed(
+    () => post(`/cases/${key}/decision`, { digest: digest(), action, note: $("note").value }),
+    action === "withdrawn" ? "taken back" : action,
+  );
+  if (!done || loaded !== key) return;
+  if (action === "withdrawn") $("note").value = "";
+  else if (remembered("advance", "on") === "on") {
+    const next = list.neighbour(1, true);
+    if (next) location.hash = next;
+  }
+}
+
+export async function edit(index = place.querySelector("article")?.dataset.first) {
+  if (!loaded) return;
+  const editable = [...place.querySelectorAll("[data-edit]")];
+  const button = place.querySelector(`[data-edit="${index}"]`) ?? editable.at(-1);
+  if (!button) return;
+  const key = loaded;
+  const id = button.closest(".turn").id;
+  const address = `/cases/${key}/turns/${button.dataset.edit}`;
+  let text;
+  try {
+    text = await get(address);
+  } catch (error) {
+    return complain(error);
+  }
+  // Asked for anew: the case may have been drawn again meanwhile, or another one opened.
+  const turn = $(id);
+  if (loaded !== key || !turn) return;
+  const there = turn.querySelector(".editor textarea");
+  if (there) return there.focus();
+  const fold = turn.closest("details.fold");
+  if (fold) fold.open = true;
+  turn.querySelector(".said").prepend(editor(turn, address, text));
+  const area = turn.querySelector(".editor textarea");
+  area.focus({ preventScroll: true });
+  area.setSelectionRange(0, 0);
+  turn.scrollIntoView({ block: "nearest" });
+}
+
+function editor(turn, address, text) {
+  const index = turn.dataset.index;
+  const area = made("textarea", { defaultValue: text.content, spellcheck: true, ariaLabel: `New text of turn ${index}`, dir: "auto" });
+  area.rows = Math.min(24, Math.max(4, Math.ceil(text.content.length / 80) + 1));
+  const close = () => {
+    box.remove();
+    turn.classList.remove("editing");
+    turn.focus({ preventScroll: true });
+    if (missed) refresh(loaded);
+  };
+  const save = async (content) => {
+    const spoken = content === null ? `turn ${index} is as made` : `turn ${index} edited`;
+    const key = loaded;
+    if (await changed(() => post(address, { digest: digest(), content }), spoken)) {
+      close();
+      await show(key, { keep: true });
+      jump(index);
+    }
+  };
+  const saveTyped = () => (typed(area) ? save(area.value) : close());
+  const box = made(
+    "div",
+    { className: "editor" },
+    area,
+    made(
+      "p",
+      { className: "verbs" },
+      ...(text.content === text.made ? [] : [made("button", { type: "button", onclick: () => save(null) }, "As made")]),
+      made("button", { type: "button", onclick: close }, "Cancel"),
+      made("button", { type: "button", className: "primary", onclick: saveTyped }, "Save this text"),
+    ),
+  );
+  box.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") close();
+    else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) saveTyped();
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
+  turn.classList.add("editing");
+  return box;
+}
+
+place.addEventListener("click", (event) => {
+  const target = event.target.closest("[data-edit], [data-jump], #show-verdict, #hide-verdict");
+  if (!target) return;
+  if (target.dataset.edit) edit(target.dataset.edit);
+  else if (target.dataset.jump) {
+    event.preventDefault();
+    jump(target.dataset.jump);
+  } else {
+    remember("verdicts", target.id === "show-verdict" ? "shown" : "hidden");
+    show(loaded, { keep: true });
+  }
+});
+
+place.addEventListener("change", async (event) => {
+  if (event.target.name === "mode") setMode(event.target.value);
+  if (event.target.id !== "label") return;
+  const key = loaded;
+  const expected = Number(event.target.value);
+  await changed(() => post(`/cases/${key}/label`, { digest: digest(), expected }), `expected label ${expected}`);
+  await show(key, { keep: true });
+  $("label").focus({ preventScroll: true });
+});
+
+// What is huge comes only when it is opened.
+place.addEventListener(
+  "toggle",
+  async (event) => {
+    const details = event.target;
+    if (!details.open || !details.dataset.more) return;
+    try {
+      const text = await get(details.dataset.more, "text");
+      details.querySelector(".whole").textContent = text;
+      delete details.dataset.more;
+    } catch (error) {
+      complain(error);
+    }
+  },
+  true,
+);
+
+$("note").addEventListener("change", () => {
+  const one = list.row(loaded);
+  if (!one?.action || one.note === $("note").value) return;
+  const action = one.action === "rejected" ? "rejected" : "accepted";
+  changed(() => post(`/cases/${loaded}/decision`, { digest: digest(), action, note: $("note").value }), "note kept");
+});

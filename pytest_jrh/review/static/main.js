@@ -1,0 +1,162 @@
+// The page: news of the session, which case is open, keys, switches.
+
+import * as current from "./case.js";
+import * as list from "./list.js";
+import { listen, post } from "./net.js";
+import { $, complain, remember, remembered, say } from "./shared.js";
+import { openTemplates } from "./templates.js";
+
+let session = null;
+let progress = null;
+
+listen(heard, (text) => banner(text));
+
+function heard(news) {
+  const anew = session !== null && session !== news.session;
+  session = news.session;
+  banner("");
+  list.take(news.rows, news.all || anew);
+  showProgress(news.progress);
+  const key = list.currentKey();
+  if (!key) start();
+  else {
+    if (news.all) list.open(key);
+    if (news.rows.some((one) => one.key === key)) current.refresh(key);
+  }
+  current.buttons();
+}
+
+function start() {
+  const key = location.hash.slice(1);
+  const first = list.row(key) ? key : list.firstKey();
+  if (!first) return;
+  if (location.hash.slice(1) === first) route();
+  else history.replaceState(null, "", `#${first}`);
+  list.open(first);
+  current.show(first);
+}
+
+function route() {
+  const key = location.hash.slice(1);
+  if (!list.row(key)) return;
+  if (!current.mayLeave()) return history.replaceState(null, "", `#${list.currentKey()}`);
+  document.body.dataset.view = "case";
+  list.open(key);
+  current.show(key, { focus: true });
+}
+addEventListener("hashchange", route);
+
+function showProgress(now) {
+  const before = progress;
+  progress = now;
+  const total = Math.max(now.total - now.missed, now.made);
+  $("bar").max = total || 1;
+  $("bar").value = now.decided;
+  const open = now.total - now.missed - now.made;
+  const parts = [`${now.decided} of ${total} decided`];
+  if (open > 0) parts.push(`${open} still to be made`);
+  if (now.missed) parts.push(`${now.missed} came to nothing`);
+  $("counts").textContent = now.total || now.made ? parts.join(" · ") : "waiting for the first case";
+  document.title = `${now.decided}/${total} · Review`;
+  if (now.finalized) {
+    banner("Finalized: the tests go on with these decisions. What you decide now counts from the next run on.");
+    $("open-finalize").disabled = true;
+    $("open-finalize").textContent = "Finalized";
+  }
+  if (before && before.made < now.made && open === 0) say("every case is made");
+}
+
+function banner(text) {
+  $("banner").textContent = text;
+  $("banner").hidden = !text;
+}
+
+function go(step) {
+  const key = list.neighbour(step);
+  if (key) location.hash = key;
+  else say(step > 0 ? "this is the last case" : "this is the first case");
+}
+
+function decided(action) {
+  return () => current.decide(action);
+}
+
+const actions = {
+  j: () => go(1),
+  k: () => go(-1),
+  n: () => current.jumpEdit(1),
+  p: () => current.jumpEdit(-1),
+  a: decided("accepted"),
+  r: decided("rejected"),
+  u: decided("withdrawn"),
+  e: () => current.edit(),
+  d: current.cycleMode,
+  l: () => $("label")?.focus(),
+  "/": () => {
+    document.body.dataset.view = "list";
+    $("search").focus();
+  },
+  "?": () => $("help").showModal(),
+};
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+  if (event.key === "Escape" && event.target.matches("#search, #note, select")) return event.target.blur();
+  if (remembered("shortcuts", "on") !== "on" || document.querySelector("dialog[open]")) return;
+  if (event.target.matches("input:not([type=checkbox]):not([type=radio]), textarea, select")) return;
+  const action = actions[event.key];
+  if (!action) return;
+  event.preventDefault();
+  action();
+});
+
+for (const [id, key] of Object.entries({ accept: "a", reject: "r", undo: "u", edit: "e", next: "j", previous: "k" })) {
+  $(id).addEventListener("click", actions[key]);
+}
+$("to-list").addEventListener("click", () => (document.body.dataset.view = "list"));
+$("rows").addEventListener("click", (event) => {
+  const link = event.target.closest("a");
+  if (!link || link.hash !== location.hash || document.body.dataset.view === "case") return;
+  document.body.dataset.view = "case";
+  current.first();
+});
+$("open-help").addEventListener("click", actions["?"]);
+$("open-templates").addEventListener("click", () => openTemplates(list.currentKey() ?? ""));
+$("open-finalize").addEventListener("click", () => {
+  const left = progress.made - progress.decided;
+  const unmade = progress.total - progress.missed - progress.made;
+  const parts = [];
+  if (unmade > 0) parts.push(`${unmade} case(s) are still to be made and will not be reviewed.`);
+  parts.push(left ? `${left} case(s) are undecided and will be used as they were made.` : "Every case is decided.");
+  parts.push("The tests then go on with these cases.");
+  $("finalize-text").textContent = parts.join(" ");
+  $("finalize").showModal();
+});
+$("finalize").addEventListener("close", async () => {
+  if ($("finalize").returnValue !== "yes") return;
+  $("finalize").returnValue = "";
+  try {
+    showProgress(await post("/finalize"));
+  } catch (error) {
+    complain(error);
+  }
+});
+
+for (const [id, name] of [["advance", "advance"], ["shortcuts", "shortcuts"]]) {
+  $(id).checked = remembered(name, "on") === "on";
+  $(id).addEventListener("change", () => remember(name, $(id).checked ? "on" : "off"));
+}
+
+const themes = { system: "Colours: as the system", light: "Colours: light", dark: "Colours: dark" };
+function theme(value) {
+  remember("theme", value);
+  if (value === "system") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = value;
+  $("theme").ariaLabel = $("theme").title = themes[value];
+}
+theme(remembered("theme", "system"));
+$("theme").addEventListener("click", () => {
+  const names = Object.keys(themes);
+  theme(names[(names.indexOf(remembered("theme", "system")) + 1) % names.length]);
+  say($("theme").title);
+});

@@ -1,0 +1,187 @@
+// The dialog of the agent templates: draft on the left; preview, difference, default beside it.
+
+import { get, post } from "./net.js";
+import { $, complain, later, made } from "./shared.js";
+
+let template = null;
+let caseKey = "";
+let asked = 0;
+let names = [];
+
+export async function openTemplates(key) {
+  caseKey = key;
+  $("templates").showModal();
+  try {
+    names = (await get("/templates")).templates;
+    drawList();
+    await choose(template?.key ?? names[0].key);
+  } catch (error) {
+    complain(error);
+  }
+}
+
+function drawList() {
+  const several = new Set(names.map((one) => one.suite)).size > 1;
+  $("template-list").replaceChildren(
+    ...names.map((one) => {
+      const button = made(
+        "button",
+        { type: "button", onclick: () => leave() && choose(one.key).catch(complain) },
+        made("b", {}, one.stage),
+        made("span", { className: "quiet" }, ` ${one.test}${several ? ` · ${one.suite}` : ""}`),
+        ...(one.overridden ? [made("span", { className: "tag edited" }, "override")] : []),
+      );
+      if (one.key === template?.key) button.setAttribute("aria-current", "true");
+      return made("li", {}, button);
+    }),
+  );
+}
+
+const unsaved = () => template !== null && $("template-text").value !== template.text;
+const leave = () => !unsaved() || confirm("Leave this template without saving it?");
+
+async function choose(key) {
+  draw(await get(`/templates/${key}`));
+}
+
+function draw(shown) {
+  template = shown;
+  names = names.map((one) => (one.key === shown.key ? { ...one, overridden: shown.overridden } : one));
+  drawList();
+  $("template-file").textContent = shown.file;
+  $("template-state").textContent = shown.overridden ? "override" : "default";
+  $("template-state").className = shown.overridden ? "tag edited" : "tag plain";
+  $("template-shared").hidden = !shown.shared_with.length;
+  $("template-shared").textContent = `The override also counts for: ${shown.shared_with.join(", ")}`;
+  $("template-text").value = shown.text;
+  // As the browser keeps it, line ends included, so that "unsaved" means that somebody typed.
+  template.text = $("template-text").value;
+  $("panel-default").replaceChildren(made("p", { className: "quiet" }, shown.origin), made("pre", {}, shown.default));
+  $("template-variables").replaceChildren(
+    ...shown.variables.map((name) =>
+      made(
+        "button",
+        { type: "button", className: shown.required.includes(name) ? "required" : "", title: variableTitle(name), onclick: () => insert(name) },
+        name,
+      ),
+    ),
+  );
+  $("template-revert").disabled = !shown.overridden;
+  preview();
+}
+
+const variableTitle = (name) => `${template.required.includes(name) ? "required; " : ""}puts {{ ${name} }} where the cursor is`;
+
+function insert(name) {
+  const area = $("template-text");
+  // RAND's files write one brace, ours two; a draft keeps to its own way.
+  const single = !/\{\{|\{%/.test(area.value) && /\{\w+\}/.test(area.value);
+  area.setRangeText(single ? `{${name}}` : `{{ ${name} }}`, area.selectionStart, area.selectionEnd, "end");
+  area.focus();
+  typed();
+}
+
+async function preview() {
+  const ours = ++asked;
+  const key = template.key;
+  let shown;
+  try {
+    shown = await post(`/templates/${key}/preview`, { text: $("template-text").value, case: caseKey });
+  } catch (error) {
+    return complain(error);
+  }
+  // A slow answer to an older draft must not replace a newer one's.
+  if (ours !== asked) return;
+  problems(shown.problems);
+  $("panel-difference").replaceChildren(...difference(shown.difference));
+  // What is shown is then of an earlier draft.
+  $("panel-preview").classList.toggle("stale", shown.problems.length > 0);
+  if (shown.problems.length) return;
+  const intro = shown.case === null ? "No case of this test has been made yet, so there is nothing to try it on." : "As it is sent for the case ";
+  $("panel-preview").replaceChildren(
+    made("p", { className: "quiet" }, intro, ...(shown.case === null ? [] : [made("bdi", {}, shown.case)])),
+    ...shown.messages.map((message) =>
+      made("section", { className: "message" }, made("h3", {}, message.role), made("pre", { dir: "auto" }, message.content)),
+    ),
+  );
+  $("template-save").disabled = !unsaved();
+}
+
+function difference(lines) {
+  if (!lines.length) return [made("p", { className: "quiet" }, "The draft is the default.")];
+  const kinds = { "+": "new", "-": "gone", "@": "place" };
+  return [
+    made(
+      "pre",
+      { className: "lines" },
+      ...lines.slice(2).map((line) => made({ "+": "ins", "-": "del" }[line[0]] ?? "span", { className: kinds[line[0]] ?? "" }, `${line}\n`)),
+    ),
+  ];
+}
+
+function problems(found) {
+  $("template-problems").replaceChildren(
+    ...found.map((one) =>
+      made("li", {}, made("b", {}, one.line ? `line ${one.line}: ` : ""), one.message, ...(one.hint ? [made("br"), made("span", { className: "quiet" }, one.hint)] : [])),
+    ),
+  );
+  $("template-text").setAttribute("aria-invalid", String(found.length > 0));
+  $("template-save").disabled = found.length > 0;
+}
+
+const typed = (() => {
+  const soon = later(preview, 250);
+  return () => {
+    $("template-save").disabled = true;
+    $("template-says").textContent = unsaved() ? "not saved" : "";
+    soon();
+  };
+})();
+$("template-text").addEventListener("input", typed);
+
+async function done(work, said) {
+  try {
+    draw(await work());
+    $("template-says").textContent = said;
+  } catch (error) {
+    if (error.problems?.length) problems(error.problems);
+    else complain(error);
+  }
+}
+
+$("template-save").addEventListener("click", () =>
+  done(() => post(`/templates/${template.key}`, { text: $("template-text").value, case: caseKey }), "Saved: used from the next run on."),
+);
+$("template-revert").addEventListener("click", () => {
+  if (confirm("Delete the override and go back to the default?")) done(() => post(`/templates/${template.key}/revert`), "Reverted.");
+});
+
+// Esc and the close button alike ask before a draft is lost.
+$("templates").addEventListener("cancel", (event) => {
+  if (!leave()) event.preventDefault();
+});
+$("templates").querySelector("header form").addEventListener("submit", (event) => {
+  if (!leave()) event.preventDefault();
+});
+$("templates").addEventListener("close", () => {
+  template = null;
+  $("template-says").textContent = "";
+});
+
+const tabs = ["preview", "difference", "default"];
+function choosePanel(name, focus) {
+  for (const one of tabs) {
+    const tab = $(`tab-${one}`);
+    tab.setAttribute("aria-selected", String(one === name));
+    tab.tabIndex = one === name ? 0 : -1;
+    $(`panel-${one}`).hidden = one !== name;
+    if (focus && one === name) tab.focus();
+  }
+}
+for (const name of tabs) {
+  $(`tab-${name}`).addEventListener("click", () => choosePanel(name, false));
+  $(`tab-${name}`).addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (step) choosePanel(tabs[(tabs.indexOf(name) + step + tabs.length) % tabs.length], true);
+  });
+}

@@ -1,0 +1,200 @@
+"""The HTML report in headless Chromium, opened from disk (semantics I: `--jrh-report`)."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_jrh.redact import Redactor
+from pytest_jrh.results.html import write_html
+from pytest_jrh.results.session import case_key
+from tests.support.judged_sessions import HOSTILE, coin, judged, right, session_of, spooled, wrong_on
+from tests.support.made_cases import MESSAGES, make_result, make_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pytest_jrh.models import CaseResult
+
+CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+SHOTS = Path(__file__).parent / "screenshots"
+BEFORE = "I checked order 17: it was bought 45 days ago, so I cannot refund it."
+AFTER = "I checked order 17: it was bought 25 days ago, so I can refund it today."
+ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
+
+pytestmark = pytest.mark.skipif(not Path(CHROMIUM).exists(), reason="needs Chromium")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as started:
+        launched = started.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def opened(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Opens a file as a page that fails the test for each request and each complaint."""
+    contexts = []
+    complaints: list[str] = []
+    requests: list[str] = []
+
+    def refuse(dialog: Any) -> None:
+        complaints.append("dialog")
+        dialog.dismiss()
+
+    def open_page(path: Path, hash_: str = "", width: int = 1280, scheme: str = "light") -> Any:
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        contexts.append(context)
+        page = context.new_page()
+        own = path.resolve().as_uri()
+        page.on("request", lambda request: requests.append(request.url))
+        page.on("console", lambda message: complaints.append(f"console: {message.text}"))
+        page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+        page.on("dialog", refuse)
+        page.goto(own + hash_)
+        page.wait_for_selector("#shown:not(:empty)", state="attached")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints == []
+    assert all(url.startswith("file:") and url.partition("#")[0].endswith("/report.html") for url in requests)
+
+
+@pytest.fixture(scope="module")
+def results() -> list[CaseResult]:
+    made = judged(wrong_on("run-003"))
+    return [*made, make_result(make_spec("run-900"), "refused", detail="the model would not answer")]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory, results: Sequence[CaseResult]) -> Path:
+    messages = (*MESSAGES[:-1], {**MESSAGES[-1], "content": BEFORE})
+    return write(tmp_path_factory.mktemp("report"), results, messages, AFTER, before=judged(right))
+
+
+def write(folder: Path, results: Sequence[CaseResult], messages: Sequence[Any], text: str, before: Any = None) -> Path:
+    records = spooled(folder / "spool", results, lambda result: messages, text)
+    path = folder / "report.html"
+    write_html(path, session_of(results, before), [records], redactor=Redactor(), base=Path("/repo"))
+    return path
+
+
+def rows(page: Any) -> list[list[str]]:
+    script = "rows => rows.filter(row => !row.hidden).map(row => [...row.cells].map(cell => cell.textContent))"
+    found: list[list[str]] = page.eval_on_selector_all("table.cases tbody tr", script)
+    return found
+
+
+def test_case_shows_the_differences_word_by_word(opened: Any, report: Path, results: Sequence[CaseResult]) -> None:
+    wrong = next(result for result in results if result.outcome == "disagree")
+    page = opened(report, f"#case-{case_key(wrong.case_id)}")
+    page.wait_for_selector("#case .diff")
+    assert page.is_hidden("#overview")
+    gone = page.eval_on_selector_all(".diff del", "nodes => nodes.map(node => node.textContent)")
+    new = page.eval_on_selector_all(".diff ins", "nodes => nodes.map(node => node.textContent)")
+    assert [text.strip() for text in gone] == ["45", "cannot"]
+    assert [text.strip() for text in new] == ["25", "can", "today"]
+    shown = page.inner_text("#case")
+    for part in (
+        "The judge gave 0 (satisfied); the right answer is 1 (violated).",
+        "The order is late.",
+        "suites/rubrics.yml:7",
+        "[1] assistant calls look_up",
+        "Refund too late.",
+        "It grants a late refund.",
+        "$0.0020",
+        "pytest 'suites/refunds.jrh.yml::agent_perturbation::refund_policy::run-003[e1]'",
+    ):
+        assert part in shown
+    page.select_option("#case select", "original")
+    assert BEFORE in page.inner_text("#case .turn:last-of-type")
+
+
+def test_case_without_a_verdict_says_why(opened: Any, report: Path, results: Sequence[CaseResult]) -> None:
+    page = opened(report, f"#case-{case_key(results[-1].case_id)}")
+    page.wait_for_selector("#case .card")
+    assert "the model would not answer" in page.inner_text("#case")
+
+
+def test_table_filters_sorts_and_leads_to_the_cases_and_back(opened: Any, report: Path) -> None:
+    page = opened(report)
+    page.select_option("select[name=outcome]", "disagree")
+    assert len(rows(page)) == 4
+    assert page.inner_text("#shown") == "4 of 49 cases"
+    page.fill("input[name=text]", "TONE positives")
+    assert [row[2:5] for row in rows(page)] == [["tone", "agent_positives", "run-003"]]
+    page.fill("input[name=text]", "")
+    page.click("th[data-sort=rubric] button")
+    page.click("th[data-sort=rubric] button")
+    assert [row[2] for row in rows(page)] == ["tone", "tone", "refund_policy", "refund_policy"]
+    page.click("table.cases tbody tr:not([hidden]) td >> nth=0")
+    page.wait_for_selector("#case .card")
+    page.click("a[rel=next]")
+    page.wait_for_selector("#case p.muted >> text=agent_positives::tone")
+    page.click("text=all cases")
+    page.wait_for_selector("#overview:not([hidden])")
+    assert len(rows(page)) == 4
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_page_fits_the_screen_and_can_be_looked_at(
+    opened: Any, report: Path, results: Sequence[CaseResult], width: int, scheme: str
+) -> None:
+    SHOTS.mkdir(exist_ok=True)
+    wrong = next(result for result in results if result.outcome == "disagree")
+    for name, hash_, there in (
+        ("overview", "", "#overview"),
+        ("case", f"#case-{case_key(wrong.case_id)}", "#case .card"),
+    ):
+        page = opened(report, hash_, width, scheme)
+        page.wait_for_selector(there)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.screenshot(path=SHOTS / f"report_{name}_{width}_{scheme}.png", full_page=True)
+    light, dark = "rgb(245, 246, 248)", "rgb(15, 19, 24)"
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == (dark if scheme == "dark" else light)
+
+
+def test_hostile_text_is_text(opened: Any, tmp_path: Path) -> None:
+    made = [
+        replace(result, reasoning=HOSTILE, rubric_id=HOSTILE, judge=HOSTILE)
+        for result in judged(wrong_on("run-000"), runs=2, rubrics=("tone",), judge="j")
+    ]
+    messages = [{**message, "content": HOSTILE} for message in MESSAGES]
+    path = write(tmp_path, made, messages, f"{HOSTILE} and more")
+    page = opened(path, f"#case-{case_key(made[0].case_id)}")
+    page.wait_for_selector("#case .turn")
+    assert page.evaluate("document.querySelectorAll('img, iframe, #case script, #case a[href^=http]').length") == 0
+    assert "<script>alert('x')</script>" in page.inner_text("#case")
+
+
+def test_huge_texts_do_not_stall_the_page(opened: Any, tmp_path: Path) -> None:
+    old = " ".join(f"word{number}" for number in range(25_000))
+    new = " ".join(f"word{number * 7 % 25_000}" for number in range(25_000))
+    made = judged(wrong_on("run-000"), runs=1, rubrics=("tone",))
+    path = write(tmp_path, made, (*MESSAGES[:-1], {**MESSAGES[-1], "content": old}), new)
+    page = opened(path, f"#case-{case_key(made[0].case_id)}")
+    page.wait_for_selector("#case .turn")
+    assert page.inner_text(".diff ins").startswith("word0 word7 ")
+    page.click("#case .more")
+    assert new in page.text_content("#case .turn.edited")
+
+
+def test_thousand_cases_open_and_filter(opened: Any, tmp_path: Path) -> None:
+    made = judged(coin(), runs=125, rubrics=("a", "b", "c", "d"))
+    path = write(tmp_path, made, MESSAGES, AFTER)
+    assert path.stat().st_size < 30_000_000
+    page = opened(path, f"#case-{case_key(made[-1].case_id)}")
+    page.wait_for_selector("#case .turn")
+    page.click("text=all cases")
+    page.fill("input[name=text]", "run-100 c")
+    assert len(rows(page)) == 2

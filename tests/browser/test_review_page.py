@@ -1,0 +1,392 @@
+"""The review page in headless Chromium: what a reviewer does, and what comes of it (semantics K1, K2)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_jrh.errors import NoVerdictCase
+from pytest_jrh.models import Verdict
+from pytest_jrh.review.decisions import DecisionStore, decisions_path
+from pytest_jrh.transcript import message_text
+from tests.browser.conftest import Session, Sessions
+from tests.browser.material import made_case
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NEW_TEXT = "I am sorry, but the window has closed, so there is nothing I can do."
+
+
+def filled(sessions: Sessions, number: int = 4) -> Session:
+    session = sessions.start()
+    for each in range(number):
+        session.board.add(made_case(each))
+    return session
+
+
+def opened(sessions: Sessions, session: Session, **settings: Any) -> Any:
+    page = sessions.page(session, **settings)
+    page.wait_for_selector("#case article", state="attached")
+    return page
+
+
+def names(page: Any) -> list[str]:
+    found: list[str] = page.eval_on_selector_all(
+        "#rows li:not([hidden]) .name", "all => all.map(one => one.textContent)"
+    )
+    return found
+
+
+def statuses(page: Any) -> list[str]:
+    found: list[str] = page.eval_on_selector_all("#rows li", "all => all.map(one => one.dataset.status)")
+    return found
+
+
+def wait_statuses(page: Any, *wanted: str) -> None:
+    page.wait_for_function(
+        "wanted => [...document.querySelectorAll('#rows li')].map(one => one.dataset.status).join() === wanted",
+        arg=",".join(wanted),
+    )
+
+
+def wait_open(page: Any, run: str) -> None:
+    page.wait_for_selector(f"#case-title:has-text('{run}')")
+
+
+def stored(session: Session) -> list[tuple[str, str]]:
+    store = DecisionStore(decisions_path(session.suite.tests[0].output_dir))
+    ids = [one.entry.case_id for one in session.board.changes()[1]]
+    return [(found.action, found.note) for case_id in ids if (found := store.get(case_id))]
+
+
+def test_cases_appear_while_others_are_still_being_made(sessions: Sessions) -> None:
+    session = sessions.start()
+    session.board.announce(3)
+    page = sessions.page(session)
+    page.wait_for_selector("#counts:has-text('3 still to be made')")
+    assert "No case yet" in page.inner_text("#case")
+    session.board.add(made_case(0))
+    wait_open(page, "support-000")
+    session.board.add(made_case(1))
+    session.board.miss()
+    page.wait_for_selector("#counts:text-is('0 of 2 decided · 1 came to nothing')")
+    assert names(page) == ["support-000", "support-001"]
+    # What was being read stays open.
+    assert page.inner_text("#case-title") == "support-000"
+
+
+def test_a_case_shows_everything_that_a_decision_needs(sessions: Sessions) -> None:
+    page = opened(sessions, filled(sessions))
+    shown = page.inner_text("#case")
+    for part in (
+        "The agent refunds an order only where",
+        "The agent grants a refund 16 days after the window has closed.",
+        "Say that the refund has been made in full.",
+        "FAIL",
+        "Turn 4 says that a late order is refunded.",
+        "7 unchanged turns",
+    ):
+        assert part in shown
+    assert page.eval_on_selector("#label", "one => one.value") == "1"
+    gone = page.eval_on_selector_all(".together del", "all => all.map(one => one.textContent)")
+    assert gone == ["so I cannot refund it. What I can do is"]
+    assert page.locator(".turn.changed").is_visible()
+    assert not page.locator("text=scanned at depot 49").is_visible()
+    page.click(".turn.tool summary")
+    assert page.locator(".turn.tool .whole").is_visible()
+
+
+def test_the_original_can_be_read_beside_the_edited_text(sessions: Sessions) -> None:
+    page = opened(sessions, filled(sessions))
+    page.keyboard.press("d")
+    before, after = page.inner_text(".before .words"), page.inner_text(".after .words")
+    case = made_case(0)
+    assert (before, after) == (message_text(case.run.messages[4]), message_text(case.messages[4]))
+
+
+def test_accept_reject_and_undo_by_key_go_on_to_the_next_case(sessions: Sessions) -> None:
+    session = filled(sessions)
+    page = opened(sessions, session)
+    page.keyboard.press("a")
+    wait_open(page, "support-001")
+    page.fill("#note", "contradicts the tool")
+    page.keyboard.press("Escape")
+    page.keyboard.press("r")
+    wait_open(page, "support-002")
+    wait_statuses(page, "accepted", "rejected", "undecided", "undecided")
+    assert stored(session) == [("accepted", ""), ("rejected", "contradicts the tool")]
+    assert session.board.reviewed(made_case(0)) == made_case(0)
+    with pytest.raises(NoVerdictCase, match="rejected in review: contradicts the tool"):
+        session.board.reviewed(made_case(1))
+    page.keyboard.press("k")
+    wait_open(page, "support-001")
+    page.keyboard.press("u")
+    wait_statuses(page, "accepted", "undecided", "undecided", "undecided")
+    assert stored(session) == [("accepted", "")]
+
+
+def test_an_edited_turn_is_marked_and_is_what_the_judge_gets(sessions: Sessions) -> None:
+    session = filled(sessions, 1)
+    page = opened(sessions, session)
+    page.keyboard.press("e")
+    page.fill(".editor textarea", NEW_TEXT)
+    page.keyboard.press("Control+Enter")
+    wait_statuses(page, "edited")
+    page.wait_for_selector("#turn-4 .tag:text-is('edited by a person')")
+    assert page.text_content("#turn-4 .after .words") == NEW_TEXT
+    assert message_text(session.board.reviewed(made_case(0)).messages[4]) == NEW_TEXT
+    page.keyboard.press("e")
+    page.click(".editor button:text-is('As made')")
+    wait_statuses(page, "undecided")
+    assert session.board.reviewed(made_case(0)) == made_case(0)
+
+
+def test_an_edited_label_is_what_the_tests_assert_with(sessions: Sessions) -> None:
+    session = filled(sessions, 1)
+    page = opened(sessions, session)
+    page.select_option("#label", "0")
+    wait_statuses(page, "edited")
+    page.wait_for_selector("#case .tag:text-is('was 1')")
+    assert session.board.reviewed(made_case(0)).expected == 0
+
+
+def test_text_that_is_not_saved_is_not_lost_to_a_decision_or_another_case(sessions: Sessions) -> None:
+    session = filled(sessions)
+    page = opened(sessions, session)
+    asked: list[str] = []
+
+    def refuse(dialog: Any) -> None:
+        asked.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", refuse)
+    page.keyboard.press("e")
+    page.fill(".editor textarea", NEW_TEXT)
+    page.click("#accept")
+    page.wait_for_selector("#toast:has-text('Save or cancel')")
+    page.click("#next")
+    page.wait_for_function("key => location.hash.slice(1) === key", arg=session.board.changes()[1][0].entry.key)
+    # Somebody else decides meanwhile.
+    entry = session.board.changes()[1][0].entry
+    session.board.decide(entry.key, entry.digest, "accepted")
+    wait_statuses(page, "accepted", "undecided", "undecided", "undecided")
+    assert page.input_value(".editor textarea") == NEW_TEXT
+    assert len(asked) == 1
+    page.fill(".editor textarea", message_text(made_case(0).messages[4]))
+    page.click(".editor button:text-is('Cancel')")
+    page.wait_for_selector("#case .tag.accepted")
+
+
+def test_a_late_answer_does_not_take_the_text_away_that_is_being_typed(sessions: Sessions) -> None:
+    session = filled(sessions, 1)
+    page = opened(sessions, session)
+    held: list[Any] = []
+
+    def hold(route: Any) -> None:
+        held.append(route)
+
+    entry = session.board.changes()[1][0].entry
+    page.route(f"**/cases/{entry.key}", hold)
+    with page.expect_request(f"**/cases/{entry.key}"):
+        session.board.decide(entry.key, entry.digest, "accepted")
+    page.keyboard.press("e")
+    page.fill(".editor textarea", NEW_TEXT)
+    with page.expect_response(f"**/cases/{entry.key}"):
+        for route in held:
+            route.continue_()
+    page.wait_for_selector("#says:has-text('while you edit')", state="attached")
+    assert page.input_value(".editor textarea") == NEW_TEXT
+    page.keyboard.press("Control+Enter")
+    wait_statuses(page, "edited")
+
+
+def test_filters_narrow_the_list_and_the_keys_stay_inside(sessions: Sessions) -> None:
+    session = filled(sessions)
+    session.board.add(made_case(0, test="agent_positives"))
+    page = opened(sessions, session)
+    page.select_option("#by-rubric", "refund_window")
+    assert names(page) == ["support-000", "support-002", "support-000"]
+    assert page.inner_text("#matches") == "3 of 5 cases"
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    wait_open(page, "support-002")
+    page.select_option("#by-test", "agent_positives")
+    assert names(page) == ["support-000"]
+    page.select_option("#by-test", "")
+    page.select_option("#by-rubric", "")
+    page.keyboard.press("Escape")
+    page.keyboard.press("r")
+    page.select_option("#by-decision", "rejected")
+    page.wait_for_function("() => document.querySelectorAll('#rows li:not([hidden])').length === 1")
+    assert names(page) == ["support-002"]
+    page.select_option("#by-decision", "undecided")
+    assert len(names(page)) == 4
+    page.select_option("#by-decision", "")
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    page.keyboard.type("theatre tickets")
+    page.wait_for_selector("#matches:text-is('1 of 5 cases')")
+    assert names(page) == ["support-002"]
+
+
+def test_several_suites_can_be_told_apart(sessions: Sessions) -> None:
+    session = sessions.start("refunds_strict")
+    session.board.add(made_case(0))
+    page = opened(sessions, session)
+    assert not page.locator("#by-suite").is_visible()
+    session.board.add(made_case(1, suite="refunds_strict"))
+    page.select_option("#by-suite", "refunds_strict")
+    assert names(page) == ["support-001"]
+    page.click("#open-templates")
+    page.wait_for_selector("#template-list :text('refunds_strict')")
+    page.wait_for_selector("#template-shared:text-is('The override also counts for: refunds_strict')")
+
+
+def test_what_is_shown_has_a_name_for_screen_readers_and_is_reached_by_tab(sessions: Sessions) -> None:
+    page = opened(sessions, filled(sessions, 2))
+    tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
+    controls = {"button", "link", "textbox", "searchbox", "combobox", "radio", "checkbox", "progressbar"}
+    roles = [node["role"]["value"] for node in tree if not node["ignored"] and "role" in node]
+    nameless = [
+        node["role"]["value"]
+        for node in tree
+        if not node["ignored"] and node["role"]["value"] in controls and not node["name"]["value"].strip()
+    ]
+    assert nameless == []
+    assert {"main", "navigation", "banner", "search", "heading"} <= set(roles)
+    reached = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.id || document.activeElement.hash || ''"))
+    first = page.get_attribute("#rows a", "href")
+    wanted = {"search", "by-decision", "label", "note", "accept", "reject", "edit", "open-templates", "open-finalize"}
+    assert {*wanted, first} <= reached
+
+
+def test_a_narrow_page_goes_from_the_list_to_the_case_and_back(sessions: Sessions) -> None:
+    page = opened(sessions, filled(sessions), width=390, height=800)
+    assert not page.locator("#case").is_visible()
+    page.click("#rows a >> nth=0")
+    page.wait_for_selector(".turn.changed", state="visible")
+    top = page.evaluate("document.querySelector('.turn.changed').getBoundingClientRect().top")
+    assert 0 < top < 800
+    page.click("#accept")
+    wait_open(page, "support-001")
+    page.click("#to-list")
+    assert page.locator("#rows").is_visible()
+    wait_statuses(page, "accepted", "undecided", "undecided", "undecided")
+
+
+def test_help_lists_the_keys_and_keys_can_be_switched_off(sessions: Sessions) -> None:
+    session = filled(sessions)
+    page = opened(sessions, session)
+    page.keyboard.press("?")
+    assert "accept; a case that you edited" in page.inner_text("#help")
+    # A key in the dialog decides nothing.
+    page.keyboard.press("a")
+    page.uncheck("#shortcuts")
+    page.keyboard.press("Escape")
+    page.keyboard.press("r")
+    page.click("#accept")
+    wait_open(page, "support-001")
+    wait_statuses(page, "accepted", "undecided", "undecided", "undecided")
+
+
+def test_a_second_browser_sees_the_decision_of_the_first(sessions: Sessions) -> None:
+    session = filled(sessions)
+    one, other = opened(sessions, session), opened(sessions, session)
+    one.keyboard.press("r")
+    wait_statuses(other, "rejected", "undecided", "undecided", "undecided")
+    other.wait_for_selector("#case .tag.rejected")
+    assert other.get_attribute("#reject", "aria-pressed") == "true"
+    other.wait_for_selector("#counts:text-is('1 of 4 decided')")
+
+
+def test_the_verdict_is_hidden_until_the_reviewer_has_decided(sessions: Sessions) -> None:
+    session = filled(sessions, 2)
+    session.board.set_verdict(made_case(0), Verdict(0, "my opinion"))
+    page = opened(sessions, session)
+    page.wait_for_selector("text=hidden until you have decided")
+    assert "my opinion" not in page.content()
+    page.uncheck("#advance")
+    page.keyboard.press("a")
+    page.wait_for_selector("#case :text('my opinion')")
+    page.keyboard.press("u")
+    page.click("#show-verdict")
+    page.wait_for_selector("#case :text('my opinion')")
+    page.click("#hide-verdict")
+    page.wait_for_selector("text=hidden until you have decided")
+    assert "my opinion" not in page.content()
+
+
+def test_a_decision_about_another_version_of_a_case_is_shown_as_void(sessions: Sessions) -> None:
+    session = filled(sessions, 1)
+    page = opened(sessions, session)
+    page.keyboard.press("a")
+    wait_statuses(page, "accepted")
+    session.board.add(made_case(0, new_text="Made in another way."))
+    wait_statuses(page, "void")
+    page.wait_for_selector("text=no longer counts")
+
+
+def test_finalize_says_what_is_left_and_ends_the_wait(sessions: Sessions) -> None:
+    session = filled(sessions)
+    page = opened(sessions, session)
+    page.keyboard.press("a")
+    page.wait_for_selector("#counts:text-is('1 of 4 decided')")
+    page.click("#open-finalize")
+    assert "3 case(s) are undecided and will be used as they were made." in page.inner_text("#finalize")
+    page.click("text=Keep reviewing")
+    assert not session.board.finalized
+    page.click("#open-finalize")
+    page.click("#finalize-now")
+    assert session.board.wait_finalized(15)
+    page.wait_for_selector("#banner:has-text('Finalized')")
+    # What comes later counts from the next run on: this one asserts with what it was told.
+    page.keyboard.press("r")
+    wait_statuses(page, "accepted", "rejected", "undecided", "undecided")
+    assert session.board.reviewed(made_case(1)) == made_case(1)
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    command = [sys.executable, "-m", "tests.browser.page_process", str(folder)]
+    root = Path(__file__).parents[2]
+    with subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout
+            yield process, process.stdout.readline().strip()
+        finally:
+            process.kill()
+
+
+def test_a_killed_server_that_is_started_again_shows_every_decision(browser: Any, tmp_path: Path) -> None:
+    with served(tmp_path) as (process, url):
+        page = browser.new_page()
+        page.goto(url)
+        page.wait_for_selector("#case article")
+        page.keyboard.press("a")
+        wait_open(page, "support-001")
+        page.keyboard.press("r")
+        wait_open(page, "support-002")
+        page.keyboard.press("e")
+        page.fill(".editor textarea", NEW_TEXT)
+        page.keyboard.press("Control+Enter")
+        wait_statuses(page, "accepted", "rejected", "edited", "undecided")
+        process.kill()
+        page.wait_for_selector("#banner:has-text('The session has ended')")
+        page.close()
+    with served(tmp_path) as (_, url):
+        page = browser.new_page()
+        page.goto(url)
+        wait_statuses(page, "accepted", "rejected", "edited", "undecided")
+        page.click("#rows li >> nth=2")
+        page.wait_for_selector("#turn-4 .tag:text-is('edited by a person')")
+        assert page.text_content("#turn-4 .after .words") == NEW_TEXT
+        page.close()

@@ -1,0 +1,160 @@
+"""Decisions are on the disk at once, survive a killed process, and are obeyed (semantics K2)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pytest_jrh.errors import InputError, NoVerdictCase
+from pytest_jrh.results.records import case_digest
+from pytest_jrh.review.decisions import Decision, DecisionStore, TurnEdit, decisions_path, obeyed, open_stores
+from pytest_jrh.transcript import message_text
+from tests.support.made_cases import make_case, make_suite
+
+CASE = make_case()
+DIGEST = case_digest(CASE)
+EDIT = TurnEdit(message_index=3, content="I may have refunded it.")
+
+
+def decision(action: str = "accepted", case_id: str = "s::t::r::run[e1]", **changes: object) -> Decision:
+    return Decision.model_validate({"case_id": case_id, "case_digest": DIGEST, "action": action, **changes})
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return decisions_path(tmp_path)
+
+
+def test_a_decision_is_on_the_disk_when_append_returns(path: Path) -> None:
+    DecisionStore(path).append(decision("edited", turns=(EDIT,), expected=0, note="why"))
+    assert DecisionStore(path).get("s::t::r::run[e1]") == decision("edited", turns=(EDIT,), expected=0, note="why")
+
+
+def test_tests_that_share_a_folder_share_their_decisions(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path)
+    together = replace(suite, tests=tuple(replace(test, output_dir=tmp_path) for test in suite.tests))
+    stores = open_stores([together, replace(together, name="other")], redact=str.upper)
+    stores["other", "agent_positives"].append(decision(note="why"))
+    found = stores[suite.name, "agent_perturbation"].get("s::t::r::run[e1]")
+    assert found == decision(note="WHY")
+    assert len({id(store) for store in open_stores([suite]).values()}) == 2
+
+
+def test_the_last_decision_about_a_case_wins(path: Path) -> None:
+    store = DecisionStore(path)
+    for action in ("accepted", "rejected", "accepted"):
+        store.append(decision(action))
+    store.append(decision("rejected", case_id="another"))
+    loaded = DecisionStore(path)
+    assert [one and one.action for one in map(loaded.get, ("s::t::r::run[e1]", "another", "third"))] == [
+        "accepted",
+        "rejected",
+        None,
+    ]
+
+
+def test_a_withdrawn_decision_is_none_also_after_a_restart(path: Path) -> None:
+    store = DecisionStore(path)
+    store.append(decision())
+    store.withdraw("s::t::r::run[e1]")
+    store.withdraw("never decided")
+    assert (len(store), len(DecisionStore(path))) == (0, 0)
+    assert path.read_bytes().count(b"\n") == 2
+
+
+def test_a_decision_about_another_version_of_the_case_is_void(path: Path) -> None:
+    store = DecisionStore(path)
+    store.append(decision("rejected", edited_digests=("edited",)))
+    assert store.valid("s::t::r::run[e1]", "made anew") is None
+    assert (
+        store.valid("s::t::r::run[e1]", DIGEST)
+        == store.valid("s::t::r::run[e1]", "edited")
+        == store.get("s::t::r::run[e1]")
+    )
+
+
+@pytest.mark.parametrize(
+    "torn", [b'{"case_id": "s::t', b'{"case_id": "x", "case_digest": "d", "action": "acc\xc3', b"\x00\x00"]
+)
+def test_a_line_that_a_killed_process_left_unfinished_loses_no_other(path: Path, torn: bytes) -> None:
+    DecisionStore(path).append(decision())
+    with path.open("ab") as file:
+        file.write(torn)
+    store = DecisionStore(path)
+    assert len(store) == 1
+    store.append(decision("rejected", case_id="next"))
+    assert len(DecisionStore(path)) == 2
+    assert all(json.loads(line) for line in path.read_bytes().splitlines())
+
+
+def test_a_last_line_that_only_lacks_its_newline_is_kept(path: Path) -> None:
+    DecisionStore(path).append(decision())
+    path.write_bytes(path.read_bytes().rstrip(b"\n"))
+    DecisionStore(path).append(decision(case_id="next"))
+    assert len(DecisionStore(path)) == 2
+
+
+def test_a_line_that_is_no_decision_is_named_with_its_file_and_line(path: Path) -> None:
+    DecisionStore(path).append(decision())
+    with path.open("a") as file:
+        file.write('{"case_id": "x", "case_digest": "d", "action": "maybe"}\n\n')
+    with pytest.raises(InputError) as caught:
+        DecisionStore(path)
+    (problem,) = caught.value.problems
+    assert (problem.file, problem.line, problem.key) == (str(path), 2, "action")
+
+
+def test_what_people_type_is_redacted_and_made_storable(path: Path) -> None:
+    store = DecisionStore(path, redact=lambda text: text.replace("sk-secret", "[REDACTED]"))
+    turns = (TurnEdit(message_index=3, content="key sk-secret \x00\ud800"),)
+    stored = store.append(decision("edited", turns=turns, note="sk-secret"))
+    assert (stored.turns[0].content, stored.note) == ("key [REDACTED] \N{REPLACEMENT CHARACTER}", "[REDACTED]")
+    assert b"sk-secret" not in path.read_bytes()
+    assert DecisionStore(path).get(stored.case_id) == stored
+
+
+def test_an_undecided_or_accepted_case_is_used_as_made() -> None:
+    assert obeyed(CASE, None) is CASE
+    assert obeyed(CASE, decision()) == CASE
+
+
+def test_a_rejected_case_is_no_case_with_the_reason() -> None:
+    with pytest.raises(NoVerdictCase, match=r"^rejected in review: reads false$"):
+        obeyed(CASE, decision("rejected", note="reads false"))
+    with pytest.raises(NoVerdictCase, match=r"^rejected in review$"):
+        obeyed(CASE, decision("rejected"))
+
+
+def test_an_edited_case_has_the_persons_text_and_label_and_says_who_wrote_it() -> None:
+    edited = obeyed(CASE, decision("edited", turns=(EDIT,), expected=0))
+    assert (message_text(edited.messages[3]), edited.expected) == (EDIT.content, 0)
+    assert edited.messages[:3] == CASE.messages[:3]
+    last = edited.outcome.edits[-1]
+    assert (last.original_content, last.edited_content, last.editor_reason) == (
+        message_text(CASE.messages[3]),
+        EDIT.content,
+        "edited in review",
+    )
+    assert case_digest(edited) != DIGEST
+
+
+def test_obeying_twice_changes_nothing_more() -> None:
+    edits = decision("edited", turns=(EDIT,), expected=0)
+    assert obeyed(obeyed(CASE, edits), edits) == obeyed(CASE, edits)
+
+
+def test_a_later_edit_of_a_stored_case_replaces_the_earlier_one() -> None:
+    stored = obeyed(CASE, decision("edited", turns=(EDIT,)))
+    again = obeyed(stored, decision("edited", turns=(EDIT.model_copy(update={"content": "Second thoughts."}),)))
+    by_hand = [edit for edit in again.outcome.edits if edit.editor_reason == "edited in review"]
+    assert [(edit.original_content, edit.edited_content) for edit in by_hand] == [
+        (message_text(CASE.messages[3]), "Second thoughts.")
+    ]
+
+
+def test_a_turn_that_is_not_the_assistants_stays_whatever_the_file_says() -> None:
+    other = (TurnEdit(message_index=0, content="forged"), TurnEdit(message_index=99, content="forged"))
+    assert obeyed(CASE, decision("edited", turns=other)) == replace(CASE)
