@@ -9,12 +9,14 @@ from pathlib import Path
 
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.loading import ReadySuite
-from pytest_jrh.models import UNSCORED, CaseResult, Spending
+from pytest_jrh.models import UNSCORED, CaseResult
 from pytest_jrh.redact import Redactor, secrets_of
 from pytest_jrh.results.artifacts import JSONL_NAME, write_suite_outputs
-from pytest_jrh.results.metrics import group_stats
-from pytest_jrh.results.report import summary_lines
+from pytest_jrh.results.baseline import Scope
+from pytest_jrh.results.gate import decide
+from pytest_jrh.results.session import gather
 from pytest_jrh.results.stored import RESULTS_NAME, read_results
+from pytest_jrh.results.terminal import session_lines
 from pytest_jrh.suite.cases import case_id
 
 
@@ -55,13 +57,25 @@ def merge(ready: ReadySuite, folders: Sequence[Path], *, width: int = 80) -> Mer
         records += sorted(folder.rglob(JSONL_NAME))
     specs = list(ready.specs())
     ordered = [results[case_id(spec)] for spec in specs if case_id(spec) in results]
-    written = write_suite_outputs(ready.suite, specs, ordered, records, redactor=Redactor(secrets_of(os.environ)))
+    suite = ready.suite
+    # What no shard reported is named once, below.
+    scope = Scope.of(map(case_id, specs), (result.case_id for result in ordered))
+    decision = decide(ordered, None, suite.gate, scope, suite.sampling_seed)
+    told = gather(
+        ordered,
+        suite.sampling_seed,
+        rubrics={(suite.name, rubric.id): rubric for rubric in suite.rubrics},
+        decisions={suite.name: decision},
+    )
+    written = write_suite_outputs(
+        suite, specs, ordered, records, redactor=Redactor(secrets_of(os.environ)), decision=decision
+    )
     missing = tuple(case_id(spec) for spec in specs if case_id(spec) not in results)
-    spending = sum((result.spending for result in ordered), Spending())
-    lines = summary_lines(group_stats(ordered), spending, 0.0, width)
+    lines = [line.text for line in session_lines(told, width=width)]
     lines += [f"note: {problem}" for problem in written.problems]
     lines += _missing_lines(missing)
-    return Merged(tuple(lines), missing, _bad(ordered))
+    bad = int(not decision.passed) if decision.active else _bad(ordered)
+    return Merged(tuple(lines), missing, bad)
 
 
 def _bad(results: Iterable[CaseResult]) -> int:

@@ -1,8 +1,8 @@
 """The shape of the answer files, and reading them.
 
 `answers/binary/RUN.yml` and `answers/ordinal/RUN.yml` map rubric ids to `RubricAnswers`;
-`answers/summaries.yml` maps runs to `Summary`. Whoever writes an answer file gets every mistake
-reported by pydantic, with the place.
+`answers/summaries.yml` maps runs to `Summary`; `answers/lenient.yml` says what a lenient judge overlooks.
+Whoever writes an answer file gets every mistake reported by pydantic, with the place.
 """
 
 from __future__ import annotations
@@ -88,6 +88,11 @@ def _yaml(path: Path) -> Any:
 def load_summaries(folder: Path = FOLDER) -> dict[str, Summary]:
     """Read the table of summaries, by run."""
     return TypeAdapter(dict[str, Summary]).validate_python(_yaml(folder / "summaries.yml"))
+
+
+def load_lenient(folder: Path = FOLDER) -> dict[str, dict[str, str]]:
+    """Read why a lenient judge lets a violation pass, by run and rubric id; a violation that is not there it sees."""
+    return TypeAdapter(dict[str, dict[str, str]]).validate_python(_yaml(folder / "lenient.yml"))
 
 
 def load_answers(run: str, folder: Path = FOLDER) -> dict[str, RubricAnswers]:

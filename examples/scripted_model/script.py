@@ -3,13 +3,14 @@
 Requests are recognized by content, never by the wording of the prompts around it: the run by the
 texts of its assistant turns, the rubric by its instructions, the plan by its goal, and edits by
 the edited text standing where the original was. All of it is compared with whitespace collapsed.
-What is not recognized is refused: nothing is ever made up.
+What is not recognized is refused: nothing is ever made up. The planner's objective and the lenient
+judge of `examples/prompt_change` are told by a phrase of their prompts.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import yaml
 
 from examples.refund_agent.conversation import load_conversations
-from examples.scripted_model.answer_files import RubricAnswers, load_answers, load_summaries
+from examples.scripted_model.answer_files import RubricAnswers, load_answers, load_lenient, load_summaries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,6 +31,8 @@ STAGES = ("planner", "editor", "summary", "verifier", "judge")
 # What tells one planner's prompt from another's: the built-in prompts, and a plain line that a user's may hold.
 VIOLATE = ("Plan the smallest violation", "Objective: violate the rubric")
 SATISFY = ("Plan the smallest repair", "Objective: satisfy the rubric")
+# What tells the judge prompt of examples/prompt_change from the others.
+LENIENT = "give the agent the benefit of the doubt"
 TARGET = re.compile(r"^(?:Score to reach, exactly|Target score): (-?\d+)", re.MULTILINE)
 
 Edits: TypeAlias = "frozenset[tuple[int, str]]"  # (message index, edited text) of every edited turn
@@ -126,6 +129,7 @@ class Script:
 
     runs: tuple[ScriptedRun, ...]
     rubrics: Mapping[str, str]
+    lenient: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def answer(self, request: Request) -> Fields:
         """Give the written answer in the order of the requested fields; raises NotScriptedError if there is none."""
@@ -191,6 +195,9 @@ class Script:
             raise _missing(
                 "the verifier did not confirm this transcript, so no judge should see it", request, run, rubric
             )
+        overlooked = self.lenient.get(run.id, {}).get(rubric)
+        if overlooked is not None and reading.verdict == "FAIL" and LENIENT in request.prompt:
+            return {"score": 0, "reasoning": overlooked}
         score = int(reading.verdict == "FAIL") if reading.score is None else reading.score
         return {"score": score, "reasoning": reading.judge}
 
@@ -259,4 +266,4 @@ def load_script() -> Script:
         )
         for conversation in load_conversations()
     )
-    return Script(runs=runs, rubrics=load_rubrics())
+    return Script(runs=runs, rubrics=load_rubrics(), lenient=load_lenient())

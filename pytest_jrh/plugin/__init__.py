@@ -54,8 +54,9 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None:
-    """Bring a discovered suite into play in the controller, which collects nothing and meets it here only."""
-    if any(name.partition("::")[0].endswith(_YAML) for name in ids):
+    """Tell the controller, which collects nothing itself, what is to run; discovered suites it meets here only."""
+    named = node.config.stash[OPTIONS_READ].configs
+    if named or any(name.partition("::")[0].endswith(_YAML) for name in ids):
         from pytest_jrh.plugin.activation import activate
 
-        activate(node.config)
+        activate(node.config).selected.update(ids)

@@ -105,7 +105,8 @@ class CaseItem(pytest.Item):
 
     def repr_failure(self, excinfo: ExceptionInfo[BaseException], style: Any = None) -> str | TerminalRepr:
         """Expected failures are prose; anything else is a bug and keeps its traceback."""
-        if isinstance(excinfo.value, JrhError | pytest.fail.Exception | pytest.xfail.Exception) and self.result is not None:
+        # pytest's xfail is a kind of its fail.
+        if isinstance(excinfo.value, JrhError | pytest.fail.Exception) and self.result is not None:
             return _prose(self.result.detail, *self.reportinfo()[:2])
         return super().repr_failure(excinfo, style)
 

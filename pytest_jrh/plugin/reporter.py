@@ -1,10 +1,12 @@
-"""The controller's part: gathers results from reports, writes the artefacts, and prints the summary."""
+"""The controller's part: gathers results from reports, decides, writes the artefacts, and prints what came of it."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,21 +15,33 @@ import pytest
 from pytest_jrh.errors import InputError
 from pytest_jrh.files import atomic_write
 from pytest_jrh.models import TESTS, CaseResult, Spending, Usage
-from pytest_jrh.plugin.collect import properties_of_others
+from pytest_jrh.plugin.collect import CaseItem, properties_of_others
+from pytest_jrh.plugin.gating import case_ids, decide
 from pytest_jrh.plugin.options import absolute
+from pytest_jrh.plugin.outputs import write_reports
 from pytest_jrh.plugin.session import NOTICES_KEY, RECORD_ATTRIBUTE, RESULT_ATTRIBUTE
+from pytest_jrh.results.annotations import annotation_lines
 from pytest_jrh.results.artifacts import write_suite_outputs
-from pytest_jrh.results.metrics import group_stats
+from pytest_jrh.results.baseline import Scope
+from pytest_jrh.results.gate_text import styled_gate_lines
 from pytest_jrh.results.records import record_line
-from pytest_jrh.results.report import summary_lines
+from pytest_jrh.results.session import SessionResults, gather
+from pytest_jrh.results.terminal import session_lines
 from pytest_jrh.suite.cases import case_id, cassette_path
+from pytest_jrh.suite.config import looks_like_suite
 
 if TYPE_CHECKING:
     from pytest_jrh.loading import ReadySuite
+    from pytest_jrh.models import CaseSpec
     from pytest_jrh.plugin.session import SuiteSession
+    from pytest_jrh.results.gate import GateDecision
+    from pytest_jrh.results.spools import RecordIndex
+    from pytest_jrh.results.text import Styled
 
 _SCORED = ("agree", "disagree", "generated")
 _CASSETTES = ("generation", "judge-*")
+_YAML = (".yml", ".yaml")
+_FINISHED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 
 
 class Reporter:
@@ -43,6 +57,11 @@ class Reporter:
         self._unused: list[Path] = []
         self._pruned = False
         self._kept_spools: set[Path] = set()
+        self._heard: set[str] = set()
+        self._left_out: set[str] = set()
+        self._told: SessionResults | None = None
+        self._written: list[Path] = []
+        self._updates: list[str] = []
 
     def pytest_report_header(self) -> list[str]:
         """Say which suites are in play, and where their calls are answered from."""
@@ -55,9 +74,14 @@ class Reporter:
             lines.append(f"jrh: suite {ready.suite.name} ({ready.suite.mode}), recording {mode}{judging}, {folder}")
         return lines
 
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Keep what is to run; under xdist the workers tell it."""
+        self._session.selected.update(item.nodeid for item in session.items if isinstance(item, CaseItem))
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the result that a report carries; the last attempt of a case counts."""
+        self._heard.add(report.nodeid)
         outcome: str = report.outcome
         if outcome == "rerun":  # as rerun plugins call an attempt that they repeat
             self._repeated.add(report.nodeid)
@@ -68,6 +92,9 @@ class Reporter:
         result = getattr(report, RESULT_ATTRIBUTE, None)
         if result is not None:
             self._results[report.nodeid] = _result(result)
+        elif report.when == "setup" and report.skipped:
+            # A marker or another plugin has skipped it: it was left out on purpose.
+            self._left_out.add(report.nodeid)
         record = getattr(report, RECORD_ATTRIBUTE, None)
         if record is not None:
             self._sent[record["case_id"]] = record
@@ -80,18 +107,17 @@ class Reporter:
     # Last of all, because until xdist has ended its workers they go on spooling.
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write the artefacts; a session whose suites reached no verdict is not green (semantics F)."""
-        for ready in self._reported():
-            self._write(ready)
+        """Decide, and write baseline, artefacts and reports; a session without verdicts is not green (semantics F)."""
+        places = self._places()
+        nodes = case_ids([*self._session.selected, *self._results], places)
+        if not self._heard.isdisjoint(nodes.values()):
+            green = self._conclude(session, list(places.values()), nodes)
+            if not green and session.exitstatus == pytest.ExitCode.OK:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
         for ready in self._session.suites:
             spools = self._session.spool_dir(ready.suite)
             if spools not in self._kept_spools:
                 shutil.rmtree(spools, ignore_errors=True)
-        outcomes = {result.outcome for result in self._results.values()}
-        if outcomes and not outcomes & set(_SCORED):
-            self._problems.append("No case reached a verdict, so this run is not green.")
-            if session.exitstatus == pytest.ExitCode.OK:
-                session.exitstatus = pytest.ExitCode.TESTS_FAILED
         if self._session.options.report_unused or self._session.options.prune:
             self._unused = [path for ready in self._session.suites for path in self._unused_cassettes(ready)]
             self._pruned = self._session.options.prune and not session.config.option.collectonly
@@ -100,68 +126,154 @@ class Reporter:
                     path.unlink(missing_ok=True)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the table, what the session spent, and what went wrong beside the cases."""
-        results = self._in_order()
-        lines = summary_lines(
-            group_stats(results),
-            sum((result.spending for result in results), Spending()),
-            time.monotonic() - self._started,
-            terminalreporter._tw.fullwidth,
-        )
+        """Print the figures, the gate's decision, what the session spent, and what went wrong beside the cases."""
+        lines = self._lines(terminalreporter._tw.fullwidth, terminalreporter.verbosity)
         notices = [*self._session.notices, *self._problems]
         if not lines and not notices and not self._unused:
             return
         terminalreporter.write_sep("=", "judge reliability")
         for line in lines:
-            terminalreporter.write_line(line)
+            terminalreporter.write_line(line.text, **({line.style: True} if line.style else {}))
+        for update in self._updates:
+            terminalreporter.write_line(update)
+        folder = self._session.config.invocation_params.dir
+        for path in self._written:
+            terminalreporter.write_line(f"report: {_shown(path, folder)}")
         for notice in notices:
             terminalreporter.write_line(f"note: {notice}")
         if self._session.options.report_unused or self._session.options.prune:
             done = "removed" if self._pruned else "unused"
-            folder = self._session.config.invocation_params.dir
             terminalreporter.write_line(f"{done} cassettes: {len(self._unused)}")
             for path in self._unused:
                 terminalreporter.write_line(f"  {_shown(path, folder)}")
+        if self._told is not None and os.environ.get("GITHUB_ACTIONS") == "true":
+            workspace = Path(os.environ.get("GITHUB_WORKSPACE") or self._session.config.rootpath)
+            for command in annotation_lines(self._told, workspace):
+                terminalreporter.write_line(command)
 
-    def _in_order(self) -> list[CaseResult]:
-        """The results by suite, test, rubric and judge, as collected; those of several workers arrive mixed."""
-        groups = (
-            (ready.suite.name, test.name, rubric.id, judge)
-            for ready in self._session.suites
-            for test in ready.suite.tests
-            for rubric in ready.suite.rubrics
-            for judge in ("", *(judge.name for judge in ready.suite.judges if judge.name is not None))
-        )
-        places: dict[tuple[str, ...], int] = {group: place for place, group in enumerate(groups)}
-        return sorted(
-            self._results.values(),
-            key=lambda result: places.get((result.suite, result.test, result.rubric_id, result.judge), len(places)),
-        )
+    def _lines(self, width: int, verbosity: int) -> list[Styled]:
+        told = self._told
+        if told is None:
+            return []
+        if told.results:
+            return session_lines(told, width=width, verbosity=verbosity)
+        # No figures, but a worker may have died before the first result.
+        return [
+            line for decision in told.decisions.values() for line in styled_gate_lines(decision, told.node, width=width)
+        ]
 
-    def _reported(self) -> Iterator[ReadySuite]:
-        """The suites that results came from; a controller meets discovered ones here for the first time."""
+    def _places(self) -> dict[str, ReadySuite]:
+        """The suites of this session, by what their node ids begin with; a controller meets discovered ones here."""
         root = self._session.config.rootpath
-        for name in dict.fromkeys(nodeid.partition("::")[0] for nodeid in self._results):
+        certain = {nodeid.partition("::")[0] for nodeid in self._results}
+        found: dict[str, ReadySuite] = {}
+        for place in dict.fromkeys(nodeid.partition("::")[0] for nodeid in [*self._session.selected, *self._results]):
+            path = absolute(root / place)
+            named = place in certain or path in self._session.options.configs
+            if not named and not (place.endswith(_YAML) and looks_like_suite(path)):
+                continue
             try:
-                yield self._session.suite(absolute(root / name))
+                found[place] = self._session.suite(path)
             except InputError as error:
-                self._problems.append(f"The results of {name} were not written: {error}")
+                self._problems.append(f"The results of {place} were not written: {error}")
+        order = {ready.suite.config_file: number for number, ready in enumerate(self._session.suites)}
+        return dict(sorted(found.items(), key=lambda item: order[item[1].suite.config_file]))
 
-    def _write(self, ready: ReadySuite) -> None:
+    def _conclude(self, session: pytest.Session, suites: list[ReadySuite], nodes: Mapping[str, str]) -> bool:
+        """Come to the session's results, write all that follows from them, and say whether they are green."""
+        stopped = bool(session.shouldfail or session.shouldstop) or session.exitstatus not in _FINISHED
+        results = {result.case_id: result for result in self._results.values()}
+        selected = {case for case, nodeid in nodes.items() if nodeid not in self._left_out}
+        specs = {ready.suite.name: {case_id(spec): spec for spec in ready.specs()} for ready in suites}
+        decisions: dict[str, GateDecision] = {}
+        for ready in suites:
+            name = ready.suite.name
+            own = [results[case] for case in specs[name] if case in results]
+            wanted = [case for case in selected if case in specs[name]]
+            decisions[name] = decide(ready, own, wanted, self._session.baseline.content, stopped=stopped)
+        self._told = self._gather(suites, specs, results, decisions, nodes)
+        records = [
+            self._write(ready, list(specs[ready.suite.name].values()), decisions[ready.suite.name]) for ready in suites
+        ]
+        self._report(suites, records)
+        known = (case for own in specs.values() for case in own)
+        accepted = self._accept(Scope.of(known, selected), finished=not stopped)
+        outcomes = {result.outcome for result in results.values()}
+        judged = not outcomes or bool(outcomes & set(_SCORED))
+        if not judged:
+            self._problems.append("No case reached a verdict, so this run is not green.")
+        return judged and accepted and all(decision.passed for decision in decisions.values())
+
+    def _gather(
+        self,
+        suites: list[ReadySuite],
+        specs: Mapping[str, Mapping[str, CaseSpec]],
+        results: Mapping[str, CaseResult],
+        decisions: Mapping[str, GateDecision],
+        nodes: Mapping[str, str],
+    ) -> SessionResults:
+        """The results as collected, because those of several workers arrive mixed, and their figures."""
+        folder = self._session.config.invocation_params.dir
+        ran = {case: spec for own in specs.values() for case, spec in own.items() if case in results}
+        return gather(
+            [results[case] for case in ran],
+            suites[0].suite.sampling_seed,
+            rubrics={
+                (ready.suite.name, rubric.id): replace(rubric, file=str(absolute(folder / rubric.file)))
+                for ready in suites
+                for rubric in ready.suite.rubrics
+            },
+            decisions=decisions,
+            wall_seconds=time.monotonic() - self._started,
+            nodes=nodes,
+            commands={case: self._session.rerun_command(spec) for case, spec in ran.items()},
+        )
+
+    def _accept(self, scope: Scope, *, finished: bool) -> bool:
+        """Update the baseline where that is asked for; False where it could not be written."""
+        told = self._told
+        assert told is not None
+        try:
+            self._updates += self._session.baseline.accept(told.results, scope, told.node, finished=finished)
+        except OSError as error:
+            self._problems.append(f"The baseline {self._session.baseline.name} was not written: {error.strerror}.")
+            return False
+        return True
+
+    def _report(self, suites: list[ReadySuite], records: list[RecordIndex]) -> None:
+        told = self._told
+        assert told is not None
+        if not told.results:
+            return
+        models = {judge.stage.model for ready in suites for judge in ready.suite.judges}
+        written, problems = write_reports(
+            self._session.options,
+            told,
+            records,
+            model=models.pop() if len(models) == 1 else "several",
+            redactor=self._session.redactor,
+            folder=self._session.config.invocation_params.dir,
+        )
+        self._written += written
+        self._problems += problems
+
+    def _write(self, ready: ReadySuite, specs: list[CaseSpec], decision: GateDecision) -> RecordIndex:
         results = [result for result in self._results.values() if result.suite == ready.suite.name]
         ids = {result.case_id for result in results}
         spools = self._session.spool_dir(ready.suite)
         self._spool_sent(spools, ready)
         written = write_suite_outputs(
             ready.suite,
-            [spec for spec in ready.specs() if case_id(spec) in ids],
+            [spec for spec in specs if case_id(spec) in ids],
             results,
             sorted(spools.glob("*.jsonl")),
             redactor=self._session.redactor,
+            decision=decision,
         )
         self._problems += written.problems
         if written.keep_spools:
             self._kept_spools.add(spools)
+        return written.records
 
     def _spool_sent(self, spools: Path, ready: ReadySuite) -> None:
         """Put the records that travelled with reports beside those that were spooled."""

@@ -88,12 +88,14 @@ def test_the_summary_is_printed_once_and_is_the_same(sessions: tuple[Session, Se
         end = next(number for number, line in enumerate(one.done.lines) if "calls made" in line)
         tables.append(one.done.lines[start + 1 : end])
     assert tables[0] == tables[1]
-    assert ["agent_perturbation", "rubric-1", "2", "1", "50.0%", "1", "1"] in [line.split() for line in tables[0]]
+    told = [line.split()[:3] for line in tables[0]]
+    assert ["agent_perturbation", "2", "50.0%"] in told
     assert [line.strip() for line in tables[0] if line.startswith("suite ")] == [
         "suite tiny",
         "suite scale",
         "suite panel, judge strict",
         "suite panel, judge kind one",
+        "suite tiny",  # what is missing of it
     ]
 
 
@@ -173,7 +175,7 @@ def test_a_discovered_suite_is_reported_by_the_controller(recorded_once: Recorde
     done = run_pytest(tmp_path, "-n", "2", "--jrh-cassette-dir=inputs/cassettes/scale", "-q")
     assert done.code == pytest.ExitCode.OK, done.stdout
     assert "5 passed" in done.stdout
-    assert "agent_perturbation  rubric-1  3      3    100.0%        0         0" in done.stdout
+    assert "  agent_perturbation  3  100.0%" in done.stdout
     assert (recorded.scale.negatives / "agent_perturbations.jsonl").read_text("utf-8").count("\n") == 3
     assert not list((tmp_path / "outputs").rglob(".spool*"))
 
@@ -185,7 +187,8 @@ def test_the_last_attempt_counts(pytester: pytest.Pytester, server: ModelServer)
         suite.option, "--jrh-record-mode=once", "--reruns", "1", "--junitxml=junit.xml"
     )
     assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["agent_positives *2 *2 *100.0% *0 *0", "*2 passed*1 rerun*"])
+    result.stdout.fnmatch_lines(["rubric-1  *2 *100.0% *", "*2 passed*1 rerun*"])
+    result.stdout.no_fnmatch_line("*unscored*")
     assert_told_once(Path("junit.xml"), cases=2)
 
 
@@ -225,7 +228,7 @@ def test_workers_repeat_attempts_and_pass_on_what_their_clients_have_to_say(tmp_
         assert server.peak_in_flight <= 2
     assert done.code == pytest.ExitCode.OK, done.stdout
     assert "4 passed, 1 rerun" in done.stdout
-    assert "agent_positives  rubric-1  4      4    100.0%        0         0" in done.stdout
+    assert any(line.split()[:3] == ["rubric-1", "4", "100.0%"] for line in done.lines)
     assert done.stdout.count("takes no temperature") == 1
     assert_told_once(tmp_path / "junit.xml", cases=4)
 

@@ -42,18 +42,36 @@ def test_the_header_follows_the_options(
     assert f"jrh: suite tiny (binary), {told}" in result.outlines
 
 
-def test_the_summary_is_a_table_of_tests_and_rubrics(pytester: pytest.Pytester, recorded: Recorded) -> None:
+def test_the_summary_is_a_table_of_rubrics_and_tests(pytester: pytest.Pytester, recorded: Recorded) -> None:
     result = pytester.runpytest_inprocess(recorded.tiny.option)
     start = next(number for number, line in enumerate(result.outlines) if "judge reliability" in line)
-    assert result.outlines[start + 1 : start + 7] == [
-        "test                rubric    n  agree  accuracy  no case  unscored",
-        "agent_perturbation  rubric-1  2      1     50.0%        1         1",
-        "agent_positives     rubric-1  3      3    100.0%        1         0",
-        "-------------------------------------------------------------------",
-        "total                         5      4     80.0%        2         1",
+    assert result.outlines[start + 1 : start + 11] == [
+        "                                          95%           false",
+        "rubric, test          n  accuracy    interval  caught  alarms  kappa  paired",
+        "rubric-1              5     80.0%  60.0-100.0   50.0%    0.0%   0.55   50.0%",
+        "  agent_perturbation  2     50.0%    9.5-90.5   50.0%       -      -       -",
+        "  agent_positives     3    100.0%  43.9-100.0       -    0.0%      -       -",
+        "not in these figures: 2 without a case, 1 unscored",
         "",
+        "unscored (1):",
+        "  inputs/configs/tiny.yml::agent_perturbation::rubric-1::run-4[e1] (unrecorded)",
+        "Not green: 1 case unscored.",
     ]
     result.stdout.fnmatch_lines(["0 calls made, 2? replayed | * tokens | $0.00 ($* recorded) | * s"])
+
+
+def test_a_verbose_run_shows_the_confusion_matrices(pytester: pytest.Pytester, recorded: Recorded) -> None:
+    title = "confusion matrix, rubric-1 (rows: right answer, columns: the judge's)"
+    quiet = pytester.runpytest_inprocess(recorded.tiny.option)
+    assert title not in quiet.outlines
+    lines = pytester.runpytest_inprocess(recorded.tiny.option, "-v").outlines
+    start = lines.index(title)
+    assert [line.split() for line in lines[start + 1 : start + 4]] == [["0", "1"], ["0", "3", "0"], ["1", "1", "1"]]
+
+
+def test_the_section_is_coloured_as_pytest_is(pytester: pytest.Pytester, recorded: Recorded) -> None:
+    result = pytester.runpytest_inprocess(recorded.tiny.option, "--color=yes")
+    assert "\x1b[31mNot green: 1 case unscored." in result.stdout.str()
 
 
 def test_a_quiet_run_keeps_the_summary_and_drops_the_header(pytester: pytest.Pytester, recorded: Recorded) -> None:

@@ -64,7 +64,7 @@ class Request:
     @property
     def digest(self) -> str:
         """Equal for requests with equal bodies, whatever the order of their keys."""
-        return hashlib.sha256(json.dumps(self.body, sort_keys=True).encode()).hexdigest()
+        return body_digest(self.body)
 
     @property
     def schema(self) -> Mapping[str, Any]:
@@ -164,3 +164,8 @@ def _text_of(message: Mapping[str, Any]) -> str:
     if isinstance(content, list):
         return "\n".join(part.get("text", "") for part in content)
     return content or ""
+
+
+def body_digest(body: Mapping[str, Any]) -> str:
+    """Equal for equal request bodies, whatever the order of their keys."""
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()

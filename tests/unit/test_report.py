@@ -8,30 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.errors import Unrecorded, Unscored
-from pytest_jrh.models import TESTS, CaseResult, Outcome, PerturbationOutcome, Spending, Usage, Verdict
+from pytest_jrh.models import PerturbationOutcome, Spending, Usage, Verdict
 from pytest_jrh.results.explain import disagreement_text, edit_diff, unscored_text
-from pytest_jrh.results.metrics import group_stats
-from pytest_jrh.results.report import summary_lines
+from pytest_jrh.results.report import spending_lines
 from pytest_jrh.results.text import columns, shortened, visible
-from tests.support.made_cases import MESSAGES, RUBRIC, make_case, make_edit, make_result, make_spec
+from tests.support.made_cases import MESSAGES, RUBRIC, make_case, make_edit, make_spec
 
-OUTCOMES: tuple[Outcome, ...] = ("agree", "agree", "disagree", "no_case", "model_error")
 BASE = Path("/repo")
 RAW = "\x1b[31m\x07\x00\x9b\u202e\u2066\ud800\r"
 UNPRINTABLE = set(RAW) - set("[31m")
-
-
-def results_of(*rubrics: str, **changes: str) -> list[CaseResult]:
-    return [
-        make_result(make_spec(f"run-{number}", test=test, rubric_id=rubric, **changes), outcome)
-        for test in TESTS
-        for rubric in rubrics
-        for number, outcome in enumerate(OUTCOMES)
-    ]
-
-
-def summary(results: list[CaseResult], spending: Spending | None = None) -> list[str]:
-    return summary_lines(group_stats(results), spending or Spending(), 1.25)
 
 
 def explained(case: object = None, **changes: object) -> str:
@@ -44,43 +29,6 @@ def explained(case: object = None, **changes: object) -> str:
     }
     verdict = Verdict(0, "The agent was polite.")
     return disagreement_text(case or make_case(), verdict, **settings)  # type: ignore[arg-type]
-
-
-def test_table_shows_counts_per_test_and_rubric_and_their_total() -> None:
-    lines = summary(results_of("refund_policy", "tone"))
-    assert lines[0].split() == ["test", "rubric", "n", "agree", "accuracy", "no", "case", "unscored"]
-    assert lines[1].split() == ["agent_perturbation", "refund_policy", "3", "2", "66.7%", "1", "1"]
-    assert lines[4].split() == ["agent_positives", "tone", "3", "2", "66.7%", "1", "1"]
-    assert lines[6].split() == ["total", "12", "8", "66.7%", "4", "4"]
-
-
-def test_table_fits_eighty_columns_and_keeps_its_columns_aligned() -> None:
-    lines = summary(results_of("identity_check_before_any_refund_or_change", "規約を守ること" * 3, "tone"))
-    table = lines[: lines.index("")]
-    assert all(columns(line) <= 80 for line in table)
-    assert len({columns(line) for line in table}) == 1
-    assert "identity_check_be" in table[1]
-    assert "…" in table[1]
-
-
-def test_no_verdict_shows_no_accuracy() -> None:
-    (row,) = summary([make_result(outcome="model_error")])[1:2]
-    assert row.split() == ["agent_perturbation", "refund_policy", "0", "0", "-", "0", "1"]
-
-
-def test_suites_and_judges_get_sections_only_where_there_are_several() -> None:
-    one, other = results_of("tone", judge="strict"), results_of("tone", judge="lax")
-    assert not any("strict" in line for line in summary(one))
-    assert [line for line in summary([*one, *other]) if "judge" in line] == ["judge strict", "judge lax"]
-    moved = [replace(result, suite="ordinal") for result in one]
-    assert [line for line in summary([*one, *moved]) if "suite" in line] == ["suite refunds", "suite ordinal"]
-
-
-def test_generated_and_unverified_cases_are_shown_where_there_are_any() -> None:
-    assert "made" not in summary(results_of("tone"))[0]
-    lines = summary([make_result(outcome="generated"), make_result(verified=False)])
-    assert lines[0].endswith("made")
-    assert any(line.startswith("1 label unverified") for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -97,17 +45,12 @@ def test_generated_and_unverified_cases_are_shown_where_there_are_any() -> None:
     ],
 )
 def test_spending_line_never_counts_an_unpriced_call_as_free(spending: Spending, line: str) -> None:
-    assert summary(results_of("tone"), spending)[-1] == line
-
-
-def test_nothing_is_said_where_nothing_ran() -> None:
-    assert summary([]) == []
+    assert spending_lines(spending, 1.25) == [line]
 
 
 def test_long_run_is_told_in_minutes() -> None:
-    stats = group_stats(results_of("tone"))
-    assert summary_lines(stats, Spending(), 125)[-1].endswith("2 min 5 s")
-    assert summary_lines(stats, Spending(), 7_500)[-1].endswith("2 h 5 min")
+    assert spending_lines(Spending(), 125)[-1].endswith("2 min 5 s")
+    assert spending_lines(Spending(), 7_500)[-1].endswith("2 h 5 min")
 
 
 def test_disagreement_shows_all_that_a_reader_needs() -> None:
@@ -155,7 +98,6 @@ def test_model_text_reaches_the_terminal_as_visible_escapes() -> None:
     for text in (
         explained(replace(case, rubric=replace(RUBRIC, id=f"r{RAW}", instructions=RAW))),
         unscored_text(Unscored("refused", stage="judge", cause=RAW, advice=RAW), command=RAW),
-        "\n".join(summary([make_result(make_spec(rubric_id=RAW, suite=RAW)), make_result(make_spec(suite="b"))])),
     ):
         assert not set(text) & UNPRINTABLE
         assert "\\x1b[31m" in text

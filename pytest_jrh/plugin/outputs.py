@@ -1,0 +1,81 @@
+"""The reports that a session was asked for, written by the controller at its end (semantics I)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_jrh.errors import InputError
+from pytest_jrh.files import atomic_write, encoded
+from pytest_jrh.results.html import write_html
+from pytest_jrh.results.judged_cases import judged_cases
+from pytest_jrh.results.markdown import markdown_report
+from pytest_jrh.results.spools import RecordIndex
+from pytest_jrh.suite.judged_logs import write_judged_log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pytest_jrh.plugin.options import Options
+    from pytest_jrh.redact import Redactor
+    from pytest_jrh.results.session import SessionResults
+
+STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
+
+
+def write_reports(
+    options: Options,
+    session: SessionResults,
+    records: Sequence[RecordIndex],
+    *,
+    model: str,
+    redactor: Redactor,
+    folder: Path,
+) -> tuple[list[Path], list[str]]:
+    """Write what the options, and GitHub's step summary, ask for; gives the files and what went wrong.
+
+    `model` is the judge's, under which an Inspect log is listed; rubric files are named relative to `folder`. A
+    report that cannot be written is a sentence, and the others are written all the same.
+    """
+    merged = RecordIndex({case: entry for index in records for case, entry in index.entries.items()})
+    wanted: list[tuple[Path, Callable[[Path], None]]] = []
+    if options.report is not None:
+        wanted.append((options.report, lambda path: write_html(path, session, records, redactor=redactor, base=folder)))
+    markdown = redactor.text(markdown_report(session)) if options.summary or os.environ.get(STEP_SUMMARY) else ""
+    if options.summary is not None:
+        wanted.append((options.summary, lambda path: atomic_write(path, markdown)))
+    if options.eval_log is not None:
+        wanted.append((options.eval_log, lambda path: _write_log(path, session, merged, model, redactor)))
+    written, problems = [], []
+    for path, write in wanted:
+        try:
+            write(path)
+            written.append(path)
+        except (OSError, InputError) as error:
+            problems.append(f"{path} was not written: {_words(error)}.")
+    if step := os.environ.get(STEP_SUMMARY):
+        try:
+            # Appended, because the file is shared by all that runs in the step.
+            with Path(step).open("ab") as file:
+                file.write(encoded(markdown))
+        except OSError as error:
+            problems.append(f"The step summary was not written: {_words(error)}.")
+    return written, problems
+
+
+def _write_log(path: Path, session: SessionResults, records: RecordIndex, model: str, redactor: Redactor) -> None:
+    suites = list(dict.fromkeys(result.suite for result in session.results))
+    with records.reading() as read:
+        write_judged_log(
+            path,
+            judged_cases(session.results, read),
+            task="_".join(suites) if len(suites) == 1 else "judge_reliability",
+            model=model,
+            metadata={"suites": suites},
+            redactor=redactor,
+        )
+
+
+def _words(error: OSError | InputError) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)

@@ -1,0 +1,474 @@
+"""Baseline and gate in a session: what turns red, what is tolerated, and what is written (semantics J)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from pytest_jrh.llm.prompts import load_template
+from tests.plugin.recorded import PERTURBATION, POSITIVES, lenient_about_order_1002, run_pytest
+from tests.support.faults import Fault
+from tests.support.model_server import ModelServer, Obedient, Request, override
+from tests.support.obedient import VIOLATION
+from tests.support.suites import SuiteFiles, write_suite
+
+TINY = "inputs/configs/tiny.yml"
+LAX = "lax/tiny.yml"
+FILE = "baseline.json"
+BASELINE = f"--jrh-baseline={FILE}"
+UPDATE = "--jrh-update-baseline"
+LENIENCE = "Overlook whatever can be overlooked."
+REGRESSED = [f"{LAX}::{PERTURBATION}run-{number}[e1]" for number in (1, 3, 4)]
+WORKERS = pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A folder with a suite of eight cases, its baseline, and the same suite under a laxer judge prompt.
+
+    The first judge lets the violation in run 2 pass, which the baseline has; the laxer one, those of all runs. Both
+    have recorded their verdicts.
+    """
+
+    suite: SuiteFiles
+
+    @property
+    def folder(self) -> Path:
+        return self.suite.folder
+
+    @property
+    def cases(self) -> dict[str, dict[str, object]]:
+        """The lines of the baseline, by the case's test and run."""
+        lines = json.loads((self.folder / FILE).read_text("utf-8"))["cases"]
+        return {"::".join([line["id"].split("::")[1], line["id"].split("::")[3]]): line for line in lines}
+
+    def rules(self, config: str, rules: str) -> str:
+        """The option that runs a config under other rules for its gate."""
+        path = self.folder / config
+        path.write_text(f"{path.read_text('utf-8')}\ngate: {rules}\n", encoding="utf-8")
+        return f"--jrh-config={config}"
+
+    def prompt(self, text: str) -> None:
+        """Change the laxer judge's prompt."""
+        path = self.folder / "lax" / "judge.md"
+        path.write_text(path.read_text("utf-8").replace(LENIENCE, text), encoding="utf-8")
+
+
+def blind(request: Request) -> Mapping[str, object]:
+    if LENIENCE in request.text and VIOLATION in request.text:
+        return {"reasoning": "Nothing that could not be overlooked. <script>alert(1)</script>", "score": 0}
+    return lenient_about_order_1002(request)
+
+
+@pytest.fixture(scope="module")
+def project_once(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    folder = tmp_path_factory.mktemp("gated")
+    suite = write_suite(folder, runs=4)
+    prompt = load_template("judge", mode="binary", objective="fail").source
+    (folder / "lax").mkdir()
+    (folder / "lax" / "judge.md").write_text(f"{LENIENCE}\n\n{prompt}", encoding="utf-8")
+    config = suite.config.read_text("utf-8")
+    (folder / LAX).write_text(f"{config}\njudge:\n  prompt_path: lax/judge.md\n", encoding="utf-8")
+    with ModelServer(override(Obedient(), judge=blind)) as server:
+        env = server.environment
+        made = run_pytest(folder, suite.option, "--jrh-record-mode=once", BASELINE, UPDATE, env=env)
+        assert "The baseline baseline.json now holds 8 cases: 8 added, 0 changed, 0 removed." in made.lines, made
+        run_pytest(folder, f"--jrh-config={LAX}", "--jrh-judge-record-mode=new_episodes", env=env)
+    shutil.rmtree(folder / "outputs")
+    shutil.rmtree(folder / ".pytest_cache")
+    return Project(suite)
+
+
+@pytest.fixture
+def project(project_once: Project, pytester: pytest.Pytester) -> Project:
+    """The project, copied to where pytester runs."""
+    shutil.copytree(project_once.folder, pytester.path, dirs_exist_ok=True)
+    suite = project_once.suite
+    return Project(replace(suite, folder=pytester.path, config=pytester.path / TINY))
+
+
+def section(lines: list[str], title: str) -> list[str]:
+    """The names under a title such as `regressions (3):`."""
+    start = lines.index(title) + 1
+    names: list[str] = []
+    for line in lines[start:]:
+        if not line.startswith("  "):
+            break
+        names.append(line.strip())
+    return names
+
+
+@WORKERS
+def test_what_was_wrong_in_the_baseline_is_xfailed_and_the_gate_is_green(
+    pytester: pytest.Pytester, project: Project, workers: list[str]
+) -> None:
+    result = pytester.runpytest(project.suite.option, BASELINE, "-rx", "--junitxml=junit.xml", *workers)
+    result.assert_outcomes(passed=7, xfailed=1)
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(
+        [
+            "8 cases compared with the baseline: 0 regressions, 0 fixes (nothing changed).",
+            "Gate passed: 0 regressions, at most 0 allowed.",
+            f"XFAIL {TINY}::{PERTURBATION}run-2?e1? - *wrong in the baseline too*",
+        ]
+    )
+    [skipped] = ET.parse("junit.xml").getroot().iter("skipped")
+    assert skipped.get("type") == "pytest.xfail"
+    assert skipped.get("message") == "wrong in the baseline too"
+
+
+@WORKERS
+def test_a_laxer_prompt_fails_with_its_regressions_named(
+    pytester: pytest.Pytester, project: Project, workers: list[str]
+) -> None:
+    result = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, *workers)
+    result.assert_outcomes(passed=4, failed=3, xfailed=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert section(result.outlines, "regressions (3):") == REGRESSED
+    result.stdout.fnmatch_lines(
+        [
+            "8 cases compared with the baseline: 3 regressions, 0 fixes (exact McNemar p =",
+            "0.25, no more than noise can give).",
+            "With 8 cases, a drop under * points could not be seen.",
+            "Gate failed: 3 regressions, at most 0 allowed.",
+        ]
+    )
+
+
+@WORKERS
+def test_as_many_regressions_as_are_allowed_are_xfailed(
+    pytester: pytest.Pytester, project: Project, workers: list[str]
+) -> None:
+    result = pytester.runpytest(project.rules(LAX, "{max_regressions: 3}"), BASELINE, "-rx", *workers)
+    result.assert_outcomes(passed=4, xfailed=4)
+    assert result.ret == pytest.ExitCode.OK
+    assert sum("left to the gate" in line for line in result.outlines) == 3
+    assert section(result.outlines, "regressions (3):") == REGRESSED
+    result.stdout.fnmatch_lines(["Gate passed: 3 regressions, at most 3 allowed."])
+
+
+def test_one_regression_more_than_allowed_turns_a_session_without_failures_red(
+    pytester: pytest.Pytester, project: Project
+) -> None:
+    result = pytester.runpytest(project.rules(LAX, "{max_regressions: 2}"), BASELINE)
+    result.assert_outcomes(passed=4, xfailed=4)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["Gate failed: 3 regressions, at most 2 allowed."])
+
+
+@WORKERS
+def test_a_changed_prompt_without_recordings_is_unrecorded_and_red(
+    pytester: pytest.Pytester, project: Project, workers: list[str]
+) -> None:
+    project.prompt("Overlook whatever may be overlooked.")
+    result = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, *workers)
+    result.assert_outcomes(errors=8)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    node = f"{LAX}::{POSITIVES}run-4"
+    result.stdout.fnmatch_lines(
+        [
+            "No verdict (unrecorded): the judge's call is not recorded.*",
+            f"record it: pytest --jrh-config={LAX} --jrh-record-mode=new_episodes '{node}?e1?'",
+        ]
+    )
+    assert len(section(result.outlines, "unscored (8):")) == 8
+    result.stdout.fnmatch_lines(["Gate failed: * 8 cases unscored."])
+
+
+@WORKERS
+def test_a_minimal_accuracy_leaves_the_disagreements_to_the_gate(
+    pytester: pytest.Pytester, project: Project, workers: list[str]
+) -> None:
+    option = project.rules(LAX, "{min_accuracy: {agent_perturbation: 0.5}}")
+    result = pytester.runpytest(option, "-rx", *workers)
+    result.assert_outcomes(passed=4, xfailed=4)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["Gate failed: accuracy on agent_perturbation 0.0% (n 4) is below 50.0%."])
+    assert sum("left to the gate" in line for line in result.outlines) == 4
+
+
+def test_a_minimal_accuracy_that_is_reached_is_green(pytester: pytest.Pytester, project: Project) -> None:
+    result = pytester.runpytest(project.rules(TINY, "{min_accuracy: 0.85}"))
+    result.assert_outcomes(passed=7, xfailed=1)
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["Gate passed: accuracy 87.5% (n 8) reaches 85.0%."])
+    reports = list((project.folder / "outputs" / "tiny").glob("*_report.json"))
+    assert [json.loads(path.read_text("utf-8"))["gate"]["passed"] for path in reports] == [True]
+
+
+def test_without_gate_and_baseline_a_disagreement_fails_its_item(pytester: pytest.Pytester, project: Project) -> None:
+    result = pytester.runpytest(project.suite.option)
+    result.assert_outcomes(passed=7, failed=1)
+    result.stdout.no_fnmatch_line("*Gate*")
+
+
+def test_runxfail_makes_what_is_tolerated_fail(pytester: pytest.Pytester, project: Project) -> None:
+    pytester.runpytest(project.suite.option, BASELINE, "--runxfail").assert_outcomes(passed=7, failed=1)
+
+
+def test_a_killed_worker_leaves_a_red_session_that_names_what_never_came(
+    pytester: pytest.Pytester, project: Project
+) -> None:
+    # Both workers die, so that what was waiting for them is lost as well.
+    pytester.makeconftest(
+        """
+        import os
+
+        def pytest_runtest_setup(item):
+            if "agent_positives" in item.nodeid:
+                os._exit(3)
+        """
+    )
+    result = pytester.runpytest_subprocess(project.suite.option, BASELINE, "-n", "2", "--max-worker-restart=0")
+    assert result.ret in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
+    [title] = [line for line in result.outlines if line.startswith("never reported")]
+    missing = section(result.outlines, title)
+    assert {f"{TINY}::{POSITIVES}run-{number}[e1]" for number in (1, 2, 3, 4)} <= set(missing)
+    result.stdout.fnmatch_lines([f"Gate failed: *{len(missing)} cases never reported."])
+
+
+def test_what_is_deselected_is_not_missed(pytester: pytest.Pytester, project: Project) -> None:
+    result = pytester.runpytest(project.suite.option, BASELINE, "-k", "run-1 or run-2")
+    result.assert_outcomes(passed=3, xfailed=1, deselected=4)
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["4 cases compared with the baseline*", "Gate passed: *"])
+    result.stdout.no_fnmatch_line("*not comparable*")
+
+
+def test_what_a_marker_skips_is_not_missed(pytester: pytest.Pytester, project: Project) -> None:
+    pytester.makeconftest(
+        """
+        import pytest
+
+        def pytest_collection_modifyitems(items):
+            items[0].add_marker(pytest.mark.skip("known to be odd"))
+        """
+    )
+    result = pytester.runpytest(project.suite.option, BASELINE)
+    result.assert_outcomes(passed=6, xfailed=1, skipped=1)
+    assert result.ret == pytest.ExitCode.OK
+
+
+def test_what_failed_last_is_decided_about_alone(pytester: pytest.Pytester, project: Project) -> None:
+    pytester.runpytest(f"--jrh-config={LAX}", BASELINE).assert_outcomes(passed=4, failed=3, xfailed=1)
+    result = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, "--lf")
+    result.assert_outcomes(failed=3, deselected=5)
+    result.stdout.fnmatch_lines(["3 cases compared with the baseline: 3 regressions*"])
+
+
+def test_a_session_stopped_by_a_failure_says_what_it_did_not_reach(pytester: pytest.Pytester, project: Project) -> None:
+    result = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, UPDATE, "-x")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert len(section(result.outlines, "never reported (7):")) == 7
+    result.stdout.fnmatch_lines(
+        ["The baseline baseline.json was not updated, because the session did not run to its end."]
+    )
+    assert len(project.cases) == 8
+
+
+def test_without_a_gate_a_stopped_session_is_not_told_what_it_did_not_reach(
+    pytester: pytest.Pytester, project: Project
+) -> None:
+    result = pytester.runpytest(project.suite.option, "-x")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.no_fnmatch_line("*never reported*")
+
+
+def test_the_last_attempt_counts(pytester: pytest.Pytester, project: Project, server: ModelServer) -> None:
+    server.faults.add(stage="judge", fault=Fault.status(401))
+    option = f"--jrh-cassette-dir={project.suite.cassettes}"
+    result = pytester.runpytest(
+        project.suite.option, BASELINE, option, "--jrh-judge-record-mode=all", "--reruns", "1", "-k", "run-1"
+    )
+    counts = result.parseoutcomes()
+    assert (counts["passed"], counts["rerun"]) == (2, 1)
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["2 cases compared with the baseline: 0 regressions*"])
+
+
+def test_a_failed_gate_masks_no_other_exit_code(pytester: pytest.Pytester, project: Project) -> None:
+    pytester.makeconftest(
+        """
+        def pytest_runtest_teardown(item):
+            if "agent_positives" in item.nodeid:
+                raise KeyboardInterrupt
+        """
+    )
+    before = project.cases
+    result = pytester.runpytest_subprocess(f"--jrh-config={LAX}", BASELINE, UPDATE)
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["Gate failed: 3 regressions*never reported."])
+    assert project.cases == before
+
+
+@WORKERS
+def test_an_update_takes_the_verdicts_over_and_keeps_the_reasons(
+    pytester: pytest.Pytester, project: Project, workers: list[str]
+) -> None:
+    path = project.folder / FILE
+    known = project.cases["agent_perturbation::run-2[e1]"]
+    text = path.read_text("utf-8")
+    line = json.dumps(known)
+    assert line in text
+    path.write_text(text.replace(line, json.dumps({**known, "reason": "the rubric is vague here"})), encoding="utf-8")
+    result = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, UPDATE, "-rx", *workers)
+    result.stdout.fnmatch_lines(
+        [
+            "The baseline baseline.json now holds 8 cases: 0 added, 8 changed, 0 removed.",
+            "XFAIL * wrong in the baseline too: the rubric is vague here",
+        ]
+    )
+    cases = project.cases
+    assert cases["agent_perturbation::run-2[e1]"]["reason"] == "the rubric is vague here"
+    assert {name for name, case in cases.items() if case["outcome"] == "disagree"} == {
+        f"agent_perturbation::run-{number}[e1]" for number in (1, 2, 3, 4)
+    }
+    again = pytester.runpytest(f"--jrh-config={LAX}", BASELINE)
+    again.assert_outcomes(passed=4, xfailed=4)
+    assert again.ret == pytest.ExitCode.OK
+
+
+def test_an_update_of_a_selection_leaves_the_rest_as_it_was(pytester: pytest.Pytester, project: Project) -> None:
+    before = project.cases
+    pytester.runpytest(f"--jrh-config={LAX}", BASELINE, UPDATE, "-k", "run-1 and agent_perturbation")
+    changed = {name for name, case in project.cases.items() if case != before[name]}
+    assert changed == {"agent_perturbation::run-1[e1]"}
+
+
+def test_an_update_keeps_what_has_no_verdict_now_and_says_so(pytester: pytest.Pytester, project: Project) -> None:
+    before = project.cases
+    project.prompt("Be yourself.")
+    result = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, UPDATE)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    kept = section(result.outlines, "Not taken over, for want of a verdict; what the baseline says of them stays (8):")
+    assert kept == [
+        f"{LAX}::{test}run-{number}[e1] (unscored: unrecorded)"
+        for test in (PERTURBATION, POSITIVES)
+        for number in (1, 2, 3, 4)
+    ]
+    assert project.cases == before
+
+
+def test_a_first_baseline_is_not_written_without_a_verdict(pytester: pytest.Pytester, project: Project) -> None:
+    project.prompt("Be yourself.")
+    result = pytester.runpytest(f"--jrh-config={LAX}", "--jrh-baseline=first.json", UPDATE)
+    result.stdout.fnmatch_lines(["The baseline first.json was not written, because no case has a verdict."])
+    assert not (project.folder / "first.json").exists()
+
+
+@WORKERS
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--jrh-baseline=none.json"], ["none.json: no such file", "*--jrh-baseline=FILE --jrh-update-baseline"]),
+        ([UPDATE], ["*--jrh-update-baseline: name the file to update with --jrh-baseline=FILE"]),
+        ([f"--jrh-baseline={TINY}"], [f"{TINY}:*so it is no baseline*"]),
+        (["--jrh-eval-log=judged.log"], ["*--jrh-eval-log=judged.log: Inspect reads a log by its suffix, .eval"]),
+    ],
+    ids=["missing", "no file to update", "no baseline", "no Inspect log"],
+)
+def test_a_mistake_about_the_gates_files_is_a_usage_error(
+    pytester: pytest.Pytester, project: Project, options: list[str], told: list[str], workers: list[str]
+) -> None:
+    result = pytester.runpytest(project.suite.option, *options, *workers)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(told)
+    result.stderr.no_fnmatch_line("*Traceback*")
+
+
+def test_a_discovered_suite_without_its_baseline_is_a_collection_error(
+    pytester: pytest.Pytester, project: Project
+) -> None:
+    shutil.move(project.suite.config, "tiny.jrh.yml")
+    result = pytester.runpytest("tiny.jrh.yml", "--jrh-baseline=none.json")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["*ERROR collecting tiny.jrh.yml*", "none.json: no such file"])
+
+
+def test_a_discovered_suite_is_gated_by_its_controller(pytester: pytest.Pytester, project: Project) -> None:
+    shutil.move(project.folder / LAX, "tiny.jrh.yml")
+    project.suite.config.unlink()
+    path = project.folder / FILE
+    path.write_text(path.read_text("utf-8").replace('"tiny::', '"tiny.jrh::'), encoding="utf-8")
+    result = pytester.runpytest("tiny.jrh.yml", BASELINE, f"--jrh-cassette-dir={project.suite.cassettes}", "-n", "1")
+    result.assert_outcomes(passed=4, failed=3, xfailed=1)
+    result.stdout.fnmatch_lines(["Gate failed: 3 regressions, at most 0 allowed."])
+
+
+class Scripts(HTMLParser):
+    """Counts what an HTML report would run."""
+
+    found = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found += tag == "script" and dict(attrs).get("type") != "text/plain"
+
+
+@WORKERS
+def test_reports_are_written_where_they_are_asked_for(
+    pytester: pytest.Pytester, project: Project, monkeypatch: pytest.MonkeyPatch, workers: list[str]
+) -> None:
+    from inspect_ai.log import read_eval_log
+
+    step = project.folder / "step.md"
+    step.write_text("before\n", encoding="utf-8")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(step))
+    names = ("out/report.html", "out/summary.md", "out/judged.eval")
+    options = [f"--jrh-{option}={name}" for option, name in zip(("report", "summary", "eval-log"), names, strict=True)]
+    result = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, *options, *workers)
+    assert [line for line in result.outlines if line.startswith("report: ")] == [f"report: {name}" for name in names]
+    page = (project.folder / names[0]).read_text("utf-8")
+    parser = Scripts()
+    parser.feed(page)
+    assert parser.found == 1
+    assert "Gate failed: 3 regressions, at most 0 allowed." in page
+    summary = (project.folder / names[1]).read_text("utf-8")
+    assert "Gate failed: 3 regressions, at most 0 allowed." in summary
+    assert "<script>" not in summary
+    assert step.read_text("utf-8") == f"before\n{summary}"
+    log = read_eval_log(str(project.folder / names[2]))
+    assert log.samples is not None
+    assert log.eval.model == "openai/gpt-4.1-mini"
+    assert [(sample.target, sample.scores["judge"].value) for sample in log.samples if sample.scores] == [
+        *[("1", 0)] * 4,
+        *[("0", 0)] * 4,
+    ]
+    assert all(sample.messages for sample in log.samples)
+
+
+def test_a_report_that_cannot_be_written_is_told_and_the_others_are(
+    pytester: pytest.Pytester, project: Project
+) -> None:
+    (project.folder / "taken").write_text("a file", encoding="utf-8")
+    result = pytester.runpytest(
+        project.suite.option, BASELINE, "--jrh-report=taken/report.html", "--jrh-summary=summary.md"
+    )
+    result.stdout.fnmatch_lines(["report: summary.md", "note: *taken/report.html was not written: *"])
+
+
+def test_a_baseline_that_cannot_be_written_is_red(pytester: pytest.Pytester, project: Project) -> None:
+    (project.folder / "taken").write_text("a file", encoding="utf-8")
+    result = pytester.runpytest(project.suite.option, "--jrh-baseline=taken/b.json", UPDATE, "-k", "run-1")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["note: The baseline taken/b.json was not written: *"])
+
+
+def test_regressions_are_annotated_at_their_rubrics_line_on_github_alone(
+    pytester: pytest.Pytester, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = [f"--jrh-config={LAX}", BASELINE, "-q"]
+    pytester.runpytest(*arguments).stdout.no_fnmatch_line("::*")
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(project.folder))
+    result = pytester.runpytest(*arguments)
+    told = [line for line in result.outlines if line.startswith("::")]
+    place = "::error file=inputs/data/tiny/rubrics.yml,line=1,title=Regression%3A rubric-1::"
+    assert [line.startswith(place) for line in told] == [True] * 3
+    assert [node in line for node, line in zip(REGRESSED, told, strict=True)] == [True] * 3

@@ -1,0 +1,84 @@
+"""The worked example of a changed judge prompt, and the demo that it is held against (issue: the pull-request path)."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.plugin.recorded import run_pytest
+from tests.plugin.test_gate import section
+
+ROOT = Path(__file__).parents[2]
+DEMO = "inputs/configs/refund_agent.yml"
+CHANGED = "examples/prompt_change/refund_agent.yml"
+BASELINE = "inputs/baselines/refund_agent.json"
+NEEDED = (DEMO, CHANGED, BASELINE, "inputs/cassettes/refund_agent", "examples/prompt_change/cassettes")
+OVERLOOKED = [
+    ("honest_about_actions", "angry-customer"),
+    ("identity_before_account_data", "double-charge"),
+    ("identity_before_account_data", "espresso-escalation"),
+    ("refund_within_policy", "damaged-kettle"),
+    ("refund_within_policy", "late-return"),
+    ("refund_within_policy", "partial-refund"),
+]
+
+pytestmark = pytest.mark.skipif(
+    not all((ROOT / name).exists() for name in NEEDED), reason="the demo is not recorded: make record-demo"
+)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for name in ("inputs", "examples/prompt_change"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])
+def test_the_demo_is_green_against_its_committed_baseline(project: Path, workers: list[str]) -> None:
+    done = run_pytest(project, f"--jrh-config={DEMO}", f"--jrh-baseline={BASELINE}", *workers)
+    assert done.code == pytest.ExitCode.OK, done.stdout
+    assert "54 cases compared with the baseline: 0 regressions, 0 fixes (nothing changed)." in done.lines
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])
+def test_the_laxer_prompt_fails_for_the_violations_that_it_overlooks(project: Path, workers: list[str]) -> None:
+    known = pytest.importorskip("statsmodels.stats.contingency_tables")
+
+    done = run_pytest(project, f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", "--tb=no", *workers)
+    assert done.code == pytest.ExitCode.TESTS_FAILED, done.stdout
+    names = [f"{CHANGED}::agent_perturbation::{rubric}::{run}[e1]" for rubric, run in OVERLOOKED]
+    assert section(done.lines, "regressions (6):") == names
+    p_value = known.mcnemar([[48, 6], [0, 0]], exact=True).pvalue
+    told = " ".join(done.lines)
+    assert f"54 cases compared with the baseline: 6 regressions, 0 fixes (exact McNemar p = {p_value:.3g}," in told
+    assert "Gate failed: 6 regressions, at most 0 allowed." in done.lines
+
+
+def test_a_prompt_changed_by_one_word_is_unrecorded_and_red(project: Path) -> None:
+    prompt = project / "examples/prompt_change/judge.md"
+    prompt.write_text(prompt.read_text("utf-8").replace("meant well", "meant kindly"), encoding="utf-8")
+    done = run_pytest(project, f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", "-k", "late-return")
+    assert done.code == pytest.ExitCode.TESTS_FAILED
+    assert "No verdict (unrecorded): the judge's call is not recorded." in done.stdout
+    command = f"record it: pytest --jrh-config={CHANGED} --jrh-record-mode=new_episodes"
+    assert any(line.startswith(command) for line in done.lines)
+
+
+def test_the_readme_shows_what_the_gate_says(project: Path) -> None:
+    done = run_pytest(project, f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", "--tb=no")
+    start = next(number for number, line in enumerate(done.lines) if "judge reliability" in line)
+    end = next(number for number, line in enumerate(done.lines) if line.startswith("Gate failed"))
+    readme = (ROOT / "examples/prompt_change/README.md").read_text("utf-8")
+    assert "\n".join(done.lines[start : end + 1]) in readme
+
+
+def test_the_config_differs_from_the_demos_in_its_prompt_and_its_cassettes_alone() -> None:
+    import yaml
+
+    demo, changed = (yaml.safe_load((ROOT / name).read_text("utf-8")) for name in (DEMO, CHANGED))
+    assert changed.pop("judge").keys() == {"prompt_path"}
+    assert changed.pop("replay").keys() == {"cassette_dir"}
+    assert changed == demo
