@@ -58,8 +58,8 @@ def measure(name: str, *, workers: int, **settings: Any) -> LiveRun:
 
 
 def _steps(generation: Path) -> int:
-    """Calls of a case that follow on each other: all but the first summary, which goes beside the plan; and the judge."""
-    metadata: Mapping[str, Any] = yaml.load(  # noqa: S506 - our own file
+    """Calls that follow on each other: all of the case but its first summary, asked beside the plan; and the judge."""
+    metadata: Mapping[str, Any] = yaml.load(
         generation.read_text(encoding="utf-8").partition("\ninteractions:")[0],
         Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader),
     )

@@ -44,5 +44,5 @@ for address in 10.203.1.2 10.203.2.2; do
     until (exec 3<>"/dev/tcp/$address/$port") 2>/dev/null; do sleep 0.1; done
 done
 
-"$python" -m pytest "--jrh-config=$config" -d --rsyncdir=inputs \
+"$python" -m pytest "--jrh-config=$config" -p no:rerunfailures -d --rsyncdir=inputs \
     "--tx=socket=10.203.1.2:$port//chdir=$work/one" "--tx=socket=10.203.2.2:$port//chdir=$work/two"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.llm.budget import Ledger, Limits, Spent
+from pytest_jrh.llm.budget import Ledger, Limits
 from tests.e2e.bench import Bench
 from tests.support.model_server import ModelServer
 from tests.support.suites import SuiteFiles, write_suite
@@ -33,7 +33,9 @@ def pytest_in(files: SuiteFiles, server: ModelServer | None, *arguments: str) ->
 
 def first_summaries(server: ModelServer) -> Counter[str]:
     return Counter(
-        request.digest for request in server.requests if request.stage == "summary" and "] assistant (edited)" not in request.text
+        request.digest
+        for request in server.requests
+        if request.stage == "summary" and "] assistant (edited)" not in request.text
     )
 
 
@@ -133,7 +135,8 @@ def test_a_ledger_keeps_what_a_dead_process_had_promised(tmp_path: Path) -> None
     assert "$0.7000 of $1.0000" in refusal
     first.correct(0.7, 0.1)
     assert second.enter(0.4) is None
-    assert second.spent() == Spent(2, pytest.approx(0.5))
+    assert second.spent().calls == 2
+    assert second.spent().cost == pytest.approx(0.5)
 
 
 def test_workers_share_one_limit(tmp_path: Path, server: ModelServer) -> None:

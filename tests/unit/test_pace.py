@@ -23,7 +23,7 @@ def limited(calls: int, period: float) -> StageModel:
 
 
 def sent_times(pace: Pace, clock: Clock, stage: StageModel, count: int) -> list[float]:
-    times = []
+    times: list[float] = []
     while len(times) < count:
         wait = pace.wait(stage)
         if wait:
