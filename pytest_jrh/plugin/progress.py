@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
@@ -27,6 +29,7 @@ class LiveLine:
     file: TextIO
     width: int
     started: float
+    uncaptured: Callable[[], AbstractContextManager[None]] = nullcontext
     shown: bool = False
 
     def draw(self, progress: Progress) -> None:
@@ -46,8 +49,9 @@ class LiveLine:
             self.shown = False
 
     def _write(self, text: str) -> None:
-        self.file.write(text)
-        self.file.flush()
+        with self.uncaptured():
+            self.file.write(text)
+            self.file.flush()
 
 
 def live_line(config: pytest.Config) -> LiveLine | None:
@@ -59,8 +63,11 @@ def live_line(config: pytest.Config) -> LiveLine | None:
     ):
         return None
     writer = config.get_terminal_writer()
-    # pytest's own duplicate of the terminal: while an item runs, the standard output is captured.
+    capture = config.pluginmanager.get_plugin("capturemanager")
+    # While an item runs, what goes to the terminal is captured too.
+    uncaptured = capture.global_and_fixture_disabled if capture is not None else nullcontext
     file = writer._file
-    if not file.isatty():
-        return None
-    return LiveLine(file, writer.fullwidth, time.monotonic())
+    with uncaptured():
+        if not file.isatty():
+            return None
+    return LiveLine(file, writer.fullwidth, time.monotonic(), uncaptured)

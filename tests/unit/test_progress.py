@@ -1,0 +1,82 @@
+"""The live line: drawn above what pytest is writing, and taken away without a trace."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+from pytest_jrh.models import Progress, Spending, Usage
+from pytest_jrh.plugin.progress import LiveLine
+from pytest_jrh.results.report import progress_line
+from tests.support.model_server import ModelServer
+from tests.support.suites import SuiteFiles, write_suite
+
+
+def test_the_line_says_how_far_the_session_is_and_when_it_may_be_done() -> None:
+    spending = Spending(calls=30, usage=Usage(1000, 200), paid=0.5)
+    line = progress_line(Progress(5, 20, spending), 10.0, 100)
+    assert line == "jrh: 5 of 20 cases | 30 calls | 1,200 tokens | $0.5000 | about 30.0 s left"
+    assert len(progress_line(Progress(5, 20, spending), 10.0, 40)) <= 40
+
+
+def test_clearing_undoes_what_drawing_did_and_does_nothing_twice() -> None:
+    file = io.StringIO()
+    line = LiveLine(file, 80, 0.0)
+    line.clear()
+    assert file.getvalue() == ""
+    line.draw(Progress(1, 2))
+    line.draw(Progress(2, 2))
+    drawn = file.getvalue()
+    assert drawn.count("\x1b[L") == 1
+    assert "2 of 2 cases" in drawn
+    line.clear()
+    line.clear()
+    assert file.getvalue()[len(drawn) :].count("\x1b[M") == 1
+
+
+def test_the_line_is_seen_on_a_terminal_alone_and_not_when_quiet(tmp_path: Path) -> None:
+    files = write_suite(tmp_path / "suite", runs=1, tests=["agent_perturbation"])
+    with ModelServer(delay=0.4) as server:
+        assert "jrh: 0 of 1 cases" in on_terminal(files, server)
+        assert "jrh: 0 of 1 cases" not in on_terminal(files, server, "-q")
+        assert "jrh: 0 of 1 cases" not in run(files, server, subprocess.PIPE)
+
+
+def on_terminal(files: SuiteFiles, server: ModelServer, *arguments: str) -> str:
+    master, slave = pty.openpty()
+    run(files, server, slave, *arguments)
+    os.close(slave)
+    seen = b""
+    while True:
+        try:
+            chunk = os.read(master, 65_536)
+        except OSError:  # how Linux says that the other end is closed
+            break
+        if not chunk:
+            break
+        seen += chunk
+    os.close(master)
+    return seen.decode()
+
+
+def run(files: SuiteFiles, server: ModelServer, output: int, *arguments: str) -> str:
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        files.option,
+        "--jrh-record-mode=all",
+        *arguments,
+    ]
+    environment = {**os.environ, **server.environment, "TERM": "xterm"}
+    done = subprocess.run(
+        command, cwd=files.folder, env=environment, stdout=output, stderr=subprocess.DEVNULL, text=True, check=False
+    )
+    assert done.returncode == 0
+    return done.stdout or ""
