@@ -32,6 +32,8 @@ def running(suite: SuiteFiles, server: ModelServer, *arguments: str) -> Iterator
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
+        # Whoever runs these tests in the background ignores Ctrl-C, and so would the session that they start.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no thread runs yet
     ) as process:
         try:
             yield process
