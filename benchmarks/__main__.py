@@ -36,6 +36,8 @@ def main() -> int:
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
     CACHE.mkdir(exist_ok=True)
+    # A rootdir of their own: the repository's settings are for its tests.
+    (CACHE / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     started = stopwatch()
     lines: list[Line] = []
     for name in options.names or BENCHMARKS:

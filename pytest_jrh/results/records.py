@@ -110,16 +110,21 @@ def case_digest(case: Case) -> str:
     return hashlib.sha256(encoded(canonical_json(parts))).hexdigest()
 
 
-def canonical_json(value: Any) -> str:
-    """One line of JSON with sorted keys and no spaces: equal values give equal text."""
-    text = json.dumps(json_value(value), sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+def canonical_json(value: Any, *, sort_keys: bool = True) -> str:
+    """One line of JSON without spaces, by default with sorted keys: equal values give equal text."""
+    text = json.dumps(
+        json_value(value), sort_keys=sort_keys, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+    )
     # Legal in JSON, but read as ends of lines by str.splitlines and by editors.
     return text.translate(_LINE_BREAKS) if not text.isascii() else text
 
 
 def record_line(record: Mapping[str, Any]) -> bytes:
-    """Give the record as one line of a JSONL file, newline included."""
-    return encoded(canonical_json(record)) + b"\n"
+    """Give the record as one line of a JSONL file, newline included.
+
+    Keys stay in order: a judge sees a tool call's arguments as the agent wrote them, frozen or not.
+    """
+    return encoded(canonical_json(record, sort_keys=False)) + b"\n"
 
 
 def json_value(value: Any) -> Any:

@@ -15,7 +15,7 @@ import pytest
 from pytest_jrh.llm.budget import Ledger, Limits
 from tests.e2e.bench import Bench
 from tests.support.model_server import ModelServer
-from tests.support.suites import SuiteFiles, write_suite
+from tests.support.suites import SuiteFiles, run, write_suite
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import MakeBench
@@ -221,6 +221,20 @@ def test_a_frozen_suite_needs_neither_its_log_nor_inspect_nor_litellm(tmp_path: 
     assert passed(frozen) == passed(recorded)
     assert len(passed(frozen)) == 6
     assert "loaded: []" in frozen.stdout
+
+
+def test_a_frozen_case_asks_its_judge_what_the_unfrozen_one_asked(tmp_path: Path, server: ModelServer) -> None:
+    call = {"id": "c", "function": "refund", "arguments": {"zip": "LS6", "amount": 3}, "type": "function"}
+    messages: list[dict[str, Any]] = [
+        {"id": "u", "role": "user", "content": "Refund me."},
+        {"id": "a", "role": "assistant", "content": "Done soon.", "tool_calls": [call]},
+        {"id": "b", "role": "assistant", "content": "Done."},
+    ]
+    folder = {"test_agent_perturbation_config": {"output": {"dir": "inputs/suites/tiny"}}}
+    files = write_suite(tmp_path / "suite", runs=[run(1, messages=messages)], overrides=folder)
+    pytest_in(files, server, "--jrh-record-mode=once", "-q")
+    frozen = pytest_in(files, None, "--jrh-frozen")
+    assert frozen.returncode == 0, frozen.stdout
 
 
 def test_a_frozen_case_whose_rubric_has_changed_is_no_verdict(tmp_path: Path, server: ModelServer) -> None:

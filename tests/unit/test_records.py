@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pytest_jrh.errors import InputError
 from pytest_jrh.models import PerturbationOutcome, Verification
 from pytest_jrh.redact import Redactor
-from pytest_jrh.results.records import case_digest, from_record, record_line, to_record
+from pytest_jrh.results.records import canonical_json, case_digest, from_record, record_line, to_record
 from pytest_jrh.results.spools import Spool, assemble_jsonl, read_jsonl
 from pytest_jrh.suite.cases import generation_id
 from tests.support.made_cases import LEVELS, MESSAGES, RUBRIC, make_case, make_spec
@@ -104,7 +104,7 @@ def test_case_survives_its_record(
     line = record_line(to_record(case))
     restored = from_record(json.loads(line), rubric=case.rubric)
     assert restored == case
-    assert record_line(to_record(restored)) == line
+    assert canonical_json(to_record(restored)) == canonical_json(json.loads(line))
 
 
 def test_judge_and_place_of_the_rubric_come_from_the_suite() -> None:
