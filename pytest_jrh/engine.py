@@ -20,8 +20,9 @@ from pytest_jrh.judging.judge import make_template_judge
 from pytest_jrh.llm.budget import Ledger
 from pytest_jrh.llm.calls import Answer, CallRequest, Exchange, Stopped, make_complete
 from pytest_jrh.llm.client import LiteLLMExchange, RetryPolicy
-from pytest_jrh.llm.recorder import HttpRecorder, Recording, Replay, SharedCalls, Tape
+from pytest_jrh.llm.recorder import HttpRecorder
 from pytest_jrh.llm.stage import Stage
+from pytest_jrh.llm.tapes import Recording, Replay, SharedCalls, Tape
 from pytest_jrh.models import AgentRun, Case, CaseResult, CaseSpec, Complete, Progress, RecordMode, Spending, Verdict
 from pytest_jrh.pipeline.generate import generate_case, goal_of
 from pytest_jrh.planning import Survey

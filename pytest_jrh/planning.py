@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from pytest_jrh.llm.recorder import Lookup
-from pytest_jrh.models import STAGES, CaseSpec, StageModel, StageName
+from pytest_jrh.models import STAGES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from pytest_jrh.llm.prices import Price
+    from pytest_jrh.llm.tapes import Lookup
+    from pytest_jrh.models import CaseSpec, StageModel, StageName
 
 # Tokens are estimated from characters: few letters a token makes many tokens.
 _MOST_LETTERS, _FEWEST_LETTERS = 5.0, 2.5
 _SHORTEST_ANSWER, _LONGEST_ANSWER = 30, 2_000
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """US dollars per token, read and written."""
-
-    read: float
-    written: float
 
 
 @dataclass(frozen=True, slots=True)

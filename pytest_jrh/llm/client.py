@@ -1,4 +1,4 @@
-"""The only importer of litellm: asks a provider, with one retry policy for every fault of transport.
+"""Asks a provider through litellm, with one retry policy for every fault of transport.
 
 Provider, base URL and key come from litellm's own conventions (environment variables); a stage's
 `api_base` wins over them. Retries inside litellm and the provider SDKs are switched off, so that
@@ -8,33 +8,25 @@ each attempt is ours and a cassette never holds the failures of another layer.
 from __future__ import annotations
 
 import asyncio
-import email.utils
-import functools
 import json
-import os
 import random
-import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pytest_jrh.errors import Unscored
 from pytest_jrh.llm.budget import Ledger
 from pytest_jrh.llm.calls import Answer, CallRequest, Stopped
+from pytest_jrh.llm.failures import Failure, failure_of
 from pytest_jrh.llm.pace import Pace
+from pytest_jrh.llm.prices import price_of
+from pytest_jrh.llm.provider import litellm
 from pytest_jrh.models import Usage
 
 DEFAULT_TIMEOUT = 120.0
-_RETRIED_STATUS = frozenset({408, 409, 425, 429})
-_KEY_STATUS = frozenset({401, 403})
 _NEVER_PAID_STATUS = frozenset({400, 401, 403, 404, 429})
 _BUDGET_POLL = 0.1
-_LONGEST_ANSWER = 16_384
-_LONGEST_WORDS = 400
-# litellm puts the names of its classes before what the provider said, and a traceback behind what it made of it.
-_CLASS_NAMES = re.compile(r"^(?:(?:litellm\.)?\w+(?:Error|Exception): )*(?:\w+(?:Error|Exception) - )?")
-_TRACEBACK = re.compile(r"\s*Traceback \(most recent call last\).*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +85,10 @@ class LiteLLMExchange:
 
     async def aclose(self) -> None:
         """Close the session's connections."""
-        litellm = _litellm()
-        await litellm.close_litellm_async_clients()
+        library = litellm()
+        await library.close_litellm_async_clients()
         # Its cache is keyed by the loop's id, which a later session's loop may get again.
-        litellm.in_memory_llm_clients_cache.flush_cache()
+        library.in_memory_llm_clients_cache.flush_cache()
 
     async def __call__(self, request: CallRequest) -> Answer:
         attempt = 0
@@ -117,7 +109,7 @@ class LiteLLMExchange:
             else:
                 await self._pause(wait)
 
-    async def _attempt(self, request: CallRequest) -> Answer | _Failure:
+    async def _attempt(self, request: CallRequest) -> Answer | Failure:
         while True:
             async with self._slots:
                 if self._stopping.is_set():
@@ -149,7 +141,7 @@ class LiteLLMExchange:
             return None
         raise Unscored("over_budget", stage=request.stage.stage, cause=f"{refusal}.")
 
-    async def _send(self, request: CallRequest, most: float) -> Answer | _Failure:
+    async def _send(self, request: CallRequest, most: float) -> Answer | Failure:
         from openai import OpenAIError
 
         timeout = request.stage.timeout or DEFAULT_TIMEOUT
@@ -159,16 +151,16 @@ class LiteLLMExchange:
         try:
             # The provider's own timeout restarts with every chunk; the outer one bounds the whole call.
             async with asyncio.timeout(timeout + 1):
-                response = await _litellm().acompletion(**self._arguments(request, left_out), timeout=timeout)
+                response = await litellm().acompletion(**self._arguments(request, left_out), timeout=timeout)
             answer = _answer(response, left_out)
             if isinstance(answer, Answer) and answer.cost is not None:
                 actual = answer.cost
         except TimeoutError:
-            return _Failure(f"no answer within {timeout:g} s", retry=True)
+            return Failure(f"no answer within {timeout:g} s", retry=True)
         except OpenAIError as error:
             if getattr(error, "status_code", None) in _NEVER_PAID_STATUS:
                 actual = 0.0
-            return self._repair(request, left_out, error) or _failure(error, timeout, self._redact)
+            return self._repair(request, left_out, error) or failure_of(error, timeout, self._redact)
         finally:
             self._in_flight -= 1
             if self._ledger is not None:
@@ -200,7 +192,7 @@ class LiteLLMExchange:
             # A cassette keeps no headers but the content type, so bodies travel uncompressed.
             "extra_headers": {"Accept-Encoding": "identity"},
         }
-        if "response_format" not in left_out and _litellm().supports_response_schema(model):
+        if "response_format" not in left_out and litellm().supports_response_schema(model):
             arguments["response_format"] = {
                 "type": "json_schema",
                 "json_schema": {"name": request.stage.stage, "schema": request.schema, "strict": True},
@@ -213,7 +205,7 @@ class LiteLLMExchange:
             arguments["api_key"] = self._api_key
         return arguments
 
-    def _repair(self, request: CallRequest, left_out: frozenset[str], error: Exception) -> _Failure | None:
+    def _repair(self, request: CallRequest, left_out: frozenset[str], error: Exception) -> Failure | None:
         """Leave out what the model does not take, with one notice (semantics A6).
 
         What counts is what this very attempt sent: others may have learned it while it was on its way.
@@ -224,11 +216,11 @@ class LiteLLMExchange:
         sent = {*request.parameters, "response_format"} - left_out
         if "temperature" in sent and "temperature" in text:
             self._learn(self._without_temperature, model, f"{model} takes no temperature: it is left out.")
-            return _Failure("", repaired=True)
+            return Failure("", repaired=True)
         if "response_format" in sent and ("response_format" in text or "json_schema" in text):
             notice = f"{model} takes no response schema: the schema is put into the prompt."
             self._learn(self._without_schema, model, notice)
-            return _Failure("", repaired=True)
+            return Failure("", repaired=True)
         return None
 
     def _learn(self, models: set[str], model: str, notice: str) -> None:
@@ -247,88 +239,9 @@ def with_schema(message: Mapping[str, str], schema: Mapping[str, Any]) -> dict[s
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Failure:
-    cause: str
-    retry: bool = False
-    retry_after: float | None = None
-    refused: bool = False
-    throttled: bool = False
-    repaired: bool = False
-    advice: str = ""
-
-    def unscored(self, request: CallRequest, attempts: int) -> Unscored:
-        times = "" if attempts == 1 else f" ({attempts} attempts)"
-        return Unscored(
-            "refused" if self.refused else "model_error",
-            stage=request.stage.stage,
-            cause=f"{request.stage.model}: {self.cause.rstrip('.')}{times}.",
-            advice=self.advice or "Run again: what has been recorded is kept, and only the missing calls are made.",
-        )
-
-
-def _failure(error: Exception, timeout: float, redact: Callable[[str], str]) -> _Failure:
-    import httpx
-    import litellm.exceptions as known
-
-    words = " ".join(_CLASS_NAMES.sub("", redact(str(getattr(error, "message", error)))).split())
-    words = _TRACEBACK.sub("", words)
-    words = words if len(words) <= _LONGEST_WORDS else f"{words[: _LONGEST_WORDS - 1]}…"
-    if isinstance(error, known.ContentPolicyViolationError):
-        return _Failure(f"the provider's content policy stopped the call: {words}", refused=True)
-    if isinstance(error, known.Timeout):
-        return _Failure(f"no answer within {timeout:g} s", retry=True)
-    causes = list(_causes(error))
-    broken = next((cause for cause in causes if isinstance(cause, httpx.TransportError)), None)
-    if broken is not None:
-        return _Failure(f"no connection: {redact(str(broken)) or words}", retry=True, advice=_CONNECTION_ADVICE)
-    status = getattr(error, "status_code", None)
-    retry = status is None or status in _RETRIED_STATUS or status >= 500  # noqa: PLR2004 - HTTP's own number
-    # litellm gives a status to failures of its own, too: an unreadable answer becomes a 500.
-    answered = next((cause.response.status_code for cause in causes if isinstance(cause, httpx.HTTPStatusError)), None)
-    if answered in _KEY_STATUS or isinstance(error, known.AuthenticationError):
-        return _Failure(f"the provider refused the key: {words}", advice=_KEY_ADVICE)
-    if answered is None:
-        return _Failure(f"no usable answer: {words}" if retry else words, retry=retry)
-    throttled = answered == 429  # noqa: PLR2004 - HTTP's own number
-    return _Failure(f"HTTP {answered}: {words}", retry=retry, retry_after=_retry_after(error), throttled=throttled)
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    cause: BaseException | None = error
-    while cause is not None:
-        yield cause
-        cause = cause.__cause__ or cause.__context__
-
-
-_CONNECTION_ADVICE = (
-    "Check the network and the base URL (the stage's `api_base`, or the provider's environment variable such as "
-    "OPENAI_BASE_URL), then run again: only the missing calls are made."
-)
-_KEY_ADVICE = (
-    "Set the provider's key in the environment (for openai/... models: OPENAI_API_KEY), then run again: only the "
-    "missing calls are made."
-)
-
-
-def _retry_after(error: Exception) -> float | None:
-    headers = getattr(error, "litellm_response_headers", None)
-    value = headers.get("retry-after") if headers is not None else None
-    if value is None:
-        return None
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
-    except ValueError:
-        return None
-
-
-def _answer(response: Any, left_out: frozenset[str]) -> Answer | _Failure:
+def _answer(response: Any, left_out: frozenset[str]) -> Answer | Failure:
     if not response.choices:
-        return _Failure("no usable answer: it holds no choices", retry=True)
+        return Failure("no usable answer: it holds no choices", retry=True)
     choice = response.choices[0]
     message = choice.message
     fields = getattr(message, "provider_specific_fields", None) or {}
@@ -342,46 +255,3 @@ def _answer(response: Any, left_out: frozenset[str]) -> Answer | _Failure:
         cost=float(cost) if cost is not None else None,
         left_out=left_out,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """US dollars per token read and written, and the longest answer of the model in tokens."""
-
-    read: float
-    written: float
-    longest: int
-
-    def most(self, request: CallRequest) -> float:
-        """The most that a call can cost: a token is at least a byte, and an answer ends at its limit."""
-        asked = json.dumps([dict(message) for message in request.messages], ensure_ascii=False)
-        schema = json.dumps(request.schema)
-        # Providers wrap messages in a few tokens of their own.
-        tokens = len(asked.encode("utf-8", "replace")) + len(schema) + 16 * len(request.messages)
-        return tokens * self.read + (request.stage.max_tokens or self.longest) * self.written
-
-
-@functools.cache
-def price_of(model: str) -> Price | None:
-    """What litellm knows of a model's price; None where it knows none."""
-    litellm = _litellm()
-    try:
-        info = litellm.get_model_info(model)
-    except Exception:  # noqa: BLE001 - litellm raises Exception itself for a model that it does not know
-        return None
-    read, written = info.get("input_cost_per_token"), info.get("output_cost_per_token")
-    if not read and not written:
-        return None
-    return Price(read or 0.0, written or 0.0, info.get("max_output_tokens") or _LONGEST_ANSWER)
-
-
-@functools.cache
-def _litellm() -> Any:
-    # Without this, litellm fetches its price map from the network while it is imported.
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    import litellm
-
-    # vcrpy records httpx's own transport; litellm's aiohttp one would be recorded twice or not at all.
-    litellm.disable_aiohttp_transport = True
-    litellm.suppress_debug_info = True
-    return litellm

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pytest_jrh.llm.client import price_of
+from pytest_jrh.llm.prices import Price, price_of
 from pytest_jrh.plan_text import plan_lines
-from pytest_jrh.planning import Price, plan_rows
+from pytest_jrh.planning import plan_rows
 
 if TYPE_CHECKING:
     from pytest_jrh.models import CaseSpec, StageModel, StageName
@@ -27,8 +27,7 @@ def plan(session: SuiteSession, specs: Sequence[CaseSpec], width: int) -> list[s
     def price(model: str) -> Price | None:
         if model in free:
             return Price(0.0, 0.0)
-        known = price_of(model)
-        return Price(known.read, known.written) if known is not None else None
+        return price_of(model)
 
     modes = {ready.suite.name: session.modes(ready) for ready in session.suites}
     return plan_lines(plan_rows(session.survey(specs), models, price), modes, len(specs), width)

@@ -162,7 +162,7 @@ class SuiteSession:
             for stage in (*ready.suite.stages.values(), *(judge.stage for judge in ready.suite.judges))
             if self.modes(ready) != ("none", "none") or self.options.disable_recording
         }
-        from pytest_jrh.llm.client import price_of
+        from pytest_jrh.llm.prices import price_of
 
         unpriced = sorted(model for model in models - self.options.free_models if price_of(model) is None)
         if unpriced:

@@ -27,9 +27,9 @@ FLOORS: dict[str, int] = {
 }
 # Each may be imported in one room only, and only where it is needed: inside a function.
 ROOMS: dict[str, tuple[str, ...]] = {
-    "litellm": ("llm.client",),
+    "litellm": ("llm.provider",),
     "openai": ("llm.client",),
-    "httpx": ("llm.client",),
+    "httpx": ("llm.failures",),
     "inspect_ai": ("suite.eval_logs", "suite.judged_logs", "suite.log_files"),
     "vcr": ("llm.recorder",),
     "jinja2": ("templating",),

@@ -1,0 +1,42 @@
+"""What a call to a model costs, as far as litellm knows."""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import dataclass
+
+from pytest_jrh.llm.calls import CallRequest
+from pytest_jrh.llm.provider import litellm
+
+_LONGEST_ANSWER = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars per token read and written, and the longest answer of the model in tokens."""
+
+    read: float
+    written: float
+    longest: int = _LONGEST_ANSWER
+
+    def most(self, request: CallRequest) -> float:
+        """The most that a call can cost: a token is at least a byte, and an answer ends at its limit."""
+        asked = json.dumps([dict(message) for message in request.messages], ensure_ascii=False)
+        schema = json.dumps(request.schema)
+        # Providers wrap messages in a few tokens of their own.
+        tokens = len(asked.encode("utf-8", "replace")) + len(schema) + 16 * len(request.messages)
+        return tokens * self.read + (request.stage.max_tokens or self.longest) * self.written
+
+
+@functools.cache
+def price_of(model: str) -> Price | None:
+    """What litellm knows of a model's price; None where it knows none."""
+    try:
+        info = litellm().get_model_info(model)
+    except Exception:  # noqa: BLE001 - litellm raises Exception itself for a model that it does not know
+        return None
+    read, written = info.get("input_cost_per_token"), info.get("output_cost_per_token")
+    if not read and not written:
+        return None
+    return Price(read or 0.0, written or 0.0, info.get("max_output_tokens") or _LONGEST_ANSWER)

@@ -1,0 +1,315 @@
+"""The tapes that a session's calls are kept on: one per case and stage of work, over its cassette.
+
+A tape answers from its cassette, and records what it does not hold, in step with every other process
+that records into the same folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from pytest_jrh.errors import Unrecorded, Unscored
+from pytest_jrh.files import atomic_write
+from pytest_jrh.llm.calls import Answer, CallRequest, Exchange, Stopped, digest
+from pytest_jrh.llm.cassettes import Cassette, Entry, difference, nearest
+from pytest_jrh.llm.locks import held
+from pytest_jrh.llm.recorder import Capture, HttpRecorder
+from pytest_jrh.models import RecordMode, Spending
+from pytest_jrh.redact import Redactor
+from pytest_jrh.transcript import storable
+
+Replay = Literal["completion", "http"]
+# The first summary is asked beside the plan, so it is one of the first two calls of a case.
+_FIRST_CALLS = 2
+
+
+class SharedCalls:
+    """The calls that several cases make alike, such as the first summary of a run: one asks, all are answered.
+
+    Where answers are kept, the others copy them from the cassette of the first, and a pointer file tells
+    where that is; where they are not, they are remembered here.
+    """
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Answer] = {}
+        self._turns: dict[str, asyncio.Lock] = {}
+
+    @contextlib.asynccontextmanager
+    async def turn(self, fingerprint: str) -> AsyncIterator[None]:
+        """Let the askers of one call of this process in one by one."""
+        lock = self._turns.setdefault(fingerprint, asyncio.Lock())
+        async with lock:
+            yield
+        if not lock.locked():
+            self._turns.pop(fingerprint, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """One call that a case has looked up: `answer` is what was recorded, None where nothing was."""
+
+    stage: str
+    fingerprint: str
+    answer: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """How the calls of a session are answered, common to all of its tapes.
+
+    `live` asks models, and is None where nothing may be asked; `http` is the session's patch, None for
+    clients that do not speak HTTP through it; `keep` is False where answers are not to be kept. No call
+    is begun once `stopping` answers True. `session` is the same for all processes of a session.
+    """
+
+    redactor: Redactor
+    replay: Replay = "completion"
+    live: Exchange | None = None
+    http: HttpRecorder | None = None
+    keep: bool = True
+    stopping: Callable[[], bool] = bool
+    session: str = ""
+    shared: SharedCalls = field(default_factory=SharedCalls)
+
+
+class Tape:
+    """The `Exchange` of one case: answers from its cassette, and records what it does not hold.
+
+    A lock is held from the first call to be made until the tape is closed, and the cassette read once
+    more after taking it, so that two processes never pay for the same call (semantics G5).
+    """
+
+    def __init__(self, folder: Path, path: Path, mode: RecordMode, recording: Recording) -> None:
+        self.path = path
+        self._folder = folder
+        self._locks = folder / ".locks"
+        self._lock_file = self._locks / f"{digest(path.relative_to(folder).as_posix())[:32]}.lock"
+        self.spending = Spending()
+        self.lookups: list[Lookup] = []
+        self._mode = mode
+        self._recording = recording
+        self._cassette = Cassette(path) if self._starts_anew else Cassette.load(path)
+        self._was_complete = self._cassette.complete
+        self._sequence = 0
+        self._resources = contextlib.AsyncExitStack()
+        self._locking = asyncio.Lock()
+        self._locked = False
+
+    @property
+    def _starts_anew(self) -> bool:
+        return self._mode == "all" or not self._recording.keep
+
+    @property
+    def _may_ask(self) -> bool:
+        if self._recording.live is None or self._mode == "none":
+            return False
+        return not (self._mode == "once" and self._was_complete)
+
+    async def __aenter__(self) -> Tape:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._resources.aclose()
+
+    async def __call__(self, request: CallRequest) -> Answer:
+        self._sequence += 1
+        sequence = self._sequence
+        entry = self._cassette.entries.get(request.fingerprint)
+        if entry is None and self._may_ask:
+            await self._lock(request.stage.stage)
+            entry = self._cassette.entries.get(request.fingerprint)
+            if entry is None:
+                if request.stage.stage == "summary" and sequence <= _FIRST_CALLS:
+                    return await self._record_shared(request, sequence)
+                return await self._record(request, sequence)
+        self.lookups.append(
+            Lookup(request.stage.stage, request.fingerprint, entry.answer.text if entry is not None else None)
+        )
+        if entry is None:
+            raise self._unrecorded(request)
+        played = self._recording.replay == "http" and self._recording.http is not None
+        answer = await self._play(request) if played else entry.answer
+        self.spending += _spent(answer, replayed=1)
+        return answer
+
+    async def forget(self, fingerprints: Sequence[str]) -> bool:
+        """Drop recorded calls, so that they are asked again; False where they are not all old recordings.
+
+        For answers that were recorded and cannot be used, when the user asks to try again.
+        """
+        replayed = {lookup.fingerprint for lookup in self.lookups if lookup.answer is not None}
+        if self._recording.live is None or self._mode == "none" or not fingerprints:
+            return False
+        if not replayed.issuperset(fingerprints):
+            return False
+        await self._lock("retry")
+        for fingerprint in fingerprints:
+            self._cassette.entries.pop(fingerprint, None)
+        self._cassette.complete = self._was_complete = False
+        return True
+
+    async def finish(self) -> None:
+        """Mark the cassette as complete: the case came to its end with the calls that it holds.
+
+        Raises `Unscored` where the file cannot be written.
+        """
+        if self._cassette.complete or not self._cassette.entries or not self._may_ask:
+            return
+        await self._lock("finish")
+        if not self._cassette.complete:
+            self._cassette.complete = True
+            self._save("finish")
+
+    async def _record_shared(self, request: CallRequest, sequence: int) -> Answer:
+        """Record a call that other cases make too, unless one of them has its answer already (semantics G5)."""
+        shared, fingerprint = self._recording.shared, request.fingerprint
+        async with contextlib.AsyncExitStack() as turns:
+            await turns.enter_async_context(shared.turn(fingerprint))
+            if not self._recording.keep:
+                if fingerprint not in shared.answers:
+                    shared.answers[fingerprint] = await self._record(request, sequence)
+                    return shared.answers[fingerprint]
+                answer = shared.answers[fingerprint]
+            else:
+                place = self._locks / f"{fingerprint[:32]}.shared"
+                await turns.enter_async_context(held(place.with_suffix(".lock"), self._recording.stopping))
+                entry = self._shared_entry(place, request)
+                if entry is None:
+                    self._point(place)
+                    return await self._record(request, sequence)
+                self._cassette.entries[fingerprint] = replace(entry, sequence=sequence)
+                self._cassette.complete = False
+                self._save(request.stage.stage)
+                answer = entry.answer
+        self.spending += _spent(answer, replayed=1)
+        return answer
+
+    def _shared_entry(self, place: Path, request: CallRequest) -> Entry | None:
+        """The call in the cassette that the pointer names; None where it is not there.
+
+        Where everything is to be recorded anew, a pointer of an earlier session does not count.
+        """
+        try:
+            pointer = json.loads(place.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        if self._mode == "all" and pointer["session"] != self._recording.session:
+            return None
+        holder = self._folder / pointer["cassette"]
+        if holder == self.path or not holder.is_file():
+            return None
+        return Cassette.load(holder, interactions=True).entries.get(request.fingerprint)
+
+    def _point(self, place: Path) -> None:
+        """Name this cassette as the one that will hold the call: before asking, so that a kill loses nothing."""
+        pointer = {"session": self._recording.session, "cassette": self.path.relative_to(self._folder).as_posix()}
+        atomic_write(place, json.dumps(pointer))
+
+    async def _record(self, request: CallRequest, sequence: int) -> Answer:
+        live = self._recording.live
+        assert live is not None
+        if self._recording.stopping():
+            raise Stopped
+        http = self._recording.http
+        with http.recording() if http else contextlib.nullcontext(Capture()) as capture:
+            answer = self._scrubbed(await live(request))
+        self._cassette.entries[request.fingerprint] = Entry(
+            request.fingerprint, request.stage.stage, request.parts, answer, sequence, tuple(capture.made[-1:])
+        )
+        # Until the case comes to its end with the new call, `once` must be able to resume it.
+        self._cassette.complete = False
+        self.spending += _spent(answer, calls=1)
+        self._save(request.stage.stage)
+        return answer
+
+    async def _play(self, request: CallRequest) -> Answer:
+        http, live = self._recording.http, self._recording.live
+        assert http is not None
+        assert live is not None
+        recorded = Cassette.load(self.path, interactions=True).entries[request.fingerprint]
+        with http.replaying(recorded.interactions) as capture:
+            try:
+                return self._scrubbed(await live(replace(request, left_out=recorded.answer.left_out)))
+            except Unscored as trouble:
+                if capture.missed is None:
+                    raise
+                raise Unrecorded(
+                    stage=request.stage.stage,
+                    cause="the call is recorded, but its HTTP request is not the recorded one any more "
+                    f"({capture.missed}); an upgrade of litellm or a provider's SDK may have changed it.",
+                    difference="",
+                    cassette=str(self.path),
+                ) from trouble
+
+    def _scrubbed(self, answer: Answer) -> Answer:
+        """The answer as a replay will give it, so that a secret in it makes no difference later on."""
+
+        def scrub(text: str) -> str:
+            return self._recording.redactor.text(storable(text)[0])
+
+        refusal = scrub(answer.refusal) if answer.refusal is not None else None
+        return replace(answer, text=scrub(answer.text), refusal=refusal)
+
+    async def _lock(self, stage: str) -> None:
+        async with self._locking:
+            if self._locked:
+                return
+            if self._recording.keep:
+                try:
+                    await self._resources.enter_async_context(held(self._lock_file, self._recording.stopping))
+                except OSError as error:
+                    raise self._unwritable(stage, f"no answer can be kept under {self.path.parent}", error) from error
+            if not self._starts_anew:
+                self._cassette = Cassette.load(self.path, interactions=True)
+            self._locked = True
+
+    def _save(self, stage: str) -> None:
+        if not self._recording.keep:
+            return
+        try:
+            self._cassette.save()
+        except OSError as error:
+            raise self._unwritable(stage, f"an answer came, but could not be saved to {self.path}", error) from error
+
+    def _unwritable(self, stage: str, what: str, error: OSError) -> Unscored:
+        return Unscored(
+            "model_error",
+            stage=stage,
+            cause=f"{what}: {error.strerror or error}.",
+            advice="Make room or fix the permissions, then run again: every call saved before is kept.",
+        )
+
+    def _unrecorded(self, request: CallRequest) -> Unrecorded:
+        with_bodies = Cassette.load(self.path, interactions=True)
+        entry = nearest(with_bodies, request)
+        if entry is not None:
+            cause = f"the cassette holds no such call; the nearest recorded {request.stage.stage} call differs."
+        elif with_bodies.entries:
+            cause = f"the cassette holds no {request.stage.stage} call."
+        else:
+            cause = "the case has no recording."
+        if self._mode == "once" and self._was_complete:
+            cause = f"the cassette is complete, and mode `once` adds nothing to it: {cause}"
+        return Unrecorded(
+            stage=request.stage.stage,
+            cause=cause,
+            difference=difference(entry, request, redact=self._recording.redactor.text) if entry else "",
+            cassette=str(self.path),
+        )
+
+
+def _spent(answer: Answer, *, calls: int = 0, replayed: int = 0) -> Spending:
+    return Spending(
+        calls=calls,
+        replayed=replayed,
+        usage=answer.usage,
+        cost=answer.cost or 0.0,
+        paid=(answer.cost or 0.0) if calls else 0.0,
+        unpriced=int(answer.cost is None),
+    )
