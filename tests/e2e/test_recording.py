@@ -172,7 +172,8 @@ def test_the_request_is_pretty_printed_and_the_prompt_reads_as_lines(bench: Benc
     text = next(bench.cassettes.rglob("*generation.yaml")).read_text(encoding="utf-8")
     assert '      "model": "gpt-4.1-mini"' in text
     body = yaml.safe_load(text)["interactions"][0]["request"]["body"]
-    assert json.loads(body) == server.requests[0].body
+    # The first summary is asked beside the plan, and either may arrive first.
+    assert json.loads(body) in [request.body for request in server.requests[:2]]
     assert body.count("\n") > 10
 
 
