@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+_REPORTS = ("report", "summary", "eval_log")
+
 
 class _Parser(argparse.ArgumentParser):
     """Leaves with pytest's exit code for a user's mistake."""
@@ -21,9 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns 0 where all is well, 1 where the merged suite is not green, 4 for a user's mistake."""
     parser = _Parser(prog="python -m pytest_jrh", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    merge = commands.add_parser("merge", help="put the shards of a suite together")
-    merge.add_argument("--jrh-config", type=Path, required=True, metavar="FILE", help="the suite that was sharded")
-    merge.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="a shard's outputs folder")
+    _declare_merge(commands.add_parser("merge", help="put the shards of a suite together, and decide about the whole"))
     _declare_init(commands.add_parser("init", help="write the files of a new suite"))
     schema = commands.add_parser("schema", help="write the JSON schemas of configs and rubric files for editors")
     schema.add_argument(
@@ -35,7 +35,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _init(options)
     if options.command == "schema":
         return _schema(options.folder, options.prefix)
-    return _merge(options.jrh_config, options.folders)
+    return _merge(options)
+
+
+def _declare_merge(merge: argparse.ArgumentParser) -> None:
+    merge.add_argument("--jrh-config", type=Path, required=True, metavar="FILE", help="the suite that was sharded")
+    merge.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="a shard's outputs folder")
+    merge.add_argument("--jrh-frozen", action="store_true", help="as the shards were run: the suite's log is not read")
+    for flag, what in (
+        ("--jrh-baseline", "hold the verdicts of all shards against this baseline"),
+        ("--jrh-report", "write a report as one HTML file"),
+        ("--jrh-summary", "write a report in Markdown (it also goes to $GITHUB_STEP_SUMMARY where that is set)"),
+        ("--jrh-eval-log", "write the judged cases as an Inspect log, named *.eval"),
+    ):
+        merge.add_argument(flag, type=Path, metavar="FILE", help=what)
+    merge.add_argument(
+        "--jrh-update-baseline", action="store_true", help="take the verdicts over into the file of --jrh-baseline"
+    )
 
 
 def _declare_init(init: argparse.ArgumentParser) -> None:
@@ -84,20 +100,41 @@ def _schema(folder: Path, prefix: str) -> int:
     return 0
 
 
-def _merge(config: Path, folders: Sequence[Path]) -> int:
+def _merge(options: argparse.Namespace) -> int:
     from pytest_jrh.errors import InputError
     from pytest_jrh.loading import make_ready
-    from pytest_jrh.merging import merge
+    from pytest_jrh.merging import MergeSettings, merge
+    from pytest_jrh.results.accepted import BaselineFile
 
     folder = Path.cwd()
+    if mistake := _mistake(options):
+        sys.stderr.write(f"python -m pytest_jrh merge: {mistake}\n")
+        return 4
+    reports = {name: folder / path if (path := getattr(options, f"jrh_{name}")) else None for name in _REPORTS}
+    baseline = folder / options.jrh_baseline if options.jrh_baseline else None
+    settings = MergeSettings(
+        baseline=BaselineFile(baseline, folder, update=options.jrh_update_baseline),
+        folder=folder,
+        width=shutil.get_terminal_size().columns,
+        **reports,
+    )
     try:
-        ready = make_ready((folder / config).resolve(), cwd=folder, rootdir=folder)
-        merged = merge(ready, folders, width=shutil.get_terminal_size().columns)
+        config = (folder / options.jrh_config).resolve()
+        ready = make_ready(config, cwd=folder, rootdir=folder, frozen=options.jrh_frozen)
+        merged = merge(ready, options.folders, settings)
     except InputError as error:
         sys.stderr.write(f"{error}\n")
         return 4
     sys.stdout.write("\n".join(merged.lines) + "\n")
     return 0 if merged.passed else 1
+
+
+def _mistake(options: argparse.Namespace) -> str | None:
+    if options.jrh_update_baseline and options.jrh_baseline is None:
+        return "--jrh-update-baseline: name the file to update with --jrh-baseline=FILE"
+    if options.jrh_eval_log is not None and options.jrh_eval_log.suffix != ".eval":
+        return f"--jrh-eval-log={options.jrh_eval_log.name}: Inspect reads a log by its suffix, .eval"
+    return None
 
 
 if __name__ == "__main__":

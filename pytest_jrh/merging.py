@@ -3,48 +3,104 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_jrh.errors import InputError, Problem
-from pytest_jrh.loading import ReadySuite
-from pytest_jrh.models import UNSCORED, CaseResult
+from pytest_jrh.models import CaseResult
 from pytest_jrh.redact import Redactor, secrets_of
+from pytest_jrh.results.annotations import annotation_lines
 from pytest_jrh.results.artifacts import JSONL_NAME, write_suite_outputs
-from pytest_jrh.results.baseline import Scope
+from pytest_jrh.results.baseline import Scope, judge_fingerprint
 from pytest_jrh.results.gate import decide
-from pytest_jrh.results.session import gather
+from pytest_jrh.results.report_files import write_reports
+from pytest_jrh.results.session import SessionResults, gather
 from pytest_jrh.results.stored import RESULTS_NAME, read_results
 from pytest_jrh.results.terminal import session_lines
 from pytest_jrh.suite.cases import case_id
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_jrh.loading import ReadySuite
+    from pytest_jrh.results.accepted import BaselineFile
+    from pytest_jrh.results.gate import GateDecision
+
+_VERDICTS = ("agree", "disagree")
+_SCORED = (*_VERDICTS, "generated")
+
+
+@dataclass(frozen=True, slots=True)
+class MergeSettings:
+    """What a merge is held against and what it writes beside the suite's own files, as pytest's options say it.
+
+    `folder` is where it was started: paths are named relative to it.
+    """
+
+    baseline: BaselineFile
+    folder: Path
+    report: Path | None = None
+    summary: Path | None = None
+    eval_log: Path | None = None
+    width: int = 80
+
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What came of a merge: lines to print, and the cases that no shard reported."""
+    """What came of a merge: lines to print, and whether the suite is green (semantics F, J)."""
 
     lines: tuple[str, ...]
-    missing: tuple[str, ...]
-    bad: int
-
-    @property
-    def passed(self) -> bool:
-        """Whether every case of the suite was reported, and none was judged wrong or went without a verdict."""
-        return not self.missing and not self.bad
+    passed: bool
 
 
-def merge(ready: ReadySuite, folders: Sequence[Path], *, width: int = 80) -> Merged:
-    """Merge what the shards left in these folders, and write the suite's files from it.
+def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -> Merged:
+    """Merge what the shards left in these folders, decide as one session would have, and write the suite's files.
 
     Every `case_results.jsonl` and `agent_perturbations.jsonl` below a folder counts; of a case that
-    several shards ran, the last one named. Raises `InputError` for a folder that holds no results.
+    several shards ran, the last one named. A case that no shard reported is red, because nobody here knows
+    why. Raises `InputError` for a folder that holds no results, for results of another judge than
+    the config's, and for a baseline that cannot be used.
     """
-    results: dict[str, CaseResult] = {}
+    suite = ready.suite
+    specs = {case_id(spec): spec for spec in ready.specs()}
+    found, records = _collected(folders, suite.name)
+    _refuse_other_judges(ready, found)
+    results = [found[case][0] for case in specs if case in found]
+    scope = Scope.of(specs)
+    decision = decide(results, settings.baseline.content, suite.gate, scope, suite.sampling_seed)
+    redactor = Redactor(secrets_of(os.environ))
+    told = _told(ready, results, decision, settings.folder)
+    made = write_suite_outputs(suite, list(specs.values()), results, records, redactor=redactor, decision=decision)
+    models = {judge.stage.model for judge in suite.judges}
+    written, problems = write_reports(
+        settings,
+        told,
+        [made.records],
+        model=models.pop() if len(models) == 1 else "several",
+        redactor=redactor,
+        folder=settings.folder,
+    )
+    updates, accepted = _accept(settings.baseline, told, scope, decision)
+    problems = [*made.problems, *problems, *_judged_nothing(results)]
+    lines = [line.text for line in session_lines(told, width=settings.width)]
+    lines += updates
+    lines += [f"report: {_shown(path, settings.folder)}" for path in written]
+    lines += [f"note: {problem}" for problem in problems]
+    lines += _annotations(told, settings.folder)
+    agreed = decision.active or not any(result.outcome == "disagree" for result in results)
+    return Merged(tuple(lines), decision.passed and agreed and accepted and not _judged_nothing(results))
+
+
+def _collected(folders: Sequence[Path], suite: str) -> tuple[dict[str, tuple[CaseResult, Path]], list[Path]]:
+    """The last result of each case of the suite with its file, and the files of made cases."""
+    found: dict[str, tuple[CaseResult, Path]] = {}
     records: list[Path] = []
     for folder in folders:
-        found = sorted(folder.rglob(RESULTS_NAME))
-        if not found:
+        paths = sorted(folder.rglob(RESULTS_NAME))
+        if not paths:
             raise InputError(
                 Problem(
                     f"no {RESULTS_NAME} is in this folder or below it",
@@ -52,39 +108,71 @@ def merge(ready: ReadySuite, folders: Sequence[Path], *, width: int = 80) -> Mer
                     hint="Name the `outputs` folder that a shard's run has written.",
                 )
             )
-        for path in found:
-            results |= {result.case_id: result for result in read_results(path) if result.suite == ready.suite.name}
+        for path in paths:
+            found |= {result.case_id: (result, path) for result in read_results(path) if result.suite == suite}
         records += sorted(folder.rglob(JSONL_NAME))
-    specs = list(ready.specs())
-    ordered = [results[case_id(spec)] for spec in specs if case_id(spec) in results]
+    return found, records
+
+
+def _refuse_other_judges(ready: ReadySuite, found: Mapping[str, tuple[CaseResult, Path]]) -> None:
+    """A shard that ran another version of the judge would be taken for this one's verdicts."""
+    fingerprints = {}
+    for judge in ready.suite.judges:
+        _, template = ready.judge(judge.name)
+        fingerprints[judge.name or ""] = judge_fingerprint(
+            judge.stage,
+            template.source,
+            instruction=ready.suite.instruction,
+            show_reasoning=judge.show_reasoning,
+        )
+    others: dict[Path, int] = {}
+    for result, path in found.values():
+        if result.outcome in _VERDICTS and result.judge_fingerprint != fingerprints.get(result.judge):
+            others[path] = others.get(path, 0) + 1
+    if others:
+        hint = "Run the shard again from the same commit as this merge, or name another folder."
+        message = "{} verdict(s) in this file are of another judge (model, prompt or parameters) than the config's"
+        raise InputError([Problem(message.format(many), str(path), hint=hint) for path, many in others.items()])
+
+
+def _told(ready: ReadySuite, results: Sequence[CaseResult], decision: GateDecision, folder: Path) -> SessionResults:
     suite = ready.suite
-    # What no shard reported is named once, below.
-    scope = Scope.of(map(case_id, specs), (result.case_id for result in ordered))
-    decision = decide(ordered, None, suite.gate, scope, suite.sampling_seed)
-    told = gather(
-        ordered,
+    config = os.path.relpath(suite.config_file, folder)
+    nodes = {case_id(spec): f"{config}::{case_id(spec).partition('::')[2]}" for spec in ready.specs()}
+    return gather(
+        results,
         suite.sampling_seed,
-        rubrics={(suite.name, rubric.id): rubric for rubric in suite.rubrics},
+        rubrics={
+            # `resolve` would follow links out of the folder that annotations are relative to.
+            (suite.name, rubric.id): replace(rubric, file=os.path.abspath(folder / rubric.file))  # noqa: PTH100
+            for rubric in suite.rubrics
+        },
         decisions={suite.name: decision},
+        nodes=nodes,
+        commands={case: shlex.join(["pytest", f"--jrh-config={config}", node]) for case, node in nodes.items()},
     )
-    written = write_suite_outputs(
-        suite, specs, ordered, records, redactor=Redactor(secrets_of(os.environ)), decision=decision
-    )
-    missing = tuple(case_id(spec) for spec in specs if case_id(spec) not in results)
-    lines = [line.text for line in session_lines(told, width=width)]
-    lines += [f"note: {problem}" for problem in written.problems]
-    lines += _missing_lines(missing)
-    bad = int(not decision.passed) if decision.active else _bad(ordered)
-    return Merged(tuple(lines), missing, bad)
 
 
-def _bad(results: Iterable[CaseResult]) -> int:
-    return sum(result.outcome == "disagree" or result.outcome in UNSCORED for result in results)
+def _accept(
+    baseline: BaselineFile, told: SessionResults, scope: Scope, decision: GateDecision
+) -> tuple[list[str], bool]:
+    try:
+        return baseline.accept(told.results, scope, told.node, finished=not decision.never_reported), True
+    except OSError as error:
+        return [f"note: The baseline {baseline.name} was not written: {error.strerror}."], False
 
 
-def _missing_lines(missing: Sequence[str], most: int = 20) -> list[str]:
-    if not missing:
+def _judged_nothing(results: Iterable[CaseResult]) -> list[str]:
+    if any(result.outcome in _SCORED for result in results):
         return []
-    shown = [f"  {name}" for name in missing[:most]]
-    more = [f"  ... and {len(missing) - most} more"] if len(missing) > most else []
-    return [f"No shard reported {len(missing)} of the suite's cases:", *shown, *more]
+    return ["No case reached a verdict, so this suite is not green."]
+
+
+def _annotations(told: SessionResults, folder: Path) -> list[str]:
+    if os.environ.get("GITHUB_ACTIONS") != "true":
+        return []
+    return annotation_lines(told, Path(os.environ.get("GITHUB_WORKSPACE") or folder))
+
+
+def _shown(path: Path, folder: Path) -> str:
+    return str(path.relative_to(folder) if path.is_relative_to(folder) else path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from pytest_jrh.plugin.session import (
     SPOOLS_KEY,
     SuiteSession,
 )
+from pytest_jrh.results.stored import result_data
 from pytest_jrh.suite.config import looks_like_suite
 from pytest_jrh.suite.rubrics import looks_like_rubrics
 
@@ -60,6 +60,7 @@ def activate_named(config: pytest.Config) -> None:
         raise _unusable("the baseline", error.problems) from None
     _refuse_remote_recording(session)
     session.check_budget()
+    session.reviewing.check()
     if session.options.plan and config.getoption("dist", "no") != "no" and not session.is_worker:
         raise pytest.UsageError("--jrh-plan asks nobody and is quick: run it in one process, with -n0")
     folder = config.invocation_params.dir
@@ -140,7 +141,9 @@ class _SuiteHooks:
             for line in plan(self._session, _specs(session.items), writer.fullwidth):
                 writer.line(line)
             return True
-        self._session.start(_specs(session.items))
+        specs = _specs(session.items)
+        self._session.reviewing.open(specs)
+        self._session.start(specs)
         return None
 
     @pytest.hookimpl(tryfirst=True)
@@ -161,7 +164,7 @@ class _SuiteHooks:
             # pytest asks an item for its own words about its call alone.
             report.longrepr = item.repr_failure(call.excinfo)
         if item.result is not None and call.when != "teardown":
-            setattr(report, RESULT_ATTRIBUTE, asdict(item.result))
+            setattr(report, RESULT_ATTRIBUTE, result_data(item.result))
             record = self._session.carried(item.spec)
             if record is not None:
                 setattr(report, RECORD_ATTRIBUTE, record)

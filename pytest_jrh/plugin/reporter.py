@@ -14,18 +14,19 @@ import pytest
 
 from pytest_jrh.errors import InputError
 from pytest_jrh.files import atomic_write
-from pytest_jrh.models import TESTS, CaseResult, Spending, Usage
+from pytest_jrh.models import TESTS, CaseResult
 from pytest_jrh.plugin.collect import CaseItem, properties_of_others
 from pytest_jrh.plugin.gating import case_ids, decide
 from pytest_jrh.plugin.options import absolute
-from pytest_jrh.plugin.outputs import write_reports
 from pytest_jrh.plugin.session import NOTICES_KEY, RECORD_ATTRIBUTE, RESULT_ATTRIBUTE
 from pytest_jrh.results.annotations import annotation_lines
 from pytest_jrh.results.artifacts import write_suite_outputs
 from pytest_jrh.results.baseline import Scope
 from pytest_jrh.results.gate_text import styled_gate_lines
 from pytest_jrh.results.records import record_line
+from pytest_jrh.results.report_files import write_reports
 from pytest_jrh.results.session import SessionResults, gather
+from pytest_jrh.results.stored import result_of
 from pytest_jrh.results.terminal import session_lines
 from pytest_jrh.suite.cases import case_id, cassette_path
 from pytest_jrh.suite.config import looks_like_suite
@@ -56,6 +57,7 @@ class Reporter:
         self._problems: list[str] = []
         self._unused: list[Path] = []
         self._pruned = False
+        self._unwritten = False
         self._kept_spools: set[Path] = set()
         self._heard: set[str] = set()
         self._left_out: set[str] = set()
@@ -91,7 +93,7 @@ class Reporter:
             report.user_properties[:] = properties_of_others(report.user_properties)
         result = getattr(report, RESULT_ATTRIBUTE, None)
         if result is not None:
-            self._results[report.nodeid] = _result(result)
+            self._results[report.nodeid] = result_of(result)
         elif report.when == "setup" and report.skipped:
             # A marker or another plugin has skipped it: it was left out on purpose.
             self._left_out.add(report.nodeid)
@@ -197,7 +199,9 @@ class Reporter:
         ]
         self._report(suites, records)
         known = (case for own in specs.values() for case in own)
-        accepted = self._accept(Scope.of(known, selected), finished=not stopped)
+        # A worker that died took its cases with it, though pytest went on to the end.
+        whole = not stopped and not any(decision.never_reported for decision in decisions.values())
+        accepted = self._accept(Scope.of(known, selected), finished=whole)
         outcomes = {result.outcome for result in results.values()}
         judged = not outcomes or bool(outcomes & set(_SCORED))
         if not judged:
@@ -271,6 +275,7 @@ class Reporter:
             decision=decision,
         )
         self._problems += written.problems
+        self._unwritten = self._unwritten or written.failed
         if written.keep_spools:
             self._kept_spools.add(spools)
         return written.records
@@ -278,8 +283,13 @@ class Reporter:
     def _spool_sent(self, spools: Path, ready: ReadySuite) -> None:
         """Put the records that travelled with reports beside those that were spooled."""
         records = [record for record in self._sent.values() if record["suite"] == ready.suite.name]
-        if records:
-            atomic_write(spools / "sent.jsonl", b"".join(record_line(record) for record in records))
+        if not records:
+            return
+        path = spools / "sent.jsonl"
+        try:
+            atomic_write(path, b"".join(record_line(record) for record in records))
+        except OSError as error:
+            self._problems.append(f"{counted(len(records), 'made case')} could not be kept in {path}: {error.strerror}.")
 
     def _unused_cassettes(self, ready: ReadySuite) -> list[Path]:
         folder = self._session.cassette_dir(ready)
@@ -287,11 +297,6 @@ class Reporter:
         # A folder of cassettes may hold other things too: only what looks like a cassette's name is looked at.
         named = (path for test in TESTS for what in _CASSETTES for path in folder.glob(f"{test}/*/*.{what}.yaml"))
         return sorted(path for path in named if path not in used)
-
-
-def _result(data: Mapping[str, Any]) -> CaseResult:
-    spending = data["spending"]
-    return CaseResult(**{**data, "spending": Spending(**{**spending, "usage": Usage(**spending["usage"])})})
 
 
 def _shown(path: Path, folder: Path) -> str:

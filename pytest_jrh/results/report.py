@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 def spending_lines(spending: Spending, wall_seconds: float, width: int = 80) -> list[str]:
-    """Say in one line, or as few as fit, what the session asked for, what it paid, and how long it took."""
+    """Say in one line, or as few as fit, what the session asked for, what it paid, and how long it took.
+
+    Results that several machines have given took no time of this one: with 0 seconds, none are told.
+    """
     return _joined(_spending_parts(spending, wall_seconds), width)
 
 
@@ -35,7 +38,7 @@ def progress_line(progress: Progress, seconds: float, width: int) -> str:
 def _spending_parts(spending: Spending, wall_seconds: float) -> list[str]:
     calls = f"{counted(spending.calls, 'call')} made, {spending.replayed:,} replayed"
     tokens = counted(spending.usage.total, "token")
-    return [calls, tokens, _cost(spending), _duration(wall_seconds)]
+    return [calls, tokens, _cost(spending), *([_duration(wall_seconds)] if wall_seconds else [])]
 
 
 def _cost(spending: Spending) -> str:

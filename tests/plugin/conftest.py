@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.plugin.gated import Project, make_project
 from tests.plugin.recorded import Recorded, record
 from tests.support.model_server import ModelServer
 
@@ -47,6 +48,17 @@ def recorded_once(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
 def recorded(recorded_once: Recorded, pytester: pytest.Pytester) -> Recorded:
     """The recorded suites, copied to where pytester runs."""
     return recorded_once.copied(pytester.path)
+
+
+@pytest.fixture(scope="session")
+def project_once(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return make_project(tmp_path_factory.mktemp("gated"))
+
+
+@pytest.fixture
+def project(project_once: Project, pytester: pytest.Pytester) -> Project:
+    """The project of the gate's tests, copied to where pytester runs."""
+    return project_once.copied(pytester.path)
 
 
 @pytest.fixture

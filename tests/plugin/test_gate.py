@@ -5,104 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 
-from pytest_jrh.llm.prompts import load_template
-from tests.plugin.recorded import PERTURBATION, POSITIVES, lenient_about_order_1002, run_pytest
+from tests.plugin.gated import BASELINE, FILE, LAX, REGRESSED, TINY, UPDATE, WORKERS, Project, section
+from tests.plugin.recorded import PERTURBATION, POSITIVES
 from tests.support.faults import Fault
-from tests.support.model_server import ModelServer, Obedient, Request, override
-from tests.support.obedient import VIOLATION
-from tests.support.suites import SuiteFiles, write_suite
-
-TINY = "inputs/configs/tiny.yml"
-LAX = "lax/tiny.yml"
-FILE = "baseline.json"
-BASELINE = f"--jrh-baseline={FILE}"
-UPDATE = "--jrh-update-baseline"
-LENIENCE = "Overlook whatever can be overlooked."
-REGRESSED = [f"{LAX}::{PERTURBATION}run-{number}[e1]" for number in (1, 3, 4)]
-WORKERS = pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])
-
-
-@dataclass(frozen=True, slots=True)
-class Project:
-    """A folder with a suite of eight cases, its baseline, and the same suite under a laxer judge prompt.
-
-    The first judge lets the violation in run 2 pass, which the baseline has; the laxer one, those of all runs. Both
-    have recorded their verdicts.
-    """
-
-    suite: SuiteFiles
-
-    @property
-    def folder(self) -> Path:
-        return self.suite.folder
-
-    @property
-    def cases(self) -> dict[str, dict[str, object]]:
-        """The lines of the baseline, by the case's test and run."""
-        lines = json.loads((self.folder / FILE).read_text("utf-8"))["cases"]
-        return {"::".join([line["id"].split("::")[1], line["id"].split("::")[3]]): line for line in lines}
-
-    def rules(self, config: str, rules: str) -> str:
-        """The option that runs a config under other rules for its gate."""
-        path = self.folder / config
-        path.write_text(f"{path.read_text('utf-8')}\ngate: {rules}\n", encoding="utf-8")
-        return f"--jrh-config={config}"
-
-    def prompt(self, text: str) -> None:
-        """Change the laxer judge's prompt."""
-        path = self.folder / "lax" / "judge.md"
-        path.write_text(path.read_text("utf-8").replace(LENIENCE, text), encoding="utf-8")
-
-
-def blind(request: Request) -> Mapping[str, object]:
-    if LENIENCE in request.text and VIOLATION in request.text:
-        return {"reasoning": "Nothing that could not be overlooked. <script>alert(1)</script>", "score": 0}
-    return lenient_about_order_1002(request)
-
-
-@pytest.fixture(scope="module")
-def project_once(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    folder = tmp_path_factory.mktemp("gated")
-    suite = write_suite(folder, runs=4)
-    prompt = load_template("judge", mode="binary", objective="fail").source
-    (folder / "lax").mkdir()
-    (folder / "lax" / "judge.md").write_text(f"{LENIENCE}\n\n{prompt}", encoding="utf-8")
-    config = suite.config.read_text("utf-8")
-    (folder / LAX).write_text(f"{config}\njudge:\n  prompt_path: lax/judge.md\n", encoding="utf-8")
-    with ModelServer(override(Obedient(), judge=blind)) as server:
-        env = server.environment
-        made = run_pytest(folder, suite.option, "--jrh-record-mode=once", BASELINE, UPDATE, env=env)
-        assert "The baseline baseline.json now holds 8 cases: 8 added, 0 changed, 0 removed." in made.lines, made
-        run_pytest(folder, f"--jrh-config={LAX}", "--jrh-judge-record-mode=new_episodes", env=env)
-    shutil.rmtree(folder / "outputs")
-    shutil.rmtree(folder / ".pytest_cache")
-    return Project(suite)
-
-
-@pytest.fixture
-def project(project_once: Project, pytester: pytest.Pytester) -> Project:
-    """The project, copied to where pytester runs."""
-    shutil.copytree(project_once.folder, pytester.path, dirs_exist_ok=True)
-    suite = project_once.suite
-    return Project(replace(suite, folder=pytester.path, config=pytester.path / TINY))
-
-
-def section(lines: list[str], title: str) -> list[str]:
-    """The names under a title such as `regressions (3):`."""
-    start = lines.index(title) + 1
-    names: list[str] = []
-    for line in lines[start:]:
-        if not line.startswith("  "):
-            break
-        names.append(line.strip())
-    return names
+from tests.support.model_server import ModelServer
 
 
 @WORKERS
@@ -226,12 +136,37 @@ def test_a_killed_worker_leaves_a_red_session_that_names_what_never_came(
                 os._exit(3)
         """
     )
-    result = pytester.runpytest_subprocess(project.suite.option, BASELINE, "-n", "2", "--max-worker-restart=0")
+    before = (project.folder / FILE).read_bytes()
+    arguments = [project.suite.option, BASELINE, UPDATE, "-n", "2", "--max-worker-restart=0"]
+    result = pytester.runpytest_subprocess(*arguments)
     assert result.ret in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
     [title] = [line for line in result.outlines if line.startswith("never reported")]
     missing = section(result.outlines, title)
     assert {f"{TINY}::{POSITIVES}run-{number}[e1]" for number in (1, 2, 3, 4)} <= set(missing)
     result.stdout.fnmatch_lines([f"Gate failed: *{len(missing)} cases never reported."])
+    assert (project.folder / FILE).read_bytes() == before
+
+
+def test_a_worker_that_dies_and_is_replaced_leaves_its_case_named_and_the_baseline_as_it_was(
+    pytester: pytest.Pytester, project: Project
+) -> None:
+    pytester.makeconftest(
+        """
+        import os
+
+        def pytest_runtest_setup(item):
+            if "agent_positives" in item.nodeid and "run-2" in item.nodeid:
+                os._exit(3)
+        """
+    )
+    before = (project.folder / FILE).read_bytes()
+    result = pytester.runpytest_subprocess(project.suite.option, BASELINE, UPDATE, "-n", "2")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert section(result.outlines, "never reported (1):") == [f"{TINY}::{POSITIVES}run-2[e1]"]
+    result.stdout.fnmatch_lines(
+        ["The baseline baseline.json was not updated, because the session did not run to its end."]
+    )
+    assert (project.folder / FILE).read_bytes() == before
 
 
 def test_what_is_deselected_is_not_missed(pytester: pytest.Pytester, project: Project) -> None:
@@ -342,18 +277,23 @@ def test_an_update_of_a_selection_leaves_the_rest_as_it_was(pytester: pytest.Pyt
     assert changed == {"agent_perturbation::run-1[e1]"}
 
 
-def test_an_update_keeps_what_has_no_verdict_now_and_says_so(pytester: pytest.Pytester, project: Project) -> None:
-    before = project.cases
-    project.prompt("Be yourself.")
-    result = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, UPDATE)
+def test_an_update_that_would_lose_verdicts_leaves_the_baseline_as_it_is(
+    pytester: pytest.Pytester, project: Project
+) -> None:
+    before = (project.folder / FILE).read_bytes()
+    for path in project.suite.cassettes.glob("*/*/run-1.e1.judge-*.yaml"):
+        path.unlink()
+    result = pytester.runpytest(project.suite.option, BASELINE, UPDATE)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    kept = section(result.outlines, "Not taken over, for want of a verdict; what the baseline says of them stays (8):")
-    assert kept == [
-        f"{LAX}::{test}run-{number}[e1] (unscored: unrecorded)"
-        for test in (PERTURBATION, POSITIVES)
-        for number in (1, 2, 3, 4)
+    head = "The baseline baseline.json was not updated, because there is none now on 2 cases that it has a verdict on:"
+    assert section(result.outlines, head) == [
+        f"{TINY}::{test}run-1[e1] (unscored: unrecorded)" for test in (PERTURBATION, POSITIVES)
     ]
-    assert project.cases == before
+    assert (project.folder / FILE).read_bytes() == before
+    # What the file says nothing of cannot get worse.
+    result = pytester.runpytest(project.suite.option, "--jrh-baseline=first.json", UPDATE)
+    assert len(section(result.outlines, "Not taken over, for want of a verdict (2):")) == 2
+    result.stdout.fnmatch_lines(["The baseline first.json now holds 6 cases: 6 added, *"])
 
 
 def test_a_first_baseline_is_not_written_without_a_verdict(pytester: pytest.Pytester, project: Project) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.plugin.gated import section
 from tests.plugin.recorded import run_pytest
-from tests.plugin.test_gate import section
 
 ROOT = Path(__file__).parents[2]
 DEMO = "inputs/configs/refund_agent.yml"

@@ -68,7 +68,15 @@ def test_every_shard_is_run_and_merged() -> None:
     (split,) = [words for words in commands("judge-shards.yml") if "--splits" in words]
     assert split[split.index("--splits") + 1] == str(len(groups))
     (merge,) = [words for words in commands("judge-shards.yml") if words[:4] == ["python", "-m", "pytest_jrh", "merge"]]
-    assert merge[5:] == [f"shards/judge-outputs-{group}" for group in groups]
+    assert [word for word in merge[5:] if not word.startswith("-")] == [
+        f"shards/judge-outputs-{group}" for group in groups
+    ]
+    # What decides is the merge, against what the demo's own gate is held against.
+    baseline = "--jrh-baseline=inputs/baselines/refund_agent.json"
+    assert baseline in merge
+    assert baseline in str(steps("judge-gate.yml"))
+    assert "--jrh-baseline" not in str(split)
+    assert split[-5:] == ["||", "test", "$?", "=", "1"]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,10 +1,10 @@
-"""The reports that a session was asked for, written by the controller at its end (semantics I)."""
+"""The reports that a session, or a merge of shards, was asked for (semantics I)."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pytest_jrh.errors import InputError
 from pytest_jrh.files import atomic_write, encoded
@@ -17,15 +17,25 @@ from pytest_jrh.suite.judged_logs import write_judged_log
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytest_jrh.plugin.options import Options
     from pytest_jrh.redact import Redactor
     from pytest_jrh.results.session import SessionResults
 
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
+class WantedReports(Protocol):
+    """Where the reports go that were asked for, as the command line's options say it."""
+
+    @property
+    def report(self) -> Path | None: ...
+    @property
+    def summary(self) -> Path | None: ...
+    @property
+    def eval_log(self) -> Path | None: ...
+
+
 def write_reports(
-    options: Options,
+    options: WantedReports,
     session: SessionResults,
     records: Sequence[RecordIndex],
     *,

@@ -1,0 +1,98 @@
+"""A suite of eight cases with a baseline, and the same suite under a laxer judge prompt: for tests of the gate."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from pytest_jrh.llm.prompts import load_template
+from tests.plugin.recorded import PERTURBATION, lenient_about_order_1002, run_pytest
+from tests.support.model_server import ModelServer, Obedient, Request, override
+from tests.support.obedient import VIOLATION
+from tests.support.suites import SuiteFiles, write_suite
+
+TINY = "inputs/configs/tiny.yml"
+LAX = "lax/tiny.yml"
+FILE = "baseline.json"
+BASELINE = f"--jrh-baseline={FILE}"
+UPDATE = "--jrh-update-baseline"
+LENIENCE = "Overlook whatever can be overlooked."
+REGRESSED = [f"{LAX}::{PERTURBATION}run-{number}[e1]" for number in (1, 3, 4)]
+WORKERS = pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A folder with a suite of eight cases, its baseline, and the same suite under a laxer judge prompt.
+
+    The first judge lets the violation in run 2 pass, which the baseline has; the laxer one, those of all runs. Both
+    have recorded their verdicts.
+    """
+
+    suite: SuiteFiles
+
+    @property
+    def folder(self) -> Path:
+        return self.suite.folder
+
+    @property
+    def cases(self) -> dict[str, dict[str, object]]:
+        """The lines of the baseline, by the case's test and run."""
+        lines = json.loads((self.folder / FILE).read_text("utf-8"))["cases"]
+        return {"::".join([line["id"].split("::")[1], line["id"].split("::")[3]]): line for line in lines}
+
+    def rules(self, config: str, rules: str) -> str:
+        """The option that runs a config under other rules for its gate."""
+        path = self.folder / config
+        path.write_text(f"{path.read_text('utf-8')}\ngate: {rules}\n", encoding="utf-8")
+        return f"--jrh-config={config}"
+
+    def copied(self, folder: Path) -> Project:
+        """The same project in another folder."""
+        shutil.copytree(self.folder, folder, dirs_exist_ok=True)
+        return Project(replace(self.suite, folder=folder, config=folder / TINY))
+
+    def prompt(self, text: str) -> None:
+        """Change the laxer judge's prompt."""
+        path = self.folder / "lax" / "judge.md"
+        path.write_text(path.read_text("utf-8").replace(LENIENCE, text), encoding="utf-8")
+
+
+def blind(request: Request) -> Mapping[str, object]:
+    if LENIENCE in request.text and VIOLATION in request.text:
+        return {"reasoning": "Nothing that could not be overlooked. <script>alert(1)</script>", "score": 0}
+    return lenient_about_order_1002(request)
+
+
+def make_project(folder: Path) -> Project:
+    """Write and record the project."""
+    suite = write_suite(folder, runs=4)
+    prompt = load_template("judge", mode="binary", objective="fail").source
+    (folder / "lax").mkdir()
+    (folder / "lax" / "judge.md").write_text(f"{LENIENCE}\n\n{prompt}", encoding="utf-8")
+    config = suite.config.read_text("utf-8")
+    (folder / LAX).write_text(f"{config}\njudge:\n  prompt_path: lax/judge.md\n", encoding="utf-8")
+    with ModelServer(override(Obedient(), judge=blind)) as server:
+        env = server.environment
+        made = run_pytest(folder, suite.option, "--jrh-record-mode=once", BASELINE, UPDATE, env=env)
+        assert "The baseline baseline.json now holds 8 cases: 8 added, 0 changed, 0 removed." in made.lines, made
+        run_pytest(folder, f"--jrh-config={LAX}", "--jrh-judge-record-mode=new_episodes", env=env)
+    shutil.rmtree(folder / "outputs")
+    shutil.rmtree(folder / ".pytest_cache")
+    return Project(suite)
+
+
+def section(lines: list[str], title: str) -> list[str]:
+    """The names under a title such as `regressions (3):`."""
+    start = lines.index(title) + 1
+    names: list[str] = []
+    for line in lines[start:]:
+        if not line.startswith("  "):
+            break
+        names.append(line.strip())
+    return names

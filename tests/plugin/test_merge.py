@@ -1,0 +1,165 @@
+"""`python -m pytest_jrh merge`: shards are decided about as one session would have been (semantics F, I, J)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pytest_jrh.__main__ import main
+from pytest_jrh.plugin.options import OPTIONS
+from tests.plugin.gated import BASELINE, FILE, LAX, REGRESSED, TINY, UPDATE, Project, section
+from tests.plugin.recorded import PERTURBATION, POSITIVES
+
+SHARES = ["agent_perturbation and (run-1 or run-2)", "agent_perturbation and (run-3 or run-4)", "agent_positives"]
+
+
+@pytest.fixture
+def shards(pytester: pytest.Pytester, project: Project) -> list[str]:
+    """What three machines have left of the laxer suite, each with a share of its cases."""
+    folders = []
+    for number, share in enumerate(SHARES):
+        pytester.runpytest(f"--jrh-config={LAX}", "-k", share)
+        shutil.move(project.folder / "outputs", project.folder / f"shard-{number}")
+        folders.append(f"shard-{number}")
+    return folders
+
+
+class Merge:
+    """Merges in this process, and keeps what came of it."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+        self.lines: list[str] = []
+        self.errors = ""
+
+    def __call__(self, *arguments: str, config: str = LAX) -> int:
+        self._capsys.readouterr()
+        code = main(["merge", f"--jrh-config={config}", *arguments])
+        told = self._capsys.readouterr()
+        self.lines, self.errors = told.out.splitlines(), told.err
+        return code
+
+
+@pytest.fixture
+def merge(capsys: pytest.CaptureFixture[str], project: Project, monkeypatch: pytest.MonkeyPatch) -> Merge:
+    monkeypatch.setenv("COLUMNS", "100")
+    return Merge(capsys)
+
+
+def test_shards_are_held_against_the_baseline_as_one_session_is(
+    pytester: pytest.Pytester, project: Project, shards: list[str], merge: Merge
+) -> None:
+    assert merge(BASELINE, *shards) == 1
+    assert section(merge.lines, "regressions (3):") == REGRESSED
+    assert "Gate failed: 3 regressions, at most 0 allowed." in merge.lines
+    told = merge.lines
+    [report] = (project.folder / "outputs" / "tiny").glob("*_report.json")
+    merged = json.loads(report.read_text("utf-8"))
+    whole = pytester.runpytest(f"--jrh-config={LAX}", BASELINE)
+    start = whole.outlines.index(told[0])
+    end = whole.outlines.index("Gate failed: 3 regressions, at most 0 allowed.") + 1
+    assert told[: end - start] == whole.outlines[start:end]
+    assert json.loads(report.read_text("utf-8")) == merged
+
+
+def test_a_threshold_holds_for_all_shards_together(project: Project, shards: list[str], merge: Merge) -> None:
+    project.rules(LAX, "{max_regressions: 3}")
+    assert merge(BASELINE, *shards) == 0
+    assert "Gate passed: 3 regressions, at most 3 allowed." in merge.lines
+
+
+def test_without_gate_and_baseline_a_wrong_verdict_is_red(shards: list[str], merge: Merge) -> None:
+    assert merge(*shards) == 1
+
+
+def test_a_case_that_no_shard_reported_is_named_and_red(project: Project, shards: list[str], merge: Merge) -> None:
+    before = (project.folder / FILE).read_bytes()
+    assert merge(BASELINE, UPDATE, shards[1], shards[2]) == 1
+    missing = section(merge.lines, "never reported (2):")
+    assert missing == [f"{LAX}::{PERTURBATION}run-{number}[e1]" for number in (1, 2)]
+    assert "The baseline baseline.json was not updated, because the session did not run to its end." in merge.lines
+    assert (project.folder / FILE).read_bytes() == before
+
+
+def test_a_suite_without_any_verdict_is_red(project: Project, shards: list[str], merge: Merge) -> None:
+    for path in project.folder.glob("shard-*/*/case_results.jsonl"):
+        results = [json.loads(line) | {"outcome": "no_case"} for line in path.read_text("utf-8").splitlines()]
+        path.write_text("".join(f"{json.dumps(result)}\n" for result in results), "utf-8")
+    assert merge(*shards) == 1
+    assert "note: No case reached a verdict, so this suite is not green." in merge.lines
+
+
+def test_an_unscored_case_of_a_shard_is_red(
+    pytester: pytest.Pytester, project: Project, shards: list[str], merge: Merge
+) -> None:
+    for path in project.suite.cassettes.glob("*/*/run-1.e1.judge-*.yaml"):
+        path.unlink()
+    pytester.runpytest(project.suite.option)
+    assert merge(BASELINE, "outputs", config=TINY) == 1
+    assert len(section(merge.lines, "unscored (2):")) == 2
+
+
+def test_all_shards_together_update_a_baseline(project: Project, shards: list[str], merge: Merge) -> None:
+    assert merge(BASELINE, UPDATE, *shards) == 1
+    assert "The baseline baseline.json now holds 8 cases: 0 added, 8 changed, 0 removed." in merge.lines
+    assert merge(BASELINE, *shards) == 0
+    assert {name for name, case in project.cases.items() if case["outcome"] == "disagree"} == {
+        f"agent_perturbation::run-{number}[e1]" for number in (1, 2, 3, 4)
+    }
+
+
+def test_reports_and_annotations_tell_of_all_shards(
+    project: Project, shards: list[str], merge: Merge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from inspect_ai.log import read_eval_log
+
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "step.md")
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(project.folder))
+    merge(BASELINE, "--jrh-report=all.html", "--jrh-summary=all.md", "--jrh-eval-log=all.eval", *shards)
+    assert [line for line in merge.lines if line.startswith("report: ")] == [
+        f"report: all.{suffix}" for suffix in ("html", "md", "eval")
+    ]
+    assert "Gate failed: 3 regressions" in Path("all.md").read_text("utf-8")
+    assert Path("step.md").read_text("utf-8") == Path("all.md").read_text("utf-8")
+    assert "Gate failed: 3 regressions" in Path("all.html").read_text("utf-8")
+    log = read_eval_log("all.eval")
+    assert [bool(sample.messages) for sample in log.samples or ()] == [True] * 8
+    told = [line for line in merge.lines if line.startswith("::error file=inputs/data/tiny/rubrics.yml,line=1,")]
+    assert [node in line for node, line in zip(REGRESSED, told, strict=True)] == [True] * 3
+
+
+def test_verdicts_of_another_judge_are_refused(shards: list[str], merge: Merge) -> None:
+    assert merge(BASELINE, *shards, config=TINY) == 4
+    assert "shard-0/tiny/case_results.jsonl: 2 verdict(s) in this file are of another judge" in merge.errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--jrh-baseline=none.json", "shard-0"], "none.json: no such file"),
+        ([UPDATE, "shard-0"], "--jrh-update-baseline: name the file to update with --jrh-baseline=FILE"),
+        (["--jrh-eval-log=judged.log", "shard-0"], "Inspect reads a log by its suffix, .eval"),
+        (["inputs"], "no case_results.jsonl is in this folder or below it"),
+    ],
+    ids=["no baseline", "nothing to update", "no Inspect log", "no results"],
+)
+def test_a_mistake_is_a_usage_error(shards: list[str], merge: Merge, arguments: list[str], told: str) -> None:
+    assert merge(*arguments) == 4
+    assert told in merge.errors
+
+
+def test_its_options_are_pytests(merge: Merge, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["merge", "--help"])
+    named = {word.strip("[],") for word in capsys.readouterr().out.split() if word.strip("[],").startswith("--jrh")}
+    assert len(named) > 5
+    assert named <= {option.flag for option in OPTIONS}
+
+
+def test_the_positives_alone_are_no_suite(shards: list[str], merge: Merge) -> None:
+    assert merge(shards[2]) == 1
+    assert not any(POSITIVES in line for line in section(merge.lines, "never reported (4):"))
