@@ -7,6 +7,7 @@ that the limit holds whatever happens.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +41,16 @@ class Ledger:
         self._lock = path.with_suffix(".lock")
 
     def enter(self, most: float) -> str | None:
-        """Enter a call that costs at most `most` dollars; None grants it, else the text says which limit stops it."""
+        """Enter a call that costs at most `most` dollars; None grants it, else the text says what stops it.
+
+        A limit that cannot be kept, on a full disk, grants nothing.
+        """
+        try:
+            return self._enter(most)
+        except OSError as error:
+            return f"the calls cannot be counted in {self._path}: {error.strerror or error}"
+
+    def _enter(self, most: float) -> str | None:
         with held_briefly(self._lock):
             spent = self._read()
             after = Spent(spent.calls + 1, spent.cost + most)
@@ -57,7 +67,8 @@ class Ledger:
     def correct(self, most: float, actual: float) -> None:
         """Replace what a call might have cost by what it did cost."""
         if most != actual:
-            with held_briefly(self._lock):
+            # Unwritten, it stands as it was promised, which is the most: the limit holds, and no answer is lost.
+            with contextlib.suppress(OSError), held_briefly(self._lock):
                 spent = self._read()
                 self._write(Spent(spent.calls, spent.cost - most + actual))
 

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
+from pytest_jrh.files import atomic_write
 from pytest_jrh.llm.calls import Stopped
 
 _POLL = 0.05
@@ -47,4 +48,4 @@ def _prepare(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     ignore = folder / ".gitignore"
     if not ignore.exists():
-        ignore.write_text("*\n", encoding="utf-8")
+        atomic_write(ignore, "*\n")

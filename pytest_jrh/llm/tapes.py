@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -20,6 +20,7 @@ from pytest_jrh.llm.calls import Answer, CallRequest, Exchange, Stopped, digest
 from pytest_jrh.llm.cassettes import Cassette, Entry, difference, nearest
 from pytest_jrh.llm.locks import held
 from pytest_jrh.llm.recorder import Capture, HttpRecorder
+from pytest_jrh.llm.room import room_for
 from pytest_jrh.models import RecordMode, Spending
 from pytest_jrh.redact import Redactor
 from pytest_jrh.transcript import storable
@@ -178,10 +179,10 @@ class Tape:
                 answer = shared.answers[fingerprint]
             else:
                 place = self._locks / f"{fingerprint[:32]}.shared"
-                await turns.enter_async_context(held(place.with_suffix(".lock"), self._recording.stopping))
+                await self._hold(turns, place.with_suffix(".lock"), request.stage.stage)
                 entry = self._shared_entry(place, request)
                 if entry is None:
-                    self._point(place)
+                    self._point(place, request.stage.stage)
                     return await self._record(request, sequence)
                 self._cassette.entries[fingerprint] = replace(entry, sequence=sequence)
                 self._cassette.complete = False
@@ -206,10 +207,11 @@ class Tape:
             return None
         return Cassette.load(holder, interactions=True).entries.get(request.fingerprint)
 
-    def _point(self, place: Path) -> None:
+    def _point(self, place: Path, stage: str) -> None:
         """Name this cassette as the one that will hold the call: before asking, so that a kill loses nothing."""
         pointer = {"session": self._recording.session, "cassette": self.path.relative_to(self._folder).as_posix()}
-        atomic_write(place, json.dumps(pointer))
+        with self._writing(stage, f"nothing was asked, because no answer can be kept under {self._locks}"):
+            atomic_write(place, json.dumps(pointer))
 
     async def _record(self, request: CallRequest, sequence: int) -> Answer:
         live = self._recording.live
@@ -217,7 +219,7 @@ class Tape:
         if self._recording.stopping():
             raise Stopped
         http = self._recording.http
-        with http.recording() if http else contextlib.nullcontext(Capture()) as capture:
+        with self._room(request), http.recording() if http else contextlib.nullcontext(Capture()) as capture:
             answer = self._scrubbed(await live(request))
         self._cassette.entries[request.fingerprint] = Entry(
             request.fingerprint, request.stage.stage, request.parts, answer, sequence, tuple(capture.made[-1:])
@@ -227,6 +229,16 @@ class Tape:
         self.spending += _spent(answer, calls=1)
         self._save(request.stage.stage)
         return answer
+
+    @contextlib.contextmanager
+    def _room(self, request: CallRequest) -> Iterator[None]:
+        """Keep room for the answer: one that is paid for and cannot be kept would be paid for again."""
+        with contextlib.ExitStack() as room:
+            if self._recording.keep:
+                refusal = f"nothing was asked, because no answer can be kept under {self.path.parent}"
+                with self._writing(request.stage.stage, refusal):
+                    room.enter_context(room_for(request, self.path, self._locks))
+            yield
 
     async def _play(self, request: CallRequest) -> Answer:
         http, live = self._recording.http, self._recording.live
@@ -261,10 +273,7 @@ class Tape:
             if self._locked:
                 return
             if self._recording.keep:
-                try:
-                    await self._resources.enter_async_context(held(self._lock_file, self._recording.stopping))
-                except OSError as error:
-                    raise self._unwritable(stage, f"no answer can be kept under {self.path.parent}", error) from error
+                await self._hold(self._resources, self._lock_file, stage)
             if not self._starts_anew:
                 self._cassette = Cassette.load(self.path, interactions=True)
             self._locked = True
@@ -272,18 +281,25 @@ class Tape:
     def _save(self, stage: str) -> None:
         if not self._recording.keep:
             return
-        try:
+        with self._writing(stage, f"an answer came, but could not be saved to {self.path}"):
             self._cassette.save()
-        except OSError as error:
-            raise self._unwritable(stage, f"an answer came, but could not be saved to {self.path}", error) from error
 
-    def _unwritable(self, stage: str, what: str, error: OSError) -> Unscored:
-        return Unscored(
-            "model_error",
-            stage=stage,
-            cause=f"{what}: {error.strerror or error}.",
-            advice="Make room or fix the permissions, then run again: every call saved before is kept.",
-        )
+    async def _hold(self, resources: contextlib.AsyncExitStack, lock: Path, stage: str) -> None:
+        with self._writing(stage, f"nothing was asked, because no answer can be kept under {self._folder}"):
+            await resources.enter_async_context(held(lock, self._recording.stopping))
+
+    @contextlib.contextmanager
+    def _writing(self, stage: str, what: str) -> Iterator[None]:
+        """Turn what goes wrong with a file into what the user reads in the case; `what` follows from it."""
+        try:
+            yield
+        except OSError as error:
+            raise Unscored(
+                "model_error",
+                stage=stage,
+                cause=f"{what}: {error.strerror or error}.",
+                advice="Make room or fix the permissions, then run again: every call saved before is kept.",
+            ) from error
 
     def _unrecorded(self, request: CallRequest) -> Unrecorded:
         with_bodies = Cassette.load(self.path, interactions=True)

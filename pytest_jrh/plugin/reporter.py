@@ -28,6 +28,7 @@ from pytest_jrh.results.report_files import write_reports
 from pytest_jrh.results.session import SessionResults, gather
 from pytest_jrh.results.stored import result_of
 from pytest_jrh.results.terminal import session_lines
+from pytest_jrh.results.text import counted
 from pytest_jrh.suite.cases import case_id, cassette_path
 from pytest_jrh.suite.config import looks_like_suite
 
@@ -206,7 +207,12 @@ class Reporter:
         judged = not outcomes or bool(outcomes & set(_SCORED))
         if not judged:
             self._problems.append("No case reached a verdict, so this run is not green.")
-        return judged and accepted and all(decision.passed for decision in decisions.values())
+        if self._unwritten:
+            self._problems.append(
+                "This run is not green, because of what could not be written. Make room or fix the permissions, and "
+                "run again: what is recorded is not asked again."
+            )
+        return judged and accepted and not self._unwritten and all(decision.passed for decision in decisions.values())
 
     def _gather(
         self,
@@ -289,7 +295,9 @@ class Reporter:
         try:
             atomic_write(path, b"".join(record_line(record) for record in records))
         except OSError as error:
-            self._problems.append(f"{counted(len(records), 'made case')} could not be kept in {path}: {error.strerror}.")
+            self._problems.append(
+                f"{counted(len(records), 'made case')} could not be kept in {path}: {error.strerror}."
+            )
 
     def _unused_cassettes(self, ready: ReadySuite) -> list[Path]:
         folder = self._session.cassette_dir(ready)

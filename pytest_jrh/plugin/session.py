@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shlex
@@ -124,8 +125,10 @@ class SuiteSession:
         token = self._token
         folders = {ready.suite.name: self.spool_dir(ready.suite) for ready in self.suites}
         for folder in folders.values():
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / _MARK_FILE).write_text(token, encoding="ascii")
+            # Where nothing can be written, as on a full disk, no worker finds the token, and reports carry the cases.
+            with contextlib.suppress(OSError):
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / _MARK_FILE).write_text(token, encoding="ascii")
         return {"token": token, "folders": {name: str(folder) for name, folder in folders.items()}}
 
     def start(self, specs: Sequence[CaseSpec]) -> None:

@@ -44,6 +44,7 @@ JSONL_NAME = "agent_perturbations.jsonl"
 SUMMARY_NAME = "agent_perturbations_summary.json"
 CONFIG_NAME = "config_resolved.yml"
 SYNTHETIC_NAME = "synthetic_agent_perturbation"
+_MADE = frozenset({"agree", "disagree", "generated"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +52,15 @@ class Written:
     """What `write_suite_outputs` did: files that are there now, and what went wrong, as sentences.
 
     `keep_spools` says that some made cases are in the spools alone, which must then not be deleted. `records` says
-    where the cases of this session lie, for reports to read; without a JSONL that is in the spools.
+    where the cases of this session lie, for reports to read; without a JSONL that is in the spools. `failed` says that
+    something is missing on the disk that should be there.
     """
 
     paths: tuple[Path, ...] = ()
     problems: tuple[str, ...] = ()
     keep_spools: bool = False
     records: RecordIndex = field(default_factory=RecordIndex)
+    failed: bool = False
 
 
 def write_suite_outputs(
@@ -82,7 +85,7 @@ def write_suite_outputs(
     indexes = work.assemble(spools)
     work.write_cases(indexes)
     work.write_reports(decision)
-    return Written(tuple(work.paths), tuple(work.problems), work.keep_spools, RecordIndex(work.own))
+    return Written(tuple(work.paths), tuple(work.problems), work.keep_spools, RecordIndex(work.own), work.failed)
 
 
 def judge_file_names(suite: Suite) -> dict[str | None, str]:
@@ -112,6 +115,7 @@ class _Work:
     paths: list[Path] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     keep_spools: bool = False
+    failed: bool = False
     made: frozenset[str] = frozenset()
     unbundled: list[str] = field(default_factory=list)
     own: dict[str, Entry] = field(default_factory=dict)
@@ -194,6 +198,9 @@ class _Work:
                 spec = items[0].spec
                 folder = folders[spec.test]
                 record = self._record(made_id, items, readers[folder])
+                if record is None and any(item.result is not None and item.result.outcome in _MADE for item in items):
+                    # Its spool could not be written, and the session has said so.
+                    self.failed = True
                 transcript = transcript_of(record) if record is not None else None
                 if record is not None:
                     self.own[made_id] = indexes[folder].entries[made_id]
@@ -214,7 +221,7 @@ class _Work:
         made_now = made_id in self.made
         reused = self.suite.frozen is not None or not self.suite.overwrite
         outcomes = {item.result.outcome for item in items if item.result is not None}
-        if not made_now and not (outcomes and (reused or outcomes & {"agree", "disagree", "generated"})):
+        if not made_now and not (outcomes and (reused or outcomes & _MADE)):
             return None
         try:
             record = read(made_id)
@@ -268,6 +275,7 @@ class _Work:
             self.problem(f"{what}: {_words(error)}.")
 
     def problem(self, sentence: str) -> None:
+        self.failed = True
         self.problems.append(self.redactor.text(sentence))
 
 

@@ -1,0 +1,34 @@
+"""Room on the disk, kept before a call is paid for, so that its answer can be kept too (semantics G5)."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from pytest_jrh.llm.calls import CallRequest
+
+# An answer is kept twice, as text and as the HTTP exchange; providers put about a page around it.
+_ANSWER = 32_768
+# Pretty-printed, indented and escaped, a request takes more than its letters.
+_SPREAD = 2
+
+
+@contextlib.contextmanager
+def room_for(request: CallRequest, cassette: Path, folder: Path) -> Iterator[None]:
+    """Keep as much of the folder's disk as the cassette will take with this call in it, until the block ends.
+
+    `folder` has to exist. A process that dies leaves nothing behind. Raises `OSError` where there is not that much.
+    """
+    import tempfile
+
+    asked = sum(len(message["content"].encode("utf-8", "replace")) for message in request.messages)
+    try:
+        so_far = cassette.stat().st_size
+    except FileNotFoundError:
+        so_far = 0
+    with tempfile.TemporaryFile(dir=folder) as file:
+        # A file with holes would take no room.
+        file.write(bytes(so_far + _SPREAD * asked + _ANSWER))
+        file.flush()
+        yield

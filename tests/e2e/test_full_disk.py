@@ -1,0 +1,133 @@
+"""A disk that fills up while recording: the cases say so, nothing is lost, and nothing is paid for twice."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+
+from pytest_jrh.llm import tapes
+from tests.e2e.bench import Bench, read_cassette
+from tests.e2e.test_spending import pytest_in
+from tests.support.suites import SuiteFiles, write_suite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.model_server import ModelServer
+
+RUNS = 6
+CALLS = RUNS * 6
+FULL = "No space left on device"
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path, size: str, *, full: bool = False) -> Iterator[None]:
+    """Mount a disk of this size there, with no room left if `full`; skips the test where that is not allowed."""
+    folder.mkdir(parents=True)
+    try:
+        done = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except FileNotFoundError:
+        pytest.skip("needs a disk that can fill up, and there is no `mount` here")
+    if done.returncode:
+        pytest.skip(f"needs a disk that can fill up: {done.stderr.strip() or 'mount failed'}")
+    try:
+        if full:
+            with contextlib.suppress(OSError), (folder / "filler").open("wb", buffering=0) as filler:
+                while filler.write(bytes(4096)):
+                    pass
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def make_room(folder: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,size=64m", str(folder)], check=True)
+
+
+def write(folder: Path) -> SuiteFiles:
+    return write_suite(folder, runs=RUNS, tests=["agent_perturbation"])
+
+
+def count(output: str, word: str) -> int:
+    return sum(line.startswith(f"{word} ") for line in output.splitlines())
+
+
+def test_cases_that_find_no_room_for_their_answers_say_so_and_the_others_are_kept(
+    tmp_path: Path, server: ModelServer
+) -> None:
+    files = write(tmp_path / "suite")
+    with small_disk(files.cassettes, "160k"):
+        # One at a time, so that it fills up between cases.
+        full = pytest_in(files, server, "--jrh-record-mode=once", "--jrh-max-workers=1", "-rA")
+        assert full.returncode == 1
+        passed, failed = count(full.stdout, "PASSED"), count(full.stdout, "ERROR")
+        assert passed + failed == RUNS
+        assert passed
+        assert failed
+        assert FULL in full.stdout
+        assert str(files.cassettes) in "".join(full.stdout.split())
+        assert "Traceback" not in full.stdout + full.stderr
+        # Whatever was paid for is on the disk, and every file there is whole.
+        asked = server.count()
+        assert asked < CALLS
+        assert sum(len(read_cassette(path)["interactions"]) for path in files.cassettes.rglob("*.yaml")) == asked
+        assert not list(files.cassettes.rglob("*.tmp"))
+
+        make_room(files.cassettes)
+        resumed = pytest_in(files, server, "--jrh-record-mode=once", "-rA")
+        assert resumed.returncode == 0, resumed.stdout
+        assert count(resumed.stdout, "PASSED") == RUNS
+        assert set(Counter(request.digest for request in server.requests).values()) == {1}
+        assert server.count() == CALLS
+        assert Bench(files, files.cassettes).replay().outcomes == [("agree", 1)] * RUNS
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)])
+def test_results_that_find_no_room_are_named_and_verdicts_and_recordings_are_kept(
+    tmp_path: Path, server: ModelServer, workers: tuple[str, ...]
+) -> None:
+    files = write(tmp_path / "suite")
+    outputs = files.folder / "outputs"
+    with small_disk(outputs, "64k", full=True):
+        full = pytest_in(files, server, "--jrh-record-mode=once", "-rA", *workers)
+        assert full.returncode == 1
+        assert count(full.stdout, "PASSED") == RUNS
+        said = " ".join(full.stdout.split())
+        assert "made case" in said
+        assert f"agent_perturbations_summary.json was not written: {FULL}." in said
+        assert "This run is not green, because of what could not be written." in said
+        assert "INTERNALERROR" not in full.stdout + full.stderr
+        assert server.count() == CALLS
+
+        make_room(outputs)
+        again = pytest_in(files, None, "-rA", *workers)
+        assert again.returncode == 0, again.stdout
+        assert len(next(outputs.rglob("agent_perturbations.jsonl")).read_bytes().splitlines()) == RUNS
+        assert server.count() == CALLS
+
+
+def test_nothing_is_asked_where_its_answer_could_not_be_kept(
+    bench: Bench, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(*_: object) -> NoReturn:
+        raise OSError(28, FULL)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tapes, "room_for", no_room)
+        refused = bench.run().only
+    assert (refused.outcome, server.count()) == ("model_error", 0)
+    assert "Nothing was asked, because no answer can be kept under" in " ".join(refused.detail.split())
+    assert str(bench.cassettes) in "".join(refused.detail.split())
+    assert FULL in " ".join(refused.detail.split())
+    assert bench.run().outcomes == [("agree", 1)]
+    assert server.count() == 6
