@@ -36,6 +36,9 @@ from pytest_jrh.transcript import render_transcript
 
 if TYPE_CHECKING:
     from pytest_jrh.loading import ReadySuite
+    from pytest_jrh.models import HumanReview
+    from pytest_jrh.review.decisions import Decision
+    from pytest_jrh.review.desk import ReviewDesk
 
 # What was recorded and cannot be used stays so on replay: the case has come to its end.
 _FINAL = frozenset({"invalid_response", "refused"})
@@ -53,7 +56,8 @@ class EngineSettings:
     `record_command` give the shell line that reruns, or records, a case. `retry` is for the session's
     own client. `retry_unscored` asks again what was recorded and could not be used. `processes` and
     `session` say how many processes share the session's limits, and which session it is; `ledger` holds
-    the budget that they share. Without `ask`, nobody is asked whatever the mode.
+    the budget that they share. Without `ask`, nobody is asked whatever the mode. `review` is where cases go before
+    they are judged; `on_reviewed` gets each case that a person decided about and that is used, with the decision.
     """
 
     max_workers: int
@@ -73,6 +77,8 @@ class EngineSettings:
     session: str = ""
     ledger: Ledger | None = None
     ask: bool = True
+    review: ReviewDesk | None = None
+    on_reviewed: Callable[[Case, Decision], None] = lambda _case, _decision: None
 
     def mode(self, ready: ReadySuite, *, judging: bool) -> RecordMode:
         """The record mode of a suite's generation or judging (semantics G1)."""
@@ -170,6 +176,7 @@ class _Session:
         self._client: LiteLLMExchange | None = None
         self._http: HttpRecorder | None = None
         self._shared = SharedCalls()
+        self._finalized: asyncio.Task[None] | None = None
         self.progress = Progress(0, 0)
 
     @property
@@ -179,6 +186,8 @@ class _Session:
     async def feed(self, announced: Sequence[tuple[CaseSpec, Future[CaseResult]]]) -> None:
         """Set cases to work as places become free."""
         self.progress = replace(self.progress, total=self.progress.total + len(announced))
+        if self._settings.review is not None:
+            self._settings.review.announce(spec for spec, _ in announced)
         for spec, future in announced:
             await self._places.acquire()
             task = asyncio.create_task(self._work(spec, future))
@@ -190,6 +199,8 @@ class _Session:
         self._stopping = True
         if self._client is not None:
             self._client.stop()
+        if self._finalized is not None:
+            self._finalized.cancel()
         while self._at_work:
             await asyncio.wait(self._at_work)
         if self._http is not None:
@@ -248,9 +259,7 @@ class _Session:
     async def _judged(self, attempt: _Attempt) -> Verdict | None:
         spec = attempt.spec
         ready = self._suites[spec.suite]
-        if spec.skip_reason is not None:
-            raise NoVerdictCase(spec.skip_reason)
-        attempt.case = case = replace(await self._case(attempt, ready), spec=spec)
+        attempt.case = case = await self._case_to_judge(attempt, ready)
         if not ready.test(spec.test).evaluate:
             return None
         judge, template = ready.judge(spec.judge)
@@ -266,7 +275,46 @@ class _Session:
                 instruction=ready.suite.instruction,
                 show_reasoning=judge.show_reasoning,
             )
-            return await self._to_its_end(tape, lambda: ask(case))
+            verdict = await self._to_its_end(tape, lambda: ask(case))
+        if self._settings.review is not None:
+            self._settings.review.judged(case, verdict)
+        return verdict
+
+    async def _case_to_judge(self, attempt: _Attempt, ready: ReadySuite) -> Case:
+        """The case as it was made, or as people decided about it (semantics K2)."""
+        review, spec = self._settings.review, attempt.spec
+        try:
+            if spec.skip_reason is not None:
+                raise NoVerdictCase(spec.skip_reason)
+            case = replace(await self._case(attempt, ready), spec=spec)
+        except (NoVerdictCase, Unscored, InputError):
+            if review is not None:
+                review.miss(spec)
+            raise
+        if review is None:
+            return case
+        if review.awaits(case):
+            await self._until_finalized(review)
+        attempt.human_reviewed, decision = review.said(case)
+        if decision is None:
+            return case
+        obeyed = review.obeyed(case, decision)
+        self._settings.on_reviewed(obeyed, decision)
+        return obeyed
+
+    async def _until_finalized(self, review: ReviewDesk) -> None:
+        """Wait for Finalize without the place that a case at work has, so that all others can be made meanwhile."""
+        if self._finalized is None:
+            # One for all: every change of the review wakes whoever listens.
+            self._finalized = asyncio.create_task(review.board.until_finalized())
+        self._places.release()
+        try:
+            if not self._stopping:
+                await asyncio.wait([self._finalized])
+        finally:
+            await self._places.acquire()
+        if self._stopping:
+            raise Stopped
 
     async def survey(self, spec: CaseSpec) -> Survey:
         """Replay a case as far as its cassettes reach."""
@@ -401,6 +449,7 @@ class _Attempt:
     spec: CaseSpec
     case: Case | None = None
     judge_fingerprint: str = ""
+    human_reviewed: HumanReview = ""
     tapes: list[Tape] = field(default_factory=list)
 
     def result(self, outcome: str, *, verdict: Verdict | None = None, detail: str = "") -> CaseResult:
@@ -422,6 +471,7 @@ class _Attempt:
             detail=detail,
             case_digest=case_digest(case) if case else "",
             judge_fingerprint=self.judge_fingerprint,
+            human_reviewed=self.human_reviewed,
             spending=sum((tape.spending for tape in self.tapes), Spending()),
         )
 

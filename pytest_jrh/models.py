@@ -31,6 +31,7 @@ Outcome: TypeAlias = Literal[
 ]
 
 RecordMode: TypeAlias = Literal["none", "once", "new_episodes", "all"]
+HumanReview: TypeAlias = Literal["", "undecided", "accepted", "edited", "rejected", "void"]
 
 TESTS: tuple[TestName, ...] = ("agent_perturbation", "agent_positives")
 STAGES: tuple[StageName, ...] = ("planner", "editor", "summary", "verifier", "judge")
@@ -306,6 +307,7 @@ class CaseResult:
     `detail` is prose for a person: the reason of a skip, the paragraph of an error, or the whole
     explanation of a disagreement. `case_digest` says which case was judged and `judge_fingerprint` by
     which judge (semantics J2); both are empty where there was no case, or no judge was asked.
+    `human_reviewed` is what people decided about the case (semantics K2); empty where no review is in play.
     """
 
     case_id: str
@@ -325,6 +327,7 @@ class CaseResult:
     spending: Spending = Spending()
     case_digest: str = ""
     judge_fingerprint: str = ""
+    human_reviewed: HumanReview = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,11 @@ OPTIONS = (
         kind="names",
         metavar="MODEL",
     ),
+    Option(
+        "review",
+        "look at the cases in the browser before they are judged: accept, reject, edit; judging waits for Finalize",
+        kind="bool",
+    ),
     Option("baseline", "hold the verdicts against this baseline: a regression fails", kind="path", metavar="FILE"),
     Option("update-baseline", "take this session's verdicts over into the file of --jrh-baseline", kind="bool"),
     Option("report", "write a report as one HTML file", kind="path", metavar="FILE.html"),
@@ -117,6 +122,7 @@ class Options:
     max_calls: int | None
     max_cost: float | None
     free_models: frozenset[str]
+    review: bool
     baseline: Path | None
     update_baseline: bool
     report: Path | None
@@ -166,6 +172,7 @@ def read_options(config: pytest.Config) -> Options:
         max_calls=values["jrh_max_calls"],
         max_cost=values["jrh_max_cost"],
         free_models=frozenset(values["jrh_free_model"] or ()),
+        review=bool(values["jrh_review"]),
         baseline=values["jrh_baseline"],
         update_baseline=bool(values["jrh_update_baseline"]),
         report=values["jrh_report"],

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 import pytest
 
 from pytest_jrh.results.report import progress_line
+from pytest_jrh.results.text import shortened
 
 if TYPE_CHECKING:
     from pytest_jrh.models import Progress
@@ -34,7 +35,11 @@ class LiveLine:
 
     def draw(self, progress: Progress) -> None:
         """Show how far the session is; the cursor ends where pytest left it."""
-        text = progress_line(progress, time.monotonic() - self.started, self.width - 1)
+        self.say(progress_line(progress, time.monotonic() - self.started, self.width - 1))
+
+    def say(self, text: str) -> None:
+        """Show a line of text, cut to the terminal's width, in the same place."""
+        text = shortened(text, self.width - 1)
         if self.shown:
             self._write(f"{_SAVE}{_UP}\r{_CLEAR_LINE}{text}{_RESTORE}")
         else:

@@ -19,18 +19,20 @@ from pytest_jrh.loading import ReadySuite, make_ready
 from pytest_jrh.plugin.gating import BaselineFile
 from pytest_jrh.plugin.options import absolute
 from pytest_jrh.plugin.progress import LiveLine, live_line
+from pytest_jrh.plugin.reviewing import Reviewing
 from pytest_jrh.redact import Redactor, secrets_of
 from pytest_jrh.results.records import to_record
 from pytest_jrh.results.spools import Spool
 from pytest_jrh.suite.cases import case_name, generation_id, node_part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_jrh.models import Case, CaseResult, CaseSpec, RecordMode
     from pytest_jrh.planning import Survey
     from pytest_jrh.plugin.collect import CaseItem
     from pytest_jrh.plugin.options import Options
+    from pytest_jrh.review.decisions import Decision
     from pytest_jrh.suite.suite import Suite
 
 SESSION = pytest.StashKey["SuiteSession"]()
@@ -50,6 +52,7 @@ class SuiteSession:
         self.redactor = Redactor(secrets_of(os.environ))
         self.rubric_file: Path | None = None
         self.log_path: Path | None = None
+        self.reviewing = Reviewing(self)
         self.baseline = BaselineFile(options.baseline, config.invocation_params.dir, update=options.update_baseline)
         self.selected: set[str] = set()
         self._ready: dict[Path, ReadySuite] = {}
@@ -99,6 +102,7 @@ class SuiteSession:
                 frozen=self.options.frozen,
             )
             self._refuse_shared_places(ready)
+            self.reviewing.check_decisions(ready.suite)
             self._ready[path] = ready
         return self._ready[path]
 
@@ -138,13 +142,23 @@ class SuiteSession:
 
     def result(self, item: CaseItem) -> CaseResult:
         """Wait for the result of an item's case."""
-        engine, line = self._running(), self._live_line
-        if line is None:
+        engine, line, review = self._running(), self._live_line, self.reviewing
+        if line is None and not review.is_waiting:
             return engine.result(item.spec)
+
+        def meanwhile() -> None:
+            waiting = review.listen()
+            if line is not None and waiting is not None:
+                line.say(waiting)
+            elif line is not None:
+                line.draw(engine.progress)
+
         try:
-            return engine.result(item.spec, lambda: line.draw(engine.progress))
+            with review.quiet():
+                return engine.result(item.spec, meanwhile)
         finally:
-            line.clear()
+            if line is not None:
+                line.clear()
 
     @cached_property
     def _live_line(self) -> LiveLine | None:
@@ -182,6 +196,7 @@ class SuiteSession:
         """End the engine, unless it was abandoned; calls in flight are awaited and recorded."""
         if self._engine is not None and not self._abandoned:
             self._engine.stop()
+        self.reviewing.close()
         for spool in self._spools.values():
             spool.close()
         if not self.is_worker and self.suites:
@@ -223,19 +238,25 @@ class SuiteSession:
                 session=self._session_id(),
                 ledger=Ledger(self._ledger_file(), limits) if limits != Limits() else None,
                 ask=not options.plan,
+                review=self.reviewing.desk,
+                on_reviewed=self._keep_reviewed if not options.plan else lambda _case, _decision: None,
             )
             self._engine = Engine({ready.suite.name: ready for ready in self.suites}, settings)
         return self._engine
 
-    def _keep(self, case: Case) -> None:
+    def _keep_reviewed(self, case: Case, decision: Decision) -> None:
+        """Keep a case as a person wants it, over the one that was made."""
+        self._keep(case, {"action": decision.action, "note": decision.note})
+
+    def _keep(self, case: Case, review: Mapping[str, str] | None = None) -> None:
         """Spool a made case where the controller can read it, else let its report carry it."""
         suite = self._by_name(case.spec.suite).suite
         folder = self._told_folder(suite) if self.is_worker else self.spool_dir(suite)
         if folder is None:
-            self._carried[generation_id(case.spec)] = self.redactor.value(to_record(case))
+            self._carried[generation_id(case.spec)] = self.redactor.value(to_record(case, review))
             return
         try:
-            self._spools.setdefault(suite.name, Spool(folder, self.redactor)).append(case)
+            self._spools.setdefault(suite.name, Spool(folder, self.redactor)).append(case, review)
         except OSError as error:
             # The case is recorded, and made again for nothing: a verdict must not be lost over its artefact.
             self.hear([f"A made case could not be kept in {folder}: {error.strerror or error}."])

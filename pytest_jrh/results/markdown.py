@@ -15,6 +15,8 @@ from pytest_jrh.results.diagnosis import judge_warnings
 from pytest_jrh.results.figures import left_out, matrix_of, percent, reasons, sections
 from pytest_jrh.results.gate_text import change_sentences, decision_sentence, gate_groups
 from pytest_jrh.results.report import spending_lines
+from pytest_jrh.results.reviewed import review_counts
+from pytest_jrh.results.session import recording_sentence
 from pytest_jrh.results.text import counted, one_line, shortened, visible
 
 if TYPE_CHECKING:
@@ -54,6 +56,8 @@ def markdown_report(session: SessionResults, limit: int = LIMIT) -> str:
     _left_out(page, session)
     for decision in session.decisions.values():
         _changes(page, session, decision)
+    if sentence := recording_sentence(session):
+        page.block([f"{prose(sentence)}\n", f"{preformatted(session.record_command)}\n"])
     for panel in session.panels:
         _panel(page, panel)
     page.block(["\n" + " | ".join(spending_lines(session.spending, session.wall_seconds, _LONGEST_NAME)) + "\n"])
@@ -169,6 +173,8 @@ def _left_out(page: _Page, session: SessionResults) -> None:
     parts = [f"{number:,} {kind}" for kind, number in left_out(session.table.overall)]
     if parts:
         page.block([f"Not in these figures: {', '.join(parts)}.\n"])
+    if told := review_counts(session):
+        page.block([f"Reviewed by people: {told}.\n"])
     if unverified := session.table.overall.counts.unverified:
         page.block([f"{counted(unverified, 'label')} unverified (the verifier is off, or did not confirm them).\n"])
 

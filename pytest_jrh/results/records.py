@@ -34,12 +34,13 @@ FORMAT = 1
 _LINE_BREAKS = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
 
 
-def to_record(case: Case) -> dict[str, Any]:
+def to_record(case: Case, review: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Describe a case as JSON values, the same for the same case in every session.
 
     RAND's keys are those of its `agent_perturbations.jsonl`. Ours: `case_id` (without the judge),
-    `suite`, `test`, `expected`, `verified`, `case_digest`, `format`, `notes`, and what `from_record`
-    needs to build the same case again. `failure_confirmed` is null where no PASS or FAIL was asked for.
+    `suite`, `test`, `expected`, `verified`, `human_reviewed`, `case_digest`, `format`, `notes`, and what `from_record`
+    needs to build the same case again. `failure_confirmed` is null where no PASS or FAIL was asked for. `review` is
+    what a person decided about the case (`action` and `note`), and in the record only where somebody did.
     """
     run, outcome = case.run, case.outcome
     generated = _generated_metadata(case)
@@ -59,6 +60,7 @@ def to_record(case: Case) -> dict[str, Any]:
         "target_score": case.spec.target_score,
         "expected": case.expected,
         "verified": case.verified,
+        "human_reviewed": review is not None,
         "mode": case.mode,
         "objective": case.objective,
         "score_levels": [_level(level) for level in case.levels],
@@ -67,6 +69,8 @@ def to_record(case: Case) -> dict[str, Any]:
         "format": FORMAT,
         "notes": run.notes,
     }
+    if review is not None:
+        record["review"] = review
     shadowed = {key: value for key, value in run.metadata.items() if key in generated}
     if shadowed:
         record["shadowed_metadata"] = shadowed

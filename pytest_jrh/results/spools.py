@@ -42,6 +42,7 @@ class Entry(NamedTuple):
     run_id: str = ""
     epoch: int = 1
     target_score: int | None = None
+    human_reviewed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +84,9 @@ class Spool:
         self._redactor = redactor
         self._file: IO[bytes] | None = None
 
-    def append(self, case: Case) -> None:
-        """Write one case; it has reached the operating system when this returns."""
-        line = record_line(self._redactor.value(to_record(case)))
+    def append(self, case: Case, review: Mapping[str, str] | None = None) -> None:
+        """Write one case, and what a person decided; it has reached the operating system when this returns."""
+        line = record_line(self._redactor.value(to_record(case, review)))
         if self._file is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self.path.open("ab", buffering=0)
@@ -145,13 +146,15 @@ def merge(existing: RecordIndex, made: RecordIndex, *, dropped: frozenset[str], 
     """Say which records are to be there afterwards.
 
     `overwrite` replaces existing records by made ones and removes those of `dropped`; otherwise
-    existing records stay as they are and missing ones are added. All others always stay.
+    existing records stay as they are and missing ones are added; but what a person decided in this session
+    counts. All others always stay.
     """
     if overwrite:
         merged = {**existing.entries, **made.entries}
         kept = {case_id: entry for case_id, entry in merged.items() if case_id not in dropped}
     else:
-        kept = {**made.entries, **existing.entries}
+        reviewed = {case_id: entry for case_id, entry in made.entries.items() if entry.human_reviewed}
+        kept = {**made.entries, **existing.entries, **reviewed}
     return RecordIndex(kept, existing.foreign, made.torn)
 
 
@@ -234,6 +237,7 @@ def _counted(entry: Entry, record: Mapping[str, Any]) -> Entry:
         run_id=str(record.get("run_id", "")),
         epoch=epoch if isinstance(epoch := record.get("epoch"), int) else 1,
         target_score=target if isinstance(target := record.get("target_score"), int) else None,
+        human_reviewed=record.get("human_reviewed") is True,
     )
 
 

@@ -27,7 +27,7 @@ def perturbations_summary(
 ) -> dict[str, Any]:
     """Count the cases in a folder per suite, test and rubric.
 
-    `cases` and `verified` count the records that are there; `no_case` (with reasons) and `unscored`
+    `cases`, `verified` and `human_reviewed` count the records that are there; `no_case` (with reasons) and `unscored`
     (by outcome) are those of the last run that asked for a rubric, so other suites' and deselected rubrics'
     are taken over from the `previous` summary. `results` holds one result per generated case, and no
     `unscored` one whose case was made.
@@ -37,6 +37,7 @@ def perturbations_summary(
         group = groups.setdefault((entry.suite, entry.test, entry.rubric), _no_cases())
         group["cases"] += 1
         group["verified"] += entry.verified
+        group["human_reviewed"] += entry.human_reviewed
     asked: set[tuple[str, str, str]] = set()
     for result in results:
         key = (result.suite, result.test, result.rubric_id)
@@ -151,7 +152,7 @@ def _figures(group: GroupStats) -> dict[str, Any]:
 
 
 def _no_cases() -> dict[str, Any]:
-    return {"cases": 0, "verified": 0, "no_case": 0, "no_case_reasons": {}, "unscored": {}}
+    return {"cases": 0, "verified": 0, "human_reviewed": 0, "no_case": 0, "no_case_reasons": {}, "unscored": {}}
 
 
 def _groups_of(summary: Mapping[str, Any]) -> Iterable[tuple[tuple[str, str, str], Mapping[str, Any]]]:

@@ -55,6 +55,7 @@ SYNTHETIC_COLUMNS: tuple[str, ...] = (
     "target_score",
     "expected",
     "verified",
+    "human_decision",
 )
 RESULT_COLUMNS: tuple[str, ...] = (
     "idx",
@@ -78,8 +79,11 @@ RESULT_COLUMNS: tuple[str, ...] = (
     "judge",
     "tokens",
     "cost",
+    "human_reviewed",
+    "human_decision",
 )
 XLSX_CELL = 32_767
+_DECIDED = ("accepted", "edited", "rejected")
 _FORMULA = re.compile("[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 
@@ -133,6 +137,7 @@ def synthetic_row(record: Mapping[str, Any], *, temperature: float | None, trans
         "epoch": record["epoch"],
         "target_score": record["target_score"],
         "verified": record["verified"],
+        "human_decision": _decision(record),
     }
 
 
@@ -165,6 +170,8 @@ def result_row(
         "judge": result.judge,
         "tokens": spending.usage.total,
         "cost": None if spending.unpriced else spending.cost,
+        "human_reviewed": result.human_reviewed in _DECIDED or bool(record and record.get("human_reviewed", False)),
+        "human_decision": result.human_reviewed or (_decision(record) if record is not None else None),
     }
 
 
@@ -249,6 +256,11 @@ def _shared(record: Mapping[str, Any], transcript: str | None) -> dict[str, Any]
         "validation_score": _validation_score(record["perturbation"]["verification"]),
         "expected": record["expected"],
     }
+
+
+def _decision(record: Mapping[str, Any]) -> str | None:
+    review = record.get("review")
+    return str(review.get("action")) if isinstance(review, Mapping) else None
 
 
 def _turns(steps: Sequence[Mapping[str, Any]], key: str) -> str:

@@ -9,6 +9,8 @@ from pytest_jrh.results.diagnosis import judge_warnings
 from pytest_jrh.results.figures import left_out, matrix_of, percent, reasons, sections
 from pytest_jrh.results.gate_text import MOST_NAMED, styled_gate_lines
 from pytest_jrh.results.report import spending_lines
+from pytest_jrh.results.reviewed import review_lines
+from pytest_jrh.results.session import recording_sentence
 from pytest_jrh.results.text import Styled, columns, counted, one_line, shortened, wrapped
 
 if TYPE_CHECKING:
@@ -43,11 +45,15 @@ def session_lines(session: SessionResults, *, width: int = 80, verbosity: int = 
     told = sections(session.table)
     lines = [line for section in told for line in _section(section, told, width, verbosity)]
     lines += _left_out(session)
+    lines += map(Styled, review_lines(session))
     for name, decision in session.decisions.items():
         gate = styled_gate_lines(decision, lambda case_id: one_line(session.node(case_id)), width=width)
         if gate:
             title = [Styled(f"suite {one_line(name)}", "bold")] if len(session.decisions) > 1 else []
             lines += [Styled(""), *title, *gate]
+    if sentence := recording_sentence(session):
+        lines += [Styled(""), *(Styled(line, "yellow") for line in wrapped(sentence, width))]
+        lines += [Styled(f"{_GAP}{one_line(session.record_command)}")]
     for panel in session.panels:
         lines += [Styled(""), *_panel(panel, session, width, verbosity)]
     spent = spending_lines(session.spending, session.wall_seconds, width)

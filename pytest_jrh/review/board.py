@@ -96,11 +96,13 @@ class ReviewBoard:
         self._tell()
 
     def add(self, case: Case) -> None:
-        """Show a case that has been made; made again, it takes the place of the earlier one."""
+        """Show a case that has been made; made again in another way, it takes the place of the earlier one."""
         case_id, digest = generation_id(case.spec), self._digest(case)
         with self._lock:
-            self._version += 1
             before = self._entries.get(case_id)
+            if before is not None and before.digest == digest:
+                return
+            self._version += 1
             position = before.position if before else len(self._entries)
             entry = ReviewCase(case_id, digest, case, position, self._version)
             self._entries[case_id] = entry
@@ -139,6 +141,11 @@ class ReviewBoard:
                 return self._store(case).valid(case_id, digest)
             final = self._final.get(case_id)
             return final if final is not None and final.is_about(digest) else None
+
+    def is_void(self, case: Case) -> bool:
+        """Whether somebody decided about another version of this case, and nobody about this one (semantics K2)."""
+        said = self._store(case).get(generation_id(case.spec))
+        return said is not None and not said.is_about(self._digest(case))
 
     def finalize(self) -> None:
         """End the review: what is decided now is what the tests assert with; later decisions are for later runs."""

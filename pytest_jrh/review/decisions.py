@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pytest_jrh.errors import InputError, NoVerdictCase, Problem
 from pytest_jrh.files import encoded
 from pytest_jrh.models import Edit
+from pytest_jrh.review.places import decisions_path
 from pytest_jrh.transcript import message_text, replace_text, storable
 
 if TYPE_CHECKING:
@@ -70,11 +71,6 @@ class _Withdrawn(_Line):
 
     case_id: str
     action: Literal["withdrawn"]
-
-
-def decisions_path(output_dir: Path) -> Path:
-    """Where the decisions about the cases of a test's folder are kept."""
-    return output_dir / "review" / "decisions.jsonl"
 
 
 @dataclass

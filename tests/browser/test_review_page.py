@@ -12,7 +12,8 @@ import pytest
 
 from pytest_jrh.errors import NoVerdictCase
 from pytest_jrh.models import Verdict
-from pytest_jrh.review.decisions import DecisionStore, decisions_path
+from pytest_jrh.review.decisions import DecisionStore
+from pytest_jrh.review.places import decisions_path
 from pytest_jrh.transcript import message_text
 from tests.browser.conftest import Session, Sessions
 from tests.browser.material import made_case

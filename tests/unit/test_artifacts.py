@@ -173,6 +173,7 @@ def test_summary_counts_cases_reasons_and_troubles(tmp_path: Path) -> None:
     assert summary["suites"]["refunds"]["agent_perturbation"]["refund_policy"] == {
         "cases": 1,
         "verified": 1,
+        "human_reviewed": 0,
         "no_case": 1,
         "no_case_reasons": {"not confirmed: the verifier says PASS": 1},
         "unscored": {"model_error": 1},

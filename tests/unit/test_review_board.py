@@ -13,7 +13,8 @@ from pytest_jrh.errors import InputError, NoVerdictCase
 from pytest_jrh.models import Case, Verdict
 from pytest_jrh.results.records import case_digest
 from pytest_jrh.review.board import ReviewBoard, Reviewed
-from pytest_jrh.review.decisions import DecisionStore, decisions_path
+from pytest_jrh.review.decisions import DecisionStore
+from pytest_jrh.review.places import decisions_path
 from pytest_jrh.transcript import message_text
 from tests.support.made_cases import make_case, make_spec
 

@@ -1,0 +1,176 @@
+"""The review in a pytest session: when its page opens, what the terminal says of it, and how it ends (semantics K)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from contextlib import AbstractContextManager
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_jrh.errors import InputError
+from pytest_jrh.plugin.keyboard import Keyboard, keyboard
+from pytest_jrh.review.places import has_decisions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_jrh.loading import ReadySuite
+    from pytest_jrh.models import CaseSpec
+    from pytest_jrh.plugin.session import SuiteSession
+    from pytest_jrh.review.board import ReviewBoard
+    from pytest_jrh.review.desk import ReviewDesk
+    from pytest_jrh.review.server import ReviewServer
+    from pytest_jrh.suite.suite import Suite
+
+
+class Reviewing:
+    """The review of one pytest process: decisions are obeyed in all of them, the page is open in one at most."""
+
+    def __init__(self, session: SuiteSession) -> None:
+        self._session = session
+        self._on_page: frozenset[str] = frozenset()
+        self._server: ReviewServer | None = None
+        self._keyboard: Keyboard | None = None
+
+    def check(self) -> None:
+        """Refuse `--jrh-review` where what the page needs is not installed (exit code 4)."""
+        if self._session.options.review and not self._session.is_worker and self._refusal() is None:
+            from pytest_jrh.review.server import require_review
+
+            try:
+                require_review()
+            except InputError as error:
+                raise pytest.UsageError(f"--jrh-review: {error}") from None
+
+    @staticmethod
+    def check_decisions(suite: Suite) -> None:
+        """Raise `InputError` where a suite's decisions cannot be read, before anything is asked."""
+        if has_decisions(suite):
+            from pytest_jrh.review.decisions import open_stores
+
+            open_stores([suite])
+
+    def open(self, specs: Sequence[CaseSpec]) -> None:
+        """Serve the page where it is wanted for these cases, and say where; or say in one line why there is none."""
+        asked = self._session.options.review
+        selected = {spec.suite for spec in specs}
+        running = [ready for ready in self._session.suites if ready.suite.name in selected or self._is_distributed]
+        wanted = [ready.suite for ready in running if asked or self._is_wanted(ready)]
+        terminal: pytest.TerminalReporter | None = self._session.config.pluginmanager.get_plugin("terminalreporter")
+        if not wanted or terminal is None:
+            return
+        refusal = self._refusal()
+        if refusal is None:
+            self._keyboard = keyboard(self._session.config)
+        if refusal is None and not asked:
+            refusal = self._refusal_unasked(terminal)
+        if refusal is not None:
+            # xdist rewrites the last line of a terminal.
+            terminal.write_line(f"\njrh: {refusal}" if self._is_distributed and terminal.isatty else f"jrh: {refusal}")
+            return
+        self._serve(wanted)
+        self._invite(terminal)
+
+    @cached_property
+    def desk(self) -> ReviewDesk | None:
+        """Where the engine hands in its cases; None where nobody has decided or can decide about any.
+
+        Raises `InputError` for decisions that cannot be read.
+        """
+        suites = [ready.suite for ready in self._session.suites]
+        obeying = self._on_page.union(suite.name for suite in suites if has_decisions(suite))
+        if not obeying:
+            return None
+        from pytest_jrh.results.records import case_digest
+        from pytest_jrh.review.board import ReviewBoard
+        from pytest_jrh.review.decisions import open_stores
+        from pytest_jrh.review.desk import ReviewDesk
+
+        stores = open_stores(suites, redact=self._session.redactor.text)
+        return ReviewDesk(ReviewBoard(stores, digest=case_digest), obeying, self._on_page)
+
+    def quiet(self) -> AbstractContextManager[None]:
+        """Show nothing that is typed while the session waits for a case."""
+        return self._keyboard.quiet() if self._keyboard is not None else contextlib.nullcontext()
+
+    def listen(self) -> str | None:
+        """Finalize where somebody pressed Enter; give the line that says how far the review is, while there is one."""
+        board = self._waiting
+        if board is None:
+            return None
+        if self._keyboard is not None and self._keyboard.entered():
+            board.finalize()
+            return None
+        now = board.progress()
+        made = f"jrh: {now.made:,} of {now.total - now.missed:,} cases to review"
+        return f"{made} | {now.decided:,} decided | {'Enter' if self._keyboard else 'Finalize'} goes on to the judge"
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the page is open, and nobody has finalized yet."""
+        return self._waiting is not None
+
+    def close(self) -> None:
+        """End the page; doing it twice is fine."""
+        if self._server is not None:
+            self._server.stop()
+        if self._keyboard is not None:
+            self._keyboard.close()
+
+    @property
+    def _waiting(self) -> ReviewBoard | None:
+        if self._server is None or self.desk is None or self.desk.board.finalized:
+            return None
+        return self.desk.board
+
+    def _is_wanted(self, ready: ReadySuite) -> bool:
+        """Whether the suite itself asks for the page: where cases are made anew, and only for them (semantics K)."""
+        if not ready.suite.use_hitl or ready.suite.frozen is not None:
+            return False
+        return self._session.options.disable_recording or self._session.modes(ready)[0] != "none"
+
+    @property
+    def _is_distributed(self) -> bool:
+        return bool(self._session.config.getoption("dist", "no") != "no")
+
+    def _refusal(self) -> str | None:
+        if self._is_distributed:
+            return "no review page under xdist, whose workers would all wait for it; review with -n0"
+        if os.environ.get("CI"):
+            return "no review page where CI is set, for nobody would finalize it; decisions on the disk count"
+        return None
+
+    def _refusal_unasked(self, terminal: pytest.TerminalReporter) -> str | None:
+        """Why a suite that asks for the page itself does not get it where `--jrh-review` would."""
+        if self._keyboard is None or not terminal.isatty:
+            return "use_HITL_process opens the review page on a terminal alone; --jrh-review opens it anywhere"
+        from pytest_jrh.review.server import require_review
+
+        try:
+            require_review()
+        except InputError as error:
+            return f"use_HITL_process: {error}".replace("\n", " ")
+        return None
+
+    def _serve(self, suites: list[Suite]) -> None:
+        from pytest_jrh.review.agent_templates import AgentTemplates
+        from pytest_jrh.review.server import serve
+
+        self._on_page = frozenset(suite.name for suite in suites)
+        try:
+            desk = self.desk
+            assert desk is not None
+            self._server = serve(desk.board, AgentTemplates(suites))
+        except InputError as error:
+            raise pytest.UsageError(str(error)) from None
+
+    def _invite(self, terminal: pytest.TerminalReporter) -> None:
+        assert self._server is not None
+        here = ", on the page or with Enter here" if self._keyboard is not None else " on the page"
+        terminal.write_line(f"jrh: review the cases at {self._server.url}", bold=True)
+        terminal.write_line(f"jrh: judging waits until you finalize{here}")
+        # Through a pipe it would stand in a buffer, and everybody wait.
+        terminal.flush()
