@@ -17,7 +17,7 @@ from pytest_jrh.results.artifacts import JSONL_NAME, write_suite_outputs
 from pytest_jrh.results.baseline import Scope, judge_fingerprint
 from pytest_jrh.results.gate import decide
 from pytest_jrh.results.report_files import write_reports
-from pytest_jrh.results.session import SessionResults, gather
+from pytest_jrh.results.session import SessionResults, gather, recording_options
 from pytest_jrh.results.stored import RESULTS_NAME, read_results
 from pytest_jrh.results.terminal import session_lines
 from pytest_jrh.suite.cases import case_id
@@ -138,6 +138,7 @@ def _refuse_other_judges(ready: ReadySuite, found: Mapping[str, tuple[CaseResult
 def _told(ready: ReadySuite, results: Sequence[CaseResult], decision: GateDecision, folder: Path) -> SessionResults:
     suite = ready.suite
     config = os.path.relpath(suite.config_file, folder)
+    recording = recording_options(results)
     nodes = {case_id(spec): f"{config}::{case_id(spec).partition('::')[2]}" for spec in ready.specs()}
     return gather(
         results,
@@ -150,6 +151,7 @@ def _told(ready: ReadySuite, results: Sequence[CaseResult], decision: GateDecisi
         decisions={suite.name: decision},
         nodes=nodes,
         commands={case: shlex.join(["pytest", f"--jrh-config={config}", node]) for case, node in nodes.items()},
+        record_command=shlex.join(["pytest", f"--jrh-config={config}", *recording]) if recording else "",
     )
 
 

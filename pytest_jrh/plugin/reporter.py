@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from pytest_jrh.results.baseline import Scope
 from pytest_jrh.results.gate_text import styled_gate_lines
 from pytest_jrh.results.records import record_line
 from pytest_jrh.results.report_files import write_reports
-from pytest_jrh.results.session import SessionResults, gather
+from pytest_jrh.results.session import SessionResults, gather, recording_options
 from pytest_jrh.results.stored import result_of
 from pytest_jrh.results.terminal import session_lines
 from pytest_jrh.results.text import counted
@@ -237,7 +238,29 @@ class Reporter:
             wall_seconds=time.monotonic() - self._started,
             nodes=nodes,
             commands={case: self._session.rerun_command(spec) for case, spec in ran.items()},
+            record_command=self._record_command(suites, results.values()),
         )
+
+    def _record_command(self, suites: list[ReadySuite], results: Collection[CaseResult]) -> str:
+        """One command for all that is unrecorded, as a maintainer with a key runs it; empty where nothing is."""
+        missing = {result.suite for result in results if result.outcome == "unrecorded"}
+        if not missing:
+            return ""
+        options, folder = self._session.options, self._session.config.invocation_params.dir
+        named: list[str] = []
+        found: list[str] = []
+        for ready in suites:
+            if ready.suite.name in missing:
+                path = os.path.relpath(ready.suite.config_file, folder)
+                inside = ready.suite.config_file in options.configs
+                (named if inside else found).append(f"--jrh-config={path}" if inside else path)
+        if options.cassette_dir is not None:
+            named.append(f"--jrh-cassette-dir={os.path.relpath(options.cassette_dir, folder)}")
+        if options.baseline is not None:
+            named.append(f"--jrh-baseline={os.path.relpath(options.baseline, folder)}")
+        stand_ins = [path for path in (self._session.rubric_file, self._session.log_path) if path is not None]
+        found += [os.path.relpath(path, folder) for path in stand_ins]
+        return shlex.join(["pytest", *named, *recording_options(results), *found])
 
     def _accept(self, scope: Scope, *, finished: bool) -> bool:
         """Update the baseline where that is asked for; False where it could not be written."""

@@ -19,7 +19,7 @@ from pytest_jrh.results.figures import left_out, matrix_of, percent, reasons, se
 from pytest_jrh.results.gate_text import change_sentences, decision_sentence, gate_groups
 from pytest_jrh.results.html_bodies import by_run, packed, printable, run_body, run_key
 from pytest_jrh.results.report import spending_lines
-from pytest_jrh.results.session import case_key
+from pytest_jrh.results.session import case_key, recording_sentence
 from pytest_jrh.results.spools import RecordIndex
 from pytest_jrh.results.text import counted, one_line
 from pytest_jrh.templating import render_page
@@ -105,6 +105,7 @@ def _page(session: SessionResults, blocks: Mapping[tuple[str, str, int], str], r
             for name, decision in session.decisions.items()
             if decision.active or not decision.passed
         ],
+        "recording": {"sentence": recording_sentence(session), "command": one_line(session.record_command)},
         "sections": [_section(section, several=len(told) > 1) for section in told],
         "panels": [_panel(panel) for panel in session.panels],
         "columns": columns,

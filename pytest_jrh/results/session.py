@@ -10,6 +10,7 @@ from pytest_jrh.models import CaseResult, Rubric, Spending
 from pytest_jrh.results.gate import GateDecision
 from pytest_jrh.results.panels import Panel, panels
 from pytest_jrh.results.statistics import StatisticsTable, tabulate
+from pytest_jrh.results.text import counted
 
 _KEY_LENGTH = 12
 
@@ -19,7 +20,8 @@ class SessionResults:
     """The last result of every case that ran, and what follows from them.
 
     `decisions` are by suite name; `nodes` and `commands` give by case id the pytest node id and the command that
-    runs the case again; `rubrics` are by suite name and rubric id.
+    runs the case again; `rubrics` are by suite name and rubric id. `record_command` records what is missing, of all
+    cases together; empty where nothing is.
     """
 
     results: tuple[CaseResult, ...]
@@ -30,6 +32,7 @@ class SessionResults:
     nodes: Mapping[str, str] = field(default_factory=dict)
     commands: Mapping[str, str] = field(default_factory=dict)
     rubrics: Mapping[tuple[str, str], Rubric] = field(default_factory=dict)
+    record_command: str = ""
 
     @property
     def spending(self) -> Spending:
@@ -56,6 +59,7 @@ def gather(
     wall_seconds: float = 0.0,
     nodes: Mapping[str, str] | None = None,
     commands: Mapping[str, str] | None = None,
+    record_command: str = "",
 ) -> SessionResults:
     """Compute all figures of a session once, for every report; `seed` is the bootstrap's."""
     given = tuple({result.case_id: result for result in results}.values())
@@ -68,7 +72,30 @@ def gather(
         nodes=nodes or {},
         commands=commands or {},
         rubrics=rubrics or {},
+        record_command=record_command,
     )
+
+
+def recording_options(results: Iterable[CaseResult]) -> list[str]:
+    """The options under which a maintainer's run records what these cases miss, and asks nothing else.
+
+    Where the cases are there and only verdicts are missing, as after a change of the judge's prompt, the cases are
+    left as they are. None where nothing is unrecorded.
+    """
+    missing = [result for result in results if result.outcome == "unrecorded"]
+    if not missing:
+        return []
+    if all(result.judge_fingerprint for result in missing):
+        return ["--jrh-record-mode=none", "--jrh-judge-record-mode=new_episodes"]
+    return ["--jrh-record-mode=new_episodes"]
+
+
+def recording_sentence(session: SessionResults) -> str:
+    """Say how many cases are unrecorded, before the command that records them; nothing where none is."""
+    missing = sum(result.outcome == "unrecorded" for result in session.results)
+    if not session.record_command or not missing:
+        return ""
+    return f"{counted(missing, 'case')} unrecorded. With a key for the model, this asks for what is missing alone:"
 
 
 def scales(rubrics: Mapping[tuple[str, str], Rubric]) -> dict[tuple[str, str], Sequence[int]]:

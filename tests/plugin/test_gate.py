@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
@@ -89,7 +90,27 @@ def test_a_changed_prompt_without_recordings_is_unrecorded_and_red(
         ]
     )
     assert len(section(result.outlines, "unscored (8):")) == 8
-    result.stdout.fnmatch_lines(["Gate failed: * 8 cases unscored."])
+    result.stdout.fnmatch_lines(
+        [
+            "Gate failed: * 8 cases unscored.",
+            "8 cases unrecorded. With a key for the model, *",
+            f"  pytest --jrh-config={LAX} {BASELINE} --jrh-record-mode=none --jrh-judge-record-mode=new_episodes",
+        ]
+    )
+
+
+@pytest.mark.parametrize(("start", "asked"), [("record it: pytest ", 1), ("  pytest ", 8)], ids=["one case", "all"])
+def test_the_command_that_is_shown_records_what_is_missing_and_nothing_else(
+    pytester: pytest.Pytester, project: Project, server: ModelServer, start: str, asked: int
+) -> None:
+    project.prompt("Overlook whatever may be overlooked.")
+    red = pytester.runpytest(f"--jrh-config={LAX}", BASELINE)
+    command = next(line for line in red.outlines if line.startswith(start))
+    recorded = pytester.runpytest(*shlex.split(command.removeprefix(start)))
+    recorded.assert_outcomes(passed=asked)
+    assert [request.stage for request in server.requests] == ["judge"] * asked
+    again = pytester.runpytest(f"--jrh-config={LAX}", BASELINE)
+    again.assert_outcomes(passed=asked, errors=8 - asked)
 
 
 @WORKERS
