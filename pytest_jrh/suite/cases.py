@@ -12,6 +12,7 @@ import hashlib
 import random
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
@@ -49,6 +50,8 @@ def sample(runs: Sequence[T], number: int | None, seed: int) -> list[T]:
     return [runs[index] for index in picked]
 
 
+# The same few ids go into every name of every case.
+@lru_cache(maxsize=4096)
 def node_part(text: str, longest: int = _LONGEST_PART, *, escape: str = "~") -> str:
     """Make a part of an id safe to stand between `::` and `[`, distinct for distinct texts.
 
