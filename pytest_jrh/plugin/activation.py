@@ -35,6 +35,10 @@ def activate(config: pytest.Config) -> SuiteSession:
         config.pluginmanager.register(_SuiteHooks(session), "jrh-session")
         if not session.is_worker:
             config.pluginmanager.register(Reporter(session), "jrh-reporter")
+            if config.getoption("dist", "no") != "no":
+                from pytest_jrh.plugin.distributed import ControllerLine
+
+                config.pluginmanager.register(ControllerLine(config, session.selected), "jrh-progress")
     return config.stash[SESSION]
 
 

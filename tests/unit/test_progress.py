@@ -46,6 +46,18 @@ def test_the_line_is_seen_on_a_terminal_alone_and_not_when_quiet(tmp_path: Path)
         assert "jrh: 0 of 1 cases" not in run(files, server, subprocess.PIPE)
 
 
+def test_a_controller_draws_the_line_from_what_its_workers_report(tmp_path: Path) -> None:
+    files = write_suite(tmp_path / "suite", runs=3, tests=["agent_perturbation"])
+    with ModelServer(delay=0.1) as server:
+        seen = on_terminal(files, server, "-n2")
+    assert "jrh: 0 of 3 cases | 0 calls" in seen
+    assert "jrh: 2 of 3 cases | 12 calls" in seen
+    assert " left" in seen
+    # Each line that was drawn was taken away again, and none was drawn once all cases were done.
+    assert seen.count("\x1b[L") == seen.count("\x1b[M")
+    assert "jrh: 3 of 3 cases" not in seen
+
+
 def on_terminal(files: SuiteFiles, server: ModelServer, *arguments: str) -> str:
     master, slave = pty.openpty()
     run(files, server, slave, *arguments)

@@ -1,0 +1,91 @@
+"""The live line of an xdist controller, which knows of its workers' cases by their reports alone."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_jrh.models import Progress, Spending
+from pytest_jrh.plugin.progress import LiveLine, live_line
+from pytest_jrh.plugin.session import RESULT_ATTRIBUTE
+from pytest_jrh.results.stored import result_of
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Set
+
+_YAML = (".yml", ".yaml")
+
+
+class ControllerLine:
+    """Takes the line away before pytest writes about a test, and draws it again afterwards.
+
+    `selected` are the node ids that the workers have collected, of suites and of other tests.
+    """
+
+    def __init__(self, config: pytest.Config, selected: Set[str]) -> None:
+        self._config = config
+        self._selected = selected
+        self._done: set[str] = set()
+        self._spending = Spending()
+
+    @cached_property
+    def _line(self) -> LiveLine | None:
+        # Made with the first test: pytest has its terminal by then, and the estimate leaves the start-up out.
+        line = live_line(self._config)
+        return replace(line, started=time.monotonic()) if line is not None else None
+
+    @cached_property
+    def _total(self) -> int:
+        return sum(map(_is_case, self._selected))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_logstart(self) -> Generator[None]:
+        """A worker begins a test."""
+        yield from self._around()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_logfinish(self) -> Generator[None]:
+        """A worker has ended a test."""
+        yield from self._around()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None]:
+        """A phase of a test has ended; that of the setup tells what the case took."""
+        result = getattr(report, RESULT_ATTRIBUTE, None)
+        if result is not None and report.when == "setup":
+            self._spending += result_of(result).spending
+        if report.when == "teardown" and _is_case(report.nodeid):
+            self._done.add(report.nodeid)
+        yield from self._around()
+
+    @pytest.hookimpl(wrapper=True, optionalhook=True)
+    def pytest_testnodedown(self) -> Generator[None]:
+        """A worker is gone, which xdist may say."""
+        self._clear()
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """Leave no line behind, however the tests end."""
+        try:
+            return (yield)
+        finally:
+            self._clear()
+
+    def _around(self) -> Generator[None]:
+        self._clear()
+        yield
+        if self._line is not None and len(self._done) < self._total:
+            self._line.draw(Progress(len(self._done), self._total, self._spending))
+
+    def _clear(self) -> None:
+        if self._line is not None:
+            self._line.clear()
+
+
+def _is_case(nodeid: str) -> bool:
+    return nodeid.partition("::")[0].endswith(_YAML)
