@@ -24,7 +24,6 @@ from pytest_jrh.llm.recorder import HttpRecorder
 from pytest_jrh.llm.stage import Stage
 from pytest_jrh.llm.tapes import Recording, Replay, SharedCalls, Tape
 from pytest_jrh.models import AgentRun, Case, CaseResult, CaseSpec, Complete, Progress, RecordMode, Spending, Verdict
-from pytest_jrh.pipeline.generate import generate_case, goal_of
 from pytest_jrh.planning import Survey
 from pytest_jrh.redact import Redactor
 from pytest_jrh.results.baseline import judge_fingerprint
@@ -356,6 +355,9 @@ class _Session:
         return await made.task
 
     async def _generate(self, attempt: _Attempt, ready: ReadySuite) -> Case:
+        # A frozen suite makes no case, and is spared the import.
+        from pytest_jrh.pipeline.generate import generate_case, goal_of
+
         spec = attempt.spec
         run = await asyncio.to_thread(ready.read, spec)
         goal = goal_of(ready.test(spec.test).objective, spec.target_score)
@@ -391,6 +393,8 @@ class _Session:
         mode = self._settings.mode(ready, judging=judging)
         tape = Tape(folder, cassette_path(folder, attempt.spec, judging=judging), mode, self._recording(mode))
         attempt.tapes.append(tape)
+        if judging:
+            attempt.judging = tape
         return tape
 
     def _recording(self, mode: RecordMode) -> Recording:
@@ -451,9 +455,11 @@ class _Attempt:
     judge_fingerprint: str = ""
     human_reviewed: HumanReview = ""
     tapes: list[Tape] = field(default_factory=list)
+    judging: Tape | None = None
 
     def result(self, outcome: str, *, verdict: Verdict | None = None, detail: str = "") -> CaseResult:
         spec, case = self.spec, self.case
+        judge_spending = self.judging.spending if self.judging else Spending()
         return CaseResult(
             case_id=case_id(spec),
             suite=spec.suite,
@@ -473,6 +479,7 @@ class _Attempt:
             judge_fingerprint=self.judge_fingerprint,
             human_reviewed=self.human_reviewed,
             spending=sum((tape.spending for tape in self.tapes), Spending()),
+            judge_spending=judge_spending if spec.judge is not None else None,
         )
 
 

@@ -16,6 +16,7 @@ from pytest_jrh.results.annotations import annotation_lines
 from pytest_jrh.results.artifacts import JSONL_NAME, write_suite_outputs
 from pytest_jrh.results.baseline import Scope, judge_fingerprint
 from pytest_jrh.results.gate import decide
+from pytest_jrh.results.panels import counted_once
 from pytest_jrh.results.report_files import write_reports
 from pytest_jrh.results.session import SessionResults, gather, recording_options
 from pytest_jrh.results.stored import RESULTS_NAME, read_results
@@ -68,7 +69,7 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
     specs = {case_id(spec): spec for spec in ready.specs()}
     found, records = _collected(folders, suite.name)
     _refuse_other_judges(ready, found)
-    results = [found[case][0] for case in specs if case in found]
+    results = counted_once(found[case][0] for case in specs if case in found)
     scope = Scope.of(specs)
     decision = decide(results, settings.baseline.content, suite.gate, scope, suite.sampling_seed)
     redactor = Redactor(secrets_of(os.environ))

@@ -308,6 +308,8 @@ class CaseResult:
     explanation of a disagreement. `case_digest` says which case was judged and `judge_fingerprint` by
     which judge (semantics J2); both are empty where there was no case, or no judge was asked.
     `human_reviewed` is what people decided about the case (semantics K2); empty where no review is in play.
+    `judge_spending` is the judge's part of the spending, and told of a panel's judges alone: the rest went into
+    making the case that they share.
     """
 
     case_id: str
@@ -328,6 +330,7 @@ class CaseResult:
     case_digest: str = ""
     judge_fingerprint: str = ""
     human_reviewed: HumanReview = ""
+    judge_spending: Spending | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from pytest_jrh.results.annotations import annotation_lines
 from pytest_jrh.results.artifacts import write_suite_outputs
 from pytest_jrh.results.baseline import Scope
 from pytest_jrh.results.gate_text import styled_gate_lines
+from pytest_jrh.results.panels import counted_once
 from pytest_jrh.results.records import record_line
 from pytest_jrh.results.report_files import write_reports
 from pytest_jrh.results.session import SessionResults, gather, recording_options
@@ -189,6 +190,8 @@ class Reporter:
         results = {result.case_id: result for result in self._results.values()}
         selected = {case for case, nodeid in nodes.items() if nodeid not in self._left_out}
         specs = {ready.suite.name: {case_id(spec): spec for spec in ready.specs()} for ready in suites}
+        ordered = [results[case] for own in specs.values() for case in own if case in results]
+        results |= {result.case_id: result for result in counted_once(ordered)}
         decisions: dict[str, GateDecision] = {}
         for ready in suites:
             name = ready.suite.name
@@ -291,7 +294,9 @@ class Reporter:
         self._problems += problems
 
     def _write(self, ready: ReadySuite, specs: list[CaseSpec], decision: GateDecision) -> RecordIndex:
-        results = [result for result in self._results.values() if result.suite == ready.suite.name]
+        told = self._told
+        assert told is not None
+        results = [result for result in told.results if result.suite == ready.suite.name]
         ids = {result.case_id for result in results}
         spools = self._session.spool_dir(ready.suite)
         self._spool_sent(spools, ready)

@@ -78,6 +78,36 @@ def panels(results: Iterable[CaseResult]) -> list[Panel]:
     return [panel for panel in found if len(panel.judges) > 1]
 
 
+def counted_once(results: Iterable[CaseResult]) -> list[CaseResult]:
+    """Let the making of a case that a panel shares count for one of its judges alone, as in a single process.
+
+    Two xdist workers, or two shards, that have judges of one case each replay its making. What was paid for is never
+    left out.
+    """
+    given = list(results)
+    makers: dict[str, int] = {}
+    for index, result in enumerate(given):
+        if _made(result):
+            made, maker = made_case_id(result), makers.get(made_case_id(result))
+            if maker is None or (_asked(result) and not _asked(given[maker])):
+                makers[made] = index
+    kept = set(makers.values())
+    return [
+        replace(result, spending=result.judge_spending)
+        if result.judge_spending is not None and _made(result) and not _asked(result) and index not in kept
+        else result
+        for index, result in enumerate(given)
+    ]
+
+
+def _made(result: CaseResult) -> bool:
+    return result.judge_spending is not None and result.spending != result.judge_spending
+
+
+def _asked(result: CaseResult) -> bool:
+    return result.judge_spending is not None and result.spending.calls > result.judge_spending.calls
+
+
 @dataclass(frozen=True, slots=True)
 class _Verdict:
     case: str

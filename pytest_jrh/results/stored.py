@@ -17,18 +17,30 @@ RESULTS_NAME = "case_results.jsonl"
 def result_data(result: CaseResult) -> dict[str, Any]:
     """The result as plain JSON values, which `result_of` reads."""
     # Field by field, since `dataclasses.asdict` copies deeply, which is twenty times the work, for every report.
-    spending = result.spending
+    judge = result.judge_spending
     return {
         **_fields(result),
-        "spending": {**_fields(spending), "usage": _fields(spending.usage)},
+        "spending": _spending_data(result.spending),
+        "judge_spending": None if judge is None else _spending_data(judge),
     }
 
 
 def result_of(data: Mapping[str, Any]) -> CaseResult:
     """The result of these values; raises `KeyError` or `TypeError` where they are none."""
-    spending = dict(data["spending"])
-    spending["usage"] = Usage(**spending["usage"])
-    return CaseResult(**{**data, "spending": Spending(**spending)})
+    judge = data.get("judge_spending")
+    spendings = {
+        "spending": _spending_of(data["spending"]),
+        "judge_spending": None if judge is None else _spending_of(judge),
+    }
+    return CaseResult(**{**data, **spendings})
+
+
+def _spending_data(spending: Spending) -> dict[str, Any]:
+    return {**_fields(spending), "usage": _fields(spending.usage)}
+
+
+def _spending_of(data: Mapping[str, Any]) -> Spending:
+    return Spending(**{**data, "usage": Usage(**data["usage"])})
 
 
 def _fields(value: CaseResult | Spending | Usage) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 from pytest_jrh.__main__ import main
 from pytest_jrh.plugin.options import OPTIONS
 from tests.plugin.gated import BASELINE, FILE, LAX, REGRESSED, TINY, UPDATE, Project, section
-from tests.plugin.recorded import PERTURBATION, POSITIVES
+from tests.plugin.recorded import PERTURBATION, POSITIVES, Recorded
 
 SHARES = ["agent_perturbation and (run-1 or run-2)", "agent_perturbation and (run-3 or run-4)", "agent_positives"]
 
@@ -130,6 +130,21 @@ def test_reports_and_annotations_tell_of_all_shards(
     assert [bool(sample.messages) for sample in log.samples or ()] == [True] * 8
     told = [line for line in merge.lines if line.startswith("::error file=inputs/data/tiny/rubrics.yml,line=1,")]
     assert [node in line for node, line in zip(REGRESSED, told, strict=True)] == [True] * 3
+
+
+def test_what_a_panel_shares_is_counted_once_over_all_shards(
+    pytester: pytest.Pytester, recorded: Recorded, capsys: pytest.CaptureFixture[str]
+) -> None:
+    panel = recorded.panel
+    results = panel.folder / "outputs" / "panel" / "case_results.jsonl"
+    pytester.runpytest(panel.option)
+    whole = results.read_bytes()
+    for judge in ("strict", "kind"):
+        pytester.runpytest(panel.option, "-k", judge)
+        shutil.move(panel.folder / "outputs", panel.folder / f"shard-{judge}")
+    merge = Merge(capsys)
+    assert merge("shard-kind", "shard-strict", config=str(panel.config.relative_to(panel.folder))) == 0
+    assert results.read_bytes() == whole
 
 
 def test_verdicts_of_another_judge_are_refused(shards: list[str], merge: Merge) -> None:
