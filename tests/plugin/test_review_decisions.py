@@ -1,0 +1,173 @@
+"""Decisions on the disk count in every run, with and without the page (semantics K2)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pytest_jrh.review.places import decisions_path
+from tests.plugin.recorded import PERTURBATION, Recorded, outcomes, run_pytest
+from tests.support.model_server import ModelServer
+from tests.support.reviews import decide, records, rows
+from tests.support.suites import SuiteFiles, write_suite
+
+TINY = "inputs/configs/tiny.yml"
+NEW_TEXT = "I changed my mind, and say so kindly: ok-marker-satisfied"
+RESULTS = "outputs/tiny/agent_perturbation_results_openai_gpt-4.1-mini.csv"
+SYNTHETIC = "outputs/tiny/synthetic_agent_perturbation.csv"
+
+
+def node(run: str) -> str:
+    return f"{TINY}::{PERTURBATION}{run}[e1]"
+
+
+@pytest.fixture
+def reviewed(pytester: pytest.Pytester, recorded: Recorded) -> SuiteFiles:
+    """The recorded suite with a decision of each kind: run 2's judge had missed what its label called a violation."""
+    suite = recorded.tiny
+    pytester.runpytest_inprocess(suite.option)
+    decide(suite.negatives, "run-1", "rejected", note="contradicts the tool")
+    decide(suite.negatives, "run-2", "edited", expected=0)
+    decide(suite.positives, "run-1", "accepted")
+    decide(suite.positives, "run-2", "accepted", digest="of another version")
+    return suite
+
+
+def test_a_rejected_case_is_skipped_and_an_edited_label_is_what_the_verdict_is_held_against(
+    pytester: pytest.Pytester, reviewed: SuiteFiles
+) -> None:
+    result = pytester.runpytest_inprocess(reviewed.option, "-rA")
+    told = outcomes(result.outlines)
+    assert told[node("run-2")] == "PASSED"
+    result.stdout.fnmatch_lines(["SKIPPED * rejected in review: contradicts the tool"])
+    result.assert_outcomes(passed=4, skipped=3, errors=1)
+    # Six cases were made; that of run 4 has no verdict, because its judge's recording is gone.
+    result.stdout.fnmatch_lines(
+        [
+            "review: 1 accepted, 1 edited, 1 rejected, 2 undecided",
+            "review: 1 decision is void, because the case was made in another way since:",
+            f"  {TINY}::agent_positives::rubric-1::run-2[[]e1]",
+        ]
+    )
+
+
+def test_jsonl_tables_and_summary_show_who_was_reviewed(pytester: pytest.Pytester, reviewed: SuiteFiles) -> None:
+    pytester.runpytest_inprocess(reviewed.option)
+    negatives, positives = records(reviewed.negatives), records(reviewed.positives)
+    assert "run-1" not in negatives
+    assert negatives["run-2"]["review"] == {"action": "edited", "note": ""}
+    assert (negatives["run-2"]["expected"], negatives["run-2"]["human_reviewed"]) == (0, True)
+    assert (negatives["run-4"]["human_reviewed"], "review" in negatives["run-4"]) == (False, False)
+    assert {run: record["human_reviewed"] for run, record in positives.items()} == {
+        "run-1": True,
+        "run-2": False,
+        "run-4": False,
+    }
+    made = {row["original_idx"]: row for row in rows(reviewed.folder / SYNTHETIC) if "pert" in row["test_name"]}
+    assert {run: (row["human_reviewed"], row["human_decision"]) for run, row in made.items()} == {
+        "run-2": ("True", "edited"),
+        "run-4": ("False", ""),
+    }
+    judged = {row["original_idx"]: row for row in rows(reviewed.folder / RESULTS)}
+    assert {run: (row["human_reviewed"], row["human_decision"]) for run, row in judged.items()} == {
+        "run-1": ("True", "rejected"),
+        "run-2": ("True", "edited"),
+        "run-3": ("False", ""),
+        "run-4": ("False", "undecided"),
+    }
+    summary = json.loads((reviewed.negatives / "agent_perturbations_summary.json").read_text("utf-8"))
+    group = summary["suites"]["tiny"]["agent_perturbation"]["rubric-1"]
+    assert (group["cases"], group["human_reviewed"]) == (2, 1)
+    assert group["no_case_reasons"]["rejected in review: contradicts the tool"] == 1
+
+
+def test_frozen_suites_obey_and_keep_their_file(pytester: pytest.Pytester, server: ModelServer) -> None:
+    suite = write_suite(pytester.path, runs=2, tests=["agent_perturbation"])
+    recording = "--jrh-record-mode=new_episodes"
+    pytester.runpytest_inprocess(suite.option, recording).assert_outcomes(passed=2)
+    decide(suite.negatives, "run-1", "rejected", note="contradicts the tool")
+    decide(suite.negatives, "run-2", "edited", expected=0, turns={4: NEW_TEXT})
+    before = (suite.negatives / "agent_perturbations.jsonl").read_bytes()
+    frozen = pytester.runpytest_inprocess(suite.option, "--jrh-frozen", recording, "-rs")
+    frozen.assert_outcomes(passed=1, skipped=1)
+    frozen.stdout.fnmatch_lines(["review: 1 edited, 1 rejected", "SKIPPED * rejected in review: contradicts the tool"])
+    assert (suite.negatives / "agent_perturbations.jsonl").read_bytes() == before
+    judged = {row["original_idx"]: row for row in rows(suite.folder / RESULTS)}
+    assert (judged["run-2"]["expected"], judged["run-2"]["outcome"]) == ("0", "agree")
+    assert NEW_TEXT in judged["run-2"]["transcript"]
+    # What was decided about the case as it was made also counts for the case that has the edits in it.
+    pytester.runpytest_inprocess(suite.option).assert_outcomes(passed=1, skipped=1)
+    assert records(suite.negatives)["run-2"]["expected"] == 0
+    again = pytester.runpytest_inprocess(suite.option, "--jrh-frozen")
+    again.assert_outcomes(passed=1)
+    again.stdout.fnmatch_lines(["review: 1 edited"])
+
+
+def test_the_judge_is_asked_about_the_edited_transcript(pytester: pytest.Pytester, server: ModelServer) -> None:
+    keep = {"test_agent_perturbation_config": {"output": {"overwrite": False}}}
+    suite = write_suite(pytester.path, runs=1, tests=["agent_perturbation"], overrides=keep)
+    pytester.runpytest_inprocess(suite.option, "--jrh-record-mode=once").assert_outcomes(passed=1)
+    decide(suite.negatives, "run-1", "edited", expected=0, turns={4: NEW_TEXT})
+    unrecorded = pytester.runpytest_inprocess(suite.option)
+    unrecorded.assert_outcomes(errors=1)
+    unrecorded.stdout.fnmatch_lines(["*the judge's call is not recorded*"])
+    pytester.runpytest_inprocess(suite.option, "--jrh-judge-record-mode=new_episodes").assert_outcomes(passed=1)
+    assert NEW_TEXT in server.requests[-1].text
+    assert (server.count("planner"), server.count("judge")) == (1, 2)
+    # The cases that are there stay as they are, but not over what a person wrote.
+    [record] = records(suite.negatives).values()
+    assert record["perturbed_messages"][4]["content"] == NEW_TEXT
+    bundle = next((suite.negatives / "debug").glob("*_edits_audit.json")).read_text("utf-8")
+    assert "edited in review" in bundle
+    pytester.runpytest_inprocess(suite.option).assert_outcomes(passed=1)
+
+
+def test_workers_obey_and_no_worker_opens_a_page(pytester: pytest.Pytester, reviewed: SuiteFiles) -> None:
+    result = pytester.runpytest_subprocess(reviewed.option, "-n2", "--jrh-review", "-rA")
+    assert outcomes(result.outlines)[node("run-2")] == "PASSED"
+    result.stdout.fnmatch_lines(
+        [
+            "jrh: no review page under xdist, whose workers would all wait for it; review with -n0",
+            "review: 1 accepted, 1 edited, 1 rejected, 2 undecided",
+        ]
+    )
+    assert records(reviewed.negatives)["run-2"]["human_reviewed"] is True
+    assert "run-1" not in records(reviewed.negatives)
+
+
+def test_a_plan_asks_nobody_about_what_was_rejected(pytester: pytest.Pytester, reviewed: SuiteFiles) -> None:
+    judge = reviewed.cassettes / "agent_perturbation" / "rubric-1" / "run-1.e1.judge-default.yaml"
+    judge.unlink()
+    decisions = decisions_path(reviewed.negatives).read_bytes()
+    planned = pytester.runpytest_inprocess(reviewed.option, "--jrh-plan", "-k", "run-1 and agent_perturbation")
+    assert "to make" in planned.stdout.str()
+    assert decisions_path(reviewed.negatives).read_bytes() == decisions
+    pytester.runpytest_inprocess(
+        reviewed.option, "-k", "run-1 and agent_perturbation", "--jrh-record-mode=none"
+    ).assert_outcomes(skipped=1, deselected=7)
+
+
+def test_decisions_that_cannot_be_read_are_a_usage_error_with_file_and_line(
+    pytester: pytest.Pytester, reviewed: SuiteFiles
+) -> None:
+    path = decisions_path(reviewed.negatives)
+    path.write_text('{"case_id": "x"}\n' + path.read_text("utf-8"), encoding="utf-8")
+    result = pytester.runpytest_inprocess(reviewed.option)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{path.relative_to(reviewed.folder)}:1*", "*accepted, rejected or edited*"])
+
+
+def test_a_run_without_decisions_imports_nothing_of_the_page(recorded: Recorded) -> None:
+    folder = recorded.tiny.folder
+    (folder / "conftest.py").write_text(
+        "import sys\n\n\ndef pytest_unconfigure():\n"
+        "    rooms = ('uvicorn', 'pytest_jrh.review.board', 'pytest_jrh.review.decisions')\n"
+        "    print('imported:', [name for name in rooms if name in sys.modules])\n",
+        encoding="utf-8",
+    )
+    imported = [line for line in run_pytest(folder, recorded.tiny.option, "-s").lines if line.startswith("imported:")]
+    assert imported == ["imported: []"]
+    decide(recorded.tiny.negatives, "run-1", "accepted")
+    imported = [line for line in run_pytest(folder, recorded.tiny.option, "-s").lines if line.startswith("imported:")]
+    assert imported == ["imported: ['pytest_jrh.review.board', 'pytest_jrh.review.decisions']"]

@@ -1,0 +1,192 @@
+"""When the page opens, what the terminal says of it, Enter and Ctrl-C while it is open (semantics K)."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.cookies import SimpleCookie
+from pathlib import Path
+
+import pytest
+
+from pytest_jrh.plugin.keyboard import Keyboard
+from tests.plugin.recorded import environment
+from tests.plugin.test_stopping import PATIENCE, interrupt, read_until, running
+from tests.support.model_server import ModelServer
+from tests.support.suites import SuiteFiles, write_suite
+
+RECORDING = "--jrh-record-mode=once"
+HITL = {"admin": {"perturbation_config": {"use_HITL_process": True}}}
+
+
+@pytest.fixture(autouse=True)
+def _not_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CI", raising=False)
+
+
+@contextmanager
+def on_a_terminal(suite: SuiteFiles, server: ModelServer, *arguments: str) -> Iterator[tuple[subprocess.Popen, int]]:
+    """A session that a person started on a terminal of its own; the other end of it is given too."""
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-m", "pytest", suite.option, RECORDING, *arguments]
+
+    def on_the_terminal() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.login_tty(theirs)
+
+    with subprocess.Popen(
+        command,
+        cwd=suite.folder,
+        env=environment({**server.environment, "TERM": "xterm"}),
+        preexec_fn=on_the_terminal,  # noqa: PLW1509 - only what is safe after a fork is called
+        pass_fds=[theirs],
+    ) as process:
+        os.close(theirs)
+        try:
+            yield process, ours
+        finally:
+            if process.poll() is None:
+                process.kill()
+            os.close(ours)
+
+
+def shown(terminal: int, until: str = "") -> str:
+    """What is shown on the terminal until this text comes, or until the session ends."""
+    seen = ""
+    while not until or until not in seen:
+        try:
+            part = os.read(terminal, 4096)
+        except OSError:  # as Linux says that nobody is at the other end
+            break
+        seen += part.decode("utf-8", "replace")
+    assert until in seen, seen
+    return seen
+
+
+def finalize(url: str) -> None:
+    """Press Finalize as a browser would that was let in by the address."""
+    origin = url.partition("/?")[0]
+    with urllib.request.urlopen(url) as entered:
+        cookie = SimpleCookie(entered.headers["set-cookie"])
+    [name] = cookie
+    request = urllib.request.Request(f"{origin}/finalize", b"{}", method="POST")
+    request.add_header("Cookie", f"{name}={cookie[name].value}")
+    request.add_header("Origin", origin)
+    with urllib.request.urlopen(request) as answer:
+        assert answer.status == 200
+
+
+def address(said: str) -> str:
+    [url] = re.findall(r"http://127\.0\.0\.1:\d+/\?token=\S+", said)
+    return str(url)
+
+
+def test_judging_waits_for_finalize_and_no_case_holds_another_up(tmp_path: Path) -> None:
+    judges = [{"name": name, "model": f"openai/{name}", "template": "agent_judge"} for name in ("strict", "kind")]
+    panel = {"admin": {"evaluation_config": {"judges": judges}}}
+    suite = write_suite(tmp_path, runs=3, tests=["agent_positives"], overrides=panel)
+    with ModelServer() as server, running(suite, server, "--jrh-review", "--jrh-max-workers=1") as process:
+        url = address(read_until(process, "jrh: review the cases at"))
+        assert "judging waits until you finalize on the page" in read_until(process, "jrh: judging waits")
+        # With one place for work, all are made nevertheless: who waits for a person holds none.
+        server.wait_for(3, "verifier", answered=True, timeout=PATIENCE)
+        assert server.count("judge") == 0
+        finalize(url)
+        rest, _ = process.communicate(timeout=PATIENCE)
+        assert (process.returncode, server.count("judge"), server.peak_in_flight) == (pytest.ExitCode.OK, 6, 1)
+    # Each case once, though it has two judges.
+    assert "review: 3 undecided\n" in rest
+
+
+def test_enter_on_the_terminal_finalizes(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path, runs=2, tests=["agent_positives"], overrides=HITL)
+    with ModelServer() as server, on_a_terminal(suite, server) as (process, terminal):
+        before = shown(terminal, "jrh: 2 of 2 cases to review | 0 decided | Enter goes on to the judge")
+        assert "judging waits until you finalize, on the page or with Enter here" in before
+        os.write(terminal, b"not an empty line\n")
+        os.write(terminal, b"\n")
+        assert "2 passed" in shown(terminal)
+        assert process.wait(PATIENCE) == pytest.ExitCode.OK
+        assert server.count("judge") == 2
+
+
+def test_ctrl_c_while_the_page_is_open_ends_cleanly(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path, runs=2, tests=["agent_positives"])
+    with ModelServer() as server, running(suite, server, "--jrh-review") as process:
+        read_until(process, "jrh: judging waits")
+        server.wait_for(2, "verifier", answered=True, timeout=PATIENCE)
+        interrupt(process)
+        rest, _ = process.communicate(timeout=PATIENCE)
+        assert process.returncode == pytest.ExitCode.INTERRUPTED
+        assert server.count("judge") == 0
+    assert "Traceback" not in rest
+    assert not list(tmp_path.rglob(".spool*"))
+
+
+def test_no_page_where_ci_is_set_and_the_run_goes_on(
+    pytester: pytest.Pytester, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    suite = write_suite(pytester.path, runs=1, tests=["agent_positives"], overrides=HITL)
+    for asking in ([], ["--jrh-review"]):
+        result = pytester.runpytest_inprocess(suite.option, "--jrh-record-mode=all", *asking, "-q")
+        result.assert_outcomes(passed=1)
+        said = [line for line in result.outlines if "page" in line]
+        assert said == [
+            "jrh: no review page where CI is set, for nobody would finalize it; decisions on the disk count"
+        ]
+
+
+def test_a_suite_that_asks_for_the_page_gets_it_on_a_terminal_and_while_recording_alone(
+    pytester: pytest.Pytester, server: ModelServer
+) -> None:
+    suite = write_suite(pytester.path, runs=1, tests=["agent_positives"], overrides=HITL)
+    recording = pytester.runpytest_inprocess(suite.option, RECORDING)
+    recording.assert_outcomes(passed=1)
+    recording.stdout.fnmatch_lines(
+        ["jrh: use_HITL_process opens the review page on a terminal alone; --jrh-review opens it anywhere"]
+    )
+    replayed = pytester.runpytest_inprocess(suite.option)
+    replayed.assert_outcomes(passed=1)
+    replayed.stdout.no_fnmatch_line("*review page*")
+
+
+def test_without_the_extra_the_option_is_a_usage_error_that_says_what_to_install(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = write_suite(pytester.path, runs=1, tests=["agent_positives"])
+    monkeypatch.setattr("pytest_jrh.review.server.find_spec", lambda _name: None)
+    result = pytester.runpytest_inprocess(suite.option, "--jrh-review")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["ERROR: --jrh-review: *starlette and uvicorn*", "*pip install 'pytest-jrh[[]review]'*"]
+    )
+
+
+def test_what_is_typed_is_read_by_whoever_waits_for_it_and_not_shown() -> None:
+    import termios
+
+    ours, theirs = os.openpty()
+    keyboard = Keyboard(theirs)
+    try:
+        with keyboard.quiet():
+            assert not termios.tcgetattr(theirs)[3] & termios.ECHO
+            assert not keyboard.entered()
+            os.write(ours, b"no\n")
+            assert not keyboard.entered()
+            os.write(ours, b"\n")
+            assert keyboard.entered()
+        assert termios.tcgetattr(theirs)[3] & termios.ECHO
+        os.write(ours, b"\x04")
+        assert not keyboard.entered()
+        assert keyboard.ended
+    finally:
+        keyboard.close()
+        keyboard.close()
+        os.close(ours)

@@ -1,0 +1,53 @@
+"""Decisions about the made cases of a suite on disk, written as the page would write them."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_jrh.results.artifacts import JSONL_NAME
+from pytest_jrh.results.records import case_digest, from_record
+from pytest_jrh.review.decisions import Action, Decision, DecisionStore, TurnEdit, with_edits
+from pytest_jrh.review.places import decisions_path
+
+
+def records(output_dir: Path) -> dict[str, dict[str, Any]]:
+    """The records of a test's folder, by run."""
+    lines = (output_dir / JSONL_NAME).read_text("utf-8").splitlines()
+    return {record["run_id"]: record for record in map(json.loads, lines)}
+
+
+def decide(
+    output_dir: Path,
+    run: str,
+    action: Action,
+    *,
+    note: str = "",
+    expected: int | None = None,
+    turns: Mapping[int, str] | None = None,
+    digest: str | None = None,
+) -> None:
+    """Decide about the case of a run, or with `digest` about another version of it."""
+    record = records(output_dir)[run]
+    case = from_record(record)
+    edits = tuple(TurnEdit(message_index=index, content=text) for index, text in (turns or {}).items())
+    decision = Decision(
+        case_id=record["case_id"],
+        case_digest=digest or record["case_digest"],
+        action=action,
+        note=note,
+        expected=expected,
+        turns=edits,
+    )
+    if decision.has_edits:
+        decision = decision.model_copy(update={"edited_digests": (case_digest(with_edits(case, decision)),)})
+    DecisionStore(decisions_path(output_dir)).append(decision)
+
+
+def rows(path: Path) -> Iterator[dict[str, str]]:
+    """The rows of a CSV."""
+    with path.open(encoding="utf-8", newline="") as file:
+        yield from csv.DictReader(file)
