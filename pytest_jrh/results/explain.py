@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_jrh.errors import Unrecorded, Unscored
-from pytest_jrh.results.text import counted, one_line, shortened, visible, wrapped
+from pytest_jrh.results.text import counted, one_line, shortened, uncommanded, visible, wrapped
 
 if TYPE_CHECKING:
     from pytest_jrh.models import Case, Edit, Verdict
@@ -70,7 +70,7 @@ def disagreement_text(
     files = {"debug bundle": debug_bundle, "cassette": cassette}
     lines += ["", *(f"{name + ':':<14}{_shown(path, folder)}" for name, path in files.items() if path is not None)]
     lines.append(f"{'run it again:':<14}{visible(command)}")
-    return "\n".join(lines)
+    return uncommanded("\n".join(lines))
 
 
 def unscored_text(trouble: Unscored, *, command: str = "", width: int = WIDTH, base: Path | None = None) -> str:
@@ -91,7 +91,7 @@ def unscored_text(trouble: Unscored, *, command: str = "", width: int = WIDTH, b
     if command:
         name = "record it: " if trouble.outcome == "unrecorded" else "run it again: "
         lines += [*([] if isinstance(trouble, Unrecorded) else [""]), f"{name}{visible(command)}"]
-    return "\n".join(lines)
+    return uncommanded("\n".join(lines))
 
 
 def edit_diff(edit: Edit, width: int = WIDTH) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytest_jrh.results.diagnosis import judge_warnings
 from pytest_jrh.results.gate_text import change_sentences, decision_sentence
 
 if TYPE_CHECKING:
@@ -18,13 +19,14 @@ if TYPE_CHECKING:
 
 
 def table_data(table: StatisticsTable) -> dict[str, Any]:
-    """The figures of one judge over all, per rubric, and per test and rubric."""
+    """The figures of one judge over all, per rubric, and per test; `warnings` say where it judges nothing."""
     rubrics: dict[str, Any] = {}
     for each in table.rubrics:
         rubrics[each.counts.rubric] = {**statistics_data(each), "tests": {}}
     for each in table.groups:
         rubrics[each.counts.rubric]["tests"][each.counts.test] = statistics_data(each)
-    return {"overall": statistics_data(table.overall), "rubrics": rubrics}
+    warnings = judge_warnings(table.overall, "binary" if table.overall.ordinal is None else "ordinal")
+    return {"overall": statistics_data(table.overall), "rubrics": rubrics, "warnings": warnings}
 
 
 def statistics_data(statistics: Statistics) -> dict[str, Any]:

@@ -13,6 +13,7 @@ _UNSAFE = re.compile(
 )
 _ANSI = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\^_])")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
+_COMMAND = re.compile(r"^([^\S\n]*):(?=:)|##(?=\[)", re.MULTILINE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -30,6 +31,11 @@ def visible(text: str) -> str:
     """
     text = text.replace("\r\n", "\n")
     return _UNSAFE.sub(_escape, text) if _UNSAFE.search(text) else text
+
+
+def uncommanded(text: str) -> str:
+    r"""Escape what GitHub's runner would read as a command in a log: `::error`, indented or not, and `##[error]`."""
+    return _COMMAND.sub(lambda match: "#\\x23" if match[1] is None else f"{match[1]}\\x3a", text)
 
 
 def plain(text: str) -> str:

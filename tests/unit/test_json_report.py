@@ -96,6 +96,16 @@ def test_judge_that_never_changes_its_answer_has_no_kappa_and_no_pair(
     assert overall["binary"]["confusion_matrix"]["counts"] == matrix
 
 
+@pytest.mark.parametrize(("answer", "warned"), [(always(1), "It gave 1 (violated) to every one of 48 cases"),
+                                                (always(0), "It gave 0 (satisfied) to every one of 48 cases"),
+                                                (coin(), "Its answers cannot be told from a coin's"),
+                                                (right, None)])  # fmt: skip
+def test_judge_that_judges_nothing_is_called_so(tmp_path: Path, answer: Any, warned: str | None) -> None:
+    warnings = report_of(tmp_path, judged(answer))["statistics"]["warnings"]
+    assert len(warnings) == (warned is not None)
+    assert warned is None or warnings[0].startswith(warned)
+
+
 def test_coin_has_a_kappa_near_zero_and_pairs_right_by_chance(tmp_path: Path) -> None:
     binary = report_of(tmp_path, judged(coin(), runs=200))["statistics"]["overall"]["binary"]
     assert abs(binary["kappa"]["value"]) < 0.1

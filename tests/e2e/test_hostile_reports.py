@@ -1,0 +1,141 @@
+"""A session full of text that means harm, to its end: every output is read by a reader that is not ours."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+import jsonschema
+import pytest
+from markdown_it import MarkdownIt
+
+from tests.support.judged_sessions import HOSTILE
+from tests.support.model_server import ModelServer, Obedient, override
+from tests.support.page_reader import Page
+from tests.support.suites import SuiteFiles, run, write_suite
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Inspect's own writer stores no lone surrogate.
+TEXT = HOSTILE.replace("\ud800", "").strip()
+IDS = ("=cmd|' /C calc'!A0", "<script>alert(1)</script>]]> \x1b[31m \u202e @octocat", "run-3")
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def turns() -> list[dict[str, object]]:
+    call = {"id": "c", "function": "look", "arguments": {"at": TEXT}, "type": "function"}
+    return [
+        {"id": "u", "role": "user", "content": TEXT},
+        {"id": "a", "role": "assistant", "content": TEXT, "tool_calls": [call]},
+        {"id": "t", "role": "tool", "content": TEXT, "tool_call_id": "c", "function": "look"},
+        {"id": "b", "role": "assistant", "content": f"{TEXT} And a last word."},
+    ]
+
+
+@pytest.fixture(scope="module", params=["csv", "xlsx"])
+def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[SuiteFiles, str]:
+    """The suite after a session that recorded it and wrote everything, and what it printed; its judge always says 1."""
+    files = write_suite(
+        tmp_path_factory.mktemp("hostile") / "suite",
+        runs=[{**run(number, messages=turns()), "id": name} for number, name in enumerate(IDS, 1)],
+        rubrics=[{"id": "<b>r|`1` =1+1", "instructions": TEXT.replace("\x00", "").replace("\x1b", "")}],
+        overrides={"admin": {"output_file_format": request.param}},
+    )
+    options = ["--jrh-report=report.html", "--jrh-summary=summary.md", "--jrh-eval-log=judged.eval"]
+    options += ["--junitxml=junit.xml", "--jrh-baseline=baseline.json", "--jrh-update-baseline", "-rA"]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", files.option, "--jrh-record-mode=once"]
+    with ModelServer(override(Obedient(), judge=lambda asked: {"reasoning": TEXT, "score": 1})) as server:
+        environment = {**os.environ, **server.environment, "GITHUB_ACTIONS": "true"}
+        environment.pop("GITHUB_STEP_SUMMARY", None)
+        done = subprocess.run([*command, *options], cwd=files.folder, env=environment, capture_output=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert b"3 failed, 3 passed" in done.stdout
+    return files, done.stdout.decode("utf-8")
+
+
+def test_the_terminal_shows_escapes_and_github_reads_no_command(session: tuple[SuiteFiles, str]) -> None:
+    printed = session[1]
+    assert not CONTROL.search(printed)
+    assert "<script>alert('x')</script>" in printed
+    # The runner trims a line before it looks for a command, and looks for the older kind anywhere in it.
+    assert [line for line in printed.splitlines() if line.strip().startswith("::") or "##[" in line] == []
+    assert "\\x3a:error file=x,line=1::owned" in printed
+
+
+def test_json_fits_its_schema_and_the_baseline_comes_back(session: tuple[SuiteFiles, str]) -> None:
+    from pytest_jrh.results.baseline_file import load
+
+    folder = session[0].folder
+    schema = json.loads(files("pytest_jrh").joinpath("schema/report.schema.json").read_text("utf-8"))
+    [report] = folder.rglob("*_report.json")
+    read = json.loads(report.read_text("utf-8"))
+    jsonschema.Draft7Validator(schema).validate(read)
+    assert read["statistics"]["warnings"] == ["It gave 1 (violated) to every one of 6 cases: it does not judge."]
+    assert len(json.loads((folder / "baseline.json").read_text("utf-8"))["cases"]) == 6
+    assert {case.outcome for case in load(folder / "baseline.json").cases.values()} == {"agree", "disagree"}
+
+
+def test_tables_hold_every_case_and_no_formula(session: tuple[SuiteFiles, str]) -> None:
+    tables = [*session[0].folder.rglob("outputs/tiny/*.csv"), *session[0].folder.rglob("outputs/tiny/*.xlsx")]
+    found = {path.stem: rows(path) for path in tables}
+    assert sorted(map(len, found.values())) == [3, 3, 6]
+    for row in (row for table in found.values() for row in table):
+        assert not [text for text in row.values() if text.startswith(("=", "+", "-", "@", "\t", "\r"))]
+        assert not set("".join(row.values())) & {"\x00", "\x1b"}
+        assert "<script>alert('x')</script>" in row["transcript"]
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    if path.suffix == ".csv":
+        csv.field_size_limit(sys.maxsize)
+        with path.open(newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+    from openpyxl import load_workbook
+
+    head, *body = load_workbook(path).active.iter_rows()
+    assert not [cell for row in body for cell in row if cell.data_type == "f"]
+    return [
+        {title.value: str("" if cell.value is None else cell.value) for title, cell in zip(head, row, strict=True)}
+        for row in body
+    ]
+
+
+def test_junit_is_xml_with_every_case_and_its_properties(session: tuple[SuiteFiles, str]) -> None:
+    cases = list(ET.parse(session[0].folder / "junit.xml").iter("testcase"))
+    assert [case.find("failure") is not None for case in cases] == [False] * 3 + [True] * 3
+    names = ["expected", "score", "outcome", "rubric", "tokens", "cost"]
+    assert [[each.get("name") for each in case.iter("property")] for case in cases] == [names] * 6
+
+
+def test_pages_hold_none_of_the_markup(session: tuple[SuiteFiles, str]) -> None:
+    page = Page.of((session[0].folder / "report.html").read_text("utf-8"))
+    scripts = [script for script in page.all("script") if script.attributes.get("type") != "text/plain"]
+    assert (len(scripts), page.all("img"), page.all("iframe"), page.all("b")) == (1, [], [], [])
+    text = (session[0].folder / "summary.md").read_text("utf-8")
+    assert not CONTROL.search(text)
+    shown = Page.of(MarkdownIt("commonmark", {"html": True}).enable("table").render(text))
+    tags = {element.tag for element in shown.elements}
+    assert not tags & {"script", "img", "a", "h1", "b", "blockquote"}
+    assert len(shown.all("pre")) == 3
+
+
+def test_inspect_reads_the_log_with_every_text_as_it_was(session: tuple[SuiteFiles, str]) -> None:
+    from inspect_ai.log import read_eval_log
+
+    log = read_eval_log(str(session[0].folder / "judged.eval"))
+    samples = log.samples or []
+    assert [(sample.target, (sample.scores or {})["judge"].value) for sample in samples] == [
+        *[("1", 1)] * 3,
+        *[("0", 1)] * 3,
+    ]
+    for sample in samples:
+        assert (sample.scores or {})["judge"].explanation == TEXT.replace("\x00", "")
+        assert TEXT.replace("\x00", "") in str(sample.messages[0].content)
