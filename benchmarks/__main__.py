@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import live, offline
+from benchmarks import live, offline, reports
 from benchmarks.material import CACHE
 from benchmarks.measure import Line, stopwatch, table
 
@@ -22,6 +22,7 @@ BENCHMARKS: dict[str, Callable[[], list[Line]]] = {
     "workers": offline.workers,
     "collection": offline.collection,
     "unused": offline.unused,
+    "reports": reports.html,
 }
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
