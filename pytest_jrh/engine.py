@@ -21,6 +21,7 @@ from pytest_jrh.llm.budget import Ledger
 from pytest_jrh.llm.calls import Answer, CallRequest, Exchange, Stopped, make_complete
 from pytest_jrh.llm.client import LiteLLMExchange, RetryPolicy
 from pytest_jrh.llm.recorder import HttpRecorder
+from pytest_jrh.llm.locks import Slots
 from pytest_jrh.llm.stage import Stage
 from pytest_jrh.llm.tapes import Recording, Replay, SharedCalls, Tape
 from pytest_jrh.models import AgentRun, Case, CaseResult, CaseSpec, Complete, Progress, RecordMode, Spending, Verdict
@@ -54,7 +55,8 @@ class EngineSettings:
     `on_case` gets every made case once, in the engine's thread. `rerun_command` and
     `record_command` give the shell line that reruns, or records, a case. `retry` is for the session's
     own client. `retry_unscored` asks again what was recorded and could not be used. `processes` and
-    `session` say how many processes share the session's limits, and which session it is; `ledger` holds
+    `session` say how many processes share the session's limits, and which session it is; `shared_slots` are lock
+    files, one for each call that all of them together may have in flight; `ledger` holds
     the budget that they share. Without `ask`, nobody is asked whatever the mode. `review` is where cases go before
     they are judged; `on_reviewed` gets each case that a person decided about and that is used, with the decision.
     """
@@ -73,6 +75,7 @@ class EngineSettings:
     retry: RetryPolicy = RetryPolicy()
     retry_unscored: bool = False
     processes: int = 1
+    shared_slots: tuple[Path, ...] = ()
     session: str = ""
     ledger: Ledger | None = None
     ask: bool = True
@@ -170,6 +173,7 @@ class _Session:
         self._settings = settings
         self._stopping = False
         self._places = asyncio.Semaphore(settings.max_workers)
+        self._slots = Slots(settings.max_workers, settings.shared_slots, lambda: self._stopping)
         self._at_work: set[asyncio.Task[None]] = set()
         self._generations: OrderedDict[str, _Generation] = OrderedDict()
         self._client: LiteLLMExchange | None = None
@@ -414,7 +418,7 @@ class _Session:
     def _live(self) -> Exchange:
         """The way to the models, made when the first case needs it: importing litellm takes seconds."""
         if self._settings.complete is not None:
-            return _CompleteExchange(self._settings.complete, self._settings.ledger)
+            return _CompleteExchange(self._settings.complete, self._settings.ledger, self._slots)
         if self._client is None:
             self._http = HttpRecorder(self._settings.redactor)
             self._http.install()
@@ -426,6 +430,7 @@ class _Session:
             else:
                 self._client = LiteLLMExchange(
                     limit=self._settings.max_workers,
+                    shared_slots=self._settings.shared_slots,
                     retry=self._settings.retry,
                     processes=self._settings.processes,
                     ledger=self._settings.ledger,
@@ -486,15 +491,17 @@ class _Attempt:
 class _CompleteExchange:
     """A project's own client as an exchange: its parsed completion is read again like any answer."""
 
-    def __init__(self, complete: Complete, ledger: Ledger | None) -> None:
+    def __init__(self, complete: Complete, ledger: Ledger | None, slots: Slots) -> None:
         self._complete = complete
         self._ledger = ledger
+        self._slots = slots
 
     async def __call__(self, request: CallRequest) -> Answer:
-        refusal = self._ledger.enter(0.0) if self._ledger is not None else None
-        if refusal is not None:
-            raise Unscored("over_budget", stage=request.stage.stage, cause=f"{refusal}.")
-        completion = await self._complete(request.stage, request.messages, request.response_model)
+        async with self._slots.one():
+            refusal = self._ledger.enter(0.0) if self._ledger is not None else None
+            if refusal is not None:
+                raise Unscored("over_budget", stage=request.stage.stage, cause=f"{refusal}.")
+            completion = await self._complete(request.stage, request.messages, request.response_model)
         return Answer(completion.text)
 
 

@@ -11,14 +11,16 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pytest_jrh.errors import Unscored
 from pytest_jrh.llm.budget import Ledger
 from pytest_jrh.llm.calls import Answer, CallRequest, Stopped
 from pytest_jrh.llm.failures import Failure, failure_of
+from pytest_jrh.llm.locks import Slots
 from pytest_jrh.llm.pace import Pace
 from pytest_jrh.llm.prices import price_of
 from pytest_jrh.llm.provider import litellm
@@ -51,7 +53,8 @@ class RetryPolicy:
 class LiteLLMExchange:
     """Asks models through litellm; one instance, and so one connection pool, per session.
 
-    `limit` bounds the calls in flight. `notices` are sentences for the user, each said once. `api_key`
+    `limit` bounds the calls in flight, and so do `shared_slots`, one lock file each, over all processes that have
+    them. `notices` are sentences for the user, each said once. `api_key`
     replaces the environment's key, for replays that need none. `redact` takes secrets out of what a
     provider says about a failure. Rate limits are shared out over `processes`; `ledger` holds a budget
     that each attempt is entered in before it is sent. Use it from one event loop only.
@@ -61,6 +64,7 @@ class LiteLLMExchange:
         self,
         *,
         limit: int = 10,
+        shared_slots: Sequence[Path] = (),
         retry: RetryPolicy = RetryPolicy(),
         api_key: str | None = None,
         redact: Callable[[str], str] = str,
@@ -74,8 +78,8 @@ class LiteLLMExchange:
         self._retry = retry
         self._api_key = api_key
         self._redact = redact
-        self._slots = asyncio.Semaphore(limit)
         self._stopping = asyncio.Event()
+        self._slots = Slots(limit, shared_slots, self._stopping.is_set)
         self._without_temperature: set[str] = set()
         self._without_schema: set[str] = set()
 
@@ -111,7 +115,7 @@ class LiteLLMExchange:
 
     async def _attempt(self, request: CallRequest) -> Answer | Failure:
         while True:
-            async with self._slots:
+            async with self._slots.one():
                 if self._stopping.is_set():
                     raise Stopped
                 wait = self._pace.wait(request.stage)

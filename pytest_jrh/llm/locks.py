@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_jrh.files import atomic_write
 from pytest_jrh.llm.calls import Stopped
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 _POLL = 0.05
 
@@ -16,22 +20,44 @@ _POLL = 0.05
 @contextlib.asynccontextmanager
 async def held(path: Path, stopping: Callable[[], bool]) -> AsyncIterator[None]:
     """Hold a lock file, waiting for it without blocking the loop; raises `Stopped` where `stopping` says so."""
-    from filelock import FileLock, Timeout
+    async with held_any((path,), stopping):
+        yield
 
-    _prepare(path.parent)
-    lock = FileLock(path, thread_local=False)
-    while True:
-        try:
-            lock.acquire(blocking=False)
-            break
-        except Timeout:
-            if stopping():
-                raise Stopped from None
-            await asyncio.sleep(_POLL)
+
+@contextlib.asynccontextmanager
+async def held_any(paths: Sequence[Path], stopping: Callable[[], bool]) -> AsyncIterator[None]:
+    """Hold whichever of the lock files is free first, as `held` does: as many holders as there are files."""
+    from filelock import FileLock
+
+    _prepare(paths[0].parent)
+    locks = [FileLock(path, thread_local=False) for path in paths]
+    while not (taken := next((lock for lock in locks if _taken(lock)), None)):
+        if stopping():
+            raise Stopped
+        await asyncio.sleep(_POLL)
     try:
         yield
     finally:
-        lock.release()
+        taken.release()
+
+
+class Slots:
+    """Places for calls in flight: `limit` in this process, and one lock file each where processes share them."""
+
+    def __init__(self, limit: int, shared: Sequence[Path], stopping: Callable[[], bool]) -> None:
+        self._own = asyncio.Semaphore(limit)
+        self._shared = shared
+        self._stopping = stopping
+
+    @contextlib.asynccontextmanager
+    async def one(self) -> AsyncIterator[None]:
+        """Take a place, waiting for it; raises `Stopped` where the session ends before there is one."""
+        async with self._own:
+            if not self._shared:
+                yield
+                return
+            async with held_any(self._shared, self._stopping):
+                yield
 
 
 @contextlib.contextmanager
@@ -42,6 +68,16 @@ def held_briefly(path: Path) -> Iterator[None]:
     _prepare(path.parent)
     with FileLock(path, thread_local=False):
         yield
+
+
+def _taken(lock: FileLock) -> bool:
+    from filelock import Timeout
+
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        return False
+    return True
 
 
 def _prepare(folder: Path) -> None:

@@ -200,8 +200,8 @@ class SuiteSession:
         for spool in self._spools.values():
             spool.close()
         if not self.is_worker and self.suites:
-            self._ledger_file().unlink(missing_ok=True)
-            self._ledger_file().with_suffix(".lock").unlink(missing_ok=True)
+            for path in self._ledger_file().parent.glob(f"*-{self._token}*"):
+                path.unlink(missing_ok=True)
 
     def abandon(self) -> None:
         """Leave the calls in flight to themselves: the engine's thread ends with the process."""
@@ -217,7 +217,8 @@ class SuiteSession:
             self.check_budget()
             workers = options.max_workers or max(ready.suite.max_workers for ready in self.suites)
             processes: int = self.config.workerinput["workercount"] if self.is_worker else 1  # type: ignore[attr-defined]
-            # The limit is the session's: each worker has its share.
+            # The limit is the session's: each worker has its share, or takes turns where there is less than one each.
+            slots = self._slot_files(workers) if workers < processes else ()
             workers = max(1, workers // processes)
             limits = Limits(options.max_calls, options.max_cost)
             settings = EngineSettings(
@@ -235,6 +236,7 @@ class SuiteSession:
                 complete=None if options.replay == "http" else self.config.hook.pytest_jrh_complete(config=self.config),
                 retry_unscored=options.retry_unscored,
                 processes=processes,
+                shared_slots=slots,
                 session=self._session_id(),
                 ledger=Ledger(self._ledger_file(), limits) if limits != Limits() else None,
                 ask=not options.plan,
@@ -269,6 +271,10 @@ class SuiteSession:
 
     def _ledger_file(self) -> Path:
         return self.cassette_dir(self.suites[0]) / ".locks" / f"budget-{self._session_id()}.json"
+
+    def _slot_files(self, number: int) -> tuple[Path, ...]:
+        folder = self._ledger_file().parent
+        return tuple(folder / f"slot-{self._session_id()}-{slot}.lock" for slot in range(number))
 
     def _told_folder(self, suite: Suite) -> Path | None:
         """Where the controller told this worker to spool; None where it did not, or where no disk is shared."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import subprocess
@@ -13,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.llm.budget import Ledger, Limits
+from pytest_jrh.models import Completion
 from tests.e2e.bench import Bench
+from tests.e2e.test_replay import ANSWERS
 from tests.support.model_server import ModelServer
 from tests.support.suites import SuiteFiles, run, write_suite
 
@@ -148,6 +151,31 @@ def test_workers_share_one_limit(tmp_path: Path, server: ModelServer) -> None:
     assert rest.returncode == 0, rest.stdout
     assert server.count() == 25 + int(rest.stdout.split(" calls made")[0].split()[-1].replace(",", ""))
     assert not list(files.cassettes.glob(".locks/budget-*"))
+
+
+def test_more_workers_than_calls_allowed_in_flight_take_turns(tmp_path: Path) -> None:
+    files = write_suite(tmp_path / "suite", runs=4, tests=["agent_perturbation"])
+    with ModelServer(delay=0.05) as server:
+        done = pytest_in(files, server, "-n3", "--jrh-record-mode=once", "--jrh-max-workers=1", "-q")
+        assert done.returncode == 0, done.stdout
+        assert (server.count(), server.peak_in_flight) == (24, 1)
+    assert not list(files.cassettes.glob(".locks/slot-*"))
+
+
+def test_a_client_of_the_project_has_no_more_calls_in_flight_than_are_allowed(make_bench: MakeBench) -> None:
+    in_flight, peak = 0, 0
+
+    async def complete(stage: Any, messages: Any, response_model: Any) -> Completion[Any]:
+        nonlocal in_flight, peak
+        in_flight += 1
+        peak = max(peak, in_flight)
+        await asyncio.sleep(0)
+        in_flight -= 1
+        return Completion(ANSWERS[stage.stage], response_model.model_validate_json(ANSWERS[stage.stage]))
+
+    session = make_bench(runs=3).run(complete=complete, max_workers=1)
+    assert session.outcomes == [("agree", 1)] * 3
+    assert peak == 1
 
 
 def test_a_limit_in_dollars_over_a_model_without_a_price_refuses_to_start(tmp_path: Path, server: ModelServer) -> None:
