@@ -134,14 +134,18 @@ def _matrices(section: Section, width: int) -> Iterator[Styled]:
     shown = section.whole_rows
     if len(shown) > _MOST_MATRICES:
         shown = shown[:1]
-    for row in shown:
-        matrix = matrix_of(row.statistics, section.mode)
-        if matrix is not None and matrix.n:
-            title = f"confusion matrix, {one_line(row.name)} (rows: right answer, columns: the judge's)"
-            yield Styled("")
-            yield Styled(shortened(title, width))
-            for line in _matrix(matrix):
-                yield Styled(line)
+    found = [(row.name, matrix_of(row.statistics, section.mode)) for row in shown]
+    told = [(name, matrix) for name, matrix in found if matrix is not None and matrix.n]
+    if told:
+        yield Styled("")
+        for line in wrapped("confusion matrices (rows: right answer, columns: the judge's)", width):
+            yield Styled(line)
+    for name, matrix in told:
+        yield Styled(shortened(one_line(name), width))
+        for line in _matrix(matrix):
+            yield Styled(line)
+    if told:
+        yield Styled("")
 
 
 def _matrix(matrix: ConfusionMatrix) -> list[str]:

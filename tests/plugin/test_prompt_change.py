@@ -43,6 +43,18 @@ def test_the_demo_is_green_against_its_committed_baseline(project: Path, workers
     assert "54 cases compared with the baseline: 0 regressions, 0 fixes (nothing changed)." in done.lines
 
 
+def test_the_readme_shows_what_the_demo_prints(project: Path) -> None:
+    ordinal = "inputs/configs/refund_agent_ordinal.yml"
+    options = [f"--jrh-config={DEMO}", f"--jrh-config={ordinal}", "-ra"]
+    done = run_pytest(project, *options, env={"COLUMNS": "80"})
+    assert done.code == pytest.ExitCode.OK, done.stdout
+    # What a version or a machine decides is left out there.
+    named = ("platform", "rootdir", "plugins", "SKIPPED", "0 calls made", "=")
+    shown = [line for line in done.lines if not line.startswith(named)]
+    readme = (ROOT / "README.md").read_text("utf-8").split("```")[1].splitlines()
+    assert [line for line in readme[1:] if not line.startswith(named)] == shown
+
+
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])
 def test_the_laxer_prompt_fails_for_the_violations_that_it_overlooks(project: Path, workers: list[str]) -> None:
     known = pytest.importorskip("statsmodels.stats.contingency_tables")

@@ -61,11 +61,11 @@ def test_the_summary_is_a_table_of_rubrics_and_tests(pytester: pytest.Pytester, 
 
 
 def test_a_verbose_run_shows_the_confusion_matrices(pytester: pytest.Pytester, recorded: Recorded) -> None:
-    title = "confusion matrix, rubric-1 (rows: right answer, columns: the judge's)"
+    title = "confusion matrices (rows: right answer, columns: the judge's)"
     quiet = pytester.runpytest_inprocess(recorded.tiny.option)
     assert title not in quiet.outlines
     lines = pytester.runpytest_inprocess(recorded.tiny.option, "-v").outlines
-    start = lines.index(title)
+    start = lines.index("rubric-1", lines.index(title))
     assert [line.split() for line in lines[start + 1 : start + 4]] == [["0", "1"], ["0", "3", "0"], ["1", "1", "1"]]
 
 

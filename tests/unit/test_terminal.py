@@ -72,8 +72,9 @@ def test_passed_gate_is_green() -> None:
 def test_verbose_adds_matrices_and_why_figures_are_missing() -> None:
     session = session_of(judged(wrong_on("run-003")))
     plain, verbose = texts(session), texts(session, verbosity=1)
-    assert not any("confusion matrix" in line for line in plain)
-    start = next(index for index, line in enumerate(verbose) if line.startswith("confusion matrix, all"))
+    title = "confusion matrices (rows: right answer, columns: the judge's)"
+    assert title not in plain
+    start = verbose.index("all", verbose.index(title))
     assert [line.split() for line in verbose[start + 1 : start + 4]] == [["0", "1"], ["0", "22", "2"], ["1", "2", "22"]]
     assert "- kappa: one class only: every label is 0 (agent_positives)" in verbose
 
