@@ -145,6 +145,15 @@ def test_table_filters_sorts_and_leads_to_the_cases_and_back(opened: Any, report
     assert len(rows(page)) == 4
 
 
+def test_a_phone_sorts_by_a_choice_and_back(opened: Any, report: Path) -> None:
+    page = opened(report, width=390)
+    collected = rows(page)
+    page.select_option("select[name=sort]", "outcome")
+    assert [row[0] for row in rows(page)] == sorted(row[0] for row in collected)
+    page.select_option("select[name=sort]", label="as collected")
+    assert rows(page) == collected
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_page_fits_the_screen_and_can_be_looked_at(
