@@ -19,15 +19,11 @@ from pytest_jrh.errors import InputError, NoVerdictCase, Unrecorded, Unscored
 from pytest_jrh.judging.judge import make_template_judge
 from pytest_jrh.llm.budget import Ledger
 from pytest_jrh.llm.calls import Answer, CallRequest, Exchange, Stopped, make_complete
-from pytest_jrh.llm.client import LiteLLMExchange, RetryPolicy
-from pytest_jrh.llm.recorder import HttpRecorder
 from pytest_jrh.llm.locks import Slots
 from pytest_jrh.llm.stage import Stage
 from pytest_jrh.llm.tapes import Recording, Replay, SharedCalls, Tape
 from pytest_jrh.models import AgentRun, Case, CaseResult, CaseSpec, Complete, Progress, RecordMode, Spending, Verdict
-from pytest_jrh.planning import Survey
 from pytest_jrh.redact import Redactor
-from pytest_jrh.results.baseline import judge_fingerprint
 from pytest_jrh.results.debug import debug_paths
 from pytest_jrh.results.explain import disagreement_text, unscored_text
 from pytest_jrh.results.records import case_digest
@@ -35,8 +31,11 @@ from pytest_jrh.suite.cases import case_id, cassette_path, generation_id
 from pytest_jrh.transcript import render_transcript
 
 if TYPE_CHECKING:
+    from pytest_jrh.llm.client import LiteLLMExchange, RetryPolicy
+    from pytest_jrh.llm.recorder import HttpRecorder
     from pytest_jrh.loading import ReadySuite
     from pytest_jrh.models import HumanReview
+    from pytest_jrh.planning import Survey
     from pytest_jrh.review.decisions import Decision
     from pytest_jrh.review.desk import ReviewDesk
 
@@ -72,7 +71,7 @@ class EngineSettings:
     keep: bool = True
     replay: Replay = "completion"
     complete: Complete | None = None
-    retry: RetryPolicy = RetryPolicy()
+    retry: RetryPolicy | None = None
     retry_unscored: bool = False
     processes: int = 1
     shared_slots: tuple[Path, ...] = ()
@@ -266,12 +265,7 @@ class _Session:
         if not ready.test(spec.test).evaluate:
             return None
         judge, template = ready.judge(spec.judge)
-        attempt.judge_fingerprint = judge_fingerprint(
-            judge.stage,
-            template.source,
-            instruction=ready.suite.instruction,
-            show_reasoning=judge.show_reasoning,
-        )
+        attempt.judge_fingerprint = ready.judge_fingerprints[spec.judge]
         async with self._tape(attempt, ready, judging=True) as tape:
             ask = make_template_judge(
                 Stage(judge.stage, template, make_complete(tape)),
@@ -321,6 +315,8 @@ class _Session:
 
     async def survey(self, spec: CaseSpec) -> Survey:
         """Replay a case as far as its cassettes reach."""
+        from pytest_jrh.planning import Survey
+
         ready = self._suites[spec.suite]
         attempt = _Attempt(spec)
         ended, letters = True, 0
@@ -420,6 +416,9 @@ class _Session:
         if self._settings.complete is not None:
             return _CompleteExchange(self._settings.complete, self._settings.ledger, self._slots)
         if self._client is None:
+            from pytest_jrh.llm.client import LiteLLMExchange, RetryPolicy
+            from pytest_jrh.llm.recorder import HttpRecorder
+
             self._http = HttpRecorder(self._settings.redactor)
             self._http.install()
             if self._settings.replay == "http":
@@ -431,7 +430,7 @@ class _Session:
                 self._client = LiteLLMExchange(
                     limit=self._settings.max_workers,
                     shared_slots=self._settings.shared_slots,
-                    retry=self._settings.retry,
+                    retry=self._settings.retry or RetryPolicy(),
                     processes=self._settings.processes,
                     ledger=self._settings.ledger,
                     redact=self._settings.redactor.text,

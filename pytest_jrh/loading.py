@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.llm.prompts import load_template
-from pytest_jrh.pipeline.generate import Pipeline, build_pipeline
 from pytest_jrh.results.artifacts import JSONL_NAME
+from pytest_jrh.results.baseline import judge_fingerprint
 from pytest_jrh.results.metrics import metric_problem
 from pytest_jrh.results.reuse import MadeCases
 from pytest_jrh.suite.cases import expand
 from pytest_jrh.suite.config import load_suite
 from pytest_jrh.suite.documents import read_document
-from pytest_jrh.suite.eval_logs import EvalLog
 from pytest_jrh.suite.places import Places
-from pytest_jrh.suite.preprocessors import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_jrh.models import AgentRun, Case, CaseSpec, Preprocessor, Rubric, RunSummary, TestName
+    from pytest_jrh.pipeline.generate import Pipeline
+    from pytest_jrh.suite.eval_logs import EvalLog
     from pytest_jrh.suite.suite import Suite, SuiteJudge, SuiteTest
     from pytest_jrh.templating import Template
 
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 class ReadySuite:
     """A suite with everything that running it needs, but the way to the models.
 
-    A frozen suite has no log. `made` holds by test the cases that are taken as they are on disk.
+    A frozen suite has no log, and makes no case, so it has no pipelines either. `made` holds by test the cases
+    that are taken as they are on disk.
     """
 
     suite: Suite
@@ -72,6 +73,19 @@ class ReadySuite:
     def judge(self, name: str | None) -> tuple[SuiteJudge, Template]:
         """The judge with this name, and its prompt; a case that is generated only has no judge to look up."""
         return self._judges[name], self.judge_templates[name]
+
+    @cached_property
+    def judge_fingerprints(self) -> Mapping[str | None, str]:
+        """By judge, what says that two sessions asked the same judge (semantics J2)."""
+        return {
+            name: judge_fingerprint(
+                judge.stage,
+                self.judge_templates[name].source,
+                instruction=self.suite.instruction,
+                show_reasoning=judge.show_reasoning,
+            )
+            for name, judge in self._judges.items()
+        }
 
     def specs(self) -> Iterator[CaseSpec]:
         """Every case of the suite, in collection order."""
@@ -113,24 +127,17 @@ def make_ready(
     """
     suite = load_suite(path, cwd=cwd, rootdir=rootdir, rubric_file=rubric_file, log_path=log_path, frozen=frozen)
     problems: list[Problem] = []
-    pipelines: dict[TestName, Pipeline] = {}
     templates: dict[str | None, Template] = {}
-    preprocessors: list[Preprocessor] = []
-    for test in suite.tests:
-        with _collecting(problems):
-            pipelines[test.name] = build_pipeline(suite, test)
     for judge in suite.judges:
         with _collecting(problems):
             prompt = Path(judge.stage.prompt_path) if judge.stage.prompt_path else None
             templates[judge.name] = load_template("judge", mode=suite.mode, objective="fail", prompt_path=prompt)
-    for name in suite.preprocessors:
-        with _collecting(problems):
-            preprocessors.append(resolve(name))
     made: dict[str, MadeCases] = {}
     with _collecting(problems):
         made = _made_before(suite)
-    log = EvalLog(suite.log_path) if suite.frozen is None else None
-    ready = ReadySuite(suite, log, pipelines, templates, tuple(preprocessors), made)
+    ready = ReadySuite(suite, None, {}, templates, (), made)
+    if suite.frozen is None:
+        ready = _with_sources(ready, problems)
     with _collecting(problems):
         _ = ready.runs
     unknown = metric_problem(suite.metric)
@@ -142,6 +149,24 @@ def make_ready(
         places = Places(cwd, rootdir, path.parent)
         raise InputError(dict.fromkeys(_placed(problem, suite.config_file, places) for problem in problems))
     return ready
+
+
+def _with_sources(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
+    """Add what making cases takes: a frozen suite is spared the time of importing and checking it."""
+    from pytest_jrh.pipeline.generate import build_pipeline
+    from pytest_jrh.suite.eval_logs import EvalLog
+    from pytest_jrh.suite.preprocessors import resolve
+
+    suite = ready.suite
+    pipelines: dict[TestName, Pipeline] = {}
+    preprocessors: list[Preprocessor] = []
+    for test in suite.tests:
+        with _collecting(problems):
+            pipelines[test.name] = build_pipeline(suite, test)
+    for name in suite.preprocessors:
+        with _collecting(problems):
+            preprocessors.append(resolve(name))
+    return replace(ready, log=EvalLog(suite.log_path), pipelines=pipelines, preprocessors=tuple(preprocessors))
 
 
 def _made_before(suite: Suite) -> dict[str, MadeCases]:

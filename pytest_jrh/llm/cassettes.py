@@ -27,7 +27,7 @@ FORMAT = 1
 _VCR_FORMAT = 1
 _HEAD_ENDS = "\ninteractions:"
 # What libyaml does not print as it is inside a literal block; JSON can spell it in escapes instead.
-_UNPRINTABLE = re.compile(r"[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd]")
+_UNPRINTABLE = r"[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ def _readable(interaction: Mapping[str, Any]) -> dict[str, Any]:
         body = json.dumps(json.loads(request["body"]), indent=2, ensure_ascii=False)
     except (TypeError, ValueError):
         return dict(interaction)
-    return {**interaction, "request": {**request, "body": _UNPRINTABLE.sub(_json_escape, body)}}
+    return {**interaction, "request": {**request, "body": re.sub(_UNPRINTABLE, _json_escape, body)}}
 
 
 def _json_escape(match: re.Match[str]) -> str:

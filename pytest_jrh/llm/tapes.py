@@ -12,18 +12,20 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pytest_jrh.errors import Unrecorded, Unscored
 from pytest_jrh.files import atomic_write
 from pytest_jrh.llm.calls import Answer, CallRequest, Exchange, Stopped, digest
 from pytest_jrh.llm.cassettes import Cassette, Entry, difference, nearest
 from pytest_jrh.llm.locks import held
-from pytest_jrh.llm.recorder import Capture, HttpRecorder
 from pytest_jrh.llm.room import room_for
 from pytest_jrh.models import RecordMode, Spending
 from pytest_jrh.redact import Redactor
 from pytest_jrh.transcript import storable
+
+if TYPE_CHECKING:
+    from pytest_jrh.llm.recorder import HttpRecorder
 
 Replay = Literal["completion", "http"]
 # The first summary is asked beside the plan, so it is one of the first two calls of a case.
@@ -214,6 +216,8 @@ class Tape:
             atomic_write(place, json.dumps(pointer))
 
     async def _record(self, request: CallRequest, sequence: int) -> Answer:
+        from pytest_jrh.llm.recorder import Capture
+
         live = self._recording.live
         assert live is not None
         if self._recording.stopping():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import gc
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,9 +37,23 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", marker)
     options = config.stash[OPTIONS_READ] = read_options(config)
     if options.configs:
-        from pytest_jrh.plugin.activation import activate_named
+        with _without_collections():
+            from pytest_jrh.plugin.activation import activate_named
 
-        activate_named(config)
+            activate_named(config)
+
+
+@contextlib.contextmanager
+def _without_collections() -> Iterator[None]:
+    """Spare the imports the garbage collector, which would look through all of them again and again."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile | None:

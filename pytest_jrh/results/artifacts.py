@@ -117,6 +117,7 @@ class _Work:
     keep_spools: bool = False
     failed: bool = False
     made: frozenset[str] = frozenset()
+    unchanged: set[str] = field(default_factory=set)
     unbundled: list[str] = field(default_factory=list)
     own: dict[str, Entry] = field(default_factory=dict)
 
@@ -205,7 +206,7 @@ class _Work:
                 if record is not None:
                     self.own[made_id] = indexes[folder].entries[made_id]
                     synthetic(synthetic_row(record, temperature=temperature, transcript=transcript))
-                    self._debug(record, folder, spec)
+                    self._debug(made_id, record, folder, spec)
                 row_id = perturbed_idx(spec)
                 for item in items:
                     sink = sinks.get((spec.test, item.spec.judge))
@@ -234,12 +235,20 @@ class _Work:
             self.problem(f"The record of {made_id} cannot be used: {error}")
             return None
         # Spools hold no secrets; a record of another session may hold one that is a secret here.
-        return record if record is None or made_now else self.redactor.value(record)
+        if record is None or made_now:
+            return record
+        cleaned: Mapping[str, Any] = self.redactor.value(record)
+        if cleaned == record:
+            self.unchanged.add(made_id)
+        return cleaned
 
-    def _debug(self, record: Mapping[str, Any], folder: Path, spec: CaseSpec) -> None:
+    def _debug(self, made_id: str, record: Mapping[str, Any], folder: Path, spec: CaseSpec) -> None:
         paths = debug_paths(folder, spec)
         try:
-            self.paths += write_debug(record, paths)
+            if made_id in self.unchanged and paths.newer_than(self.own[made_id].path):
+                self.paths += paths.all()
+            else:
+                self.paths += write_debug(record, paths)
         except OSError as error:
             self.unbundled.append(f"{paths.audit}: {_words(error)}")
 

@@ -30,6 +30,14 @@ class DebugPaths:
         """Give the three paths in order."""
         return self.audit, self.original, self.perturbed
 
+    def newer_than(self, records: Path) -> bool:
+        """Whether all three were written after the file of records was; writing them again would change nothing."""
+        try:
+            written = records.stat().st_mtime_ns
+            return all(path.lstat().st_mtime_ns > written for path in self.all())
+        except OSError:
+            return False
+
 
 def debug_paths(output_dir: Path, spec: CaseSpec) -> DebugPaths:
     """Name the files of a case's bundle in a test's `output.dir`."""

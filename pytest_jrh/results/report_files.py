@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pytest_jrh.errors import InputError
 from pytest_jrh.files import atomic_write, encoded
-from pytest_jrh.results.html import write_html
-from pytest_jrh.results.judged_cases import judged_cases
-from pytest_jrh.results.markdown import markdown_report
 from pytest_jrh.results.spools import RecordIndex
-from pytest_jrh.suite.judged_logs import write_judged_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,9 +46,16 @@ def write_reports(
     """
     merged = RecordIndex({case: entry for index in records for case, entry in index.entries.items()})
     wanted: list[tuple[Path, Callable[[Path], None]]] = []
+    # Each report's room is imported where the report is wanted: most sessions want none.
     if options.report is not None:
+        from pytest_jrh.results.html import write_html
+
         wanted.append((options.report, lambda path: write_html(path, session, records, redactor=redactor, base=folder)))
-    markdown = redactor.text(markdown_report(session)) if options.summary or os.environ.get(STEP_SUMMARY) else ""
+    markdown = ""
+    if options.summary or os.environ.get(STEP_SUMMARY):
+        from pytest_jrh.results.markdown import markdown_report
+
+        markdown = redactor.text(markdown_report(session))
     if options.summary is not None:
         wanted.append((options.summary, lambda path: atomic_write(path, markdown)))
     if options.eval_log is not None:
@@ -75,6 +78,9 @@ def write_reports(
 
 
 def _write_log(path: Path, session: SessionResults, records: RecordIndex, model: str, redactor: Redactor) -> None:
+    from pytest_jrh.results.judged_cases import judged_cases
+    from pytest_jrh.suite.judged_logs import write_judged_log
+
     suites = list(dict.fromkeys(result.suite for result in session.results))
     with records.reading() as read:
         write_judged_log(

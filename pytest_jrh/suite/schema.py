@@ -51,7 +51,7 @@ Ignored: TypeAlias = Annotated[Any, NotUsed()]
 class Section(BaseModel):
     """A mapping in the config: strict, frozen, closed; a null value is the same as no key."""
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     @model_validator(mode="before")
     @classmethod
@@ -197,11 +197,11 @@ class Admin(Section):
     test_debug_mode: Ignored = None
     output_file_format: Annotated[Literal["csv", "xlsx"], Field(description="csv or xlsx")] = "csv"
     """The format of the tables; xlsx needs openpyxl."""
-    dataset_config: DatasetConfig = DatasetConfig()
+    dataset_config: DatasetConfig = DatasetConfig.model_construct()
     """Where the module's files are."""
-    perturbation_config: PerturbationConfig = PerturbationConfig()
+    perturbation_config: PerturbationConfig = PerturbationConfig.model_construct()
     """Which tests are made."""
-    evaluation_config: EvaluationConfig = EvaluationConfig()
+    evaluation_config: EvaluationConfig = EvaluationConfig.model_construct()
     """How the tests are judged."""
 
 
@@ -250,11 +250,11 @@ class AgentConfig(Section):
     """The rubric file, YAML or JSON."""
     target_rubric_ids: Annotated[tuple[str, ...], Field(strict=False, description="a list of rubric ids")] = ()
     """The rubrics to use, by id. Empty: all in the file."""
-    planner: Stage = Stage()
+    planner: Stage = Stage.model_construct()
     """Plans which turns to edit, and to what end."""
-    editor: Stage = Stage()
+    editor: Stage = Stage.model_construct()
     """Writes each planned edit."""
-    summary: Stage = Stage()
+    summary: Stage = Stage.model_construct()
     """Sums up long runs for the editor and the verifier. Left out: the editor's model."""
     verifier: Verifier | None = None
     """Confirms the label of every made case. Left out: the editor's model. false: labels stay unverified, and every
@@ -278,7 +278,7 @@ class AgentConfig(Section):
     """What agent_perturbation aims at: fail violates the rubric, pass satisfies it."""
     pass_required: Flag = True
     """Whether a case with objective pass needs the verifier's PASS."""
-    output: Output = Output()
+    output: Output = Output.model_construct()
     """Where made cases are kept."""
     sample_num_from_orig: Whole | None = None
     """How many runs of the log to use; 0 means all."""
@@ -319,16 +319,16 @@ class Gate(Section):
 class Config(Section):
     """A whole config file."""
 
-    admin: Admin = Admin()
+    admin: Admin = Admin.model_construct()
     """The suite as a whole."""
-    synthetic_data_params: SyntheticDataParams = SyntheticDataParams()
+    synthetic_data_params: SyntheticDataParams = SyntheticDataParams.model_construct()
     """RAND's generation settings; three of them matter here."""
-    test_agent_perturbation_config: AgentConfig = AgentConfig()
+    test_agent_perturbation_config: AgentConfig = AgentConfig.model_construct()
     """How cases are made: log, rubrics, stages, sampling."""
     test_stochastic_stability_config: Ignored = None
-    judge: JudgeStage = JudgeStage()
+    judge: JudgeStage = JudgeStage.model_construct()
     """The judge's model, prompt and settings."""
-    gate: Gate = Gate()
+    gate: Gate = Gate.model_construct()
     """When the session fails."""
-    replay: Replay = Replay()
+    replay: Replay = Replay.model_construct()
     """Where recordings are and how they are used."""

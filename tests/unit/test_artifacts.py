@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -399,3 +400,24 @@ def test_case_without_edits_has_no_bundle(tmp_path: Path) -> None:
     record = to_record(make_case(P, edited=False))
     assert write_debug(record, debug_paths(tmp_path, P)) == ()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_bundle_of_a_case_not_made_anew_is_written_where_it_is_missing_or_older_than_the_cases(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path, overwrite=False)
+    write(suite)
+    cases, paths = tmp_path / TEST_FOLDER / "agent_perturbations.jsonl", debug_paths(tmp_path / TEST_FOLDER, A)
+    whole = paths.audit.read_bytes()
+
+    def again(*, cases_written: int) -> None:
+        os.utime(cases, (cases_written, cases_written))
+        assert set(paths.all()) <= set(write(suite, [A], [make_result(A)], []).paths)
+
+    paths.original.unlink()
+    paths.audit.write_text("of another case")
+    again(cases_written=1)
+    assert paths.original.exists()
+    assert paths.audit.read_bytes() == whole
+    paths.audit.write_text("of another case")
+    os.utime(paths.audit, (1, 1))
+    again(cases_written=2)
+    assert paths.audit.read_bytes() == whole
