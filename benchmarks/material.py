@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import random
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from benchmarks.measure import pytest_command, run
 from tests.support.server_process import server_process
-from tests.support.suites import SuiteFiles, write_suite
+from tests.support.suites import SuiteFiles, merged, write_suite
 
 CACHE = Path(__file__).resolve().parent / ".cache"
 BIG_SAMPLES = 10_000
+CASES_FILE = Path("outputs", "cases", "agent_perturbations.jsonl")
+# The cases of both tests in one file, as a frozen suite needs them.
+_ONE_FOLDER = {"test_agent_perturbation_config": {"output": {"dir": str(CASES_FILE.parent)}}}
 _BIG_TEXT = 29_000
 
 
-def suite(name: str, **settings: object) -> SuiteFiles:
+def suite(name: str, *, overrides: Mapping[str, Any] | None = None, **settings: Any) -> SuiteFiles:
     """A suite of the test support, made once; `settings` are those of `write_suite`."""
     folder = CACHE / name
     files = SuiteFiles(folder, folder / "inputs" / "configs" / "tiny.yml", "tiny")
     if not files.config.exists():
-        write_suite(folder, **settings)  # type: ignore[arg-type]
+        write_suite(folder, overrides=merged(_ONE_FOLDER, overrides or {}), **settings)
     return files
 
 
-def recorded(name: str, **settings: object) -> SuiteFiles:
+def recorded(name: str, **settings: Any) -> SuiteFiles:
     """A suite with every call recorded, from a loopback model that answers at once; nothing recorded is made again."""
     files = suite(name, **settings)
     with server_process(CACHE / f"{name}.log") as server:
@@ -114,9 +117,3 @@ def trivial_tests(count: int, folder: Path) -> Path:
         encoding="utf-8",
     )
     return path
-
-
-def calls_of(log: Path) -> Iterator[dict[str, object]]:
-    """The events that a server process wrote."""
-    for line in log.read_text(encoding="utf-8").splitlines():
-        yield json.loads(line)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.material import BIG_SAMPLES, CACHE, big_log, plain_test_over, recorded, suite, trivial_tests
+from benchmarks.material import BIG_SAMPLES, CACHE, CASES_FILE, big_log, plain_test_over, recorded, suite, trivial_tests
 from benchmarks.measure import PLAIN, Cost, Line, best_of, pytest_command, run
 
 CASES = 1_000
@@ -16,7 +15,7 @@ CASES = 1_000
 def replay() -> list[Line]:
     """1,000 recorded cases, unfrozen and frozen, beside a plain test over the same JSONL and trivial tests."""
     files = recorded("replay-1000", runs=CASES // 2)
-    jsonl = _one_jsonl(files.folder)
+    jsonl = files.folder / CASES_FILE
     plain = best_of(2, pytest_command(str(plain_test_over(jsonl, CACHE))), CACHE, environment=PLAIN)
     trivial = _trivial(CASES)
     unfrozen = best_of(2, pytest_command(files.option), files.folder)
@@ -151,16 +150,3 @@ def _against(what: str, ours: Cost, theirs: Cost, yardstick: str, limit: float |
         ours.seconds / theirs.seconds,
         limit,
     )
-
-
-def _one_jsonl(folder: Path) -> Path:
-    """The records of both tests in one file, as a user's own test would read them."""
-    merged = folder / "cases.jsonl"
-    parts = sorted((folder / "outputs").rglob("agent_perturbations.jsonl"))
-    merged.write_bytes(b"".join(part.read_bytes() for part in parts))
-    return merged
-
-
-def python() -> str:
-    """The interpreter that everything is measured with."""
-    return sys.executable
