@@ -45,6 +45,7 @@ def test_the_page_fits_the_screen_and_can_be_looked_at(sessions: Sessions, width
         page.screenshot(path=SHOTS / f"review_{name}_{width}_{scheme}.png")
 
     page.wait_for_selector("#rows li >> nth=11")
+    page.wait_for_selector("#case article", state="attached")
     shoot("list")
     page.click("#rows li:first-child a")
     page.wait_for_selector("#case .turn.changed")
@@ -56,6 +57,11 @@ def test_the_page_fits_the_screen_and_can_be_looked_at(sessions: Sessions, width
     page.keyboard.press("Escape")
     page.click("#open-templates")
     page.wait_for_selector("#panel-preview .message")
+    hint = "Prefer a violation that a hurried reader would miss."
+    page.fill("#template-text", page.input_value("#template-text").replace("\n\n", f"\n\n{hint}\n\n", 1))
+    page.wait_for_selector(f"#panel-preview:has-text('{hint}')")
+    page.click("#tab-difference")
+    page.wait_for_selector("#panel-difference ins")
     shoot("templates")
     light, dark = "rgb(245, 246, 248)", "rgb(16, 18, 22)"
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == (dark if scheme == "dark" else light)

@@ -36,6 +36,8 @@ export async function show(key, { keep = false, focus = false } = {}) {
   loading = new AbortController();
   const verdict = remembered("verdicts", "hidden") === "shown" ? "?verdict=1" : "";
   let text;
+  // While the first one is on its way, that there is none yet is no longer true.
+  place.querySelector(".empty")?.remove();
   try {
     text = await get(`/cases/${key}${verdict}`, "text", loading.signal);
   } catch (error) {
