@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import live, offline, reports
+from benchmarks import live, offline, reports, review
 from benchmarks.material import CACHE
 from benchmarks.measure import Line, stopwatch, table
 
@@ -23,6 +23,7 @@ BENCHMARKS: dict[str, Callable[[], list[Line]]] = {
     "collection": offline.collection,
     "unused": offline.unused,
     "reports": reports.html,
+    "review": review.lines,
 }
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
