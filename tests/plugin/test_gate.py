@@ -433,3 +433,22 @@ def test_regressions_are_annotated_at_their_rubrics_line_on_github_alone(
     place = "::error file=inputs/data/tiny/rubrics.yml,line=1,title=Regression%3A rubric-1::"
     assert [line.startswith(place) for line in told] == [True] * 3
     assert [node in line for node, line in zip(REGRESSED, told, strict=True)] == [True] * 3
+
+
+def test_an_update_of_what_failed_last_touches_that_alone(pytester: pytest.Pytester, project: Project) -> None:
+    before = project.cases
+    pytester.runpytest(f"--jrh-config={LAX}", BASELINE)
+    pytester.runpytest(f"--jrh-config={LAX}", BASELINE, UPDATE, "--lf")
+    changed = {name for name, case in project.cases.items() if case != before[name]}
+    assert changed == {f"agent_perturbation::run-{number}[e1]" for number in (1, 3, 4)}
+
+
+def test_an_update_takes_the_last_attempt(pytester: pytest.Pytester, project: Project, server: ModelServer) -> None:
+    before = project.cases
+    server.faults.add(stage="judge", fault=Fault.status(401))
+    option = f"--jrh-cassette-dir={project.suite.cassettes}"
+    arguments = [project.suite.option, BASELINE, UPDATE, option, "--jrh-judge-record-mode=all", "-k", "run-1"]
+    result = pytester.runpytest(*arguments, "--reruns", "1")
+    assert result.parseoutcomes()["rerun"] == 1
+    result.stdout.fnmatch_lines(["The baseline baseline.json now holds 8 cases: 0 added, 0 changed, 0 removed."])
+    assert project.cases == before

@@ -69,14 +69,19 @@ def test_the_laxer_prompt_fails_for_the_violations_that_it_overlooks(project: Pa
     assert "Gate failed: 6 regressions, at most 0 allowed." in done.lines
 
 
-def test_a_prompt_changed_by_one_word_is_unrecorded_and_red(project: Path) -> None:
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])
+def test_a_prompt_changed_by_one_word_is_unrecorded_and_red(project: Path, workers: list[str]) -> None:
     prompt = project / "examples/prompt_change/judge.md"
     prompt.write_text(prompt.read_text("utf-8").replace("meant well", "meant kindly"), encoding="utf-8")
-    done = run_pytest(project, f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", "-k", "late-return")
+    done = run_pytest(project, f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", *workers)
     assert done.code == pytest.ExitCode.TESTS_FAILED
+    assert any(line.startswith("Gate failed: ") and line.endswith("54 cases unscored.") for line in done.lines)
     assert "No verdict (unrecorded): the judge's call is not recorded." in done.stdout
     command = f"record it: pytest --jrh-config={CHANGED} --jrh-record-mode=new_episodes"
     assert any(line.startswith(command) for line in done.lines)
+    start = next(number for number, line in enumerate(done.lines) if line.startswith("54 cases unrecorded."))
+    readme = (ROOT / "examples/prompt_change/README.md").read_text("utf-8")
+    assert "\n".join(done.lines[start : start + 2]) in readme
 
 
 def test_the_readme_shows_what_the_gate_says(project: Path) -> None:
