@@ -52,7 +52,7 @@ def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     options = ["--jrh-report=report.html", "--jrh-summary=summary.md", "--jrh-eval-log=judged.eval"]
     options += ["--junitxml=junit.xml", "--jrh-baseline=baseline.json", "--jrh-update-baseline", "-rA"]
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", files.option, "--jrh-record-mode=once"]
-    with ModelServer(override(Obedient(), judge=lambda asked: {"reasoning": TEXT, "score": 1})) as server:
+    with ModelServer(override(Obedient(), judge=lambda asked: {"reasoning": HOSTILE, "score": 1})) as server:
         environment = {**os.environ, **server.environment, "GITHUB_ACTIONS": "true"}
         environment.pop("GITHUB_STEP_SUMMARY", None)
         done = subprocess.run([*command, *options], cwd=files.folder, env=environment, capture_output=True, check=False)
@@ -137,5 +137,5 @@ def test_inspect_reads_the_log_with_every_text_as_it_was(session: tuple[SuiteFil
         *[("0", 1)] * 3,
     ]
     for sample in samples:
-        assert (sample.scores or {})["judge"].explanation == TEXT.replace("\x00", "")
+        assert (sample.scores or {})["judge"].explanation == f"{TEXT} \ufffd".replace("\x00", "")
         assert TEXT.replace("\x00", "") in str(sample.messages[0].content)
