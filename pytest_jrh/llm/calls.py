@@ -79,7 +79,7 @@ class CallRequest:
         return {
             "model": self.stage.model,
             "parameters": self.parameters,
-            "schema": digest(stable_schema(self.schema))[:12],
+            "schema": digest(_stable_schema_of(self.response_model))[:12],
             "messages": [digest(dict(message))[:12] for message in self.messages],
         }
 
@@ -92,7 +92,7 @@ class CallRequest:
                 "model": self.stage.model,
                 "messages": [dict(message) for message in self.messages],
                 "parameters": self.parameters,
-                "schema": stable_schema(self.schema),
+                "schema": _stable_schema_of(self.response_model),
                 "repeat": 1,
             }
         )
@@ -126,6 +126,11 @@ class Exchange(Protocol):
 @lru_cache(maxsize=64)
 def _schema_of(response_model: type[BaseModel]) -> dict[str, Any]:
     return response_model.model_json_schema()
+
+
+@lru_cache(maxsize=64)
+def _stable_schema_of(response_model: type[BaseModel]) -> object:
+    return stable_schema(_schema_of(response_model))
 
 
 def digest(value: object) -> str:

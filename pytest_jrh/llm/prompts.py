@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING, Final
 
@@ -165,6 +166,7 @@ def _level_line(level: ScoreLevel) -> str:
     return f"{level.score}: {' '.join(level.label.split()) or '(no description)'}"
 
 
+@lru_cache(maxsize=64)
 def _parts(template: Template) -> tuple[Template | None, Template]:
     """Split at the separator before anything is filled in, so that no value can move the border."""
     separator = _SEPARATOR.search(template.source)
