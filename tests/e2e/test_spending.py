@@ -18,6 +18,7 @@ from pytest_jrh.models import Completion
 from tests.e2e.bench import Bench
 from tests.e2e.test_replay import ANSWERS
 from tests.support.model_server import ModelServer
+from tests.support.obedient import Obedient
 from tests.support.suites import SuiteFiles, run, write_suite
 
 if TYPE_CHECKING:
@@ -80,12 +81,17 @@ def test_a_shared_summary_is_asked_anew_in_a_session_that_records_everything_ane
     assert sorted(first_summaries(server).values()) == [2]
 
 
+@pytest.mark.parametrize("edits", [1, 3])
 def test_a_case_takes_one_summary_more_than_it_has_edits_and_a_rerun_takes_no_call(
-    make_bench: MakeBench, server: ModelServer
+    make_bench: MakeBench, server: ModelServer, edits: int
 ) -> None:
-    bench = make_bench()
-    bench.run()
-    assert server.count("summary") == server.count("editor") + 1
+    turns = [
+        {"id": f"m{number}", "role": role, "content": role} for number, role in enumerate(["user", "assistant"] * 4)
+    ]
+    server.answer = Obedient(edits=edits)
+    bench = make_bench(runs=[run(1, messages=turns)])
+    assert bench.run().outcomes == [("agree", 1)]
+    assert (server.count("editor"), server.count("summary")) == (edits, edits + 1)
     before = server.count()
     bench.run()
     bench.run("once")
