@@ -1,69 +1,18 @@
-"""The review page in headless Chromium: what a reviewer does, and what comes of it (semantics K1, K2)."""
+"""The review page in headless Chromium: what a reviewer does with a case, and how the page is used (semantics K1)."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_jrh.errors import NoVerdictCase
-from pytest_jrh.models import Verdict
-from pytest_jrh.review.decisions import DecisionStore
-from pytest_jrh.review.places import decisions_path
 from pytest_jrh.transcript import message_text
-from tests.browser.conftest import Session, Sessions
 from tests.browser.material import made_case
+from tests.browser.steps import NEW_TEXT, filled, names, opened, stored, wait_open, wait_statuses
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-NEW_TEXT = "I am sorry, but the window has closed, so there is nothing I can do."
-
-
-def filled(sessions: Sessions, number: int = 4) -> Session:
-    session = sessions.start()
-    for each in range(number):
-        session.board.add(made_case(each))
-    return session
-
-
-def opened(sessions: Sessions, session: Session, **settings: Any) -> Any:
-    page = sessions.page(session, **settings)
-    page.wait_for_selector("#case article", state="attached")
-    return page
-
-
-def names(page: Any) -> list[str]:
-    found: list[str] = page.eval_on_selector_all(
-        "#rows li:not([hidden]) .name", "all => all.map(one => one.textContent)"
-    )
-    return found
-
-
-def statuses(page: Any) -> list[str]:
-    found: list[str] = page.eval_on_selector_all("#rows li", "all => all.map(one => one.dataset.status)")
-    return found
-
-
-def wait_statuses(page: Any, *wanted: str) -> None:
-    page.wait_for_function(
-        "wanted => [...document.querySelectorAll('#rows li')].map(one => one.dataset.status).join() === wanted",
-        arg=",".join(wanted),
-    )
-
-
-def wait_open(page: Any, run: str) -> None:
-    page.wait_for_selector(f"#case-title:has-text('{run}')")
-
-
-def stored(session: Session) -> list[tuple[str, str]]:
-    store = DecisionStore(decisions_path(session.suite.tests[0].output_dir))
-    ids = [one.entry.case_id for one in session.board.changes()[1]]
-    return [(found.action, found.note) for case_id in ids if (found := store.get(case_id))]
+    from tests.browser.conftest import Sessions
 
 
 def test_cases_appear_while_others_are_still_being_made(sessions: Sessions) -> None:
@@ -297,97 +246,3 @@ def test_help_lists_the_keys_and_keys_can_be_switched_off(sessions: Sessions) ->
     page.click("#accept")
     wait_open(page, "support-001")
     wait_statuses(page, "accepted", "undecided", "undecided", "undecided")
-
-
-def test_a_second_browser_sees_the_decision_of_the_first(sessions: Sessions) -> None:
-    session = filled(sessions)
-    one, other = opened(sessions, session), opened(sessions, session)
-    one.keyboard.press("r")
-    wait_statuses(other, "rejected", "undecided", "undecided", "undecided")
-    other.wait_for_selector("#case .tag.rejected")
-    assert other.get_attribute("#reject", "aria-pressed") == "true"
-    other.wait_for_selector("#counts:text-is('1 of 4 decided')")
-
-
-def test_the_verdict_is_hidden_until_the_reviewer_has_decided(sessions: Sessions) -> None:
-    session = filled(sessions, 2)
-    session.board.set_verdict(made_case(0), Verdict(0, "my opinion"))
-    page = opened(sessions, session)
-    page.wait_for_selector("text=hidden until you have decided")
-    assert "my opinion" not in page.content()
-    page.uncheck("#advance")
-    page.keyboard.press("a")
-    page.wait_for_selector("#case :text('my opinion')")
-    page.keyboard.press("u")
-    page.click("#show-verdict")
-    page.wait_for_selector("#case :text('my opinion')")
-    page.click("#hide-verdict")
-    page.wait_for_selector("text=hidden until you have decided")
-    assert "my opinion" not in page.content()
-
-
-def test_a_decision_about_another_version_of_a_case_is_shown_as_void(sessions: Sessions) -> None:
-    session = filled(sessions, 1)
-    page = opened(sessions, session)
-    page.keyboard.press("a")
-    wait_statuses(page, "accepted")
-    session.board.add(made_case(0, new_text="Made in another way."))
-    wait_statuses(page, "void")
-    page.wait_for_selector("text=no longer counts")
-
-
-def test_finalize_says_what_is_left_and_ends_the_wait(sessions: Sessions) -> None:
-    session = filled(sessions)
-    page = opened(sessions, session)
-    page.keyboard.press("a")
-    page.wait_for_selector("#counts:text-is('1 of 4 decided')")
-    page.click("#open-finalize")
-    assert "3 case(s) are undecided and will be used as they were made." in page.inner_text("#finalize")
-    page.click("text=Keep reviewing")
-    assert not session.board.finalized
-    page.click("#open-finalize")
-    page.click("#finalize-now")
-    assert session.board.wait_finalized(15)
-    page.wait_for_selector("#banner:has-text('Finalized')")
-    # What comes later counts from the next run on: this one asserts with what it was told.
-    page.keyboard.press("r")
-    wait_statuses(page, "accepted", "rejected", "undecided", "undecided")
-    assert session.board.reviewed(made_case(1)) == made_case(1)
-
-
-@contextmanager
-def served(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    command = [sys.executable, "-m", "tests.browser.page_process", str(folder)]
-    root = Path(__file__).parents[2]
-    with subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout
-            yield process, process.stdout.readline().strip()
-        finally:
-            process.kill()
-
-
-def test_a_killed_server_that_is_started_again_shows_every_decision(browser: Any, tmp_path: Path) -> None:
-    with served(tmp_path) as (process, url):
-        page = browser.new_page()
-        page.goto(url)
-        page.wait_for_selector("#case article")
-        page.keyboard.press("a")
-        wait_open(page, "support-001")
-        page.keyboard.press("r")
-        wait_open(page, "support-002")
-        page.keyboard.press("e")
-        page.fill(".editor textarea", NEW_TEXT)
-        page.keyboard.press("Control+Enter")
-        wait_statuses(page, "accepted", "rejected", "edited", "undecided")
-        process.kill()
-        page.wait_for_selector("#banner:has-text('The session has ended')")
-        page.close()
-    with served(tmp_path) as (_, url):
-        page = browser.new_page()
-        page.goto(url)
-        wait_statuses(page, "accepted", "rejected", "edited", "undecided")
-        page.click("#rows li >> nth=2")
-        page.wait_for_selector("#turn-4 .tag:text-is('edited by a person')")
-        assert page.text_content("#turn-4 .after .words") == NEW_TEXT
-        page.close()

@@ -1,0 +1,51 @@
+"""What the tests of the review page do again and again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_jrh.review.decisions import DecisionStore
+from pytest_jrh.review.places import decisions_path
+from tests.browser.material import made_case
+
+if TYPE_CHECKING:
+    from tests.browser.conftest import Session, Sessions
+
+NEW_TEXT = "I am sorry, but the window has closed, so there is nothing I can do."
+
+
+def filled(sessions: Sessions, number: int = 4) -> Session:
+    session = sessions.start()
+    for each in range(number):
+        session.board.add(made_case(each))
+    return session
+
+
+def opened(sessions: Sessions, session: Session, **settings: Any) -> Any:
+    page = sessions.page(session, **settings)
+    page.wait_for_selector("#case article", state="attached")
+    return page
+
+
+def names(page: Any) -> list[str]:
+    found: list[str] = page.eval_on_selector_all(
+        "#rows li:not([hidden]) .name", "all => all.map(one => one.textContent)"
+    )
+    return found
+
+
+def wait_statuses(page: Any, *wanted: str) -> None:
+    page.wait_for_function(
+        "wanted => [...document.querySelectorAll('#rows li')].map(one => one.dataset.status).join() === wanted",
+        arg=",".join(wanted),
+    )
+
+
+def wait_open(page: Any, run: str) -> None:
+    page.wait_for_selector(f"#case-title:has-text('{run}')")
+
+
+def stored(session: Session) -> list[tuple[str, str]]:
+    store = DecisionStore(decisions_path(session.suite.tests[0].output_dir))
+    ids = [one.entry.case_id for one in session.board.changes()[1]]
+    return [(found.action, found.note) for case_id in ids if (found := store.get(case_id))]
