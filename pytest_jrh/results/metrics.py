@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import inspect
 import random
-import statistics
 import warnings
 from collections import Counter
 from dataclasses import dataclass
@@ -157,6 +156,8 @@ def bootstrap(results: Iterable[CaseResult], seed: int) -> Interval:
         # However they are drawn, runs that are all alike give one figure.
         figure = tallies[0].agree / tallies[0].judged
         return Interval(figure, figure, figure)
+    import statistics
+
     figures = sorted(_resampled(tallies, seed))
     cuts = statistics.quantiles(figures, n=40, method="inclusive")
     return Interval(statistics.fmean(figures), cuts[0], cuts[-1])
