@@ -60,7 +60,8 @@ def run(
     done = subprocess.run(
         wrapped,
         cwd=folder,
-        env={**os.environ, **(environment or {})},
+        # As installed packages are: with their bytecode at hand, whatever this machine's setting.
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", **(environment or {})},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -78,21 +79,36 @@ def pytest_command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
 
 
-# The yardsticks are plain pytest: no plugin of the environment is loaded but what a test names.
-PLAIN = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+# No plugin of the environment is loaded but those that a command names: a yardstick names none, `ours` the plugin.
+ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
-def best_of(
-    times: int,
-    command: Sequence[str],
-    folder: Path,
-    *,
-    environment: Mapping[str, str] | None = None,
-    codes: Sequence[int] = (0,),
-) -> Cost:
-    """The quickest of several runs: noise only ever adds."""
-    costs = (run(command, folder, environment=environment, codes=codes) for _ in range(times))
-    return min(costs, key=lambda cost: cost.seconds)
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A pytest command in a folder, and the exit codes that it may end with."""
+
+    folder: Path
+    command: tuple[str, ...]
+    codes: tuple[int, ...] = (0,)
+
+
+def ours(folder: Path, *arguments: str, codes: tuple[int, ...] = (0,)) -> Work:
+    """pytest with no plugin but ours."""
+    return Work(folder, tuple(pytest_command("-p", "jrh", *arguments)), codes)
+
+
+def plain(folder: Path, *arguments: str) -> Work:
+    """pytest with no plugin at all."""
+    return Work(folder, tuple(pytest_command(*arguments)))
+
+
+def in_turns(times: int, *works: Work) -> list[Cost]:
+    """The quickest of several runs of each, taken in turns: noise only ever adds, and comes to all alike."""
+    costs: list[list[Cost]] = [[] for _ in works]
+    for _ in range(times):
+        for own, work in zip(costs, works, strict=True):
+            own.append(run(work.command, work.folder, environment=ALONE, codes=work.codes))
+    return [min(own, key=lambda cost: cost.seconds) for own in costs]
 
 
 def table(lines: Sequence[Line]) -> str:
