@@ -59,11 +59,21 @@ class Unscored(JrhError):
 
     `outcome` is one of `models.UNSCORED`; `stage` names the stage model that was at work (or
     "input"); `cause` says what came back; `advice` says what to do next. `asked` are the fingerprints of
-    the calls whose answers could not be used.
+    the calls whose answers could not be used. `keyless` says that nobody could be asked, for want of a key.
     """
 
-    def __init__(self, outcome: str, *, stage: str, cause: str, advice: str = "", asked: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        outcome: str,
+        *,
+        stage: str,
+        cause: str,
+        advice: str = "",
+        asked: tuple[str, ...] = (),
+        keyless: bool = False,
+    ) -> None:
         self.asked = asked
+        self.keyless = keyless
         self.outcome = outcome
         self.stage = stage
         self.cause = cause

@@ -23,7 +23,7 @@ from pytest_jrh.llm.failures import Failure, failure_of
 from pytest_jrh.llm.locks import Slots
 from pytest_jrh.llm.pace import Pace
 from pytest_jrh.llm.prices import price_of
-from pytest_jrh.llm.provider import litellm
+from pytest_jrh.llm.provider import litellm, missing_keys
 from pytest_jrh.models import Usage
 
 DEFAULT_TIMEOUT = 120.0
@@ -164,7 +164,11 @@ class LiteLLMExchange:
         except OpenAIError as error:
             if getattr(error, "status_code", None) in _NEVER_PAID_STATUS:
                 actual = 0.0
-            return self._repair(request, left_out, error) or failure_of(error, timeout, self._redact)
+            missing = missing_keys(request.stage.model) if self._api_key is None else []
+            failure = self._repair(request, left_out, error) or failure_of(error, timeout, self._redact, missing)
+            if failure.keyless:
+                actual = 0.0
+            return failure
         finally:
             self._in_flight -= 1
             if self._ledger is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import email.utils
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_jrh.errors import Unscored
@@ -25,7 +25,7 @@ class Failure:
     """A failed attempt: what to do next, and `cause` and `advice` for the user.
 
     `throttled` holds back every call to the model; `repaired` means that the next attempt leaves out what the
-    model does not take, and does not count.
+    model does not take, and does not count. `keyless` means that there is no key to ask with.
     """
 
     cause: str
@@ -34,6 +34,7 @@ class Failure:
     refused: bool = False
     throttled: bool = False
     repaired: bool = False
+    keyless: bool = False
     advice: str = ""
 
     def unscored(self, request: CallRequest, attempts: int) -> Unscored:
@@ -44,11 +45,15 @@ class Failure:
             stage=request.stage.stage,
             cause=f"{request.stage.model}: {self.cause.rstrip('.')}{times}.",
             advice=self.advice or "Run again: what has been recorded is kept, and only the missing calls are made.",
+            keyless=self.keyless,
         )
 
 
-def failure_of(error: Exception, timeout: float, redact: Callable[[str], str]) -> Failure:
-    """Read what the provider's SDK raised; `redact` takes secrets out of the provider's words."""
+def failure_of(error: Exception, timeout: float, redact: Callable[[str], str], missing: Sequence[str] = ()) -> Failure:
+    """Read what the provider's SDK raised; `redact` takes secrets out of the provider's words.
+
+    `missing` are the environment variables of keys that the model would need and that are not set.
+    """
     import httpx
 
     known = litellm().exceptions
@@ -68,8 +73,11 @@ def failure_of(error: Exception, timeout: float, redact: Callable[[str], str]) -
     retry = status is None or status in _RETRIED_STATUS or status >= 500  # noqa: PLR2004 - HTTP's own number
     # litellm gives a status to failures of its own, too: an unreadable answer becomes a 500.
     answered = next((cause.response.status_code for cause in causes if isinstance(cause, httpx.HTTPStatusError)), None)
-    if answered in _KEY_STATUS or isinstance(error, known.AuthenticationError):
-        return Failure(f"the provider refused the key: {words}", advice=_KEY_ADVICE)
+    keyless = answered is None and bool(missing)
+    if keyless or answered in _KEY_STATUS or isinstance(error, known.AuthenticationError):
+        unset = f"there is no key to ask it with ({' or '.join(missing)} is not set)"
+        cause = unset if keyless else f"the provider refused the key: {words}"
+        return Failure(cause, keyless=keyless, advice=_KEY_ADVICE)
     if answered is None:
         return Failure(f"no usable answer: {words}" if retry else words, retry=retry)
     throttled = answered == 429  # noqa: PLR2004 - HTTP's own number

@@ -18,3 +18,9 @@ def litellm() -> Any:
     library.disable_aiohttp_transport = True
     library.suppress_debug_info = True
     return library
+
+
+def missing_keys(model: str) -> list[str]:
+    """The environment variables with a key for the model of which none is set; none where it is set, or not needed."""
+    found = litellm().validate_environment(model)
+    return [] if found["keys_in_environment"] else [name for name in found["missing_keys"] if "KEY" in name]

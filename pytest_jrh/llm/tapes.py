@@ -224,7 +224,13 @@ class Tape:
             raise Stopped
         http = self._recording.http
         with self._room(request), http.recording() if http else contextlib.nullcontext(Capture()) as capture:
-            answer = self._scrubbed(await live(request))
+            try:
+                answer = self._scrubbed(await live(request))
+            except Unscored as trouble:
+                if trouble.keyless and self._recording.keep:
+                    # As on a fork: whoever has a key is to record it, which the command of this outcome does.
+                    raise self._unrecorded(request, f"{trouble.cause} ") from trouble
+                raise
         self._cassette.entries[request.fingerprint] = Entry(
             request.fingerprint, request.stage.stage, request.parts, answer, sequence, tuple(capture.made[-1:])
         )
@@ -305,7 +311,7 @@ class Tape:
                 advice="Make room or fix the permissions, then run again: every call saved before is kept.",
             ) from error
 
-    def _unrecorded(self, request: CallRequest) -> Unrecorded:
+    def _unrecorded(self, request: CallRequest, why: str = "") -> Unrecorded:
         with_bodies = Cassette.load(self.path, interactions=True)
         entry = nearest(with_bodies, request)
         if entry is not None:
@@ -318,7 +324,7 @@ class Tape:
             cause = f"the cassette is complete, and mode `once` adds nothing to it: {cause}"
         return Unrecorded(
             stage=request.stage.stage,
-            cause=cause,
+            cause=f"{why}{cause[0].upper()}{cause[1:]}" if why else cause,
             difference=difference(entry, request, redact=self._recording.redactor.text) if entry else "",
             cassette=str(self.path),
         )

@@ -99,6 +99,28 @@ def test_a_changed_prompt_without_recordings_is_unrecorded_and_red(
     )
 
 
+def test_without_a_key_a_changed_prompt_is_unrecorded_in_a_recording_mode_too(
+    pytester: pytest.Pytester, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    project.prompt("Overlook whatever may be overlooked.")
+    result = pytester.runpytest(
+        f"--jrh-config={LAX}", BASELINE, "--jrh-judge-record-mode=new_episodes", "--jrh-max-cost=1"
+    )
+    result.assert_outcomes(errors=8)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    told = " ".join(result.stdout.str().split())
+    assert told.count("there is no key to ask it with (OPENAI_API_KEY is not set).") == 8
+    assert "attempts)" not in told
+    result.stdout.fnmatch_lines(
+        [
+            "    +Overlook whatever may be overlooked.",
+            f"  pytest --jrh-config={LAX} {BASELINE} --jrh-record-mode=none --jrh-judge-record-mode=new_episodes",
+        ]
+    )
+
+
 @pytest.mark.parametrize(("start", "asked"), [("record it: pytest ", 1), ("  pytest ", 8)], ids=["one case", "all"])
 def test_the_command_that_is_shown_records_what_is_missing_and_nothing_else(
     pytester: pytest.Pytester, project: Project, server: ModelServer, start: str, asked: int
