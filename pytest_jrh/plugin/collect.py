@@ -12,6 +12,7 @@ import pytest
 from pytest_jrh.errors import Disagreement, InputError, JrhError
 from pytest_jrh.models import UNSCORED, CaseResult, CaseSpec
 from pytest_jrh.plugin.session import SESSION
+from pytest_jrh.results.text import log_line
 from pytest_jrh.suite.cases import case_name, node_part
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class CaseItem(pytest.Item):
         result = self.result = self.config.stash[SESSION].result(self)
         self.user_properties[:] = [*properties_of_others(self.user_properties), *_properties(result)]
         if result.outcome == "no_case":
-            raise pytest.skip.Exception(result.detail, _use_item_location=True)
+            raise pytest.skip.Exception(log_line(result.detail), _use_item_location=True)
         if result.outcome in UNSCORED:
             # Without `pytrace` pytest formats no traceback, which would be prose's loss, and its parsing of the
             # source upsets a Python that imports in the engine's thread.
@@ -100,7 +101,7 @@ class CaseItem(pytest.Item):
         reason = self.config.stash[SESSION].baseline.tolerated(result, self.ready.suite.gate)
         if reason is not None:
             # Where `--runxfail` asks for failures, pytest makes this do nothing.
-            pytest.xfail(reason)
+            pytest.xfail(log_line(reason))
         raise Disagreement(result)
 
     def repr_failure(self, excinfo: ExceptionInfo[BaseException], style: Any = None) -> str | TerminalRepr:

@@ -38,6 +38,11 @@ def uncommanded(text: str) -> str:
     return _COMMAND.sub(lambda match: "#\\x23" if match[1] is None else f"{match[1]}\\x3a", text)
 
 
+def log_line(text: str) -> str:
+    """Give the text as one line that a terminal and GitHub's runner take for nothing but text."""
+    return uncommanded(one_line(text))
+
+
 def plain(text: str) -> str:
     """Drop ANSI sequences and control characters, which XLSX forbids; every line ends in a newline alone."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")

@@ -70,6 +70,18 @@ def test_the_terminal_shows_escapes_and_github_reads_no_command(session: tuple[S
     assert "\\x3a:error file=x,line=1::owned" in printed
 
 
+def test_the_reason_of_a_skip_is_text_alone(tmp_path: Path) -> None:
+    files = write_suite(tmp_path / "suite", runs=1, tests=["agent_perturbation"])
+    said = {"verdict": "PASS", "rationale": f"##[error]owned {HOSTILE}"}
+    with ModelServer(override(Obedient(), verifier=lambda asked: said)) as server:
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", files.option, "--jrh-record-mode=once"]
+        environment = {**os.environ, **server.environment}
+        done = subprocess.run([*command, "-ra"], cwd=files.folder, env=environment, capture_output=True, check=False)
+    printed = done.stdout.decode("utf-8")
+    assert not CONTROL.search(printed)
+    assert "not confirmed: the verifier says PASS: #\\x23[error]owned <script>" in printed
+
+
 def test_json_fits_its_schema_and_the_baseline_comes_back(session: tuple[SuiteFiles, str]) -> None:
     from pytest_jrh.results.baseline_file import load
 

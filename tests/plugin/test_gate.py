@@ -313,6 +313,15 @@ def test_an_update_takes_the_verdicts_over_and_keeps_the_reasons(
     assert again.ret == pytest.ExitCode.OK
 
 
+def test_a_baselines_reason_reaches_the_terminal_as_text_alone(pytester: pytest.Pytester, project: Project) -> None:
+    path = project.folder / FILE
+    known = project.cases["agent_perturbation::run-2[e1]"]
+    hostile = json.dumps({**known, "reason": "\x1b[31mred ##[error]owned\n::error::owned"})
+    path.write_text(path.read_text("utf-8").replace(json.dumps(known), hostile), encoding="utf-8")
+    result = pytester.runpytest(project.suite.option, BASELINE, "-rx")
+    result.stdout.fnmatch_lines(["XFAIL * wrong in the baseline too: \\x1b?31mred #\\x23?error?owned ::error::owned"])
+
+
 def test_an_update_of_a_selection_leaves_the_rest_as_it_was(pytester: pytest.Pytester, project: Project) -> None:
     before = project.cases
     pytester.runpytest(f"--jrh-config={LAX}", BASELINE, UPDATE, "-k", "run-1 and agent_perturbation")
