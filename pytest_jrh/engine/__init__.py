@@ -1,0 +1,95 @@
+"""Runs case specs ahead of whoever asks for their results: generate, review, judge, compare.
+
+One asyncio loop in one thread; at most `max_workers` cases at work and as many calls in flight, in
+the order of the specs. Nothing here knows pytest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
+from typing import TYPE_CHECKING
+
+from pytest_jrh.engine.session import Session
+from pytest_jrh.engine.settings import EngineSettings
+from pytest_jrh.models import CaseResult
+
+if TYPE_CHECKING:
+    from pytest_jrh.loading import ReadySuite
+    from pytest_jrh.models import CaseSpec, Progress
+    from pytest_jrh.planning import Survey
+
+__all__ = ["Engine", "EngineSettings"]
+
+_MEANWHILE = 0.25
+
+
+class Engine:
+    """The session's runner; `suites` maps suite names to what they run on.
+
+    `start` announces the specs that will be asked for, in order; `result` waits for one of them. A
+    spec asked for again, or never announced, is run then. `stop` it in the end, whatever happened.
+    """
+
+    def __init__(self, suites: Mapping[str, ReadySuite], settings: EngineSettings) -> None:
+        self._futures: dict[CaseSpec, Future[CaseResult]] = {}
+        self._session = Session(suites, settings)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run_loop, name="jrh-engine", daemon=True)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What the client has to tell the user, each sentence once."""
+        return self._session.notices
+
+    def start(self, specs: Sequence[CaseSpec]) -> None:
+        """Set these specs to work in order; those already announced are left as they are."""
+        fresh = {spec: Future[CaseResult]() for spec in specs if spec not in self._futures}
+        self._futures |= fresh
+        if not self._thread.is_alive():
+            self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._session.feed(list(fresh.items())), self._loop)
+
+    @property
+    def progress(self) -> Progress:
+        """How far the cases are that were set to work."""
+        return self._session.progress
+
+    def result(self, spec: CaseSpec, meanwhile: Callable[[], None] | None = None) -> CaseResult:
+        """Wait for the result of a spec; a bug met on the way is raised as it was.
+
+        `meanwhile` is called a few times a second while there is nothing yet.
+        """
+        if spec not in self._futures:
+            self.start([spec])
+        # Forgotten once given: the results of thousands of cases need not stay, and a rerun runs again.
+        future = self._futures.pop(spec)
+        if meanwhile is not None:
+            while not wait([future], timeout=_MEANWHILE).done:
+                meanwhile()
+        return future.result()
+
+    def survey(self, specs: Iterable[CaseSpec]) -> Iterator[Survey]:
+        """Say of each case how far its recordings reach, asking nobody; instead of `start` and `result`."""
+        for spec in specs:
+            yield self._loop.run_until_complete(self._session.survey(spec))
+
+    def stop(self) -> None:
+        """Begin no more calls, wait until those in flight are recorded, and end the thread."""
+        if self._thread.is_alive():
+            asyncio.run_coroutine_threadsafe(self._session.close(), self._loop).result()
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+        self._loop.close()
+
+    def _run_loop(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+        # litellm leaves a logging task behind in every loop that it runs in.
+        leftover = asyncio.all_tasks(self._loop)
+        for task in leftover:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*leftover, return_exceptions=True))
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())

@@ -1,0 +1,119 @@
+"""The way of a session's calls: through tapes, to the one client that all cases share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_jrh.errors import Unscored
+from pytest_jrh.llm.calls import Answer
+from pytest_jrh.llm.locks import Slots
+from pytest_jrh.llm.tapes import Recording, SharedCalls, Tape
+from pytest_jrh.suite.cases import cassette_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_jrh.engine.attempts import Attempt
+    from pytest_jrh.engine.settings import EngineSettings
+    from pytest_jrh.llm.budget import Ledger
+    from pytest_jrh.llm.calls import CallRequest, Exchange
+    from pytest_jrh.llm.client import LiteLLMExchange
+    from pytest_jrh.llm.recorder import HttpRecorder
+    from pytest_jrh.loading import ReadySuite
+    from pytest_jrh.models import Complete, RecordMode
+
+
+class Calls:
+    """Makes the tapes; the client behind them is made when the first one needs it."""
+
+    def __init__(self, settings: EngineSettings, stopping: Callable[[], bool]) -> None:
+        self._settings = settings
+        self._stopping = stopping
+        self._slots = Slots(settings.max_workers, settings.shared_slots, stopping)
+        self._client: LiteLLMExchange | None = None
+        self._http: HttpRecorder | None = None
+        self._shared = SharedCalls()
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What the client has to tell the user."""
+        return tuple(self._client.notices) if self._client else ()
+
+    def stop(self) -> None:
+        """Begin no more calls."""
+        if self._client is not None:
+            self._client.stop()
+
+    async def close(self) -> None:
+        """Take everything down, once no call is in flight."""
+        if self._http is not None:
+            self._http.remove()
+        if self._client is not None:
+            await self._client.aclose()
+
+    def tape(self, attempt: Attempt, ready: ReadySuite, *, judging: bool) -> Tape:
+        """The tape that a case's calls of one kind go through."""
+        folder = self._settings.cassette_dir or ready.suite.cassette_dir
+        mode = self._settings.mode(ready, judging=judging)
+        tape = Tape(folder, cassette_path(folder, attempt.spec, judging=judging), mode, self._recording(mode))
+        attempt.tapes.append(tape)
+        if judging:
+            attempt.judging = tape
+        return tape
+
+    def _recording(self, mode: RecordMode) -> Recording:
+        settings = self._settings
+        asks = settings.ask and (mode != "none" or settings.replay == "http")
+        return Recording(
+            redactor=settings.redactor,
+            replay=settings.replay,
+            live=self._live() if asks else None,
+            http=self._http if asks else None,
+            keep=settings.keep,
+            stopping=self._stopping,
+            session=settings.session,
+            shared=self._shared,
+        )
+
+    def _live(self) -> Exchange:
+        """The way to the models, made when the first case needs it: importing litellm takes seconds."""
+        if self._settings.complete is not None:
+            return _CompleteExchange(self._settings.complete, self._settings.ledger, self._slots)
+        if self._client is None:
+            from pytest_jrh.llm.client import LiteLLMExchange, RetryPolicy
+            from pytest_jrh.llm.recorder import HttpRecorder
+
+            self._http = HttpRecorder(self._settings.redactor)
+            self._http.install()
+            if self._settings.replay == "http":
+                # Nothing is sent, so no key is needed and a miss is not worth a second try.
+                self._client = LiteLLMExchange(
+                    limit=self._settings.max_workers, retry=RetryPolicy(attempts=1), api_key="replayed"
+                )
+            else:
+                self._client = LiteLLMExchange(
+                    limit=self._settings.max_workers,
+                    shared_slots=self._settings.shared_slots,
+                    retry=self._settings.retry or RetryPolicy(),
+                    processes=self._settings.processes,
+                    ledger=self._settings.ledger,
+                    redact=self._settings.redactor.text,
+                )
+        return self._client
+
+
+class _CompleteExchange:
+    """A project's own client as an exchange: its parsed completion is read again like any answer."""
+
+    def __init__(self, complete: Complete, ledger: Ledger | None, slots: Slots) -> None:
+        self._complete = complete
+        self._ledger = ledger
+        self._slots = slots
+
+    async def __call__(self, request: CallRequest) -> Answer:
+        async with self._slots.one():
+            refusal = self._ledger.enter(0.0) if self._ledger is not None else None
+            if refusal is not None:
+                raise Unscored("over_budget", stage=request.stage.stage, cause=f"{refusal}.")
+            completion = await self._complete(request.stage, request.messages, request.response_model)
+        return Answer(completion.text)
