@@ -120,7 +120,7 @@ def table(lines: Sequence[Line]) -> str:
             line.figure,
             line.yardstick,
             f"{line.ratio:.2f}",
-            "" if line.limit is None else f"{line.limit:g}",
+            "" if line.limit is None else f"{line.limit:.3g}",
             line.verdict,
         )
         for line in lines
