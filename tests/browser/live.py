@@ -61,6 +61,7 @@ class Live:
         self.page.click("#open-finalize")
         self.page.click("#finalize-now")
         rest, _ = self.process.communicate(timeout=PATIENCE)
+        self.page.wait_for_selector("#banner:has-text('The run has ended')")
         return str(rest)
 
     def _open_template(self, name: str) -> None:

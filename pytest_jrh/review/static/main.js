@@ -9,7 +9,8 @@ import { openTemplates } from "./templates.js";
 let session = null;
 let progress = null;
 
-listen(heard, (text) => banner(text));
+const DONE = "The run has ended: its verdicts are where pytest was started, your decisions count from now on.";
+listen(heard, (text) => banner(progress?.finalized ? DONE : text));
 
 function heard(news) {
   const anew = session !== null && session !== news.session;
