@@ -70,7 +70,7 @@ def workers() -> list[Line]:
     """2,000 replayed cases in two processes against one, start-up left out."""
     files = recorded("replay-2000", runs=1_000)
     parallel = ("-p", "xdist", "-n2")
-    nothing = "--deselect=inputs"
+    nothing = f"--deselect={files.folder.name}/inputs"
     alone, both, collect_alone, collect_both = in_turns(
         2,
         ours(files.folder, files.option),

@@ -117,7 +117,7 @@ class _Work:
     keep_spools: bool = False
     failed: bool = False
     made: frozenset[str] = frozenset()
-    unchanged: set[str] = field(default_factory=set)
+    as_kept: set[str] = field(default_factory=set)
     unbundled: list[str] = field(default_factory=list)
     own: dict[str, Entry] = field(default_factory=dict)
 
@@ -235,17 +235,18 @@ class _Work:
             self.problem(f"The record of {made_id} cannot be used: {error}")
             return None
         # Spools hold no secrets; a record of another session may hold one that is a secret here.
-        if record is None or made_now:
-            return record
-        cleaned: Mapping[str, Any] = self.redactor.value(record)
+        if record is None:
+            return None
+        cleaned: Mapping[str, Any] = record if made_now else self.redactor.value(record)
         if cleaned == record:
-            self.unchanged.add(made_id)
+            self.as_kept.add(made_id)
         return cleaned
 
     def _debug(self, made_id: str, record: Mapping[str, Any], folder: Path, spec: CaseSpec) -> None:
         paths = debug_paths(folder, spec)
         try:
-            if made_id in self.unchanged and paths.newer_than(self.own[made_id].path):
+            # A replay makes the cases that are there already, and their file is then left as it is.
+            if made_id in self.as_kept and paths.newer_than(self.own[made_id].path):
                 self.paths += paths.all()
             else:
                 self.paths += write_debug(record, paths)

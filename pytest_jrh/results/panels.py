@@ -70,7 +70,13 @@ class Panel:
 def panels(results: Iterable[CaseResult]) -> list[Panel]:
     """Compare the judges of each suite that has several, in the order in which they appear."""
     suites: dict[str, list[_Verdict]] = {}
-    for result in results:
+    given = list(results)
+    judges: dict[str, set[str]] = {}
+    for result in given:
+        judges.setdefault(result.suite, set()).add(result.judge)
+    for result in given:
+        if len(judges[result.suite]) == 1:
+            continue
         if result.outcome in ("agree", "disagree") and result.expected is not None and result.score is not None:
             verdict = _Verdict(made_case_id(result), result, result.expected, result.score)
             suites.setdefault(result.suite, []).append(verdict)
