@@ -148,6 +148,7 @@ class _SuiteHooks:
         specs = _specs(session.items)
         self._session.reviewing.open(specs)
         self._session.start(specs)
+        self._session.reviewing.wait()
         return None
 
     @pytest.hookimpl(tryfirst=True)

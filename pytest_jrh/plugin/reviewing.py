@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from contextlib import AbstractContextManager
+import time
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from pytest_jrh.loading import ReadySuite
     from pytest_jrh.models import CaseSpec
     from pytest_jrh.plugin.session import SuiteSession
-    from pytest_jrh.review.board import ReviewBoard
+    from pytest_jrh.review.board import Progress
     from pytest_jrh.review.desk import ReviewDesk
     from pytest_jrh.review.server import ReviewServer
     from pytest_jrh.suite.suite import Suite
+
+_MEANWHILE = 0.25
 
 
 class Reviewing:
@@ -92,26 +94,29 @@ class Reviewing:
         stores = open_stores(suites, redact=self._session.redactor.text)
         return ReviewDesk(ReviewBoard(stores, digest=case_digest), obeying, self._on_page)
 
-    def quiet(self) -> AbstractContextManager[None]:
-        """Show nothing that is typed while the session waits for a case."""
-        return self._keyboard.quiet() if self._keyboard is not None else contextlib.nullcontext()
+    def wait(self) -> None:
+        """Wait until somebody finalizes, on the page or with Enter; not if there is nothing to look at.
 
-    def listen(self) -> str | None:
-        """Finalize where somebody pressed Enter; give the line that says how far the review is, while there is one."""
-        board = self._waiting
-        if board is None:
-            return None
-        if self._keyboard is not None and self._keyboard.entered():
-            board.finalize()
-            return None
-        now = board.progress()
-        made = f"jrh: {now.made:,} of {now.total - now.missed:,} cases to review"
-        return f"{made} | {now.decided:,} decided | {'Enter' if self._keyboard else 'Finalize'} goes on to the judge"
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether the page is open, and nobody has finalized yet."""
-        return self._waiting is not None
+        Before the first item: the time that people take is none of its own, and no limit on it counts.
+        """
+        if self._server is None or self.desk is None:
+            return
+        board, line, keys = self.desk.board, self._session.live_line, self._keyboard
+        try:
+            with keys.quiet() if keys is not None else contextlib.nullcontext():
+                while not board.wait_finalized(_MEANWHILE):
+                    now = board.progress()
+                    if now.total and now.missed == now.total:
+                        return
+                    if keys is not None and keys.entered():
+                        board.finalize()
+                    elif line is not None:
+                        line.say(_waiting_line(now, "Enter" if keys is not None else "Finalize"))
+        finally:
+            if line is not None:
+                line.clear()
+                # How long the cases take is told by what comes after.
+                line.started = time.monotonic()
 
     def close(self) -> None:
         """End the page; doing it twice is fine."""
@@ -119,12 +124,6 @@ class Reviewing:
             self._server.stop()
         if self._keyboard is not None:
             self._keyboard.close()
-
-    @property
-    def _waiting(self) -> ReviewBoard | None:
-        if self._server is None or self.desk is None or self.desk.board.finalized:
-            return None
-        return self.desk.board
 
     def _is_wanted(self, ready: ReadySuite) -> bool:
         """Whether the suite itself asks for the page: where cases are made anew, and only for them (semantics K)."""
@@ -174,3 +173,8 @@ class Reviewing:
         terminal.write_line(f"jrh: judging waits until you finalize{here}")
         # Through a pipe it would stand in a buffer, and everybody wait.
         terminal.flush()
+
+
+def _waiting_line(now: Progress, key: str) -> str:
+    made = f"jrh: {now.made:,} of {now.total - now.missed:,} cases to review"
+    return f"{made} | {now.decided:,} decided | {key} goes on to the judge"

@@ -142,26 +142,17 @@ class SuiteSession:
 
     def result(self, item: CaseItem) -> CaseResult:
         """Wait for the result of an item's case."""
-        engine, line, review = self._running(), self._live_line, self.reviewing
-        if line is None and not review.is_waiting:
+        engine, line = self._running(), self.live_line
+        if line is None:
             return engine.result(item.spec)
-
-        def meanwhile() -> None:
-            waiting = review.listen()
-            if line is not None and waiting is not None:
-                line.say(waiting)
-            elif line is not None:
-                line.draw(engine.progress)
-
         try:
-            with review.quiet():
-                return engine.result(item.spec, meanwhile)
+            return engine.result(item.spec, lambda: line.draw(engine.progress))
         finally:
-            if line is not None:
-                line.clear()
+            line.clear()
 
     @cached_property
-    def _live_line(self) -> LiveLine | None:
+    def live_line(self) -> LiveLine | None:
+        """The line of this process that says how far it is, where there is a terminal to show it."""
         return live_line(self.config)
 
     def survey(self, specs: Sequence[CaseSpec]) -> Iterator[Survey]:

@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh.plugin.keyboard import Keyboard
+from pytest_jrh.review import server as review_server
 from tests.plugin.recorded import environment
 from tests.plugin.test_stopping import PATIENCE, interrupt, read_until, running
-from tests.support.model_server import ModelServer
+from tests.support.model_server import ModelServer, Obedient, override
 from tests.support.suites import SuiteFiles, write_suite
 
 RECORDING = "--jrh-record-mode=once"
@@ -91,17 +92,30 @@ def test_judging_waits_for_finalize_and_no_case_holds_another_up(tmp_path: Path)
     judges = [{"name": name, "model": f"openai/{name}", "template": "agent_judge"} for name in ("strict", "kind")]
     panel = {"admin": {"evaluation_config": {"judges": judges}}}
     suite = write_suite(tmp_path, runs=3, tests=["agent_positives"], overrides=panel)
+    (tmp_path / "conftest.py").write_text(
+        "def pytest_runtest_logstart(location):\n    open('begun', 'w').close()\n", encoding="utf-8"
+    )
     with ModelServer() as server, running(suite, server, "--jrh-review", "--jrh-max-workers=1") as process:
         url = address(read_until(process, "jrh: review the cases at"))
         assert "judging waits until you finalize on the page" in read_until(process, "jrh: judging waits")
         # With one place for work, all are made nevertheless: who waits for a person holds none.
         server.wait_for(3, "verifier", answered=True, timeout=PATIENCE)
         assert server.count("judge") == 0
+        # Nor has any item begun: no limit on its time counts while people look.
+        assert not (tmp_path / "begun").exists()
         finalize(url)
         rest, _ = process.communicate(timeout=PATIENCE)
         assert (process.returncode, server.count("judge"), server.peak_in_flight) == (pytest.ExitCode.OK, 6, 1)
     # Each case once, though it has two judges.
     assert "review: 3 undecided\n" in rest
+
+
+def test_nobody_is_waited_for_where_no_case_could_be_made(pytester: pytest.Pytester, server: ModelServer) -> None:
+    suite = write_suite(pytester.path, runs=2, tests=["agent_perturbation"])
+    server.answer = override(Obedient(), planner={"thesis": "", "steps": []})
+    result = pytester.runpytest_inprocess(suite.option, RECORDING, "--jrh-review")
+    result.assert_outcomes(skipped=2)
+    result.stdout.fnmatch_lines(["jrh: review the cases at http://127.0.0.1:*/?token=*"])
 
 
 def test_enter_on_the_terminal_finalizes(tmp_path: Path) -> None:
@@ -161,7 +175,7 @@ def test_without_the_extra_the_option_is_a_usage_error_that_says_what_to_install
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     suite = write_suite(pytester.path, runs=1, tests=["agent_positives"])
-    monkeypatch.setattr("pytest_jrh.review.server.find_spec", lambda _name: None)
+    monkeypatch.setattr(review_server, "find_spec", lambda _name: None)
     result = pytester.runpytest_inprocess(suite.option, "--jrh-review")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
