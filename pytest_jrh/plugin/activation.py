@@ -20,7 +20,7 @@ from pytest_jrh.plugin.session import (
     SPOOLS_KEY,
     SuiteSession,
 )
-from pytest_jrh.results.stored import result_data
+from pytest_jrh.results.stored import result_text
 from pytest_jrh.suite.config import looks_like_suite
 from pytest_jrh.suite.rubrics import looks_like_rubrics
 
@@ -161,15 +161,16 @@ class _SuiteHooks:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[Any]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Let the report carry the case's result as plain values, which travel between processes."""
+        """Let one report of an item carry the case's result as text, which travels between processes."""
         report = yield
         if not isinstance(item, CaseItem):
             return report
         if call.when == "setup" and call.excinfo is not None and isinstance(call.excinfo.value, pytest.fail.Exception):
             # pytest asks an item for its own words about its call alone.
             report.longrepr = item.repr_failure(call.excinfo)
-        if item.result is not None and call.when != "teardown":
-            setattr(report, RESULT_ATTRIBUTE, result_data(item.result))
+        # A setup that passes is followed by the call, which then carries it.
+        if item.result is not None and (call.when == "call" or (call.when == "setup" and not report.passed)):
+            setattr(report, RESULT_ATTRIBUTE, result_text(item.result))
             record = self._session.carried(item.spec)
             if record is not None:
                 setattr(report, RECORD_ATTRIBUTE, record)

@@ -84,7 +84,8 @@ class CaseItem(pytest.Item):
         # A bug in this attempt must not be told as the result of the one before.
         self.result = None
         result = self.result = self.config.stash[SESSION].result(self)
-        self.user_properties[:] = [*properties_of_others(self.user_properties), *_properties(result)]
+        if result.outcome == "no_case" or result.outcome in UNSCORED:
+            self._tell(result)
         if result.outcome == "no_case":
             raise pytest.skip.Exception(log_line(result.detail), _use_item_location=True)
         if result.outcome in UNSCORED:
@@ -96,6 +97,7 @@ class CaseItem(pytest.Item):
         """Compare the verdict with the case's label."""
         result = self.result
         assert result is not None
+        self._tell(result)
         if result.score == result.expected or result.outcome == "generated":
             return
         reason = self.config.stash[SESSION].baseline.tolerated(result, self.ready.suite.gate)
@@ -103,6 +105,10 @@ class CaseItem(pytest.Item):
             # Where `--runxfail` asks for failures, pytest makes this do nothing.
             pytest.xfail(log_line(reason))
         raise Disagreement(result)
+
+    def _tell(self, result: CaseResult) -> None:
+        """Give JUnit, and whoever reads reports, the case's figures; every report from here on carries them."""
+        self.user_properties[:] = [*properties_of_others(self.user_properties), *_properties(result)]
 
     def repr_failure(self, excinfo: ExceptionInfo[BaseException], style: Any = None) -> str | TerminalRepr:
         """Expected failures are prose; anything else is a bug and keeps its traceback."""

@@ -12,7 +12,7 @@ import pytest
 from pytest_jrh.models import Progress, Spending
 from pytest_jrh.plugin.progress import LiveLine, live_line
 from pytest_jrh.plugin.session import RESULT_ATTRIBUTE
-from pytest_jrh.results.stored import result_of
+from pytest_jrh.results.stored import result_from
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Set
@@ -54,10 +54,10 @@ class ControllerLine:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None]:
-        """A phase of a test has ended; that of the setup tells what the case took."""
+        """A phase of a test has ended; one of them tells what the case took."""
         result = getattr(report, RESULT_ATTRIBUTE, None)
-        if result is not None and report.when == "setup":
-            self._spending += result_of(result).spending
+        if result is not None:
+            self._spending += result_from(result).spending
         if report.when == "teardown" and _is_case(report.nodeid):
             self._done.add(report.nodeid)
         yield from self._around()

@@ -28,7 +28,7 @@ from pytest_jrh.results.panels import counted_once
 from pytest_jrh.results.records import record_line
 from pytest_jrh.results.report_files import write_reports
 from pytest_jrh.results.session import SessionResults, gather, recording_options
-from pytest_jrh.results.stored import result_of
+from pytest_jrh.results.stored import result_from
 from pytest_jrh.results.terminal import session_lines
 from pytest_jrh.results.text import counted
 from pytest_jrh.suite.cases import case_id, cassette_path
@@ -96,7 +96,7 @@ class Reporter:
             report.user_properties[:] = properties_of_others(report.user_properties)
         result = getattr(report, RESULT_ATTRIBUTE, None)
         if result is not None:
-            self._results[report.nodeid] = result_of(result)
+            self._results[report.nodeid] = result_from(result)
         elif report.when == "setup" and report.skipped:
             # A marker or another plugin has skipped it: it was left out on purpose.
             self._left_out.add(report.nodeid)

@@ -43,6 +43,19 @@ def _spending_of(data: Mapping[str, Any]) -> Spending:
     return Spending(**{**data, "usage": Usage(**data["usage"])})
 
 
+def result_text(result: CaseResult) -> str:
+    """The result as one JSON text, which `result_from` reads.
+
+    It travels between processes as a report's attribute: taken apart by execnet it would be a hundred values.
+    """
+    return json.dumps(result_data(result))
+
+
+def result_from(text: str) -> CaseResult:
+    """The result of a text that `result_text` wrote."""
+    return result_of(json.loads(text))
+
+
 def _fields(value: CaseResult | Spending | Usage) -> dict[str, Any]:
     return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
