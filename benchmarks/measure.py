@@ -60,8 +60,8 @@ def run(
     done = subprocess.run(
         wrapped,
         cwd=folder,
-        # As installed packages are: with their bytecode at hand, whatever this machine's setting.
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", **(environment or {})},
+        # As installed packages are: with their bytecode at hand, and output in blocks, whatever is set here.
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONUNBUFFERED": "", **(environment or {})},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -79,7 +79,7 @@ def pytest_command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
 
 
-# No plugin of the environment is loaded but those that a command names: a yardstick names none, `ours` the plugin.
+# No plugin of the environment is loaded, nor looked for, but those that are named: for a yardstick none.
 ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
@@ -90,11 +90,12 @@ class Work:
     folder: Path
     command: tuple[str, ...]
     codes: tuple[int, ...] = (0,)
+    plugins: str = ""
 
 
 def ours(folder: Path, *arguments: str, codes: tuple[int, ...] = (0,)) -> Work:
     """pytest with no plugin but ours."""
-    return Work(folder, tuple(pytest_command("-p", "jrh", *arguments)), codes)
+    return Work(folder, tuple(pytest_command(*arguments)), codes, "pytest_jrh.plugin")
 
 
 def plain(folder: Path, *arguments: str) -> Work:
@@ -107,7 +108,8 @@ def in_turns(times: int, *works: Work) -> list[Cost]:
     costs: list[list[Cost]] = [[] for _ in works]
     for _ in range(times):
         for own, work in zip(costs, works, strict=True):
-            own.append(run(work.command, work.folder, environment=ALONE, codes=work.codes))
+            environment = {**ALONE, "PYTEST_PLUGINS": work.plugins}
+            own.append(run(work.command, work.folder, environment=environment, codes=work.codes))
     return [min(own, key=lambda cost: cost.seconds) for own in costs]
 
 

@@ -15,6 +15,7 @@ from pytest_jrh.results.artifacts import JSONL_NAME
 from pytest_jrh.results.baseline import judge_fingerprint
 from pytest_jrh.results.metrics import metric_problem
 from pytest_jrh.results.reuse import MadeCases
+from pytest_jrh.results.spools import RecordIndex
 from pytest_jrh.suite.cases import expand
 from pytest_jrh.suite.config import load_suite
 from pytest_jrh.suite.documents import read_document
@@ -90,12 +91,13 @@ class ReadySuite:
     def specs(self) -> Iterator[CaseSpec]:
         """Every case of the suite, in collection order."""
         if self.suite.frozen is not None:
-            return self._frozen_cases.specs(self.suite)
+            return next(iter(self.made.values())).specs(self.suite)
         return expand(self.suite, self.runs)
 
     @property
-    def _frozen_cases(self) -> MadeCases:
-        return next(iter(self.made.values()))
+    def frozen_cases(self) -> RecordIndex:
+        """Where the cases of a frozen suite lie."""
+        return RecordIndex(next(iter(self.made.values())).entries)
 
     def made_before(self, spec: CaseSpec) -> Case | None:
         """The case as it is on disk, where the suite is frozen or keeps what was made (semantics G6, H1).

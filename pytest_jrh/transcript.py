@@ -22,7 +22,7 @@ _Value = TypeVar("_Value")
 _INDENT = "  "
 _LONGEST_NAME = 80
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-_JSON_LINE_BREAKS = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+_JSON_LINE_BREAKS = {"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 # A model reads over characters without a width, so they do not make "< /transcript>" another tag.
 _TAG_FILLER = "[\\s/\\\\\x00-\x1f\u200b-\u200f\u2060\ufeff]*+"
 
@@ -33,6 +33,14 @@ def message_text(message: Message) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(str(block.get("text", "")) for block in content or () if block.get("type") == "text")
+
+
+def json_in_one_line(text: str) -> str:
+    """Escape what JSON lets stand as it is, and `str.splitlines` and editors take for the end of a line."""
+    # `str.translate` would look at every character of every transcript; these are nearly never there.
+    for char, escape in _JSON_LINE_BREAKS.items():
+        text = text.replace(char, escape)
+    return text
 
 
 def assistant_indices(messages: Sequence[Message]) -> tuple[int, ...]:
@@ -189,7 +197,7 @@ def _block_sections(block: Mapping[str, Any], own: str, *, show_reasoning: bool)
 
 
 def _call_section(call: Mapping[str, Any]) -> tuple[str, str]:
-    arguments = json.dumps(call.get("arguments"), ensure_ascii=False, default=str).translate(_JSON_LINE_BREAKS)
+    arguments = json_in_one_line(json.dumps(call.get("arguments"), ensure_ascii=False, default=str))
     unparsed = f"\nparse error: {call['parse_error']}" if call.get("parse_error") else ""
     return f" calls {_inline(str(call.get('function', '')))}", arguments + unparsed
 

@@ -14,7 +14,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Final
 
 from pytest_jrh.errors import InputError, Problem
-from pytest_jrh.templating import Template, parse_template
+from pytest_jrh.templating import Template, jinja_template, parse_template
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -99,7 +99,8 @@ def load_template(
         return parse_prompt(_read(prompt_path), str(prompt_path), stage=stage)
     name = built_in_name(stage, mode=mode, objective=objective)
     source = resources.files("pytest_jrh.llm").joinpath("templates", f"{name}.md").read_text(encoding="utf-8")
-    return parse_prompt(source, f"built-in {name}", stage=stage)
+    # Checked by our own tests, and not again in every session.
+    return jinja_template(source, f"built-in {name}", allowed=VARIABLES[stage], required=REQUIRED[stage])
 
 
 def parse_prompt(source: str, origin: str, *, stage: StageName) -> Template:

@@ -307,6 +307,7 @@ class Reporter:
             sorted(spools.glob("*.jsonl")),
             redactor=self._session.redactor,
             decision=decision,
+            frozen=ready.frozen_cases if ready.suite.frozen is not None else None,
         )
         self._problems += written.problems
         self._unwritten = self._unwritten or written.failed

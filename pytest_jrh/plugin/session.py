@@ -14,7 +14,6 @@ import pytest
 
 from pytest_jrh.engine import Engine, EngineSettings
 from pytest_jrh.errors import InputError, Problem
-from pytest_jrh.llm.budget import Ledger, Limits
 from pytest_jrh.loading import ReadySuite, make_ready
 from pytest_jrh.plugin.gating import BaselineFile
 from pytest_jrh.plugin.options import absolute
@@ -28,6 +27,7 @@ from pytest_jrh.suite.cases import case_name, generation_id, node_part
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from pytest_jrh.llm.budget import Ledger
     from pytest_jrh.models import Case, CaseResult, CaseSpec, RecordMode
     from pytest_jrh.planning import Survey
     from pytest_jrh.plugin.collect import CaseItem
@@ -211,7 +211,6 @@ class SuiteSession:
             # The limit is the session's: each worker has its share, or takes turns where there is less than one each.
             slots = self._slot_files(workers) if workers < processes else ()
             workers = max(1, workers // processes)
-            limits = Limits(options.max_calls, options.max_cost)
             settings = EngineSettings(
                 max_workers=workers,
                 redactor=self.redactor,
@@ -229,13 +228,21 @@ class SuiteSession:
                 processes=processes,
                 shared_slots=slots,
                 session=self._session_id(),
-                ledger=Ledger(self._ledger_file(), limits) if limits != Limits() else None,
+                ledger=self._ledger(),
                 ask=not options.plan,
                 review=self.reviewing.desk,
                 on_reviewed=self._keep_reviewed if not options.plan else lambda _case, _decision: None,
             )
             self._engine = Engine({ready.suite.name: ready for ready in self.suites}, settings)
         return self._engine
+
+    def _ledger(self) -> Ledger | None:
+        options = self.options
+        if options.max_calls is None and options.max_cost is None:
+            return None
+        from pytest_jrh.llm.budget import Ledger, Limits
+
+        return Ledger(self._ledger_file(), Limits(options.max_calls, options.max_cost))
 
     def _keep_reviewed(self, case: Case, decision: Decision) -> None:
         """Keep a case as a person wants it, over the one that was made."""

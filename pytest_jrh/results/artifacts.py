@@ -71,17 +71,18 @@ def write_suite_outputs(
     *,
     redactor: Redactor,
     decision: GateDecision | None = None,
+    frozen: RecordIndex | None = None,
 ) -> Written:
     """Write everything of semantics H1 and H2 for one suite, streaming over the records.
 
     `specs` are the selected cases in item order, `results` what came of those that ran (the last
     attempt of a case counts), `spools` the session's spool files, `decision` what the gate says of the
-    suite. A file that cannot be written becomes a sentence, and all others are still written; files of
-    unchanged content are not touched.
+    suite, `frozen` the index of a frozen suite's file where it has been read already. A file that cannot be
+    written becomes a sentence, and all others are still written; files of unchanged content are not touched.
     """
     latest = {result.case_id: result for result in results}
     items = [_Item(spec, generation_id(spec), latest.get(case_id(spec))) for spec in specs]
-    work = _Work(suite, items, redactor)
+    work = _Work(suite, items, redactor, frozen=frozen)
     indexes = work.assemble(spools)
     work.write_cases(indexes)
     work.write_reports(decision)
@@ -120,6 +121,8 @@ class _Work:
     as_kept: set[str] = field(default_factory=set)
     unbundled: list[str] = field(default_factory=list)
     own: dict[str, Entry] = field(default_factory=dict)
+    times: dict[Path, int] = field(default_factory=dict)
+    frozen: RecordIndex | None = None
 
     def assemble(self, spools: Sequence[Path]) -> dict[Path, RecordIndex]:
         """Bring every test's JSONL and its summary up to date, and index the records of each folder."""
@@ -143,7 +146,7 @@ class _Work:
         dropped = frozenset(name for name, result in ran.items() if result.outcome == "no_case")
         target = self.suite.frozen or folder / JSONL_NAME
         try:
-            index = merge(read_jsonl(target), made, dropped=dropped, overwrite=self.suite.overwrite)
+            index = merge(self.frozen or read_jsonl(target), made, dropped=dropped, overwrite=self.suite.overwrite)
         except (OSError, InputError) as error:
             self.problem(f"{target} cannot be read, so nothing was written to it:\n{_words(error)}")
             self.keep_spools = self.keep_spools or bool(made.entries)
@@ -246,12 +249,17 @@ class _Work:
         paths = debug_paths(folder, spec)
         try:
             # A replay makes the cases that are there already, and their file is then left as it is.
-            if made_id in self.as_kept and paths.newer_than(self.own[made_id].path):
+            if made_id in self.as_kept and paths.newer_than(self._written(self.own[made_id].path)):
                 self.paths += paths.all()
             else:
                 self.paths += write_debug(record, paths)
         except OSError as error:
             self.unbundled.append(f"{paths.audit}: {_words(error)}")
+
+    def _written(self, path: Path) -> int:
+        if path not in self.times:
+            self.times[path] = path.stat().st_mtime_ns
+        return self.times[path]
 
     def write_reports(self, decision: GateDecision | None) -> None:
         """Write each judge's report, and the config as it was resolved."""

@@ -30,10 +30,9 @@ class DebugPaths:
         """Give the three paths in order."""
         return self.audit, self.original, self.perturbed
 
-    def newer_than(self, records: Path) -> bool:
-        """Whether all three were written after the file of records was; writing them again would change nothing."""
+    def newer_than(self, written: int) -> bool:
+        """Whether all three are younger than what was written at this time (in ns, as a file's mtime)."""
         try:
-            written = records.stat().st_mtime_ns
             return all(path.lstat().st_mtime_ns > written for path in self.all())
         except OSError:
             return False

@@ -29,9 +29,10 @@ from pytest_jrh.models import (
 )
 from pytest_jrh.results.text import shortened
 from pytest_jrh.suite.cases import generation_id, perturbed_idx
+from pytest_jrh.transcript import json_in_one_line
 
 FORMAT = 1
-_LINE_BREAKS = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
+_ATOMS = frozenset({str, int, bool, type(None)})
 
 
 def to_record(case: Case, review: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -119,8 +120,7 @@ def canonical_json(value: Any, *, sort_keys: bool = True) -> str:
     text = json.dumps(
         json_value(value), sort_keys=sort_keys, ensure_ascii=False, separators=(",", ":"), allow_nan=False
     )
-    # Legal in JSON, but read as ends of lines by str.splitlines and by editors.
-    return text.translate(_LINE_BREAKS) if not text.isascii() else text
+    return json_in_one_line(text)
 
 
 def record_line(record: Mapping[str, Any]) -> bytes:
@@ -133,15 +133,19 @@ def record_line(record: Mapping[str, Any]) -> bytes:
 
 def json_value(value: Any) -> Any:
     """Give the value in JSON's own types; a number that JSON has no word for becomes null, foreign objects text."""
-    if isinstance(value, str) or value is None or isinstance(value, bool | int):
+    # Whole transcripts go through here several times, so what needs no change is told by its type alone.
+    if type(value) in _ATOMS:
         return value
+    if isinstance(value, Mapping):
+        return {
+            key if isinstance(key, str) else str(key): item if type(item) in _ATOMS else json_value(item)
+            for key, item in value.items()
+        }
+    if isinstance(value, list | tuple | set | frozenset):
+        return [item if type(item) in _ATOMS else json_value(item) for item in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key if isinstance(key, str) else str(key): json_value(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [json_value(item) for item in value]
-    return str(value)
+    return value if isinstance(value, str | int) else str(value)
 
 
 def _generated_metadata(case: Case) -> dict[str, Any]:

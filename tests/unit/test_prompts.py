@@ -60,6 +60,14 @@ def text_of(messages: list[dict[str, str]]) -> str:
 
 
 @pytest.mark.parametrize(("name", "stage", "mode", "objective"), BUILT_IN)
+def test_built_in_prompt_passes_the_check_that_sessions_spare_it(
+    name: str, stage: StageName, mode: Mode, objective: Objective
+) -> None:
+    template = built_in(stage, mode=mode, objective=objective)
+    assert template == prompts.parse_prompt(template.source, f"built-in {name}", stage=stage)
+
+
+@pytest.mark.parametrize(("name", "stage", "mode", "objective"), BUILT_IN)
 def test_a_built_in_prompt_renders_all_it_uses_as_a_system_and_a_user_message(
     name: str, stage: StageName, mode: Mode, objective: Objective
 ) -> None:
