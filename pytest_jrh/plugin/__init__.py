@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,27 +35,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", marker)
     options = config.stash[OPTIONS_READ] = read_options(config)
     if options.configs:
-        with _out_of_the_collectors_way():
+        from pytest_jrh.plugin.imports import uncollected
+
+        with uncollected():
             from pytest_jrh.plugin.activation import activate_named
 
             activate_named(config)
-
-
-@contextlib.contextmanager
-def _out_of_the_collectors_way() -> Iterator[None]:
-    """Import without garbage collections, and keep what is imported out of later ones: it stays to the end anyway.
-
-    A tenth of a short session's time went into looking through modules for garbage, again and again.
-    """
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile | None:

@@ -135,17 +135,21 @@ class _SuiteHooks:
         options = session.config.option
         # After an error of collection pytest runs nothing, so nothing may be asked either.
         stopped = session.testsfailed and not options.continue_on_collection_errors
-        if options.collectonly or stopped or self._session.is_worker:
+        if options.collectonly or stopped:
+            return None
+        specs = _specs(session.items)
+        if self._session.is_worker:
+            self._session.import_readers(specs)
             return None
         if self._session.options.plan:
             from pytest_jrh.plugin.planned import plan
 
             writer = session.config.get_terminal_writer()
             writer.sep("=", "judge reliability plan")
-            for line in plan(self._session, _specs(session.items), writer.fullwidth):
+            for line in plan(self._session, specs, writer.fullwidth):
                 writer.line(line)
             return True
-        specs = _specs(session.items)
+        self._session.import_readers(specs)
         self._session.reviewing.open(specs)
         self._session.start(specs)
         self._session.reviewing.wait()

@@ -240,7 +240,12 @@ class Reporter:
             decisions=decisions,
             wall_seconds=time.monotonic() - self._started,
             nodes=nodes,
-            commands={case: self._session.rerun_command(spec) for case, spec in ran.items()},
+            # Every case of the HTML report has its command; elsewhere those that went well need none.
+            commands={
+                case: self._session.rerun_command(spec)
+                for case, spec in ran.items()
+                if self._session.options.report is not None or results[case].outcome != "agree"
+            },
             record_command=self._record_command(suites, results.values()),
         )
 

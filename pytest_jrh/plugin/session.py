@@ -16,6 +16,7 @@ from pytest_jrh.engine import Engine, EngineSettings
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.loading import ReadySuite, make_ready
 from pytest_jrh.plugin.gating import BaselineFile
+from pytest_jrh.plugin.imports import uncollected
 from pytest_jrh.plugin.options import absolute
 from pytest_jrh.plugin.progress import LiveLine, live_line
 from pytest_jrh.plugin.reviewing import Reviewing
@@ -134,6 +135,15 @@ class SuiteSession:
                 folder.mkdir(parents=True, exist_ok=True)
                 (folder / _MARK_FILE).write_text(token, encoding="ascii")
         return {"token": token, "folders": {name: str(folder) for name, folder in folders.items()}}
+
+    def import_readers(self, specs: Sequence[CaseSpec]) -> None:
+        """Import what the runs of these cases are read with, where they are: most of a second, spent in one go."""
+        suites = {spec.suite for spec in specs}
+        if any(ready.log is not None and not ready.made for ready in self.suites if ready.suite.name in suites):
+            from pytest_jrh.suite.eval_logs import import_inspect
+
+            with uncollected():
+                import_inspect()
 
     def start(self, specs: Sequence[CaseSpec]) -> None:
         """Set these cases to work, in order."""

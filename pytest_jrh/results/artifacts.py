@@ -246,6 +246,8 @@ class _Work:
         return cleaned
 
     def _debug(self, made_id: str, record: Mapping[str, Any], folder: Path, spec: CaseSpec) -> None:
+        if not record["perturbation"]["steps"]:
+            return
         paths = debug_paths(folder, spec)
         try:
             # A replay makes the cases that are there already, and their file is then left as it is.

@@ -186,7 +186,9 @@ def cell(value: Any) -> str | int | float | bool | None:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    text = plain(str(value))
+    text = str(value)
+    if not text.isprintable():
+        text = plain(text)
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 

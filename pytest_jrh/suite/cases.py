@@ -67,6 +67,7 @@ def node_part(text: str, longest: int = _LONGEST_PART, *, escape: str = "~") -> 
     return f"{escaped[: longest - 20]}~{_digest(text, 16)}"
 
 
+@lru_cache(maxsize=4096)
 def file_part(text: str, longest: int = _LONGEST_PART, *, escape: str = "~") -> str:
     """Make a part of an id safe as a file name, distinct even where letter case is ignored."""
     part = node_part(text, longest, escape=escape)

@@ -40,6 +40,11 @@ Key: TypeAlias = "tuple[str, int]"
 _Result = TypeVar("_Result")
 
 
+def import_inspect() -> None:
+    """Import what samples are read with, which takes most of a second, at a moment of the caller's choice."""
+    import inspect_ai.log  # noqa: F401 - imported for later
+
+
 def load_inspect_eval_runs(
     path: str | Path,
     transcript_preprocessors: Sequence[str | Preprocessor] = (),
