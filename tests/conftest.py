@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
+
+import pytest
 
 
 def pytest_configure() -> None:
@@ -12,3 +15,15 @@ def pytest_configure() -> None:
     """
     with contextlib.suppress(ImportError):
         import numpy  # noqa: F401
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _as_on_a_desk() -> Iterator[None]:
+    """Hide from inner runs that this one is in CI: pytest prints more there, and we print other things.
+
+    A test that is about CI sets these variables itself.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("CI", "BUILD_NUMBER", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE"):
+            patch.delenv(name, raising=False)
+        yield

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from tests.plugin.test_stopping import PATIENCE, read_until, running
 
 if TYPE_CHECKING:
@@ -73,15 +71,13 @@ class Live:
 @contextmanager
 def live(browser: Any, suite: SuiteFiles, server: ModelServer, *arguments: str) -> Iterator[Live]:
     """Start a session of the suite with the page, and open it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("CI", raising=False)
-        with running(suite, server, "--jrh-record-mode=new_episodes", "--jrh-review", *arguments) as process:
-            said = read_until(process, "jrh: review the cases at")
-            [url] = re.findall(r"http://127\.0\.0\.1:\d+/\?token=\S+", said)
-            page = browser.new_page()
-            page.set_default_timeout(30_000)
-            page.goto(url)
-            try:
-                yield Live(process, page)
-            finally:
-                page.close()
+    with running(suite, server, "--jrh-record-mode=new_episodes", "--jrh-review", *arguments) as process:
+        said = read_until(process, "jrh: review the cases at")
+        [url] = re.findall(r"http://127\.0\.0\.1:\d+/\?token=\S+", said)
+        page = browser.new_page()
+        page.set_default_timeout(30_000)
+        page.goto(url)
+        try:
+            yield Live(process, page)
+        finally:
+            page.close()

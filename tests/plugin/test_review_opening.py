@@ -26,11 +26,6 @@ RECORDING = "--jrh-record-mode=once"
 HITL = {"admin": {"perturbation_config": {"use_HITL_process": True}}}
 
 
-@pytest.fixture(autouse=True)
-def _not_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("CI", raising=False)
-
-
 @contextmanager
 def on_a_terminal(suite: SuiteFiles, server: ModelServer, *arguments: str) -> Iterator[tuple[subprocess.Popen, int]]:
     """A session that a person started on a terminal of its own; the other end of it is given too."""
