@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import comb
+from math import exp, lgamma
 from typing import TYPE_CHECKING
 
 from pytest_jrh.results.figures import matrix_of
@@ -18,6 +18,8 @@ _MEANINGS = {0: "satisfied", 1: "violated"}
 _FAIR = 0.4
 _SLIGHT = 0.2
 _FEWEST_VERDICTS = 4
+# Logarithms of equally likely tables differ by rounding, and by more than this where the tables are not.
+_ROUNDING = 1e-7
 
 
 def judge_warnings(statistics: Statistics, mode: Mode) -> list[str]:
@@ -54,8 +56,18 @@ def fisher_exact(matrix: ConfusionMatrix) -> float:
     (both, _), (_, _) = matrix.counts
     row, other = matrix.rows
     column = matrix.columns[0]
-    ways = {k: comb(row, k) * comb(other, column - k) for k in range(max(0, column - other), min(row, column) + 1)}
-    return sum(count for count in ways.values() if count <= ways[both]) / comb(row + other, column)
+    # In logarithms: as whole numbers of thousands of digits the counts of large suites took longer than their cases.
+    ways = {
+        k: _log_choices(row, k) + _log_choices(other, column - k)
+        for k in range(max(0, column - other), min(row, column) + 1)
+    }
+    every = _log_choices(row + other, column)
+    return min(1.0, sum(exp(count - every) for count in ways.values() if count <= ways[both] + _ROUNDING))
+
+
+def _log_choices(n: int, k: int) -> float:
+    """The logarithm of the number of ways to choose k of n."""
+    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
 
 
 def _kappa(statistics: Statistics, mode: Mode) -> float | None:

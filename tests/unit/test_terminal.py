@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.models import CaseResult
@@ -141,6 +141,9 @@ def test_ordinal_judge_that_scores_at_random_is_called_so() -> None:
 
 
 @given(counts=st.tuples(*[st.integers(0, 40)] * 4).filter(lambda cells: sum(cells) > 0))
+@example(counts=(1_300, 1_200, 1_200, 1_300))
+@example(counts=(2_500, 2_500, 2_500, 2_500))
+@example(counts=(9_000, 200, 150, 9_500))
 @settings(max_examples=60, deadline=None)
 def test_fishers_exact_test_is_scipys(counts: tuple[int, int, int, int]) -> None:
     known = pytest.importorskip("scipy.stats")
