@@ -14,7 +14,7 @@ from pytest_jrh.models import CaseResult
 from pytest_jrh.redact import Redactor, secrets_of
 from pytest_jrh.results.annotations import annotation_lines
 from pytest_jrh.results.artifacts import JSONL_NAME, write_suite_outputs
-from pytest_jrh.results.baseline import Scope, judge_fingerprint
+from pytest_jrh.results.baseline import Scope
 from pytest_jrh.results.gate import decide
 from pytest_jrh.results.panels import counted_once
 from pytest_jrh.results.report_files import write_reports
@@ -117,15 +117,7 @@ def _collected(folders: Sequence[Path], suite: str) -> tuple[dict[str, tuple[Cas
 
 def _refuse_other_judges(ready: ReadySuite, found: Mapping[str, tuple[CaseResult, Path]]) -> None:
     """A shard that ran another version of the judge would be taken for this one's verdicts."""
-    fingerprints = {}
-    for judge in ready.suite.judges:
-        _, template = ready.judge(judge.name)
-        fingerprints[judge.name or ""] = judge_fingerprint(
-            judge.stage,
-            template.source,
-            instruction=ready.suite.instruction,
-            show_reasoning=judge.show_reasoning,
-        )
+    fingerprints = {name or "": fingerprint for name, fingerprint in ready.judge_fingerprints.items()}
     others: dict[Path, int] = {}
     for result, path in found.values():
         if result.outcome in _VERDICTS and result.judge_fingerprint != fingerprints.get(result.judge):
