@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_jrh.errors import InputError, Problem
-from pytest_jrh.models import CaseResult
+from pytest_jrh.models import JUDGED, MADE, CaseResult
 from pytest_jrh.redact import Redactor, secrets_of
 from pytest_jrh.results.annotations import annotation_lines
 from pytest_jrh.results.artifacts import JSONL_NAME, write_suite_outputs
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from pytest_jrh.loading import ReadySuite
     from pytest_jrh.results.accepted import BaselineFile
     from pytest_jrh.results.gate import GateDecision
-
-_VERDICTS = ("agree", "disagree")
-_SCORED = (*_VERDICTS, "generated")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +117,7 @@ def _refuse_other_judges(ready: ReadySuite, found: Mapping[str, tuple[CaseResult
     fingerprints = {name or "": fingerprint for name, fingerprint in ready.judge_fingerprints.items()}
     others: dict[Path, int] = {}
     for result, path in found.values():
-        if result.outcome in _VERDICTS and result.judge_fingerprint != fingerprints.get(result.judge):
+        if result.outcome in JUDGED and result.judge_fingerprint != fingerprints.get(result.judge):
             others[path] = others.get(path, 0) + 1
     if others:
         hint = "Run the shard again from the same commit as this merge, or name another folder."
@@ -158,7 +155,7 @@ def _accept(
 
 
 def _judged_nothing(results: Iterable[CaseResult]) -> list[str]:
-    if any(result.outcome in _SCORED for result in results):
+    if any(result.outcome in MADE for result in results):
         return []
     return ["No case reached a verdict, so this suite is not green."]
 

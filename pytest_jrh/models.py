@@ -36,6 +36,9 @@ HumanReview: TypeAlias = Literal["", "undecided", "accepted", "edited", "rejecte
 TESTS: tuple[TestName, ...] = ("agent_perturbation", "agent_positives")
 STAGES: tuple[StageName, ...] = ("planner", "editor", "summary", "verifier", "judge")
 RECORD_MODES: tuple[RecordMode, ...] = ("none", "once", "new_episodes", "all")
+JUDGED: tuple[Outcome, ...] = ("agree", "disagree")
+# A case was made, and came to its end: judged, or not to be judged.
+MADE: tuple[Outcome, ...] = (*JUDGED, "generated")
 UNSCORED: frozenset[str] = frozenset(
     {"model_error", "invalid_response", "refused", "unrecorded", "over_budget", "input_error"}
 )

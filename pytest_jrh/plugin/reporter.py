@@ -15,7 +15,7 @@ import pytest
 
 from pytest_jrh.errors import InputError
 from pytest_jrh.files import atomic_write
-from pytest_jrh.models import TESTS, CaseResult
+from pytest_jrh.models import MADE, TESTS, CaseResult
 from pytest_jrh.plugin.collect import CaseItem, properties_of_others
 from pytest_jrh.plugin.gating import case_ids, decide
 from pytest_jrh.plugin.options import absolute
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from pytest_jrh.results.spools import RecordIndex
     from pytest_jrh.results.text import Styled
 
-_SCORED = ("agree", "disagree", "generated")
 _CASSETTES = ("generation", "judge-*")
 _YAML = (".yml", ".yaml")
 _FINISHED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
@@ -208,7 +207,7 @@ class Reporter:
         whole = not stopped and not any(decision.never_reported for decision in decisions.values())
         accepted = self._accept(Scope.of(known, selected), finished=whole)
         outcomes = {result.outcome for result in results.values()}
-        judged = not outcomes or bool(outcomes & set(_SCORED))
+        judged = not outcomes or bool(outcomes & set(MADE))
         if not judged:
             self._problems.append("No case reached a verdict, so this run is not green.")
         if self._unwritten:

@@ -11,7 +11,7 @@ import yaml
 
 from pytest_jrh.errors import InputError
 from pytest_jrh.files import atomic_write, file_name_part
-from pytest_jrh.models import UNSCORED, CaseResult, CaseSpec
+from pytest_jrh.models import MADE, UNSCORED, CaseResult, CaseSpec
 from pytest_jrh.results.debug import debug_paths, write_debug
 from pytest_jrh.results.panels import panels
 from pytest_jrh.results.records import canonical_json, from_record, json_value
@@ -44,7 +44,6 @@ JSONL_NAME = "agent_perturbations.jsonl"
 SUMMARY_NAME = "agent_perturbations_summary.json"
 CONFIG_NAME = "config_resolved.yml"
 SYNTHETIC_NAME = "synthetic_agent_perturbation"
-_MADE = frozenset({"agree", "disagree", "generated"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +201,7 @@ class _Work:
                 spec = items[0].spec
                 folder = folders[spec.test]
                 record = self._record(made_id, items, readers[folder])
-                if record is None and any(item.result is not None and item.result.outcome in _MADE for item in items):
+                if record is None and any(item.result is not None and item.result.outcome in MADE for item in items):
                     # Its spool could not be written, and the session has said so.
                     self.failed = True
                 transcript = transcript_of(record) if record is not None else None
@@ -225,7 +224,7 @@ class _Work:
         made_now = made_id in self.made
         reused = self.suite.frozen is not None or not self.suite.overwrite
         outcomes = {item.result.outcome for item in items if item.result is not None}
-        if not made_now and not (outcomes and (reused or outcomes & _MADE)):
+        if not made_now and not (outcomes and (reused or outcomes & set(MADE))):
             return None
         try:
             record = read(made_id)

@@ -8,14 +8,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, cast
 
-from pytest_jrh.models import UNSCORED, CaseResult
+from pytest_jrh.models import JUDGED, UNSCORED, CaseResult
 
 if TYPE_CHECKING:
     from pytest_jrh.models import StageModel
 
 DIGEST_LENGTH = 16
 NEVER_REPORTED = "never reported"
-_OUTCOMES = ("agree", "disagree")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +135,7 @@ def compare(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> 
     """Compare the last result of each case with the baseline; a case that was deselected is on neither side."""
     given = {result.case_id: result for result in results}
     compared = judge_changed = 0
-    ids: dict[tuple[str, str], list[str]] = {(before, now): [] for before in _OUTCOMES for now in _OUTCOMES}
+    ids: dict[tuple[str, str], list[str]] = {(before, now): [] for before in JUDGED for now in JUDGED}
     not_comparable: dict[str, str] = {}
     suites = scope.suites
     known = {case_id for case_id in baseline.cases if suite_of(case_id) in suites} - scope.deselected
@@ -171,7 +170,7 @@ def update(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> U
     removed = [case_id for case_id in cases if suite_of(case_id) in suites and case_id not in there]
     for case_id in sorted(scope.selected | given.keys()):
         result = given.get(case_id)
-        if result is not None and result.outcome in _OUTCOMES:
+        if result is not None and result.outcome in JUDGED:
             cases[case_id] = _line(result, cases.get(case_id))
         elif result is not None and result.outcome == "no_case":
             removed += [case_id] if case_id in cases else []
@@ -191,7 +190,7 @@ def update(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> U
 
 def _one_sided(case_id: str, result: CaseResult | None, before: BaselineCase | None, scope: Scope) -> str:
     """Say why a case cannot be compared; nothing where it can, or has no verdict on either side."""
-    judged = result is not None and result.outcome in _OUTCOMES
+    judged = result is not None and result.outcome in JUDGED
     if before is None:
         return "not in the baseline" if judged else ""
     if result is None:

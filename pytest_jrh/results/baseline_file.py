@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.files import atomic_write
+from pytest_jrh.models import JUDGED
 from pytest_jrh.results.baseline import DIGEST_LENGTH, Baseline, BaselineCase
 from pytest_jrh.suite.documents import read_document, read_text
 from pytest_jrh.suite.problems import Findings, KeyPath, listed, nearest, received, shown
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FORMAT = 1
-_OUTCOMES = ("agree", "disagree")
 _KEYS = ("id", "outcome", "score", "case_digest", "judge_fingerprint", "reason")
 _OPTIONAL = ("reason",)
 _ID_JOINTS = 3
@@ -113,7 +113,7 @@ def _case(entry: object, path: KeyPath, findings: Findings) -> BaselineCase | No
     for key in _KEYS:
         if key in entry:
             if expected := _expected(key, entry[key]):
-                hint = nearest(str(entry[key]), _OUTCOMES) if key == "outcome" else None
+                hint = nearest(str(entry[key]), JUDGED) if key == "outcome" else None
                 findings.add((*path, key), received(entry[key], expected), hint and f"{hint} is the nearest")
         elif key not in (*_OPTIONAL, *misspelled):
             findings.add(path, f"the key {key} is missing; a case has {listed(_KEYS)}")
@@ -150,7 +150,7 @@ def _expected(key: str, value: object) -> str | None:
             fits = isinstance(value, str) and _HEX.fullmatch(value) is not None
             expected = f"{DIGEST_LENGTH} hexadecimal digits"
         case "outcome":
-            fits, expected = value in _OUTCOMES, "agree or disagree"
+            fits, expected = value in JUDGED, "agree or disagree"
         case "score":
             fits, expected = isinstance(value, int) and not isinstance(value, bool), "a whole number"
         case _:

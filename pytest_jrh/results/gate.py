@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from pytest_jrh.models import UNSCORED, CaseResult
+from pytest_jrh.models import JUDGED, UNSCORED, CaseResult
 from pytest_jrh.results.baseline import Baseline, Comparison, Scope, compare
 from pytest_jrh.results.formulas import mcnemar
 from pytest_jrh.results.metrics import Figure
@@ -110,7 +110,7 @@ def decide(
     """
     given = {result.case_id: result for result in results}
     received = [given[case_id] for case_id in sorted(given)]
-    judged = [result for result in received if result.outcome in ("agree", "disagree")]
+    judged = [result for result in received if result.outcome in JUDGED]
     comparison = compare(baseline, received, scope) if baseline is not None else None
     active = is_active(rules, baseline)
     answered = {*comparison.regressions, *comparison.still_wrong} if comparison else set()

@@ -8,6 +8,7 @@ import re
 import zlib
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from pytest_jrh.models import JUDGED
 from pytest_jrh.results.panels import made_case_id
 from pytest_jrh.results.session import case_key
 from pytest_jrh.results.text import visible
@@ -154,7 +155,7 @@ def _case(record: Mapping[str, Any], turns: _Turns | None) -> dict[str, Any]:
 def _result(result: CaseResult, made: str | None, session: SessionResults, place: str) -> dict[str, Any]:
     spending = result.spending
     # A disagreement's detail repeats for the terminal what the page shows part by part.
-    detail = "" if result.outcome in ("agree", "disagree") else result.detail
+    detail = "" if result.outcome in JUDGED else result.detail
     return {
         "made": made,
         "reasoning": result.reasoning,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.models import UNSCORED
+from pytest_jrh.models import JUDGED, UNSCORED
 from pytest_jrh.results.panels import made_case_id
 from pytest_jrh.suite.judged_logs import JudgedCase
 
@@ -21,7 +21,7 @@ def judged_cases(results: Iterable[CaseResult], read: ReadRecord) -> Iterator[Ju
     One record at a time is read. What is no case, or was made only, is no part of such a log.
     """
     for result in results:
-        if result.outcome in ("agree", "disagree") or result.outcome in UNSCORED:
+        if result.outcome in JUDGED or result.outcome in UNSCORED:
             yield _case(result, read(made_case_id(result)) or {})
 
 

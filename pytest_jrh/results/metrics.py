@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_jrh.models import UNSCORED, CaseResult
+from pytest_jrh.models import JUDGED, UNSCORED, CaseResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -145,7 +145,7 @@ def bootstrap(results: Iterable[CaseResult], seed: int) -> Interval:
     """
     runs: dict[tuple[str, str, int], list[int]] = {}
     for result in results:
-        if result.outcome in ("agree", "disagree"):
+        if result.outcome in JUDGED:
             counts = runs.setdefault((result.suite, result.run_id, result.epoch), [0, 0])
             counts[0] += result.outcome == "agree"
             counts[1] += 1

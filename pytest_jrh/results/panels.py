@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, cast
 
-from pytest_jrh.models import CaseSpec
+from pytest_jrh.models import JUDGED, CaseSpec
 from pytest_jrh.results.formulas import Share, cohen_kappa, confusion_matrix, quadratic_kappa
 from pytest_jrh.results.metrics import Figure
 from pytest_jrh.results.text import counted
@@ -77,7 +77,7 @@ def panels(results: Iterable[CaseResult]) -> list[Panel]:
     for result in given:
         if len(judges[result.suite]) == 1:
             continue
-        if result.outcome in ("agree", "disagree") and result.expected is not None and result.score is not None:
+        if result.outcome in JUDGED and result.expected is not None and result.score is not None:
             verdict = _Verdict(made_case_id(result), result, result.expected, result.score)
             suites.setdefault(result.suite, []).append(verdict)
     found = [_panel(suite, verdicts) for suite, verdicts in suites.items()]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from pytest_jrh.models import JUDGED
 from pytest_jrh.results.formulas import (
     NO_VERDICT,
     ConfusionMatrix,
@@ -31,7 +32,6 @@ Scales: TypeAlias = "Mapping[tuple[str, str], Sequence[int]]"
 Method: TypeAlias = Literal["wilson", "bootstrap", "wilson_runs"]
 
 _Names: TypeAlias = tuple[str, str, str, str]
-_JUDGED = ("agree", "disagree")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def tabulate(results: Iterable[CaseResult], seed: int, scales: Scales | None = N
 def describe(results: Iterable[CaseResult], seed: int, scales: Scales | None = None) -> Statistics:
     """Compute the figures of one set of results, taken together."""
     given = list(results)
-    judged = [result for result in given if result.outcome in _JUDGED]
+    judged = [result for result in given if result.outcome in JUDGED]
     binary = any(result.target_score is None for result in given)
     ordinal = any(result.target_score is not None for result in given)
     counts = totals(group_stats(given))
@@ -157,7 +157,7 @@ def accuracy_interval(results: Iterable[CaseResult], seed: int) -> AccuracyInter
     The bootstrap is seeded, takes percentiles, and draws whole runs (Efron and Tibshirani 1993, An Introduction
     to the Bootstrap, ch. 13; Field and Welsh 2007, J R Stat Soc B 69:369-390, on clusters).
     """
-    judged = [result for result in results if result.outcome in _JUDGED]
+    judged = [result for result in results if result.outcome in JUDGED]
     if not judged:
         return AccuracyInterval(reason=NO_VERDICT)
     agree = sum(result.outcome == "agree" for result in judged)
@@ -177,7 +177,7 @@ def pairs_of(results: Iterable[CaseResult]) -> list[Pair]:
     return [
         (result.expected, result.score)
         for result in results
-        if result.outcome in _JUDGED and result.expected is not None and result.score is not None
+        if result.outcome in JUDGED and result.expected is not None and result.score is not None
     ]
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.models import UNSCORED, CaseResult, Spending
+from pytest_jrh.models import JUDGED, UNSCORED, CaseResult, Spending
 from pytest_jrh.results.json_report import decision_data, panel_data, table_data
 from pytest_jrh.results.metrics import GroupStats, bootstrap, group_stats, metric, totals
 from pytest_jrh.results.session import scales
@@ -106,7 +106,7 @@ def judge_report(
 
 
 def _test_report(metric_name: str, results: Sequence[CaseResult], seed: int) -> dict[str, Any]:
-    judged = [result for result in results if result.outcome in ("agree", "disagree")]
+    judged = [result for result in results if result.outcome in JUDGED]
     groups = group_stats(results)
     total = totals(groups)
     figure = metric(
