@@ -62,8 +62,4 @@ class EngineSettings:
         if self.replay == "http":
             # Whatever the suite's file says: a call that is played all the way must not reach a network.
             return "none"
-        suite = ready.suite
-        generation = self.record_mode or suite.record_mode or "none"
-        if not judging:
-            return generation
-        return self.judge_record_mode or self.record_mode or suite.judge_record_mode or generation
+        return ready.suite.record_modes(self.record_mode, self.judge_record_mode)[judging]

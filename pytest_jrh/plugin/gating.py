@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_jrh.results import gate
-from pytest_jrh.results.accepted import BaselineFile
 from pytest_jrh.results.baseline import Scope
 from pytest_jrh.suite.cases import case_id, node_part
 
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
     from pytest_jrh.models import CaseResult
     from pytest_jrh.results.baseline import Baseline
     from pytest_jrh.results.gate import GateDecision
-
-__all__ = ["BaselineFile", "case_ids", "decide"]
 
 
 def decide(

@@ -15,12 +15,12 @@ import pytest
 from pytest_jrh.engine import Engine, EngineSettings
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.loading import ReadySuite, make_ready
-from pytest_jrh.plugin.gating import BaselineFile
 from pytest_jrh.plugin.imports import uncollected
 from pytest_jrh.plugin.options import absolute
 from pytest_jrh.plugin.progress import LiveLine, live_line
 from pytest_jrh.plugin.reviewing import Reviewing
 from pytest_jrh.redact import Redactor, secrets_of
+from pytest_jrh.results.accepted import BaselineFile
 from pytest_jrh.results.records import to_record
 from pytest_jrh.results.spools import Spool
 from pytest_jrh.suite.cases import case_name, generation_id, node_part
@@ -113,10 +113,7 @@ class SuiteSession:
 
     def modes(self, ready: ReadySuite) -> tuple[RecordMode, RecordMode]:
         """The record modes of a suite's generation and judging in this session (semantics G1)."""
-        options, suite = self.options, ready.suite
-        generation: RecordMode = options.record_mode or suite.record_mode or "none"
-        judging = options.judge_record_mode or options.record_mode or suite.judge_record_mode or generation
-        return generation, judging
+        return ready.suite.record_modes(self.options.record_mode, self.options.judge_record_mode)
 
     def spool_dir(self, suite: Suite) -> Path:
         """Where the controller, or a session without workers, spools the suite's made cases."""

@@ -101,3 +101,8 @@ class Suite:
     notices: tuple[str, ...]
     resolved: Mapping[str, Any]
     gate: GateRules = GateRules()
+
+    def record_modes(self, own: RecordMode | None, judge: RecordMode | None) -> tuple[RecordMode, RecordMode]:
+        """The record modes of generation and of judging, with the command line's two over these (semantics G1)."""
+        generation: RecordMode = own or self.record_mode or "none"
+        return generation, judge or own or self.judge_record_mode or generation
