@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.plugin.options import MARKERS, OPTIONS_READ, add_options, read_options
+from pytest_jrh.plugin.options import MARKERS, OPTIONS_READ, YAML_SUFFIXES, add_options, may_be_case, read_options
 
 if TYPE_CHECKING:
     from pytest_jrh.plugin.collect import SuiteFile
 
-_YAML = (".yml", ".yaml")
 _DISCOVERED = (".jrh.yml", ".jrh.yaml")
 
 
@@ -47,7 +46,8 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile 
     """Collect suites: those named with `--jrh-config`, on the command line, or found as `*.jrh.yml`."""
     named = file_path in parent.config.stash[OPTIONS_READ].configs
     discovered = file_path.name.endswith(_DISCOVERED)
-    if not named and not discovered and not (file_path.suffix in _YAML and parent.session.isinitpath(file_path)):
+    given = file_path.suffix in YAML_SUFFIXES and parent.session.isinitpath(file_path)
+    if not named and not discovered and not given:
         return None
     from pytest_jrh.plugin.activation import collect
 
@@ -59,7 +59,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile 
 def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None:
     """Tell the controller, which collects nothing itself, what is to run; discovered suites it meets here only."""
     named = node.config.stash[OPTIONS_READ].configs
-    if named or any(name.partition("::")[0].endswith(_YAML) for name in ids):
+    if named or any(map(may_be_case, ids)):
         from pytest_jrh.plugin.activation import activate
 
         activate(node.config).selected.update(ids)

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.plugin.collect import CaseItem, SuiteFile
-from pytest_jrh.plugin.options import OPTIONS_READ, absolute
+from pytest_jrh.plugin.options import OPTIONS_READ, YAML_SUFFIXES, absolute
 from pytest_jrh.plugin.reporter import Reporter
 from pytest_jrh.plugin.session import (
     NOTICES_KEY,
@@ -92,7 +92,7 @@ def _stands_in(argument: str, session: SuiteSession) -> bool:
     if path.suffix == ".eval" or (path.suffix == ".json" and path.is_file() and not looks_like_rubrics(path)):
         session.log_path = _only(argument, path, session.log_path, "log")
         return True
-    if path.suffix in (".json", ".yml", ".yaml") and looks_like_rubrics(path):
+    if path.suffix in (".json", *YAML_SUFFIXES) and looks_like_rubrics(path):
         session.rubric_file = _only(argument, path, session.rubric_file, "rubric file")
         return True
     return False

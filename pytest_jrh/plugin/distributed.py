@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_jrh.models import Progress, Spending
+from pytest_jrh.plugin.options import may_be_case
 from pytest_jrh.plugin.progress import LiveLine, live_line
 from pytest_jrh.plugin.session import RESULT_ATTRIBUTE
 from pytest_jrh.results.stored import result_from
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Set
-
-_YAML = (".yml", ".yaml")
 
 
 class ControllerLine:
@@ -40,7 +39,7 @@ class ControllerLine:
 
     @cached_property
     def _total(self) -> int:
-        return sum(map(_is_case, self._selected))
+        return sum(map(may_be_case, self._selected))
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self) -> None:
@@ -64,7 +63,7 @@ class ControllerLine:
         result = getattr(report, RESULT_ATTRIBUTE, None)
         if result is not None:
             self._spending += result_from(result).spending
-        if report.when == "teardown" and _is_case(report.nodeid):
+        if report.when == "teardown" and may_be_case(report.nodeid):
             self._done.add(report.nodeid)
         yield from self._around()
 
@@ -91,7 +90,3 @@ class ControllerLine:
     def _clear(self) -> None:
         if self._line is not None:
             self._line.clear()
-
-
-def _is_case(nodeid: str) -> bool:
-    return nodeid.partition("::")[0].endswith(_YAML)

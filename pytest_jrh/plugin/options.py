@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pytest_jrh.models import RecordMode
 
 OPTIONS_READ = pytest.StashKey["Options"]()
+YAML_SUFFIXES = (".yml", ".yaml")
 _MODES = ("none", "once", "new_episodes", "all")
 _NUMBERS: dict[str, type] = {"int": int, "float": float}
 _REPLAYS = ("completion", "http")
@@ -182,6 +183,11 @@ def read_options(config: pytest.Config) -> Options:
     _check(options)
     # Replaying the whole way sends nothing, whatever record mode the suite's own config asks for.
     return replace(options, record_mode="none", judge_record_mode="none") if replay == "http" else options
+
+
+def may_be_case(nodeid: str) -> bool:
+    """Whether a node id is of a file whose name a suite may have; what is in the file does not count."""
+    return nodeid.partition("::")[0].endswith(YAML_SUFFIXES)
 
 
 def absolute(path: Path) -> Path:

@@ -18,7 +18,7 @@ from pytest_jrh.files import atomic_write
 from pytest_jrh.models import MADE, TESTS, CaseResult
 from pytest_jrh.plugin.collect import CaseItem, properties_of_others
 from pytest_jrh.plugin.gating import case_ids, decide
-from pytest_jrh.plugin.options import absolute
+from pytest_jrh.plugin.options import YAML_SUFFIXES, absolute
 from pytest_jrh.plugin.session import NOTICES_KEY, RECORD_ATTRIBUTE, RESULT_ATTRIBUTE
 from pytest_jrh.results.annotations import annotation_lines
 from pytest_jrh.results.artifacts import write_suite_outputs
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from pytest_jrh.results.text import Styled
 
 _CASSETTES = ("generation", "judge-*")
-_YAML = (".yml", ".yaml")
 _FINISHED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 
 
@@ -174,7 +173,7 @@ class Reporter:
         for place in dict.fromkeys(nodeid.partition("::")[0] for nodeid in [*self._session.selected, *self._results]):
             path = absolute(root / place)
             named = place in certain or path in self._session.options.configs
-            if not named and not (place.endswith(_YAML) and looks_like_suite(path)):
+            if not named and not (place.endswith(YAML_SUFFIXES) and looks_like_suite(path)):
                 continue
             try:
                 found[place] = self._session.suite(path)
