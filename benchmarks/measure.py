@@ -51,10 +51,8 @@ sys.exit(code)
 """
 
 
-def run(
-    command: Sequence[str], folder: Path, *, environment: Mapping[str, str] | None = None, codes: Sequence[int] = (0,)
-) -> Cost:
-    """Run a command in a folder; raises `RuntimeError` with its output where it ends otherwise than expected."""
+def run(command: Sequence[str], folder: Path, *, environment: Mapping[str, str] | None = None) -> Cost:
+    """Run a command in a folder; raises `RuntimeError` with its output where it fails."""
     note = folder / f".cost-{os.getpid()}"
     wrapped = [sys.executable, "-c", _WRAPPER, str(note), *command]
     done = subprocess.run(
@@ -67,7 +65,7 @@ def run(
         text=True,
         check=False,
     )
-    if done.returncode not in codes:
+    if done.returncode:
         raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout[-4000:]}")
     seconds, peak = (float(part) for part in note.read_text().split())
     note.unlink()
@@ -85,17 +83,16 @@ ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A pytest command in a folder, and the exit codes that it may end with."""
+    """A pytest command in a folder, and the plugins that it loads."""
 
     folder: Path
     command: tuple[str, ...]
-    codes: tuple[int, ...] = (0,)
     plugins: str = ""
 
 
-def ours(folder: Path, *arguments: str, codes: tuple[int, ...] = (0,)) -> Work:
+def ours(folder: Path, *arguments: str) -> Work:
     """pytest with no plugin but ours."""
-    return Work(folder, tuple(pytest_command(*arguments)), codes, "pytest_jrh.plugin")
+    return Work(folder, tuple(pytest_command(*arguments)), "pytest_jrh.plugin")
 
 
 def plain(folder: Path, *arguments: str) -> Work:
@@ -109,7 +106,7 @@ def in_turns(times: int, *works: Work) -> list[Cost]:
     for _ in range(times):
         for own, work in zip(costs, works, strict=True):
             environment = {**ALONE, "PYTEST_PLUGINS": work.plugins}
-            own.append(run(work.command, work.folder, environment=environment, codes=work.codes))
+            own.append(run(work.command, work.folder, environment=environment))
     return [min(own, key=lambda cost: cost.seconds) for own in costs]
 
 
