@@ -77,7 +77,7 @@ def write_suite_outputs(
     `specs` are the selected cases in item order, `results` what came of those that ran (the last
     attempt of a case counts), `spools` the session's spool files, `decision` what the gate says of the
     suite, `frozen` the index of a frozen suite's file where it has been read already. A file that cannot be
-    written becomes a sentence, and all others are still written; files of unchanged content are not touched.
+    written becomes a sentence, and all others are still written; files of unchanged content are not written again.
     """
     latest = {result.case_id: result for result in results}
     items = [_Item(spec, generation_id(spec), latest.get(case_id(spec))) for spec in specs]

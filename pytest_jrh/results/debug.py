@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -72,4 +74,8 @@ def write_debug(record: Mapping[str, Any], paths: DebugPaths) -> tuple[Path, ...
     atomic_write(paths.audit, json.dumps(audit, indent=2, ensure_ascii=False) + "\n")
     for path, key in ((paths.original, "gold_messages"), (paths.perturbed, "perturbed_messages")):
         atomic_write(path, visible(render_transcript(record[key], show_reasoning=True)) + "\n")
+    for path in paths.all():
+        # What was right already is younger than the records now, or every later run would render it again.
+        with contextlib.suppress(OSError):
+            os.utime(path)
     return paths.all()

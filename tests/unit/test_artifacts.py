@@ -421,3 +421,7 @@ def test_bundle_of_a_case_not_made_anew_is_written_where_it_is_missing_or_older_
     os.utime(paths.audit, (1, 1))
     again(cases_written=2)
     assert paths.audit.read_bytes() == whole
+    # Once found right it is younger than the cases, and no later run renders it again.
+    os.utime(paths.audit, (1, 1))
+    again(cases_written=2)
+    assert paths.newer_than(cases.stat().st_mtime_ns)
