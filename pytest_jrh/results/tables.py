@@ -182,7 +182,7 @@ def transcript_of(record: Mapping[str, Any]) -> str:
 
 def cell(value: Any) -> str | int | float | bool | None:
     """Give a value as a spreadsheet may hold it: numbers stay numbers, no text is a formula."""
-    if value is None or isinstance(value, bool | int):
+    if value is None or isinstance(value, int):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
