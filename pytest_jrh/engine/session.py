@@ -43,7 +43,10 @@ class Session:
         self._suites = suites
         self._settings = settings
         self._stopping = False
-        self._places = asyncio.Semaphore(settings.max_workers)
+        # About twice as many as calls: while one case reads, writes or computes, another has the call's place. With
+        # one call at a time it is one case at a time too.
+        self._most_at_work = 2 * settings.max_workers - 1
+        self._places = asyncio.Semaphore(self._most_at_work)
         self._calls = Calls(settings, lambda: self._stopping)
         self._at_work: set[asyncio.Task[None]] = set()
         self._generations: OrderedDict[str, Generation] = OrderedDict()
@@ -214,7 +217,7 @@ class Session:
         made = self._generations.get(key)
         if made is None or made.is_spent(attempt.spec):
             made = self._generations[key] = Generation(asyncio.create_task(self._generate(attempt, ready)))
-            if len(self._generations) > 2 * self._settings.max_workers:
+            if len(self._generations) > 2 * self._most_at_work:
                 self._generations.popitem(last=False)
         made.asked_by.add(attempt.spec)
         return await made.task

@@ -108,6 +108,7 @@ def test_stopping_awaits_the_calls_in_flight_keeps_them_and_begins_no_other(
     server.faults.add(stage="editor", fault=hold, times=None)
     with running(bench, max_workers=2) as engine:
         server.wait_for(2, "editor")
+        begun = server.count()
         stopping = threading.Thread(target=engine.stop)
         stopping.start()
         hold.release()
@@ -115,7 +116,7 @@ def test_stopping_awaits_the_calls_in_flight_keeps_them_and_begins_no_other(
         for spec in bench.specs:
             with pytest.raises(Stopped):
                 engine.result(spec)
-    assert server.count() == 2 * 3
+    assert server.count() == begun < 5 * 3
     assert sum(answers_in(bench.cassettes).values()) == server.count()
 
 
