@@ -212,6 +212,25 @@ def test_a_worker_that_dies_and_is_replaced_leaves_its_case_named_and_the_baseli
     assert (project.folder / FILE).read_bytes() == before
 
 
+def test_a_dead_worker_turns_a_session_of_allowed_regressions_red(pytester: pytest.Pytester, project: Project) -> None:
+    pytester.makeconftest(
+        """
+        import os
+
+        def pytest_runtest_setup(item):
+            if "agent_positives" in item.nodeid and "run-2" in item.nodeid:
+                os._exit(3)
+        """
+    )
+    allowed = project.rules(LAX, "{max_regressions: 3}")
+    result = pytester.runpytest_subprocess(allowed, BASELINE, "-n", "2")
+    result.assert_outcomes(passed=3, failed=1, xfailed=4)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert section(result.outlines, "never reported (1):") == [f"{LAX}::{POSITIVES}run-2[e1]"]
+    assert section(result.outlines, "regressions (3):") == REGRESSED
+    result.stdout.fnmatch_lines(["Gate failed: 1 case never reported."])
+
+
 def test_what_is_deselected_is_not_missed(pytester: pytest.Pytester, project: Project) -> None:
     result = pytester.runpytest(project.suite.option, BASELINE, "-k", "run-1 or run-2")
     result.assert_outcomes(passed=3, xfailed=1, deselected=4)

@@ -84,6 +84,36 @@ def test_a_prompt_changed_by_one_word_is_unrecorded_and_red(project: Path, worke
     assert "\n".join(done.lines[start : start + 2]) in readme
 
 
+KILLED = "agent_positives::refund_within_policy::late-return[e1]"
+
+
+@pytest.mark.parametrize(
+    ("config", "word", "regressed"),
+    [(DEMO, "kindly", 0), (CHANGED, "well", 6), (CHANGED, "kindly", 0)],
+    ids=["the demo", "the laxer prompt", "one word changed"],
+)
+def test_a_worker_killed_in_the_middle_makes_each_of_these_red_and_its_case_is_named(
+    project: Path, config: str, word: str, regressed: int
+) -> None:
+    prompt = project / "examples/prompt_change/judge.md"
+    prompt.write_text(prompt.read_text("utf-8").replace("meant well", f"meant {word}"), encoding="utf-8")
+    lines = [
+        "import os",
+        "def pytest_runtest_setup(item):",
+        f"    if {KILLED!r} in item.nodeid:",
+        "        os._exit(3)",
+    ]
+    (project / "conftest.py").write_text("\n".join(lines), encoding="utf-8")
+    baseline = (project / BASELINE).read_bytes()
+    options = [f"--jrh-config={config}", f"--jrh-baseline={BASELINE}", "--jrh-update-baseline", "--tb=no", "-n", "2"]
+    done = run_pytest(project, *options)
+    assert done.code == pytest.ExitCode.TESTS_FAILED, done.stdout
+    assert section(done.lines, "never reported (1):") == [f"{config}::{KILLED}"]
+    assert any(line.startswith("Gate failed: ") and "1 case never reported" in line for line in done.lines)
+    assert (f"regressions ({regressed}):" in done.lines) == bool(regressed)
+    assert (project / BASELINE).read_bytes() == baseline
+
+
 def test_the_readme_shows_what_the_gate_says(project: Path) -> None:
     done = run_pytest(project, f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", "--tb=no")
     start = next(number for number, line in enumerate(done.lines) if "judge reliability" in line)
