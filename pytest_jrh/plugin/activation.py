@@ -138,6 +138,7 @@ class _SuiteHooks:
         if options.collectonly or stopped:
             return None
         specs = _specs(session.items)
+        self._session.share_out(specs)
         if self._session.is_worker:
             self._session.import_readers(specs)
             return None

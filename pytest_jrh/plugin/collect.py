@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.errors import Disagreement, InputError, JrhError
-from pytest_jrh.models import UNSCORED, CaseResult, CaseSpec
+from pytest_jrh.models import UNSCORED, CaseResult, CaseSpec, Spending
 from pytest_jrh.plugin.session import SESSION
+from pytest_jrh.results.panels import spending_of
 from pytest_jrh.results.text import log_line
 from pytest_jrh.suite.cases import case_name, node_part
 
@@ -108,7 +109,8 @@ class CaseItem(pytest.Item):
 
     def _tell(self, result: CaseResult) -> None:
         """Give JUnit, and whoever reads reports, the case's figures; every report from here on carries them."""
-        self.user_properties[:] = [*properties_of_others(self.user_properties), *_properties(result)]
+        spending = spending_of(result, makes=self.config.stash[SESSION].makes(self.spec))
+        self.user_properties[:] = [*properties_of_others(self.user_properties), *_properties(result, spending)]
 
     def repr_failure(self, excinfo: ExceptionInfo[BaseException], style: Any = None) -> str | TerminalRepr:
         """Expected failures are prose; anything else is a bug and keeps its traceback."""
@@ -139,14 +141,14 @@ def _prose(detail: str, path: Path, line: int) -> TerminalRepr:
 _PROPERTIES = ("expected", "score", "outcome", "rubric", "tokens", "cost")
 
 
-def _properties(result: CaseResult) -> list[tuple[str, object]]:
+def _properties(result: CaseResult, spending: Spending) -> list[tuple[str, object]]:
     values = (
         result.expected,
         result.score,
         result.outcome,
         result.rubric_id,
-        result.spending.usage.total,
-        round(result.spending.cost, 6),
+        spending.usage.total,
+        round(spending.cost, 6),
     )
     return [(name, "" if value is None else value) for name, value in zip(_PROPERTIES, values, strict=True)]
 

@@ -26,7 +26,7 @@ from pytest_jrh.results.spools import Spool
 from pytest_jrh.suite.cases import case_name, generation_id, node_part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_jrh.llm.budget import Ledger
     from pytest_jrh.models import Case, CaseResult, CaseSpec, RecordMode
@@ -62,6 +62,7 @@ class SuiteSession:
         self._spools: dict[str, Spool] = {}
         self._carried: dict[str, dict[str, Any]] = {}
         self._heard: list[str] = []
+        self._makers: frozenset[CaseSpec] = frozenset()
         self._token = secrets.token_hex(16)
 
     @property
@@ -114,6 +115,18 @@ class SuiteSession:
     def modes(self, ready: ReadySuite) -> tuple[RecordMode, RecordMode]:
         """The record modes of a suite's generation and judging in this session (semantics G1)."""
         return ready.suite.record_modes(self.options.record_mode, self.options.judge_record_mode)
+
+    def share_out(self, specs: Iterable[CaseSpec]) -> None:
+        """Let the making of a panel's case count for the first of its judges that is to run, whoever runs it."""
+        makers: dict[str, CaseSpec] = {}
+        for spec in specs:
+            if spec.judge is not None:
+                makers.setdefault(generation_id(spec), spec)
+        self._makers = frozenset(makers.values())
+
+    def makes(self, spec: CaseSpec) -> bool:
+        """Whether the making of its case counts for this one."""
+        return spec.judge is None or spec in self._makers
 
     def spool_dir(self, suite: Suite) -> Path:
         """Where the controller, or a session without workers, spools the suite's made cases."""

@@ -16,7 +16,7 @@ from pytest_jrh.suite.cases import generation_id
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pytest_jrh.models import CaseResult, TestName
+    from pytest_jrh.models import CaseResult, Spending, TestName
 
 _NOTHING_SHARED = "no case has a verdict of both"
 
@@ -99,11 +99,16 @@ def counted_once(results: Iterable[CaseResult]) -> list[CaseResult]:
                 makers[made] = index
     kept = set(makers.values())
     return [
-        replace(result, spending=result.judge_spending)
-        if result.judge_spending is not None and _made(result) and not _asked(result) and index not in kept
-        else result
+        replace(result, spending=spending_of(result, makes=index in kept)) if _made(result) else result
         for index, result in enumerate(given)
     ]
+
+
+def spending_of(result: CaseResult, *, makes: bool) -> Spending:
+    """What a result has spent where the making of its case counts for it, or for another of the panel's judges."""
+    if result.judge_spending is None or makes or _asked(result):
+        return result.spending
+    return result.judge_spending
 
 
 def _made(result: CaseResult) -> bool:

@@ -44,9 +44,8 @@ def session(recorded: Recorded, *arguments: str) -> Session:
 
 
 def different(files: Mapping[str, bytes], others: Mapping[str, bytes]) -> list[str]:
-    """The files that are not the same in both; which judge of a panel pays for the case is the workers' luck."""
-    names = files.keys() | others.keys()
-    return sorted(name for name in names if files.get(name) != others.get(name) and "outputs/panel/" not in name)
+    """The files that are not the same in both."""
+    return sorted(name for name in files.keys() | others.keys() if files.get(name) != others.get(name))
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +123,21 @@ def test_junit_has_the_properties_of_each_case_once(sessions: tuple[Session, Ses
     assert "ok-marker-violation" in (failure.text or "")
     [error] = junit.iter("error")
     assert "No verdict (unrecorded)" in (error.get("message") or "")
+
+
+def test_junit_counts_the_making_of_a_panels_case_once_whichever_worker_made_it(
+    recorded_once: Recorded, tmp_path: Path
+) -> None:
+    recorded = recorded_once.copied(tmp_path)
+    told = []
+    # Of two items each of two workers gets one.
+    for workers in ([], ["-n", "2"]):
+        run_pytest(tmp_path, recorded.panel.option, "--junitxml=junit.xml", "-k", "agent_perturbation", *workers)
+        cases = ET.parse(tmp_path / "junit.xml").getroot().iter("testcase")
+        told.append({case.get("name"): [prop.get("value") for prop in case.iter("property")] for case in cases})
+    assert told[0] == told[1]
+    first, second = (int(properties[-2] or 0) for properties in told[0].values())
+    assert 0 < second < first / 2
 
 
 def test_records_travel_where_no_disk_is_shared(
