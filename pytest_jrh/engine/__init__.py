@@ -1,7 +1,7 @@
 """Runs case specs ahead of whoever asks for their results: generate, review, judge, compare.
 
-One asyncio loop in one thread; at most `max_workers` calls in flight and about twice as many cases at
-work, in the order of the specs. Nothing here knows pytest.
+One asyncio loop in one thread; at most `max_workers` calls in flight and as many cases at work, or about
+twice as many where calls are made, in the order of the specs. Nothing here knows pytest.
 """
 
 from __future__ import annotations

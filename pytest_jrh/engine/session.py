@@ -43,9 +43,12 @@ class Session:
         self._suites = suites
         self._settings = settings
         self._stopping = False
-        # About twice as many as calls: while one case reads, writes or computes, another has the call's place. With
-        # one call at a time it is one case at a time too.
-        self._most_at_work = 2 * settings.max_workers - 1
+        # Where calls are made, about twice as many as they: while one case reads, writes or computes, another has the
+        # call's place. With one call at a time it is one case at a time too.
+        asks = any(
+            settings.mode(ready, judging=judging) != "none" for ready in suites.values() for judging in (False, True)
+        )
+        self._most_at_work = 2 * settings.max_workers - 1 if asks else settings.max_workers
         self._places = asyncio.Semaphore(self._most_at_work)
         self._calls = Calls(settings, lambda: self._stopping)
         self._at_work: set[asyncio.Task[None]] = set()
