@@ -56,7 +56,7 @@ def _declare_merge(merge: argparse.ArgumentParser) -> None:
 
 def _declare_init(init: argparse.ArgumentParser) -> None:
     init.add_argument("name", metavar="NAME", help="the suite's name: its config is inputs/configs/NAME.yml")
-    init.add_argument("--log", type=Path, required=True, metavar="FILE", help="the Inspect log with the agent's runs")
+    init.add_argument("--log", required=True, metavar="FILE", help="the Inspect log with the agent's runs")
     init.add_argument(
         "--rubric-id", action="append", default=[], metavar="ID", help="a rubric to fill in; may be given several times"
     )
@@ -74,7 +74,7 @@ def _init(options: argparse.Namespace) -> int:
     try:
         started = start_suite(
             options.name,
-            options.log,
+            _local(options.log),
             folder=options.folder,
             rubric_ids=options.rubric_id,
             ordinal=options.ordinal,
@@ -85,6 +85,16 @@ def _init(options: argparse.Namespace) -> int:
         return 4
     sys.stdout.write("\n".join(started.lines) + "\n")
     return 0
+
+
+def _local(name: str) -> Path:
+    """The path of a file; raises `InputError` for a URL, of which a path would keep one slash only."""
+    from pytest_jrh.errors import InputError, Problem
+    from pytest_jrh.suite.places import remote_hint
+
+    if hint := remote_hint(name):
+        raise InputError(Problem("is not a file on this machine", name, hint=hint))
+    return Path(name)
 
 
 def _schema(folder: Path, prefix: str) -> int:

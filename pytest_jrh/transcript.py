@@ -21,6 +21,7 @@ _Value = TypeVar("_Value")
 
 _INDENT = "  "
 _LONGEST_NAME = 80
+_AS_TEXT = ("text", "reasoning", "tool_use")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _JSON_LINE_BREAKS = {"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 # A model reads over characters without a width, so they do not make "< /transcript>" another tag.
@@ -41,6 +42,16 @@ def json_in_one_line(text: str) -> str:
     for char, escape in _JSON_LINE_BREAKS.items():
         text = text.replace(char, escape)
     return text
+
+
+def has_media(messages: Sequence[Message]) -> bool:
+    """Whether a message holds an image or other media, of which `render_transcript` gives the name alone."""
+    return any(
+        block.get("type") not in _AS_TEXT
+        for message in messages
+        if not isinstance(message.get("content"), str)
+        for block in message.get("content") or ()
+    )
 
 
 def assistant_indices(messages: Sequence[Message]) -> tuple[int, ...]:

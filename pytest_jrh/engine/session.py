@@ -17,7 +17,7 @@ from pytest_jrh.models import Progress
 from pytest_jrh.results.debug import debug_paths
 from pytest_jrh.results.explain import disagreement_text, unscored_text
 from pytest_jrh.suite.cases import generation_id
-from pytest_jrh.transcript import render_transcript
+from pytest_jrh.transcript import has_media, render_transcript
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -54,11 +54,12 @@ class Session:
         self._at_work: set[asyncio.Task[None]] = set()
         self._generations: OrderedDict[str, Generation] = OrderedDict()
         self._finalized: asyncio.Task[None] | None = None
+        self._said: dict[str, None] = {}
         self.progress = Progress(0, 0)
 
     @property
     def notices(self) -> tuple[str, ...]:
-        return self._calls.notices
+        return (*self._calls.notices, *self._said)
 
     async def feed(self, announced: Sequence[tuple[CaseSpec, Future[CaseResult]]]) -> None:
         """Set cases to work as places become free."""
@@ -137,6 +138,11 @@ class Session:
             return None
         judge, template = ready.judge(spec.judge)
         attempt.judge_fingerprint = ready.judge_fingerprints[spec.judge]
+        if has_media(case.messages):
+            self._said[
+                f"suite {spec.suite}: transcripts are judged as text, so their images and other media reach the judge "
+                "as placeholders such as [image: image/png]."
+            ] = None
         async with self._calls.tape(attempt, ready, judging=True) as tape:
             ask = make_template_judge(
                 Stage(judge.stage, template, make_complete(tape)),

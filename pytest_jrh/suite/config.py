@@ -58,10 +58,10 @@ def load_suite(
     module = resolve.resolve_module(config, findings)
     resolve.check_param_files(config, findings)
     mode = resolve.resolve_mode(config, findings)
-    notices = resolve.notices(config, mode, shown_file)
     stages = resolve_stages(config, findings, places)
     judges = resolve_judges(config, mode, findings, places)
     rubric_path, rubrics, rubric_problems = _rubrics(config, mode, rubric_file, findings, places)
+    notices = resolve.notices(config, mode, rubrics, shown_file)
     tests = resolve.resolve_tests(config, mode, rubrics, findings, places)
     is_frozen, frozen_file = resolve.resolve_frozen(config, findings, places, forced=frozen)
     log = _log(config, log_path, findings, places, required=not is_frozen) or frozen_file
@@ -138,7 +138,12 @@ def _rubrics(
     everything, problems = read_rubrics(path, file=file)
     rubrics = resolve.targeted(config, everything, findings, complete=not problems)
     if mode == "ordinal":
-        rubrics, more = with_scales(rubrics, resolve.score_range(config, findings), file=file)
+        reported = len(findings.problems)
+        scale = resolve.score_range(config, findings)
+        if len(findings.problems) > reported:
+            # The range is there and wrong: that the other rubrics have none is no mistake of its own.
+            rubrics = [rubric for rubric in rubrics if rubric.score_levels]
+        rubrics, more = with_scales(rubrics, scale, file=file)
         problems = [*problems, *more]
     return path, rubrics, problems
 

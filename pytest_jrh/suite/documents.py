@@ -6,6 +6,7 @@ hurt (deep nesting, alias bombs, huge files) is refused before it is built.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ MAX_BYTES = 8 * 2**20
 MAX_NODES = 200_000
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_QUOTES = ("'", '"')
 _TAG = "tag:yaml.org,2002:"
 _EXPONENT = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")
 _NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
@@ -139,6 +141,10 @@ def _syntax_problem(error: yaml.YAMLError, text: str, file: str) -> Problem:
     what = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be parsed"
     line = None if mark is None else mark.line + 1
     rows = text.splitlines()
+    if line is not None and (opening := _opening(error, text, line)):
+        opened, what = opening
+        hint = f"the line reads: {printable(rows[opened - 1].strip())}" if opened <= len(rows) else None
+        return Problem(f"is not valid YAML: {what}", file, opened, hint=hint)
     row = rows[mark.line] if mark is not None and mark.line < len(rows) else ""
     hint = None
     if "\t" in row[: len(row) - len(row.lstrip())]:
@@ -148,6 +154,32 @@ def _syntax_problem(error: yaml.YAMLError, text: str, file: str) -> Problem:
     elif row:
         hint = f"the line reads: {printable(row.strip())}"
     return Problem(f"is not valid YAML: {printable(what, 160)}", file, line, hint=hint)
+
+
+def _opening(error: yaml.YAMLError, text: str, line: int) -> tuple[int, str] | None:
+    """Return the line of a quote or bracket that was left open before `line`, where the parser noticed, and say so."""
+    mark = getattr(error, "context_mark", None)
+    if mark is not None and mark.line + 1 < line and "quoted scalar" in (getattr(error, "context", None) or ""):
+        return mark.line + 1, f"the quote that opens here is not closed (the parser noticed in line {line})"
+    # A quote that is left open ends at the next one, whose own text then stands where a key is expected.
+    quote = line
+    brackets: list[int] = []
+    with contextlib.suppress(yaml.YAMLError):
+        for token in yaml.scan(text, Loader=_LOADER):
+            start = token.start_mark.line + 1
+            if start > line:
+                break
+            if isinstance(token, yaml.ScalarToken) and token.style in _QUOTES and token.end_mark.line + 1 == line:
+                quote = start
+            elif isinstance(token, yaml.FlowSequenceStartToken | yaml.FlowMappingStartToken):
+                brackets.append(start)
+            elif isinstance(token, yaml.FlowSequenceEndToken | yaml.FlowMappingEndToken) and brackets:
+                brackets.pop()
+    if quote < line:
+        return quote, f"the quote that opens here ends at the next quote, in line {line}, where a value cannot end"
+    if brackets and brackets[-1] < line:
+        return brackets[-1], f"the bracket that opens here is not closed, or a comma is missing before line {line}"
+    return None
 
 
 class _Builder:

@@ -27,6 +27,17 @@ if TYPE_CHECKING:
 AGENT = "test_agent_perturbation_config"
 _AS_WRITTEN: tuple[KeyPath, ...] = (("admin", "time_stamp"), (AGENT, "target_rubric_ids"))
 _ROUNDS = 20
+# The names of RAND's tests and templates that are not agentic; some tests exist in numbered or named variants.
+_RAND_TESTS = (
+    "answer_ambiguity",
+    "format_invariance",
+    "label_flip",
+    "semantic_paraphrase",
+    "stochastic_stability",
+    "synthetic_ordinal",
+    "verbosity_bias",
+)
+_RAND_TEMPLATES = ("multiclass_judge", "single_autograder", "single_judge", "single_judge_str")
 _KEY_WORDS = re.compile(r"key|token|secret|password|auth", re.IGNORECASE)
 
 
@@ -159,7 +170,9 @@ def _bad_value(path: KeyPath, value: object, findings: Findings) -> None:
     hint = None
     if isinstance(value, str):
         in_quotes = {"true": "true", "false": "false"}.get(value.strip().lower())
-        if match_ := nearest(value, choices):
+        if _of_single_answers(value, choices):
+            hint = f"RAND's harness has {printable(value)} for single answers; here only the agentic ones exist"
+        elif match_ := nearest(value, choices):
             hint = f"{match_} is the nearest"
         elif in_quotes and "true or false" in expected:
             hint = f"write {in_quotes} without quotes; in quotes it is text"
@@ -168,6 +181,13 @@ def _bad_value(path: KeyPath, value: object, findings: Findings) -> None:
     elif expected == "text" and isinstance(value, bool | int | float):
         hint = f'write "{shown(value)}" in quotes'
     findings.add(path, received(value, expected), hint)
+
+
+def _of_single_answers(value: str, choices: list[str]) -> bool:
+    """Whether a value is a test or a template of RAND's harness that works on single answers, not on transcripts."""
+    if "agent_judge" in choices:
+        return value in _RAND_TEMPLATES
+    return "agent_perturbation" in choices and value.startswith(_RAND_TESTS)
 
 
 def _lookup(path: KeyPath) -> tuple[type[Section], FieldInfo | None]:

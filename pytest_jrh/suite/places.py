@@ -42,6 +42,9 @@ class Places:
     def require(self, relative: str, findings: Findings, key: KeyPath, *, what: str) -> Path | None:
         """Return the file at `relative`, or report at `key` where it was looked for."""
         found = self.find(relative)
+        if found is None and (remote := remote_hint(relative)):
+            findings.add(key, f"{what} {shown(relative)} is not a file on this machine", remote)
+            return None
         if found is None:
             looked = "; ".join(printable(str(path), 300) for path in self.candidates(relative))
             close = self._nearest_file(relative)
@@ -62,6 +65,15 @@ class Places:
             if close := nearest(path.name, names):
                 return printable(self.name(path.parent / close), 300)
         return None
+
+
+def remote_hint(name: str) -> str | None:
+    """Say what to do about a file that is named by a URL, such as s3://bucket/runs.eval; None for a path."""
+    scheme, separator, _ = name.partition("://")
+    if not separator or not scheme.isalnum():
+        return None
+    copy = f"copy it first (aws s3 cp {printable(name, 300)} .)" if scheme == "s3" else "download it first"
+    return f"remote files are not supported; {copy}, and name the copy"
 
 
 def exists(path: Path) -> bool:

@@ -307,13 +307,18 @@ def resolve_gate(config: Config) -> GateRules:
     return GateRules(gate.min_accuracy, gate.lower_bound, gate.max_regressions, gate.min_cases)
 
 
-def notices(config: Config, mode: Mode | None, file: str) -> tuple[str, ...]:
+def notices(config: Config, mode: Mode | None, rubrics: Sequence[Rubric], file: str) -> tuple[str, ...]:
     """Say once what a config asks for that is not done (semantics A2, A10)."""
     found = []
     if unused := _unused_sections(config):
         found.append(f"{file}: not used by agentic tests: {', '.join(unused)}")
     if mode == "binary" and config.test_agent_perturbation_config.score_targets:
         found.append(f"{file}: score_targets has no effect in a binary suite")
+    if mode == "binary" and (scaled := [rubric.id for rubric in rubrics if rubric.score_levels]):
+        found.append(
+            f"{file}: score_levels of the rubrics {listed(scaled, 5)} have no effect: the template agent_judge is "
+            "binary; agent_autograder uses the scale"
+        )
     if resolve_format(config) != config.admin.output_file_format:
         found.append(
             f"{file}: output_file_format is xlsx, but openpyxl is not installed, so tables are written as CSV "

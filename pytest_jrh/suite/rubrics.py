@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 LONGEST_SCALE = 1000
+# How every text begins that `init` leaves for the user to write.
+PLACEHOLDER = "Replace this text."
+_LEFT_AS_IS = "is still the placeholder that `python -m pytest_jrh init` wrote"
 _ENTRY_KEYS = ("id", "instructions", "instruction", "score_levels")
 _LEVEL_KEYS = ("score", "label")
 _HEAD_BYTES = 2**16
@@ -150,6 +153,8 @@ def _instructions(entry: dict[str, Any], path: KeyPath, findings: Findings) -> s
     key = "instruction" if entry.get("instruction") is not None else "instructions"
     text = entry.get(key)
     if isinstance(text, str) and text.strip():
+        if text.lstrip().startswith(PLACEHOLDER):
+            findings.add((*path, key), f"{_LEFT_AS_IS}; must be the text of the criterion")
         return text
     _missing(entry, key, text, path, findings)
     return None
@@ -218,6 +223,8 @@ def _level(entry: Any, path: KeyPath, findings: Findings) -> ScoreLevel | None:
         else:
             findings.add((*path, "label"), received(label, "text"))
         return None
+    if label.lstrip().startswith(PLACEHOLDER):
+        findings.add((*path, "label"), f"{_LEFT_AS_IS}; must be text that says when the score is due")
     return ScoreLevel(score, label) if good and isinstance(score, int) else None
 
 

@@ -34,6 +34,7 @@ Text: TypeAlias = Annotated[str, _NON_EMPTY, Field(description="text")]
 Flag: TypeAlias = Annotated[bool, Field(description="true or false, without quotes")]
 Count: TypeAlias = Annotated[int, Field(ge=1, description="a whole number, at least 1")]
 Whole: TypeAlias = Annotated[int, Field(description="a whole number")]
+Runs: TypeAlias = Annotated[int, Field(ge=0, description="an integer >= 0 (0 or null: all runs)")]
 Positive: TypeAlias = Annotated[float, Field(gt=0, description="a number above 0")]
 PathText: TypeAlias = Annotated[str, _NON_EMPTY, Field(description="a path")]
 Template: TypeAlias = Annotated[
@@ -210,7 +211,7 @@ class SyntheticDataParams(Section):
 
     generation_model_name: Text | None = None
     """The model of every stage that makes cases and does not name its own."""
-    sample_num_from_orig: Whole | None = None
+    sample_num_from_orig: Runs | None = None
     """How many runs of the log to use, where the agent section does not say; 0 means all."""
     seed: Whole | None = None
     """Which runs are picked, where sampling_seed does not say."""
@@ -280,7 +281,7 @@ class AgentConfig(Section):
     """Whether a case with objective pass needs the verifier's PASS."""
     output: Output = Output.model_construct()
     """Where made cases are kept."""
-    sample_num_from_orig: Whole | None = None
+    sample_num_from_orig: Runs | None = None
     """How many runs of the log to use; 0 means all."""
     sampling_seed: Whole | None = None
     """Which runs are picked: the same for the same seed."""

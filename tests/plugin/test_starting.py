@@ -52,6 +52,31 @@ def read_yaml(path: Path) -> Any:
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
+def fill_in(rubrics: Path) -> None:
+    rubrics.write_text(rubrics.read_text(encoding="utf-8").replace("Replace this text.", "Kind?"), encoding="utf-8")
+
+
+@pytest.mark.parametrize("ordinal", [False, True], ids=["binary", "ordinal"])
+def test_rubrics_that_are_left_as_they_were_written_are_refused(
+    project: Path, pytester: pytest.Pytester, log: Path, ordinal: bool
+) -> None:
+    assert init("first", "--log", log, "--rubric-id", "tone", *(["--ordinal"] if ordinal else [])) == 0
+    result = pytester.runpytest_inprocess("--jrh-config=inputs/configs/first.yml", "--collect-only", "-q")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["inputs/data/first/rubrics.yml:*instructions: is still the placeholder that *"])
+    fill_in(project / "inputs/data/first/rubrics.yml")
+    result = pytester.runpytest_inprocess("--jrh-config=inputs/configs/first.yml", "--collect-only", "-q")
+    assert result.ret == pytest.ExitCode.OK
+
+
+def test_a_log_in_a_bucket_is_said_to_be_out_of_reach(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert init("first", "--log", "s3://bucket/runs.eval") == 4
+    said = capsys.readouterr().err
+    assert said.startswith("s3://bucket/runs.eval: is not a file on this machine")
+    assert "remote files are not supported; copy it first (aws s3 cp s3://bucket/runs.eval .)" in said
+    assert not files(project)
+
+
 def test_a_suite_is_written_and_collects_at_once(
     project: Path, pytester: pytest.Pytester, log: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -70,6 +95,7 @@ def test_a_suite_is_written_and_collects_at_once(
 
 def test_an_ordinal_suite_collects_one_case_per_score(project: Path, pytester: pytest.Pytester, log: Path) -> None:
     assert init("first", "--log", log, "--ordinal", "--rubric-id", "tone", "--rubric-id", "42") == 0
+    fill_in(project / "inputs/data/first/rubrics.yml")
     result = pytester.runpytest_inprocess("--jrh-config=inputs/configs/first.yml", "--collect-only", "-q")
     collected = [line for line in result.outlines if "::" in line]
     assert "inputs/configs/first.yml::agent_perturbation::42::run-3[e1-score_2]" in collected

@@ -433,6 +433,55 @@ def test_a_range_that_is_no_range_is_refused(folder: Folder, low: object, high: 
     assert message in first.message
 
 
+def test_a_reversed_range_is_one_problem_whichever_rubrics_rely_on_it(folder: Folder) -> None:
+    data = changed("admin.evaluation_config.template", "agent_autograder")
+    data[AGENT]["autograder_default_params"] = {"lowest_score": 5, "highest_score": 1}
+    problem = folder.problem(data)
+    assert problem.key == f"{AGENT}.autograder_default_params.lowest_score"
+    assert "from 5 to 1" in problem.message
+
+
+def test_a_range_that_is_no_range_does_not_hide_a_bad_scale(folder: Folder) -> None:
+    folder.rubrics([{"id": "kind", "instructions": "?", "score_levels": [{"score": 0, "label": "one"}]}])
+    data = changed("admin.evaluation_config.template", "agent_autograder")
+    data[AGENT]["autograder_default_params"] = {"lowest_score": "few", "highest_score": 1}
+    bound, scale = folder.problems(data)
+    assert "whole number" in bound.message
+    assert "a scale of one score" in scale.message
+
+
+@pytest.mark.parametrize("section", ["synthetic_data_params", AGENT])
+def test_a_negative_number_of_runs_is_refused_and_0_and_null_mean_all(folder: Folder, section: str) -> None:
+    problem = folder.problem(changed(f"{section}.sample_num_from_orig", -3))
+    assert (problem.key, problem.message) == (
+        f"{section}.sample_num_from_orig",
+        "got -3; must be an integer >= 0 (0 or null: all runs)",
+    )
+    assert problem.line is not None
+    assert folder.load(changed(f"{section}.sample_num_from_orig", 0)).sample_num is None
+    assert folder.load(changed(f"{section}.sample_num_from_orig", None)).sample_num is None
+
+
+@pytest.mark.parametrize("name", ["label_flip", "format_invariance_2", "verbosity_bias_long", "stochastic_stability"])
+def test_rands_tests_of_single_answers_are_said_not_to_exist_here(folder: Folder, name: str) -> None:
+    problem = folder.problem(changed("admin.perturbation_config.tests_to_run", ["agent_perturbation", name]))
+    assert problem.message == f'got "{name}"; must be agent_perturbation or agent_positives'
+    assert problem.hint == f"RAND's harness has {name} for single answers; here only the agentic ones exist"
+
+
+def test_rands_templates_for_single_answers_are_said_not_to_exist_here(folder: Folder) -> None:
+    problem = folder.problem(changed("admin.evaluation_config.template", "single_judge"))
+    assert problem.hint is not None
+    assert "only the agentic ones exist" in problem.hint
+
+
+def test_score_levels_in_a_binary_suite_are_said_to_have_no_effect(folder: Folder) -> None:
+    folder.rubrics([*ORDINAL_RUBRIC, {"id": "safe", "instructions": "Is it safe?"}])
+    (notice,) = folder.load(minimal()).notices
+    assert notice.startswith(f"{CONFIG}: score_levels of the rubrics kind have no effect")
+    assert "agent_autograder" in notice
+
+
 def test_score_targets_in_a_binary_suite_are_said_to_have_no_effect(folder: Folder) -> None:
     (notice,) = folder.load(changed(f"{AGENT}.score_targets", [1])).notices
     assert "score_targets has no effect" in notice
@@ -589,7 +638,12 @@ def test_values_are_shortened_and_stripped_of_escapes(folder: Folder) -> None:
         ("# only a comment\n", 1, "is empty"),
         ("- a\n- b\n", 1, "holds a list"),
         ("text\n", 1, 'holds "text"'),
-        ("admin:\n  a: [1,\n", 3, "is not valid YAML"),
+        ("admin:\n  a: [1,\n", 2, "the bracket that opens here is not closed"),
+        ("admin:\n  a: {b: 1\n  c: 2\n", 2, "the bracket that opens here is not closed"),
+        ('admin:\n  a: "b\n  c: 1\n' + "  d: 1\n" * 20, 2, "the quote that opens here is not closed"),
+        ("admin:\n  a: 'b\n---\n  c: 1\n", 2, "the quote that opens here is not closed"),
+        ('admin:\n  a: "b\n  c: 1\n  d: "e"\n', 2, "the quote that opens here ends at the next quote, in line 4"),
+        ("admin:\n  a: 'b'\n  c: 'it's'\n", 3, "is not valid YAML"),
         ("admin:\n\tmodule_name: x\n", 2, "indented with a tab"),
         ("admin: {}\n---\nadmin: {}\n", 2, "second document"),
         ("admin: *nothing\n", 1, "is not valid YAML"),

@@ -126,6 +126,15 @@ def test_an_unusable_entry_is_refused_with_its_line(
     assert message in problem.message
 
 
+def test_the_placeholders_that_init_writes_are_refused(tmp_path: Path) -> None:
+    levels = "{score: 0, label: Replace this text. Worst.}, {score: 1, label: Best.}"
+    text = f"- id: a\n  instructions: >-\n    Replace this text. Say what it must do.\n  score_levels: [{levels}]\n"
+    instructions, label = problems_of(tmp_path, text)
+    assert (instructions.key, instructions.line) == ("[0].instructions", 2)
+    assert "is still the placeholder that `python -m pytest_jrh init` wrote" in instructions.message
+    assert (label.key, label.line) == ("[0].score_levels[0].label", 4)
+
+
 @pytest.mark.parametrize(
     ("levels", "key", "line", "message"),
     [
