@@ -55,6 +55,27 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile 
     return collect(file_path, parent, certain=named or discovered)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """Refuse options that need a suite where none was collected; a controller of xdist collects nothing itself."""
+    config = session.config
+    own = not hasattr(config, "workerinput") and config.getoption("dist", "no") == "no"
+    if own and not session.testsfailed:
+        _refuse_options(config)
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, exitstatus: pytest.ExitCode, config: pytest.Config
+) -> None:
+    """Where nothing was collected, name the suites in the folders given: a folder's name does not collect them."""
+    nothing = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not terminalreporter.stats.get("deselected")
+    if nothing and not _has_suites(config):
+        from pytest_jrh.plugin.hints import suites_nearby
+
+        for line in suites_nearby(config):
+            terminalreporter.write_line(line)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None:
     """Tell the controller, which collects nothing itself, what is to run; discovered suites it meets here only."""
@@ -63,3 +84,18 @@ def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None
         from pytest_jrh.plugin.activation import activate
 
         activate(node.config).selected.update(ids)
+    else:
+        _refuse_options(node.config)
+
+
+def _has_suites(config: pytest.Config) -> bool:
+    return config.pluginmanager.has_plugin("jrh-session")
+
+
+def _refuse_options(config: pytest.Config) -> None:
+    if any(str(argument).startswith("--jrh-") for argument in config.invocation_params.args) and not _has_suites(
+        config
+    ):
+        from pytest_jrh.plugin.hints import refuse_options
+
+        refuse_options(config)

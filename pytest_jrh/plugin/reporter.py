@@ -130,7 +130,7 @@ class Reporter:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the figures, the gate's decision, what the session spent, and what went wrong beside the cases."""
-        lines = self._lines(terminalreporter._tw.fullwidth, terminalreporter.verbosity)
+        lines = self._lines(terminalreporter)
         notices = [*self._session.notices, *self._problems]
         if not lines and not notices and not self._unused:
             return
@@ -154,12 +154,13 @@ class Reporter:
             for command in annotation_lines(self._told, workspace):
                 terminalreporter.write_line(command)
 
-    def _lines(self, width: int, verbosity: int) -> list[Styled]:
-        told = self._told
+    def _lines(self, terminal: pytest.TerminalReporter) -> list[Styled]:
+        told, width = self._told, terminal._tw.fullwidth
         if told is None:
             return []
         if told.results:
-            return session_lines(told, width=width, verbosity=verbosity)
+            # With -rs or -ra pytest lists every skip with its whole reason.
+            return session_lines(told, width=width, verbosity=terminal.verbosity, skips=not terminal.hasopt("skipped"))
         # No figures, but a worker may have died before the first result.
         return [
             line for decision in told.decisions.values() for line in styled_gate_lines(decision, told.node, width=width)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _GAP = "  "
 _NARROWEST_NAME = 12
 _MOST_MATRICES = 20
+_MOST_REASONS = 6
 # Two lines where one would be too wide.
 _HEADS = {
     "95% interval": ("95%", "interval"),
@@ -34,17 +36,19 @@ _HEADS = {
 }
 
 
-def session_lines(session: SessionResults, *, width: int = 80, verbosity: int = 0) -> list[Styled]:
+def session_lines(session: SessionResults, *, width: int = 80, verbosity: int = 0, skips: bool = True) -> list[Styled]:
     """Lay out all that a session came to in at most `width` columns; nothing where no suite ran.
 
     Node ids stand alone on their lines and are never cut, so that they can be copied. `-v` adds why figures are
-    missing, and the confusion matrices.
+    missing, and the confusion matrices. Without `skips` the reasons of cases that could not be made are left out.
     """
     if not session.results:
         return []
     told = sections(session.table)
     lines = [line for section in told for line in _section(section, told, width, verbosity)]
     lines += _left_out(session)
+    if skips:
+        lines += _skips(session, width)
     lines += map(Styled, review_lines(session))
     for name, decision in session.decisions.items():
         gate = styled_gate_lines(decision, lambda case_id: one_line(session.node(case_id)), width=width)
@@ -166,6 +170,20 @@ def _left_out(session: SessionResults) -> Iterator[Styled]:
         yield Styled(
             f"{counted(unverified, 'label')} unverified (the verifier is off, or did not confirm them)", "yellow"
         )
+
+
+def _skips(session: SessionResults, width: int) -> Iterator[Styled]:
+    """Why cases could not be made, alike reasons counted together, most first."""
+    found = Counter(_kind_of_skip(result.detail) for result in session.results if result.outcome == "no_case")
+    for reason, number in found.most_common(_MOST_REASONS):
+        yield Styled(shortened(f"{_GAP}{number:,} without a case: {reason}", width))
+    if more := sum(found.values()) - sum(number for _, number in found.most_common(_MOST_REASONS)):
+        yield Styled(f"{_GAP}{more:,} without a case for other reasons (-rs lists all)")
+
+
+def _kind_of_skip(detail: str) -> str:
+    """A reason without what a model or a person wrote on the one case: `not confirmed: the verifier says PASS`."""
+    return ": ".join(one_line(detail).split(": ")[:2])
 
 
 def _panel(panel: Panel, session: SessionResults, width: int, verbosity: int) -> Iterator[Styled]:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.plugin.recorded import Recorded, run_pytest
+from tests.support.model_server import ModelServer
+from tests.support.suites import run, write_suite
 
 HEAVY = ("litellm", "inspect_ai", "vcr", "yaml", "pydantic", "jinja2")
 REPORT = (
@@ -45,19 +47,41 @@ def test_the_header_follows_the_options(
 def test_the_summary_is_a_table_of_rubrics_and_tests(pytester: pytest.Pytester, recorded: Recorded) -> None:
     result = pytester.runpytest_inprocess(recorded.tiny.option)
     start = next(number for number, line in enumerate(result.outlines) if "judge reliability" in line)
-    assert result.outlines[start + 1 : start + 11] == [
+    assert result.outlines[start + 1 : start + 12] == [
         "                                          95%           false",
         "rubric, test          n  accuracy    interval  caught  alarms  kappa  paired",
         "rubric-1              5     80.0%  60.0-100.0   50.0%    0.0%   0.55   50.0%",
         "  agent_perturbation  2     50.0%    9.5-90.5   50.0%       -      -       -",
         "  agent_positives     3    100.0%  43.9-100.0       -    0.0%      -       -",
         "not in these figures: 2 without a case, 1 unscored",
+        "  2 without a case: the transcript has no assistant turn",
         "",
         "unscored (1):",
         "  inputs/configs/tiny.yml::agent_perturbation::rubric-1::run-4[e1] (unrecorded)",
         "Not green: 1 case unscored.",
     ]
     result.stdout.fnmatch_lines(["0 calls made, 2? replayed | * tokens | $0.00 ($* recorded) | * s"])
+
+
+@pytest.mark.parametrize("option", ["-rs", "-ra", "-rA"])
+def test_reasons_of_skips_are_given_once(pytester: pytest.Pytester, recorded: Recorded, option: str) -> None:
+    result = pytester.runpytest_inprocess(recorded.tiny.option, option)
+    assert result.stdout.str().count("has no assistant turn") == 1
+
+
+def test_media_that_the_judge_cannot_see_are_said_once(pytester: pytest.Pytester, server: ModelServer) -> None:
+    picture = [{"type": "text", "text": "Look:"}, {"type": "image", "image": "data:image/png;base64,AAAA"}]
+    plain = run(1)
+    shown = [{**message, "content": picture} if message["role"] == "user" else message for message in plain["messages"]]
+    suite = write_suite(pytester.path, runs=[{**plain, "messages": shown}, run(2)], tests=["agent_positives"])
+    result = pytester.runpytest_inprocess(suite.option, "--jrh-record-mode=once")
+    result.assert_outcomes(passed=2)
+    told = "*note: suite tiny: * images and other media reach the judge as placeholders*[[]image: image/png[]]*"
+    result.stdout.fnmatch_lines([told])
+    assert sum("placeholders" in line for line in result.outlines) == 1
+    assert any("[image: image/png]" in request.text for request in server.requests)
+    result = pytester.runpytest_inprocess(suite.option, "-k", "run-2")
+    result.stdout.no_fnmatch_line(told)
 
 
 def test_a_verbose_run_shows_the_confusion_matrices(pytester: pytest.Pytester, recorded: Recorded) -> None:

@@ -189,6 +189,73 @@ def test_a_bad_ini_value_is_told_where_only_discovered_suites_are_in_play(
     result.stderr.fnmatch_lines(["ERROR: jrh_record_mode = never: it takes one of none, once, new_episodes, all"])
 
 
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["--jrh-plan"], "--jrh-plan needs"),
+        (["--jrh-record-mode=once"], "--jrh-record-mode needs"),
+        (["--jrh-judge-record-mode", "all", "--jrh-max-cost=5"], "--jrh-judge-record-mode, --jrh-max-cost need"),
+    ],
+)
+@pytest.mark.parametrize("distributed", [[], ["-n1"]], ids=["alone", "-n 1"])
+def test_options_that_need_a_suite_are_refused_without_one(
+    pytester: pytest.Pytester, recorded: Recorded, options: list[str], named: str, distributed: list[str]
+) -> None:
+    pytester.makepyfile(test_ordinary="def test_ordinary(): pass")
+    result = pytester.runpytest_inprocess(*options, *distributed)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.assert_outcomes()
+    result.stderr.fnmatch_lines(
+        [
+            f"ERROR: {named} a suite, and none was collected. Name its config with --jrh-config=FILE.",
+            "jrh: not collected, *: inputs/configs/panel.yml, inputs/configs/scale.yml, inputs/configs/tiny.yml",
+        ]
+    )
+
+
+def test_options_of_a_project_may_be_there_without_a_suite(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\naddopts = --jrh-record-mode=none\njrh_max_calls = 5")
+    pytester.makepyfile(test_ordinary="def test_ordinary(): pass")
+    assert pytester.runpytest_inprocess().ret == pytest.ExitCode.OK
+
+
+def test_a_mistyped_path_is_told_before_the_missing_suite(pytester: pytest.Pytester) -> None:
+    result = pytester.runpytest_inprocess("nowhere.yml", "--jrh-plan")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: file or directory not found: nowhere.yml"])
+
+
+@pytest.mark.parametrize("folder", ["inputs/configs", "inputs", "."])
+def test_a_folder_that_collects_nothing_names_the_suites_in_it(
+    pytester: pytest.Pytester, recorded: Recorded, folder: str
+) -> None:
+    result = pytester.runpytest_inprocess(folder)
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    result.stdout.fnmatch_lines(
+        [
+            "jrh: not collected, because in a folder only *.jrh.yml is: inputs/configs/panel.yml, *",
+            "jrh: name the file: pytest --jrh-config=inputs/configs/panel.yml",
+        ]
+    )
+
+
+def test_a_folder_without_suites_is_passed_over_in_silence(pytester: pytest.Pytester, recorded: Recorded) -> None:
+    for arguments in (["inputs/data"], ["-k", "nothing", "test_ordinary.py"]):
+        pytester.makepyfile(test_ordinary="def test_ordinary(): pass")
+        result = pytester.runpytest_inprocess(*arguments)
+        assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+        result.stdout.no_fnmatch_line("jrh:*")
+
+
+def test_a_log_that_is_named_by_its_url_is_said_to_be_out_of_reach(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
+    append_to(recorded.tiny.config, "test_agent_perturbation_config: {input_log_path: 's3://bucket/runs.eval'}\n")
+    result = pytester.runpytest_inprocess(recorded.tiny.option)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(['*the log "s3://bucket/runs.eval" is not a file on this machine*', "*aws s3 cp*"])
+
+
 def test_recording_on_other_machines_is_refused(pytester: pytest.Pytester, recorded: Recorded) -> None:
     elsewhere = ["-d", "--tx", "socket=127.0.0.1:9"]
     result = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-record-mode=once", *elsewhere)
