@@ -13,7 +13,7 @@ import re
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
@@ -22,6 +22,8 @@ from pytest_jrh.models import Completion, ResponseT, StageModel, Usage
 from pytest_jrh.transcript import storable
 
 MAX_REASKS = 2
+# As the response format of that type, in the words of the prompt, or as both.
+SchemaSent: TypeAlias = Literal["json_schema", "json_schema+words", "json_object+words", "words"]
 _FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
 _TYPE_WORDS = {"string": "a text", "int": "a whole number", "list": "a list", "model": "an object", "bool": "a boolean"}
 _UNSTABLE_SCHEMA_KEYS = frozenset({"title", "description", "default", "examples"})
@@ -54,13 +56,13 @@ def score_on_offer(scores: tuple[int, ...]) -> Any:
 class CallRequest:
     """One question to a model: `messages` are chat messages with text content only.
 
-    `left_out` names settings that are not to be sent although the suite has them (`Answer.left_out`).
+    `recorded` is the answer to be played back, which says how the call was sent; None for a call to be made.
     """
 
     stage: StageModel
     messages: tuple[Mapping[str, str], ...]
     response_model: type[BaseModel]
-    left_out: frozenset[str] = frozenset()
+    recorded: Answer | None = None
 
     @cached_property
     def schema(self) -> dict[str, Any]:
@@ -102,7 +104,8 @@ class CallRequest:
 class Answer:
     """What a provider returned with status 200; `cost` is US dollars, None where no price is known.
 
-    `left_out` names what the model does not take and was not sent: "temperature", "response_format".
+    `left_out` names what the model does not take and was not sent: "temperature" (and "response_format" in recordings
+    made before `schema_sent`, which is then None). `schema_sent` says how the schema of the answer was sent.
     """
 
     text: str
@@ -111,6 +114,7 @@ class Answer:
     usage: Usage = Usage()
     cost: float | None = None
     left_out: frozenset[str] = frozenset()
+    schema_sent: SchemaSent | None = None
 
 
 class Stopped(BaseException):

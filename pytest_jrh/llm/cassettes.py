@@ -181,6 +181,7 @@ def _call_data(entry: Entry) -> dict[str, Any]:
         "usage": {"input_tokens": answer.usage.input_tokens, "output_tokens": answer.usage.output_tokens},
         "cost": answer.cost,
         **({"left_out": sorted(answer.left_out)} if answer.left_out else {}),
+        **({"schema_sent": answer.schema_sent} if answer.schema_sent is not None else {}),
         "interactions": len(entry.interactions),
     }
 
@@ -208,6 +209,7 @@ def _from_data(path: Path, data: object) -> Cassette:
                     usage=Usage(**call["usage"]),
                     cost=call["cost"],
                     left_out=frozenset(call.get("left_out", ())),
+                    schema_sent=call.get("schema_sent"),
                 ),
                 interactions=tuple(own),
             )

@@ -8,10 +8,9 @@ each attempt is ours and a cassette never holds the failures of another layer.
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,9 @@ from typing import Any
 from pytest_jrh.errors import Unscored
 from pytest_jrh.llm.budget import Ledger
 from pytest_jrh.llm.calls import Answer, CallRequest, Stopped
-from pytest_jrh.llm.failures import Failure, failure_of
+from pytest_jrh.llm.failures import Failure, failure_of, http_status
 from pytest_jrh.llm.locks import Slots
+from pytest_jrh.llm.negotiation import Negotiation, Sending, arguments
 from pytest_jrh.llm.pace import Pace
 from pytest_jrh.llm.prices import price_of
 from pytest_jrh.llm.provider import litellm, missing_keys
@@ -54,8 +54,7 @@ class LiteLLMExchange:
     """Asks models through litellm; one instance, and so one connection pool, per session.
 
     `limit` bounds the calls in flight, and so do `shared_slots`, one lock file each, over all processes that have
-    them. `notices` are sentences for the user, each said once. `api_key`
-    replaces the environment's key, for replays that need none. `redact` takes secrets out of what a
+    them. `api_key` replaces the environment's key, for replays that need none. `redact` takes secrets out of what a
     provider says about a failure. Rate limits are shared out over `processes`; `ledger` holds a budget
     that each attempt is entered in before it is sent. Use it from one event loop only.
     """
@@ -71,7 +70,6 @@ class LiteLLMExchange:
         processes: int = 1,
         ledger: Ledger | None = None,
     ) -> None:
-        self.notices: list[str] = []
         self._pace = Pace(time.monotonic, processes=processes)
         self._ledger = ledger
         self._in_flight = 0
@@ -80,8 +78,12 @@ class LiteLLMExchange:
         self._redact = redact
         self._stopping = asyncio.Event()
         self._slots = Slots(limit, shared_slots, self._stopping.is_set)
-        self._without_temperature: set[str] = set()
-        self._without_schema: set[str] = set()
+        self._negotiation = Negotiation()
+
+    @property
+    def notices(self) -> list[str]:
+        """Sentences for the user, each said once."""
+        return self._negotiation.notices
 
     def stop(self) -> None:
         """Send nothing more; calls in flight go on to their end."""
@@ -149,23 +151,30 @@ class LiteLLMExchange:
         from openai import OpenAIError
 
         timeout = request.stage.timeout or DEFAULT_TIMEOUT
-        left_out = self._left_out(request)
+        sending: Sending | None = None
         actual = most
         self._in_flight += 1
         try:
             # The provider's own timeout restarts with every chunk; the outer one bounds the whole call.
             async with asyncio.timeout(timeout + 1):
-                response = await litellm().acompletion(**self._arguments(request, left_out), timeout=timeout)
-            answer = _answer(response, left_out)
-            if isinstance(answer, Answer) and answer.cost is not None:
-                actual = answer.cost
+                sending = self._negotiation.sending(request)
+                asked = arguments(request, sending)
+                if self._api_key is not None:
+                    asked["api_key"] = self._api_key
+                response = await litellm().acompletion(**asked, timeout=timeout)
+            answer = _answer(response, sending)
+            if isinstance(answer, Answer):
+                self._negotiation.answered(request, sending)
+                actual = answer.cost if answer.cost is not None else most
         except TimeoutError:
             return Failure(f"no answer within {timeout:g} s", retry=True)
         except OpenAIError as error:
             if getattr(error, "status_code", None) in _NEVER_PAID_STATUS:
                 actual = 0.0
             missing = missing_keys(request.stage.model) if self._api_key is None else []
-            failure = self._repair(request, left_out, error) or failure_of(error, timeout, self._redact, missing)
+            if sending is not None and self._negotiation.repaired(request, sending, http_status(error), str(error)):
+                return Failure("", repaired=True)
+            failure = failure_of(error, timeout, self._redact, missing)
             if failure.keyless:
                 actual = 0.0
             return failure
@@ -183,71 +192,8 @@ class LiteLLMExchange:
             return
         raise Stopped
 
-    def _left_out(self, request: CallRequest) -> frozenset[str]:
-        """What is not sent of this call, because the model does not take it or the recorded call did without."""
-        model = request.stage.model
-        refused = {"temperature": self._without_temperature, "response_format": self._without_schema}
-        return request.left_out | {name for name, models in refused.items() if model in models}
 
-    def _arguments(self, request: CallRequest, left_out: frozenset[str]) -> dict[str, Any]:
-        model = request.stage.model
-        arguments: dict[str, Any] = {
-            "model": model,
-            "messages": [dict(message) for message in request.messages],
-            **{name: value for name, value in request.parameters.items() if name not in left_out},
-            "num_retries": 0,
-            "max_retries": 0,
-            # A cassette keeps no headers but the content type, so bodies travel uncompressed.
-            "extra_headers": {"Accept-Encoding": "identity"},
-        }
-        if "response_format" not in left_out and litellm().supports_response_schema(model):
-            arguments["response_format"] = {
-                "type": "json_schema",
-                "json_schema": {"name": request.stage.stage, "schema": request.schema, "strict": True},
-            }
-        else:
-            arguments["messages"][-1] = with_schema(arguments["messages"][-1], request.schema)
-        if request.stage.api_base is not None:
-            arguments["api_base"] = request.stage.api_base
-        if self._api_key is not None:
-            arguments["api_key"] = self._api_key
-        return arguments
-
-    def _repair(self, request: CallRequest, left_out: frozenset[str], error: Exception) -> Failure | None:
-        """Leave out what the model does not take, with one notice (semantics A6).
-
-        What counts is what this very attempt sent: others may have learned it while it was on its way.
-        """
-        if getattr(error, "status_code", None) != 400:  # noqa: PLR2004 - HTTP's own number
-            return None
-        model, text = request.stage.model, str(error).lower()
-        sent = {*request.parameters, "response_format"} - left_out
-        if "temperature" in sent and "temperature" in text:
-            self._learn(self._without_temperature, model, f"{model} takes no temperature: it is left out.")
-            return Failure("", repaired=True)
-        if "response_format" in sent and ("response_format" in text or "json_schema" in text):
-            notice = f"{model} takes no response schema: the schema is put into the prompt."
-            self._learn(self._without_schema, model, notice)
-            return Failure("", repaired=True)
-        return None
-
-    def _learn(self, models: set[str], model: str, notice: str) -> None:
-        if model not in models:
-            models.add(model)
-            self.notices.append(notice)
-
-
-def with_schema(message: Mapping[str, str], schema: Mapping[str, Any]) -> dict[str, str]:
-    """A message that asks for JSON in words, for models without structured output."""
-    shape = json.dumps(schema, indent=2, ensure_ascii=False)
-    return {
-        **message,
-        "content": f"{message['content']}\n\nAnswer with one JSON object that fits this JSON schema, and with nothing "
-        f"else:\n{shape}",
-    }
-
-
-def _answer(response: Any, left_out: frozenset[str]) -> Answer | Failure:
+def _answer(response: Any, sending: Sending) -> Answer | Failure:
     if not response.choices:
         return Failure("no usable answer: it holds no choices", retry=True)
     choice = response.choices[0]
@@ -261,5 +207,6 @@ def _answer(response: Any, left_out: frozenset[str]) -> Answer | Failure:
         refusal=fields.get("refusal"),
         usage=Usage(usage.prompt_tokens or 0, usage.completion_tokens or 0) if usage else Usage(),
         cost=float(cost) if cost is not None else None,
-        left_out=left_out,
+        left_out=sending.left_out,
+        schema_sent=sending.schema_sent,
     )

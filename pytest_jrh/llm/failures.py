@@ -72,7 +72,7 @@ def failure_of(error: Exception, timeout: float, redact: Callable[[str], str], m
     status = getattr(error, "status_code", None)
     retry = status is None or status in _RETRIED_STATUS or status >= 500  # noqa: PLR2004 - HTTP's own number
     # litellm gives a status to failures of its own, too: an unreadable answer becomes a 500.
-    answered = next((cause.response.status_code for cause in causes if isinstance(cause, httpx.HTTPStatusError)), None)
+    answered = http_status(error)
     keyless = answered is None and bool(missing)
     if keyless or answered in _KEY_STATUS or isinstance(error, known.AuthenticationError):
         unset = f"there is no key to ask it with ({' or '.join(missing)} is not set)"
@@ -82,6 +82,14 @@ def failure_of(error: Exception, timeout: float, redact: Callable[[str], str], m
         return Failure(f"no usable answer: {words}" if retry else words, retry=retry)
     throttled = answered == 429  # noqa: PLR2004 - HTTP's own number
     return Failure(f"HTTP {answered}: {words}", retry=retry, retry_after=_retry_after(error), throttled=throttled)
+
+
+def http_status(error: BaseException) -> int | None:
+    """The status that the server answered with; None where no answer led to the error."""
+    import httpx
+
+    answers = (cause.response for cause in _causes(error) if isinstance(cause, httpx.HTTPStatusError))
+    return next((answer.status_code for answer in answers), None)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

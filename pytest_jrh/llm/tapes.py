@@ -257,7 +257,7 @@ class Tape:
         recorded = Cassette.load(self.path, interactions=True).entries[request.fingerprint]
         with http.replaying(recorded.interactions) as capture:
             try:
-                return self._scrubbed(await live(replace(request, left_out=recorded.answer.left_out)))
+                return self._scrubbed(await live(replace(request, recorded=recorded.answer)))
             except Unscored as trouble:
                 if capture.missed is None:
                     raise

@@ -19,7 +19,7 @@ from pytest_jrh.llm.calls import Stopped
 from pytest_jrh.llm.client import RetryPolicy
 from tests.e2e.bench import Bench, answers_in
 from tests.support.exchange import error_body
-from tests.support.model_server import Fault, ModelServer, Request, environment_for
+from tests.support.model_server import Fault, ModelServer, environment_for
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import MakeBench
@@ -178,31 +178,6 @@ def test_a_temperature_that_is_taken_is_sent(make_bench: MakeBench, server: Mode
     assert {request.temperature for request in server.requests} == {0.3}
 
 
-def test_a_model_without_response_schema_gets_it_in_the_prompt(make_bench: MakeBench, server: ModelServer) -> None:
-    bench = make_bench(overrides=model("openai/some-local-model"))
-    session = bench.run()
-    assert session.outcomes == [("agree", 1)]
-    assert [request.response_format for request in server.requests] == [None] * 6
-    assert all(_asks_in_words(request) for request in server.requests)
-    assert bench.replay("http").outcomes == session.outcomes
-
-
-def test_a_server_that_refuses_the_response_schema_gets_it_in_the_prompt(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
-    bench = make_bench(runs=3)
-    server.delay = 0.02
-    server.faults.add(
-        fault=objection("response_format"), times=None, when=lambda request: request.response_format is not None
-    )
-    session = bench.run()
-    assert {outcome for outcome, _ in session.outcomes} == {"agree"}
-    assert list(session.notices) == ["openai/gpt-4.1-mini takes no response schema: the schema is put into the prompt."]
-    assert all(_asks_in_words(request) for request in server.requests if request.response_format is None)
-    server.stop()
-    assert bench.replay().outcomes == bench.replay("http").outcomes == session.outcomes
-
-
 def test_an_objection_that_stays_whatever_is_left_out_is_a_model_error(
     make_bench: MakeBench, server: ModelServer
 ) -> None:
@@ -281,7 +256,3 @@ def counting_proxy(target: int) -> Iterator[_Proxy]:
     yield proxy
     proxy.stop()
     thread.join()
-
-
-def _asks_in_words(request: Request) -> bool:
-    return "Answer with one JSON object that fits this JSON schema" in request.text and bool(request.fields)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.llm.calls import CallRequest
+from pytest_jrh.llm.calls import Answer, CallRequest
 from pytest_jrh.llm.recorder import HttpRecorder, _Router
 from pytest_jrh.models import Completion
 from pytest_jrh.redact import Redactor
@@ -191,7 +191,7 @@ def test_the_fingerprint_covers_what_makes_the_call_this_call(bench: Bench, serv
     ]
     same = [
         replace(request, stage=replace(stage, timeout=1.0, api_base="http://elsewhere", prompt_path="x.md")),
-        replace(request, left_out=frozenset({"temperature"})),
+        replace(request, recorded=Answer("{}", left_out=frozenset({"temperature"}))),
     ]
     assert len({one.fingerprint for one in [request, *others]}) == 1 + len(others)
     assert {one.fingerprint for one in same} == {request.fingerprint}

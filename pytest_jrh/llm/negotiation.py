@@ -1,0 +1,163 @@
+"""What is sent of a call: what the model's provider takes of it, learned from what it refuses.
+
+litellm's table knows few models, so a response format is sent wherever the provider's protocol has one, until the
+provider refuses it. Models that the table does not know get the schema in the prompt as well: many servers ignore a
+response format without a word.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeAlias
+
+from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent
+from pytest_jrh.llm.provider import litellm
+
+_Server: TypeAlias = "tuple[str, str | None]"
+_FALLBACK: Mapping[SchemaSent, SchemaSent] = {
+    "json_schema": "json_object+words",
+    "json_schema+words": "json_object+words",
+    "json_object+words": "words",
+}
+_NOTICES: Mapping[SchemaSent, str] = {
+    "json_object+words": "refused a response_format of type json_schema: json_object is sent, and the schema is put "
+    "into the prompt.",
+    "words": "takes no response_format: the schema is put into the prompt alone.",
+}
+_BAD_REQUEST = frozenset({400, 422})
+# The wording of OpenAI, vLLM (guided decoding), Ollama (format), llama.cpp (grammar), LM Studio, DeepSeek and Groq. For
+# some providers litellm turns the response format into a forced tool call, and no other tools are ever sent.
+_NAMES_FORMAT = re.compile(
+    r"response.?format|json.?(?:schema|object|mode)|structured.?outputs?|constrained|guided|grammar"
+    r"|\b(?:schema|format|tools?|tool_choice)\b",
+    re.IGNORECASE,
+)
+# Groq's word for one answer that did not fit the schema: nothing that the next answer must do, too.
+_ONE_BAD_ANSWER = re.compile(r"json_validate_failed|failed_generation", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """How one attempt is sent: `left_out` names parameters that are not sent, `schema_sent` how the schema is."""
+
+    left_out: frozenset[str]
+    schema_sent: SchemaSent
+
+
+class Negotiation:
+    """What each model of a session takes; use it from one event loop only."""
+
+    def __init__(self) -> None:
+        self._without_temperature: set[_Server] = set()
+        self._fallen_back: dict[_Server, SchemaSent] = {}
+        self._notices: dict[tuple[str, str], str] = {}
+
+    @property
+    def notices(self) -> list[str]:
+        """A sentence for each thing that a model does not take, in the order in which they were learned."""
+        return list(self._notices.values())
+
+    def sending(self, request: CallRequest) -> Sending:
+        """How the next attempt at a call is sent; a recorded call is sent again as it was.
+
+        Raises what litellm raises for a provider that it does not know.
+        """
+        recorded = request.recorded
+        if recorded is not None:
+            return Sending(recorded.left_out, recorded.schema_sent or _sent_before(request, recorded))
+        server = _server(request)
+        left_out = frozenset({"temperature"} if server in self._without_temperature else ())
+        return Sending(left_out, self._fallen_back.get(server) or _first_try(request.stage.model))
+
+    def repaired(self, request: CallRequest, sending: Sending, status: int | None, words: str) -> bool:
+        """Whether a refusal is worth another attempt with less, which is then what `sending` gives (semantics A6).
+
+        `status` is HTTP's, None where litellm refused by itself. What counts is what this very attempt sent: others
+        may have learned it while it was on its way.
+        """
+        server = _server(request)
+        by_itself = status is None and ("response_format" in words or "temperature" in words)
+        if status not in _BAD_REQUEST and not by_itself:
+            return False
+        if "temperature" in words.lower() and "temperature" in request.parameters.keys() - sending.left_out:
+            self._without_temperature.add(server)
+            model = request.stage.model
+            self._notices[model, "temperature"] = f"{model} takes no temperature: it is left out."
+            return True
+        less = _FALLBACK.get(sending.schema_sent)
+        if less is None or _ONE_BAD_ANSWER.search(words) or not _NAMES_FORMAT.search(words):
+            return False
+        if self._fallen_back.get(server) != "words":
+            self._fallen_back[server] = less
+        return True
+
+    def answered(self, request: CallRequest, sending: Sending) -> None:
+        """Note that a model answered: what was left out for it to do so is worth a notice, and not before."""
+        notice = _NOTICES.get(self._fallen_back.get(_server(request), sending.schema_sent))
+        if notice is not None and request.recorded is None:
+            model = request.stage.model
+            self._notices[model, "response_format"] = f"{model} {notice}"
+
+
+def arguments(request: CallRequest, sending: Sending) -> dict[str, Any]:
+    """The call as litellm's `acompletion` takes it."""
+    stage = request.stage
+    asked: dict[str, Any] = {
+        "model": stage.model,
+        "messages": [dict(message) for message in request.messages],
+        **{name: value for name, value in request.parameters.items() if name not in sending.left_out},
+        "num_retries": 0,
+        "max_retries": 0,
+        # A cassette keeps no headers but the content type, so bodies travel uncompressed.
+        "extra_headers": {"Accept-Encoding": "identity"},
+    }
+    if sending.schema_sent.startswith("json_schema"):
+        asked["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {"name": stage.stage, "schema": request.schema, "strict": True},
+        }
+    elif sending.schema_sent.startswith("json_object"):
+        asked["response_format"] = {"type": "json_object"}
+    if sending.schema_sent.endswith("words"):
+        asked["messages"][-1] = with_schema(asked["messages"][-1], request.schema)
+    if stage.api_base is not None:
+        asked["api_base"] = stage.api_base
+    return asked
+
+
+def with_schema(message: Mapping[str, str], schema: Mapping[str, Any]) -> dict[str, str]:
+    """A message that asks for JSON in words, for models without structured output."""
+    shape = json.dumps(schema, indent=2, ensure_ascii=False)
+    return {
+        **message,
+        "content": f"{message['content']}\n\nAnswer with one JSON object that fits this JSON schema, and with nothing "
+        f"else:\n{shape}",
+    }
+
+
+def _server(request: CallRequest) -> _Server:
+    return request.stage.model, request.stage.api_base
+
+
+@cache
+def _first_try(model: str) -> SchemaSent:
+    if _is_known(model):
+        return "json_schema"
+    supported = litellm().get_supported_openai_params(model=model) or ()
+    return "json_schema+words" if "response_format" in supported else "words"
+
+
+def _sent_before(request: CallRequest, recorded: Answer) -> SchemaSent:
+    """How the schema of a call was sent that was recorded before recordings said so."""
+    return "json_schema" if "response_format" not in recorded.left_out and _is_known(request.stage.model) else "words"
+
+
+@cache
+def _is_known(model: str) -> bool:
+    """Whether litellm's table says that the model answers in a given schema."""
+    # For Ollama's models litellm asks the server instead of its table, and blocks meanwhile.
+    return not model.startswith(("ollama/", "ollama_chat/")) and bool(litellm().supports_response_schema(model))

@@ -1,0 +1,211 @@
+"""How the schema of an answer reaches a model, and what happens where its provider refuses it (semantics A6)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_jrh.llm.calls import Answer, CallRequest
+from pytest_jrh.llm.negotiation import Negotiation
+from pytest_jrh.models import StageModel
+from pytest_jrh.pipeline.verifier import VerifierResponse
+from tests.e2e.bench import Bench, read_cassette
+from tests.support.model_server import Fault, ModelServer, Request
+from tests.support.refusals import WORDINGS, refusal, sends
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.e2e.conftest import MakeBench
+    from tests.support.exchange import Reply
+
+KNOWN, UNKNOWN = "openai/gpt-4.1-mini", "openai/some-local-model"
+JSON_OBJECT = (
+    "refused a response_format of type json_schema: json_object is sent, and the schema is put into the prompt."
+)
+WORDS = "takes no response_format: the schema is put into the prompt alone."
+
+
+def model(name: str) -> dict[str, Any]:
+    return {
+        "synthetic_data_params": {"generation_model_name": name},
+        "admin": {"evaluation_config": {"autograder_model_name": name}},
+    }
+
+
+@pytest.mark.parametrize("name", [UNKNOWN, "hosted_vllm/some", "openrouter/some/model", "ollama_chat/some"])
+def test_a_model_that_litellm_does_not_know_is_asked_for_the_schema_in_both_ways(
+    make_bench: MakeBench, server: ModelServer, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOSTED_VLLM_API_BASE", server.base_url)
+    monkeypatch.setenv("OPENROUTER_API_BASE", server.base_url)
+    monkeypatch.setenv("OPENROUTER_API_KEY", "no-key-needed-on-loopback")
+    monkeypatch.setenv("OLLAMA_API_BASE", f"http://127.0.0.1:{server.port}")
+    bench = make_bench(overrides=model(name))
+    session = bench.run()
+    assert session.outcomes == [("agree", 1)]
+    assert [kind_of(request) for request in server.requests] == ["json_schema+words"] * 6
+    assert session.notices == ()
+    assert schema_sent(bench) == {"json_schema+words"}
+    assert bench.replay("http").outcomes == bench.replay().outcomes == session.outcomes
+
+
+def test_a_model_that_litellm_knows_is_asked_by_the_response_format_alone(bench: Bench, server: ModelServer) -> None:
+    assert bench.run().outcomes == [("agree", 1)]
+    assert [kind_of(request) for request in server.requests] == ["json_schema"] * 6
+    assert schema_sent(bench) == {"json_schema"}
+
+
+@pytest.mark.parametrize(
+    ("provider", "takes_json_object", "together"),
+    [("openai", True, 8), ("vllm", True, 1), ("ollama", False, 8), ("llama.cpp", True, 8), ("no tools", False, 1)],
+)
+def test_a_refused_response_format_is_sent_in_less_and_said_once(
+    make_bench: MakeBench, server: ModelServer, provider: str, takes_json_object: bool, together: int
+) -> None:
+    name = KNOWN if provider == "openai" else UNKNOWN
+    bench = make_bench(runs=3, overrides=model(name))
+    refused = sends("json_schema") if takes_json_object else sends("json_schema", "json_object")
+    server.faults.add(fault=refusal(provider), times=None, when=refused)
+    server.delay = 0.01 if together > 1 else 0.0
+    session = bench.run(max_workers=together)
+    assert {outcome for outcome, _ in session.outcomes} == {"agree"}
+    assert list(session.notices) == [f"{name} {JSON_OBJECT if takes_json_object else WORDS}"]
+    answered = {kind_of(request) for request in server.requests if request.kind == "answer"}
+    assert answered == {"json_object+words" if takes_json_object else "words"} == schema_sent(bench)
+    rejected = sum(request.kind != "answer" for request in server.requests)
+    # Only what was on its way when the first refusal came is refused, too.
+    assert rejected <= together * (1 if takes_json_object else 2)
+    server.stop()
+    for how in ("completion", "http"):
+        replayed = bench.replay(how)
+        assert (replayed.outcomes, list(replayed.notices)) == (session.outcomes, [])
+
+
+def test_an_answer_that_was_asked_for_before_the_refusal_is_kept_as_it_was_sent(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    """The first call is answered in the schema after the second was refused: each is replayed as it was sent."""
+    bench = make_bench(runs=2)
+    slow = Fault.hang()
+    server.faults.add(stage="planner", fault=slow)
+    server.faults.add(fault=refusal("vllm"), times=None, when=sends("json_schema"))
+
+    def let_go(_request: Request, normal: Callable[[], Reply]) -> Reply:
+        slow.release()
+        return normal()
+
+    server.faults.add(stage="judge", fault=Fault("lets the planner go", let_go))
+    session = bench.run(max_workers=3)
+    assert {outcome for outcome, _ in session.outcomes} == {"agree"}
+    assert schema_sent(bench) == {"json_schema", "json_object+words"}
+    assert list(session.notices) == [f"{KNOWN} {JSON_OBJECT}"]
+    server.stop()
+    assert bench.replay("http").outcomes == bench.replay().outcomes == session.outcomes
+
+
+@pytest.mark.parametrize("provider", WORDINGS)
+def test_the_words_of_each_provider_are_understood(provider: str) -> None:
+    asked, negotiation = call(UNKNOWN), Negotiation()
+    for less in ("json_object+words", "words"):
+        assert negotiation.repaired(asked, negotiation.sending(asked), 400, json.dumps(WORDINGS[provider]))
+        assert negotiation.sending(asked).schema_sent == less
+    assert not negotiation.repaired(asked, negotiation.sending(asked), 400, json.dumps(WORDINGS[provider]))
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (400, "Failed to validate JSON. json_validate_failed: see failed_generation for the schema"),
+        (400, "Your prompt was flagged as unusual."),
+        (500, "response_format is broken today"),
+        (None, "no connection to the schema registry"),
+    ],
+)
+def test_other_failures_change_nothing(status: int | None, words: str) -> None:
+    asked, negotiation = call(UNKNOWN), Negotiation()
+    assert not negotiation.repaired(asked, negotiation.sending(asked), status, words)
+    assert negotiation.sending(asked).schema_sent == "json_schema+words"
+
+
+def test_a_new_session_asks_for_the_schema_again(make_bench: MakeBench, server: ModelServer) -> None:
+    bench = make_bench()
+    server.faults.add(fault=refusal("openai"), times=1, when=sends("json_schema"))
+    bench.run()
+    bench.cassettes = bench.cassettes.with_name("again")
+    assert list(bench.run().notices) == []
+    assert schema_sent(bench) == {"json_schema"}
+
+
+def test_a_bad_request_about_something_else_is_no_refusal_of_the_format(bench: Bench, server: ModelServer) -> None:
+    body = b'{"error": {"message": "Your prompt was flagged as unusual.", "type": "invalid_request_error"}}'
+    server.faults.add(stage="judge", fault=Fault.raw(body, status=400), times=None)
+    session = bench.run()
+    assert session.only.outcome == "model_error"
+    assert (server.count("judge"), list(session.notices)) == (1, [])
+
+
+def test_a_bad_request_that_stays_in_words_is_an_error_and_no_notice(bench: Bench, server: ModelServer) -> None:
+    server.faults.add(stage="planner", fault=refusal("openai"), times=None)
+    server.faults.add(stage="summary", fault=refusal("openai"), times=None)
+    session = bench.run()
+    assert session.only.outcome == "model_error"
+    assert "not supported with this model" in " ".join(session.only.detail.split())
+    assert server.count("planner") <= 3
+    assert list(session.notices) == []
+
+
+def test_recordings_from_before_the_format_was_kept_replay_all_the_way(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    """Models that litellm does not know were sent the schema in words alone, and no cassette said so."""
+    bench = make_bench(overrides=model(UNKNOWN))
+    server.faults.add(fault=refusal("openai"), times=None, when=sends("json_schema", "json_object"))
+    session = bench.run()
+    for path in bench.cassettes.rglob("*.yaml"):
+        text = path.read_text(encoding="utf-8")
+        assert "schema_sent: words\n" in text
+        lines = [line for line in text.splitlines(keepends=True) if "schema_sent:" not in line]
+        path.write_text("".join(lines), encoding="utf-8")
+    server.stop()
+    assert bench.replay("http").outcomes == bench.replay().outcomes == session.outcomes == [("agree", 1)]
+
+
+@pytest.mark.parametrize(
+    ("name", "left_out", "sent"),
+    [
+        (KNOWN, (), "json_schema"),
+        (KNOWN, ("temperature",), "json_schema"),
+        (KNOWN, ("response_format",), "words"),
+        (UNKNOWN, (), "words"),
+    ],
+)
+def test_how_a_call_of_an_old_recording_was_sent(name: str, left_out: tuple[str, ...], sent: str) -> None:
+    old = Answer("{}", left_out=frozenset(left_out))
+    assert Negotiation().sending(replace(call(name), recorded=old)).schema_sent == sent
+
+
+def test_a_provider_whose_protocol_has_no_format_is_sent_the_schema_in_words() -> None:
+    assert Negotiation().sending(call("cohere/command-r")).schema_sent == "words"
+
+
+def call(name: str) -> CallRequest:
+    return CallRequest(StageModel("judge", name), ({"role": "user", "content": "?"},), VerifierResponse)
+
+
+def kind_of(request: Request) -> str:
+    sent = (request.response_format or {}).get("type")
+    in_words = "Answer with one JSON object that fits this JSON schema" in request.text and bool(request.fields)
+    return "+".join([*([sent] if sent else []), *(["words"] if in_words else [])])
+
+
+def schema_sent(bench: Bench) -> set[str]:
+    """What the recordings say of how their schemas were sent."""
+    return {
+        call["schema_sent"]
+        for path in bench.cassettes.rglob("*.yaml")
+        for call in read_cassette(path)["metadata"]["jrh"]["calls"]
+    }
