@@ -13,13 +13,16 @@ from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.llm.prompts import load_template
 from pytest_jrh.results.artifacts import JSONL_NAME
 from pytest_jrh.results.baseline import judge_fingerprint
+from pytest_jrh.results.frozen import misfits, without_cases
 from pytest_jrh.results.metrics import metric_problem
 from pytest_jrh.results.reuse import MadeCases
 from pytest_jrh.results.spools import RecordIndex
+from pytest_jrh.results.text import counted
 from pytest_jrh.suite.cases import expand
 from pytest_jrh.suite.config import load_suite
 from pytest_jrh.suite.documents import read_document
 from pytest_jrh.suite.places import Places
+from pytest_jrh.suite.problems import listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -145,12 +148,29 @@ def make_ready(
     unknown = metric_problem(suite.metric)
     if unknown is not None:
         problems.append(Problem(unknown, key="admin.evaluation_config.metric"))
-    if suite.frozen is not None and not problems and next(ready.specs(), None) is None:
-        problems.append(Problem(f"this file holds no case of the suite {suite.name!r}", str(suite.frozen)))
+    if suite.frozen is not None and not problems:
+        ready, misfits = _with_frozen(ready, suite.frozen)
+        problems += misfits
     if problems:
         places = Places(cwd, rootdir, path.parent)
         raise InputError(dict.fromkeys(_placed(problem, suite.config_file, places) for problem in problems))
     return ready
+
+
+def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Problem]]:
+    """Hold a frozen file against the suite: what does not fit, and in the suite's notices what is not there."""
+    suite, [cases, *_] = ready.suite, ready.made.values()
+    problems = misfits(suite, cases.entries.values())
+    if not problems and next(ready.specs(), None) is None:
+        others = sorted({entry.suite for entry in cases.entries.values()} - {suite.name})
+        hint = f"It holds cases of {listed(others)}; a suite is named after its config file." if others else None
+        problems = [Problem(f"this file holds no case of the suite {suite.name!r}", str(path), hint=hint)]
+    notices = list(without_cases(suite, path, cases.entries.values()))
+    if cases.foreign:
+        was, no_case = ("was", "is no case") if cases.foreign == 1 else ("were", "are no cases")
+        lines = f"{counted(cases.foreign, 'line')} without `format` and `case_id`"
+        notices.append(f"{path.name}: {lines} {was} not written by pytest-jrh, and {no_case}.")
+    return replace(ready, suite=replace(suite, notices=(*suite.notices, *notices))), problems
 
 
 def _with_sources(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:

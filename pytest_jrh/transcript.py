@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _Value = TypeVar("_Value")
 
+ROLES = ("system", "user", "assistant", "tool")
 _INDENT = "  "
 _LONGEST_NAME = 80
 _AS_TEXT = ("text", "reasoning", "tool_use")
@@ -34,6 +35,18 @@ def message_text(message: Message) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(str(block.get("text", "")) for block in content or () if block.get("type") == "text")
+
+
+def message_mistake(message: Mapping[str, Any]) -> str | None:
+    """Say what makes a JSON object unusable as a message, in words that follow "message N has"."""
+    role, content, calls = message.get("role"), message.get("content"), message.get("tool_calls")
+    if role not in ROLES:
+        return f"the role {_brief(role)}, not one of {', '.join(ROLES)}"
+    if not isinstance(content, str) and not _is_list_of(content, "type"):
+        return f"the content {_brief(content)}, which is neither text nor a list of blocks with a type"
+    if calls is not None and not _is_list_of(calls, "function"):
+        return f"the tool_calls {_brief(calls)}, which is no list of objects with a function"
+    return None
 
 
 def json_in_one_line(text: str) -> str:
@@ -167,6 +180,15 @@ def storable(value: _Value) -> tuple[_Value, int]:
 
     new = walk(value)
     return (new, count) if count else (value, 0)
+
+
+def _is_list_of(value: object, key: str) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict) and isinstance(item.get(key), str) for item in value)
+
+
+def _brief(value: object) -> str:
+    text = ascii(value)
+    return text if len(text) <= _LONGEST_NAME else f"{text[:_LONGEST_NAME]}..."
 
 
 def _sections(message: Message, *, show_reasoning: bool) -> list[tuple[str, str]]:

@@ -7,31 +7,27 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
-from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.files import encoded
 from pytest_jrh.models import (
     AgentRun,
     Case,
-    CaseSpec,
     Edit,
-    Objective,
     PerturbationOutcome,
     Plan,
     PlanStep,
     Rubric,
     ScoreLevel,
-    TestName,
     Verification,
 )
-from pytest_jrh.results.text import shortened
+from pytest_jrh.results.record_schema import FORMAT, checked
 from pytest_jrh.suite.cases import generation_id, perturbed_idx
 from pytest_jrh.transcript import json_in_one_line
 
-FORMAT = 1
+if TYPE_CHECKING:
+    from pytest_jrh.results.record_schema import StoredLevel, StoredPerturbation, StoredRecord
+
 _ATOMS = frozenset({str, int, bool, type(None)})
 
 
@@ -93,14 +89,7 @@ def from_record(
     file. `file` and `line` place the record in errors. Raises `InputError` for a record that is not
     one of ours, or of another format.
     """
-    if record.get("format") != FORMAT:
-        what = f"format {record['format']!r}" if "format" in record else "no `format`, so pytest-jrh did not write it"
-        raise InputError(Problem(f"this record has {what}; format {FORMAT} can be read", file, line))
-    try:
-        stored = _Stored.model_validate(record)
-    except ValidationError as error:
-        raise InputError([_problem(entry, file, line) for entry in error.errors(include_url=False)]) from None
-    return stored.case(judge, rubric)
+    return _case(checked(record, file=file, line=line), judge, rubric)
 
 
 def case_digest(case: Case) -> str:
@@ -209,132 +198,48 @@ def _edit(edit: Edit) -> dict[str, Any]:
     return {name: getattr(edit, name) for name in Edit.__dataclass_fields__}
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
+def _case(stored: StoredRecord, judge: str | None, known: Rubric | None) -> Case:
+    target = stored.target_rubric
+    rubric = Rubric(target.id, target.instructions, _levels(target.score_levels))
+    if known is not None and replace(known, file="", line=1) == rubric:
+        rubric = known
+    case = Case(
+        spec=stored.spec(judge),
+        rubric=rubric,
+        run=AgentRun(
+            stored.run_id,
+            stored.epoch,
+            tuple(stored.gold_messages),
+            stored.input,
+            stored.target,
+            sample_id=stored.sample_id,
+            notes=tuple(stored.notes),
+        ),
+        outcome=_outcome(stored.perturbation, stored.perturbed_messages),
+        expected=stored.expected,
+        verified=stored.verified,
+        mode=stored.mode,
+        objective=stored.objective,
+        levels=_levels(stored.score_levels),
+    )
+    generated = _generated_metadata(case)
+    own = {key: value for key, value in stored.metadata.items() if key not in generated} | stored.shadowed_metadata
+    return replace(case, run=replace(case.run, metadata=own))
 
 
-class _Level(_Part):
-    score: int
-    label: str
+def _outcome(stored: StoredPerturbation, messages: list[dict[str, Any]]) -> PerturbationOutcome:
+    plan, said = stored.plan, stored.verification
+    return PerturbationOutcome(
+        messages=tuple(messages),
+        plan=None
+        if plan is None
+        else Plan(plan.thesis, tuple(PlanStep(step.message_index, step.goal, step.rationale) for step in plan.steps)),
+        edits=tuple(Edit(**edit.model_dump()) for edit in stored.steps),
+        verification=None if said is None else Verification(said.verdict, said.rationale, said.score),
+        confirmed=stored.confirmed,
+        final_summary=stored.final_summary,
+    )
 
 
-class _TargetRubric(_Part):
-    id: str
-    instructions: str
-    score_levels: list[_Level] = []
-
-
-class _PlanStep(_Part):
-    message_index: int
-    goal: str
-    rationale: str
-
-
-class _Plan(_Part):
-    thesis: str
-    steps: list[_PlanStep]
-
-    def plan(self) -> Plan:
-        return Plan(self.thesis, tuple(PlanStep(step.message_index, step.goal, step.rationale) for step in self.steps))
-
-
-class _Edit(_Part):
-    message_index: int
-    message_id: str
-    round_index: int
-    original_content: str
-    edited_content: str
-    selector_reason: str
-    editor_reason: str
-    editor_raw_response: str
-    summary_snapshot: str
-    dropped_reasoning: int
-
-
-class _Verification(_Part):
-    verdict: Literal["PASS", "FAIL"]
-    rationale: str
-    score: int | None
-
-
-class _Perturbation(_Part):
-    final_summary: str | None
-    plan: _Plan | None
-    steps: list[_Edit]
-    confirmed: bool
-    verification: _Verification | None
-
-    def outcome(self, messages: list[dict[str, Any]]) -> PerturbationOutcome:
-        said = self.verification
-        return PerturbationOutcome(
-            messages=tuple(messages),
-            plan=None if self.plan is None else self.plan.plan(),
-            edits=tuple(Edit(**edit.model_dump()) for edit in self.steps),
-            verification=None if said is None else Verification(said.verdict, said.rationale, said.score),
-            confirmed=self.confirmed,
-            final_summary=self.final_summary,
-        )
-
-
-class _Stored(_Part):
-    run_id: str
-    epoch: int
-    input: str
-    target: str
-    metadata: dict[str, Any]
-    gold_messages: list[dict[str, Any]]
-    perturbed_messages: list[dict[str, Any]]
-    target_rubric: _TargetRubric
-    perturbation: _Perturbation
-    suite: str
-    test: TestName
-    target_score: int | None
-    expected: int
-    verified: bool
-    mode: Literal["binary", "ordinal"]
-    objective: Objective
-    score_levels: list[_Level]
-    sample_id: int | str
-    notes: list[str]
-    shadowed_metadata: dict[str, Any] = {}
-
-    def case(self, judge: str | None, known: Rubric | None) -> Case:
-        target = self.target_rubric
-        rubric = Rubric(target.id, target.instructions, _levels(target.score_levels))
-        if known is not None and replace(known, file="", line=1) == rubric:
-            rubric = known
-        case = Case(
-            spec=CaseSpec(self.suite, self.test, rubric.id, self.run_id, self.epoch, self.target_score, judge),
-            rubric=rubric,
-            run=AgentRun(
-                self.run_id,
-                self.epoch,
-                tuple(self.gold_messages),
-                self.input,
-                self.target,
-                sample_id=self.sample_id,
-                notes=tuple(self.notes),
-            ),
-            outcome=self.perturbation.outcome(self.perturbed_messages),
-            expected=self.expected,
-            verified=self.verified,
-            mode=self.mode,
-            objective=self.objective,
-            levels=_levels(self.score_levels),
-        )
-        generated = _generated_metadata(case)
-        own = {key: value for key, value in self.metadata.items() if key not in generated} | self.shadowed_metadata
-        return replace(case, run=replace(case.run, metadata=own))
-
-
-def _levels(levels: list[_Level]) -> tuple[ScoreLevel, ...]:
+def _levels(levels: list[StoredLevel]) -> tuple[ScoreLevel, ...]:
     return tuple(ScoreLevel(level.score, level.label) for level in levels)
-
-
-def _problem(entry: Any, file: str | None, line: int | None) -> Problem:
-    key = ".".join(str(part) for part in entry["loc"])
-    if entry["type"] == "missing":
-        return Problem("missing from this record", file, line, key)
-    given = json.dumps(json_value(entry["input"]), ensure_ascii=False)
-    message = f"{entry['msg'][:1].lower()}{entry['msg'][1:]}, got {shortened(given, 60)}"
-    return Problem(message, file, line, key)

@@ -16,15 +16,20 @@ from pytest_jrh.suite.suite import Suite
 
 @dataclass(frozen=True, slots=True)
 class MadeCases:
-    """The made cases of a JSONL file, by generation id: places in the file, never the cases."""
+    """The made cases of a JSONL file, by generation id: places in the file, never the cases.
+
+    `foreign` counts the lines that are not ours.
+    """
 
     path: Path
     entries: Mapping[str, Entry]
+    foreign: int = 0
 
     @classmethod
     def load(cls, path: Path) -> MadeCases:
-        """Index a JSONL file; a missing one holds no cases. Raises `InputError` for a broken line."""
-        return cls(path, read_jsonl(path).entries)
+        """Index a JSONL file; a missing one holds no cases. Raises `InputError` for a line that cannot be used."""
+        index = read_jsonl(path)
+        return cls(path, index.entries, len(index.foreign))
 
     def case(self, spec: CaseSpec, rubric: Rubric) -> Case | None:
         """Read the case of a spec, or None where there is none.

@@ -9,12 +9,13 @@ import contextlib
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.files import replacing
+from pytest_jrh.results.record_schema import checked, is_foreign
 from pytest_jrh.results.records import record_line, to_record
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ class Entry(NamedTuple):
     epoch: int = 1
     target_score: int | None = None
     human_reviewed: bool = False
+    mode: str = ""
+    objective: str = ""
+    expected: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +112,10 @@ class Spool:
 
 
 def read_jsonl(path: Path) -> RecordIndex:
-    """Index a JSONL file; a missing file has no records, and of equal case ids the last counts.
+    """Index a JSONL file, each record checked by its schema; a missing file has no records.
 
-    Raises `InputError` with file and line for each line that is no JSON object.
+    Raises `InputError` with file and line for each line that is no JSON object, no usable record, or a second record
+    of a case.
     """
     entries: dict[str, Entry] = {}
     foreign: list[Entry] = []
@@ -118,15 +123,28 @@ def read_jsonl(path: Path) -> RecordIndex:
     for number, entry, record in _lines(path):
         if not isinstance(record, dict):
             problems.append(Problem(record, file=str(path), line=number, hint=_REPAIR))
-        elif isinstance(record.get("case_id"), str):
-            entries[record["case_id"]] = _counted(entry, record)
-        else:
+        elif is_foreign(record):
             foreign.append(entry)
-        if len(problems) == _MOST_PROBLEMS:
+        else:
+            problems += _record_problems(entry, record, entries)
+        if len(problems) >= _MOST_PROBLEMS:
             break
     if problems:
         raise InputError(problems)
     return RecordIndex(entries, tuple(foreign))
+
+
+def _record_problems(entry: Entry, record: dict[str, Any], entries: dict[str, Entry]) -> Sequence[Problem]:
+    """Add a record to the entries, or say what is wrong with it."""
+    try:
+        case_id = checked(record, file=str(entry.path), line=entry.line).case_id
+    except InputError as error:
+        return error.problems
+    if case_id in entries:
+        message = f"duplicate case_id {case_id!r}, first on line {entries[case_id].line}"
+        return [Problem(message, str(entry.path), entry.line, hint="Keep one of the two lines.")]
+    entries[case_id] = _counted(entry, record)
+    return ()
 
 
 def read_spools(spools: Iterable[Path], selected: frozenset[str]) -> RecordIndex:
@@ -238,6 +256,9 @@ def _counted(entry: Entry, record: Mapping[str, Any]) -> Entry:
         epoch=epoch if isinstance(epoch := record.get("epoch"), int) else 1,
         target_score=target if isinstance(target := record.get("target_score"), int) else None,
         human_reviewed=record.get("human_reviewed") is True,
+        mode=str(record.get("mode", "")),
+        objective=str(record.get("objective", "")),
+        expected=expected if isinstance(expected := record.get("expected"), int) else 0,
     )
 
 

@@ -14,10 +14,11 @@ from pytest_jrh.errors import InputError, NoVerdictCase, Problem
 from pytest_jrh.files import encoded
 from pytest_jrh.models import Edit
 from pytest_jrh.review.places import decisions_path
+from pytest_jrh.suite.cases import node_part
 from pytest_jrh.transcript import message_text, replace_text, storable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_jrh.models import Case, Message
@@ -27,6 +28,7 @@ Action = Literal["accepted", "rejected", "edited"]
 
 REJECTED = "rejected in review"
 BY_HAND = "edited in review"
+_ANEW = "delete the line to decide about the case anew"
 
 
 class _Line(BaseModel):
@@ -84,10 +86,13 @@ class DecisionStore:
     path: Path
     redact: Callable[[str], str] = str
     _decisions: dict[str, Decision] = field(default_factory=dict, init=False)
+    _lines: dict[str, int] = field(default_factory=dict, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def __post_init__(self) -> None:
-        self._decisions = _load(self.path)
+        loaded = _load(self.path)
+        self._decisions = {case_id: decision for case_id, (decision, _) in loaded.items()}
+        self._lines = {case_id: line for case_id, (_, line) in loaded.items()}
 
     def __len__(self) -> int:
         return len(self._decisions)
@@ -106,6 +111,20 @@ class DecisionStore:
         """The decision about this very version of a case; None where there is none, or a void one."""
         decision = self.get(case_id)
         return decision if decision is not None and decision.is_about(digest) else None
+
+    def misfits(self, scores: Mapping[str, Collection[int]]) -> list[Problem]:
+        """List the labels that people gave, and that are not on the scale of the case's rubric.
+
+        `scores` gives for the first three parts of a case id (suite, test and rubric) the scores on offer; decisions
+        about other cases are not looked at.
+        """
+        found = []
+        for case_id, decision in self.snapshot().items():
+            offered = scores.get("::".join(case_id.split("::", 3)[:3]))
+            if offered is not None and decision.expected is not None and decision.expected not in offered:
+                message = f"got {decision.expected}; the scores on offer are {', '.join(map(str, sorted(offered)))}"
+                found.append(Problem(message, str(self.path), self._lines.get(case_id), "expected", hint=_ANEW))
+        return found
 
     def append(self, decision: Decision) -> Decision:
         """Put a decision on the disk before it counts; gives it as stored. Raises `OSError` as it comes."""
@@ -130,8 +149,11 @@ class DecisionStore:
         return decision.model_copy(update={"turns": turns, "note": clean(decision.note)})
 
 
-def open_stores(suites: Iterable[Suite], *, redact: Callable[[str], str] = str) -> dict[tuple[str, str], DecisionStore]:
-    """Open the decisions of every (suite, test); tests that share a folder share a store. Raises `InputError`."""
+def open_stores(suites: Sequence[Suite], *, redact: Callable[[str], str] = str) -> dict[tuple[str, str], DecisionStore]:
+    """Open the decisions of every (suite, test); tests that share a folder share a store.
+
+    Raises `InputError` for a line that is no decision, and for a label that is not on its rubric's scale.
+    """
     files: dict[Path, DecisionStore] = {}
     stores: dict[tuple[str, str], DecisionStore] = {}
     for suite in suites:
@@ -140,7 +162,19 @@ def open_stores(suites: Iterable[Suite], *, redact: Callable[[str], str] = str) 
             if path not in files:
                 files[path] = DecisionStore(path, redact)
             stores[suite.name, test.name] = files[path]
+    scores = {prefix: offered for suite in suites for prefix, offered in _scores(suite)}
+    misfits = [problem for store in files.values() for problem in store.misfits(scores)]
+    if misfits:
+        raise InputError(misfits)
     return stores
+
+
+def _scores(suite: Suite) -> Iterator[tuple[str, Collection[int]]]:
+    """The scores on offer, by what the ids of a test's and a rubric's cases begin with."""
+    for test in suite.tests:
+        for rubric in suite.rubrics:
+            offered = (0, 1) if suite.mode == "binary" else tuple(level.score for level in rubric.score_levels)
+            yield f"{node_part(suite.name)}::{test.name}::{node_part(rubric.id)}", offered
 
 
 def obeyed(case: Case, decision: Decision | None) -> Case:
@@ -193,14 +227,15 @@ def is_editable(messages: Sequence[Message], index: int) -> bool:
     return 0 <= index < len(messages) and messages[index].get("role") == "assistant"
 
 
-def _load(path: Path) -> dict[str, Decision]:
+def _load(path: Path) -> dict[str, tuple[Decision, int]]:
+    """Read the last decision about each case, and its line."""
     try:
         lines = path.read_bytes().split(b"\n")
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise InputError(Problem(f"the decisions cannot be read: {error.strerror}", str(path))) from error
-    found: dict[str, Decision] = {}
+    found: dict[str, tuple[Decision, int]] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -212,7 +247,7 @@ def _load(path: Path) -> dict[str, Decision]:
                 break
             raise InputError(_problem(error, path, number)) from error
         if isinstance(decision, Decision):
-            found[decision.case_id] = decision
+            found[decision.case_id] = decision, number
         else:
             found.pop(decision.case_id, None)
     return found
@@ -235,8 +270,7 @@ def _problem(error: ValidationError, path: Path, line: int) -> Problem:
         str(path),
         line,
         key,
-        hint="a decision has case_id, case_digest and action (accepted, rejected or edited); delete the line to "
-        "decide about the case anew",
+        hint=f"a decision has case_id, case_digest and action (accepted, rejected or edited); {_ANEW}",
     )
 
 

@@ -60,7 +60,7 @@ def load_suite(
     mode = resolve.resolve_mode(config, findings)
     stages = resolve_stages(config, findings, places)
     judges = resolve_judges(config, mode, findings, places)
-    rubric_path, rubrics, rubric_problems = _rubrics(config, mode, rubric_file, findings, places)
+    rubric_path, rubrics, untargeted, rubric_problems = _rubrics(config, mode, rubric_file, findings, places)
     notices = resolve.notices(config, mode, rubrics, shown_file)
     tests = resolve.resolve_tests(config, mode, rubrics, findings, places)
     is_frozen, frozen_file = resolve.resolve_frozen(config, findings, places, forced=frozen)
@@ -108,6 +108,7 @@ def load_suite(
         notices=notices,
         resolved={},
         gate=resolve.resolve_gate(config),
+        untargeted=untargeted,
     )
     return replace(suite, resolved=as_resolved(suite, config, places))
 
@@ -122,8 +123,11 @@ def _suite_name(config_file: Path, findings: Findings) -> str:
 
 def _rubrics(
     config: Config, mode: Mode | None, override: Path | None, findings: Findings, places: Places
-) -> tuple[Path | None, list[Rubric], list[Problem]]:
-    """Find and read the rubrics, keep the targeted ones, and give them their scales in ordinal mode."""
+) -> tuple[Path | None, list[Rubric], frozenset[str], list[Problem]]:
+    """Find and read the rubrics, keep the targeted ones, and give them their scales in ordinal mode.
+
+    The set holds the ids of those that are not targeted.
+    """
     if override is not None:
         path: Path | None = places.cwd / override
     elif source := resolve.rubric_source(config):
@@ -133,10 +137,11 @@ def _rubrics(
         message = "no rubrics are named; set rubric_path, or rubric in admin.dataset_config.default_params_path"
         findings.missing((AGENT, "rubric_path"), message)
     if path is None:
-        return None, [], []
+        return None, [], frozenset(), []
     file = places.name(path)
     everything, problems = read_rubrics(path, file=file)
     rubrics = resolve.targeted(config, everything, findings, complete=not problems)
+    untargeted = frozenset(rubric.id for rubric in everything) - {rubric.id for rubric in rubrics}
     if mode == "ordinal":
         reported = len(findings.problems)
         scale = resolve.score_range(config, findings)
@@ -145,7 +150,7 @@ def _rubrics(
             rubrics = [rubric for rubric in rubrics if rubric.score_levels]
         rubrics, more = with_scales(rubrics, scale, file=file)
         problems = [*problems, *more]
-    return path, rubrics, problems
+    return path, rubrics, untargeted, problems
 
 
 def _log(config: Config, override: Path | None, findings: Findings, places: Places, *, required: bool) -> Path | None:

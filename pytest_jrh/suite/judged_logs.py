@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.files import encoded, replacing
 from pytest_jrh.models import UNSCORED, Message
-from pytest_jrh.transcript import render_transcript, storable
+from pytest_jrh.transcript import ROLES, render_transcript, storable
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample, EvalScore
@@ -29,7 +29,6 @@ _EPOCH = 1
 _FIRST_DAY = "1970-01-01T00:00:00+00:00"
 _ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 _METRIC = "accuracy"
-_ROLES = ("system", "user", "assistant", "tool")
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +208,7 @@ def _read(messages: Sequence[Message]) -> list[Any]:
 
 def _as_text(message: Message) -> dict[str, str]:
     role = message.get("role")
-    return {"role": role if role in _ROLES else "user", "content": render_transcript([message])}
+    return {"role": role if role in ROLES else "user", "content": render_transcript([message])}
 
 
 def _header(

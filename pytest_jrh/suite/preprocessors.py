@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.errors import InputError, Problem, Unscored
 from pytest_jrh.suite.problems import listed, nearest, printable
-from pytest_jrh.transcript import storable
+from pytest_jrh.transcript import message_mistake, storable
 
 if TYPE_CHECKING:
     from pytest_jrh.models import AgentRun, Preprocessor
 
 _RAND_MODULE = "agent_helpers.preprocessors"
 _KEY = "test_agent_perturbation_config.transcript_preprocessors"
-_ROLES = ("system", "user", "assistant", "tool")
 _KEYS = ("run_id", "epoch", "input", "target", "messages", "metadata")
 _LINE_COMMENT = re.compile(r"\s*(?:#|//|--(?!-))")
 _BLOCK_COMMENT = re.compile(r"""\s*(/\*|<!--|\"\"\"|''')""")
@@ -222,19 +221,8 @@ def _mistake(state: Mapping[str, Any], run: AgentRun) -> str | None:
 def _message_mistake(index: int, message: object) -> str | None:
     if not isinstance(message, dict):
         return f"left message {index} as {type(message).__name__} instead of a dict"
-    if message.get("role") not in _ROLES:
-        return f"left message {index} with the role {printable(repr(message.get('role')))}, not one of {listed(_ROLES)}"
-    content = message.get("content")
-    if not isinstance(content, str) and not _is_list_of(content, "type"):
-        return f"left message {index} with a content that is neither text nor a list of blocks with a type"
-    calls = message.get("tool_calls")
-    if calls is not None and not _is_list_of(calls, "function"):
-        return f"left message {index} with tool calls that are no list of dicts with a function"
-    return None
-
-
-def _is_list_of(value: object, key: str) -> bool:
-    return isinstance(value, list) and all(isinstance(item, dict) and key in item for item in value)
+    mistake = message_mistake(message)
+    return None if mistake is None else f"left message {index} with {mistake}"
 
 
 def _blocks(message: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -64,7 +64,8 @@ class Suite:
     `score_levels` (labels empty where only a range was given). `stages` holds planner, editor, summary
     and verifier; verifier is missing where it is off. `record_mode` and `judge_record_mode` are None
     where the config does not say. `frozen` is the JSONL of a frozen suite, or None. `notices` are
-    sentences to print once. `resolved` is the config as a plain mapping with defaults, for the record.
+    sentences to print once. `untargeted` are the ids in the rubric file that `target_rubric_ids` leaves out.
+    `resolved` is the config as a plain mapping with defaults, for the record.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Suite:
     notices: tuple[str, ...]
     resolved: Mapping[str, Any]
     gate: GateRules = GateRules()
+    untargeted: frozenset[str] = frozenset()
 
     def record_modes(self, own: RecordMode | None, judge: RecordMode | None) -> tuple[RecordMode, RecordMode]:
         """The record modes of generation and of judging, with the command line's two over these (semantics G1)."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pytest_jrh.models import Rubric
+from pytest_jrh.results.records import record_line, to_record
 from tests.plugin.recorded import Recorded, run_pytest
+from tests.support.made_cases import make_case, make_spec
 from tests.support.suites import SuiteFiles
 
 
@@ -61,6 +66,21 @@ def name_an_unknown_preprocessor(suite: SuiteFiles) -> None:
     append_to(suite.config, "test_agent_perturbation_config: {transcript_preprocessor: [drop_tool_mesages]}\n")
 
 
+def freeze_cases_of_a_renamed_rubric(suite: SuiteFiles) -> None:
+    spec = make_spec(suite="scale", rubric_id="rubric-old", target_score=1)
+    case = replace(make_case(spec), rubric=Rubric("rubric-old", "Be kind."))
+    (suite.folder / "cases.jsonl").write_bytes(record_line(to_record(case)))
+    append_to(suite.config, "replay: {frozen: cases.jsonl}\n")
+
+
+def label_a_case_off_the_scale(suite: SuiteFiles) -> None:
+    case = "scale::agent_perturbation::rubric-1::run-1[e1-score_0]"
+    decision = {"case_id": case, "case_digest": "0", "action": "edited", "expected": 99}
+    path = suite.negatives / "review" / "decisions.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text(f"{json.dumps(decision)}\n", encoding="utf-8")
+
+
 MISTAKES: list[tuple[Callable[[SuiteFiles], None], list[str]]] = [
     (misspell, ["*scale.yml:*test_to_run*", "*tests_to_run*"]),
     (leave_a_gap, ["*rubrics.yml:*score*"]),
@@ -71,6 +91,8 @@ MISTAKES: list[tuple[Callable[[SuiteFiles], None], list[str]]] = [
     (name_an_unknown_test, ["*scale.yml:*agent_positive*", "*agent_positives*"]),
     (break_a_template, ["inputs/custom_prompts/scale/agent_perturbation/editor.md:1: *ruberic*"]),
     (name_an_unknown_preprocessor, ["inputs/configs/scale.yml:*: *drop_tool_mesages*", "*drop_tool_messages*"]),
+    (freeze_cases_of_a_renamed_rubric, ['cases.jsonl:1: 1 case cannot be used: made for the rubric "rubric-old",*']),
+    (label_a_case_off_the_scale, ["*decisions.jsonl:1: expected: got 99; the scores on offer are 0, 1, 2"]),
 ]
 
 

@@ -184,9 +184,12 @@ def forget(run: dict[str, Any]) -> None:
         (lambda _: {"metadata": {"when": object()}}, "left something that JSON cannot hold"),
         (lambda _: ["text"], "left message 0 as str instead of a dict"),
         (lambda _: [{"role": "robot", "content": ""}], "left message 0 with the role 'robot'"),
-        (lambda _: [{"role": "user"}], "left message 0 with a content that is neither"),
-        (lambda _: [{"role": "user", "content": ["x"]}], "left message 0 with a content that is neither"),
-        (lambda _: [{"role": "assistant", "content": "", "tool_calls": ["x"]}], "left message 0 with tool calls"),
+        (lambda _: [{"role": "user"}], "left message 0 with the content None, which is neither"),
+        (lambda _: [{"role": "user", "content": ["x"]}], "left message 0 with the content ['x'], which is neither"),
+        (
+            lambda _: [{"role": "assistant", "content": "", "tool_calls": ["x"]}],
+            "left message 0 with the tool_calls ['x'], which is no list",
+        ),
     ],
 )
 def test_what_a_preprocessor_must_not_do_is_an_input_error_naming_it(step: Any, said: str) -> None:

@@ -1,0 +1,252 @@
+"""A frozen suite loses no case in silence; what is read of one is checked before anything is asked (semantics G6)."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_jrh.errors import InputError
+from pytest_jrh.loading import ReadySuite, make_ready
+from pytest_jrh.models import Case, Rubric, ScoreLevel
+from pytest_jrh.redact import Redactor
+from pytest_jrh.results.artifacts import write_suite_outputs
+from pytest_jrh.results.records import record_line, to_record
+from pytest_jrh.results.spools import read_jsonl
+from pytest_jrh.suite.cases import perturbed_idx
+from tests.support.made_cases import MESSAGES, make_case, make_result, make_spec, make_suite
+from tests.support.suites import SuiteFiles, rubric, write_suite
+
+Change = Callable[[dict[str, Any]], object]
+RECORD = to_record(make_case())
+
+
+def written(path: Path, *records: dict[str, Any]) -> Path:
+    path.write_bytes(b"".join(record_line(record) for record in records))
+    return path
+
+
+def set_at(*path: str | int, to: object) -> Change:
+    def change(record: dict[str, Any]) -> None:
+        part: Any = record
+        for key in path[:-1]:
+            part = part[key]
+        part[path[-1]] = to
+
+    return change
+
+
+def without(*path: str | int) -> Change:
+    def change(record: dict[str, Any]) -> None:
+        part: Any = record
+        for key in path[:-1]:
+            part = part[key]
+        del part[path[-1]]
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (set_at("gold_messages", 0, "content", to=5), "gold_messages.0: has the content 5, which is neither text"),
+        (set_at("perturbed_messages", 3, "content", to=["x"]), "perturbed_messages.3: has the content ['x']"),
+        (set_at("gold_messages", 1, "tool_calls", to={"a": 1}), "gold_messages.1: has the tool_calls {'a': 1}"),
+        (set_at("gold_messages", 1, to="hello"), 'gold_messages.1: must be an object, got "hello"'),
+        (set_at("case_id", to=5), "case_id: input should be a valid string, got 5"),
+        (without("case_id"), "case_id: missing from this record"),
+        (set_at("epoch", to="1"), 'epoch: input should be a valid integer, got "1"'),
+        (set_at("epoch", to=True), "epoch: input should be a valid integer, got true"),
+        (set_at("epoch", to=2), "but suite, test, rubric, run_id, epoch and target_score are those of"),
+        (without("metadata", "perturbed_idx"), "metadata.perturbed_idx must be a string, got null"),
+        (set_at("expected", to=99), "expected must be one of 0, 1, got 99"),
+        (set_at("test", to="agent_positives"), "but suite, test, rubric, run_id"),
+        (set_at("test", to="agent_labels"), "test: input should be 'agent_perturbation' or 'agent_positives'"),
+        (set_at("target_score", to=1), "target_score must be null in a binary case, got 1"),
+        (set_at("target_rubric", "id", to="other"), "are those of"),
+        (
+            set_at("perturbation", "failure_rationale", to=[1]),
+            "perturbation.failure_rationale: input should be a valid",
+        ),
+        (without("format"), "no `format`"),
+        (set_at("format", to=True), "format True; format 1 can be read"),
+    ],
+)
+def test_a_record_that_cannot_be_used_is_named_with_its_line(tmp_path: Path, change: Change, words: str) -> None:
+    record = copy.deepcopy(RECORD)
+    change(record)
+    path = written(tmp_path / "cases.jsonl", to_record(make_case(make_spec("other"))), record)
+    with pytest.raises(InputError) as refused:
+        read_jsonl(path)
+    assert f"{path}:2: " in str(refused.value)
+    assert words in str(refused.value)
+
+
+def test_two_lines_of_one_case_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r":2: duplicate case_id '.*', first on line 1"):
+        read_jsonl(written(tmp_path / "cases.jsonl", RECORD, RECORD))
+
+
+def test_lines_and_keys_of_other_programs_are_let_through(tmp_path: Path) -> None:
+    rand = {key: RECORD[key] for key in ("run_id", "metadata", "gold_messages", "target_rubric", "perturbation")}
+    ours = {**RECORD, "batch": 3, "metadata": {**RECORD["metadata"], "batch": 3}}
+    index = read_jsonl(written(tmp_path / "cases.jsonl", rand, ours))
+    assert (len(index.foreign), len(index.entries)) == (1, 1)
+
+
+def paths(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in parts:
+        yield (*path, key)
+        yield from paths(part, (*path, key))
+
+
+@given(
+    path=st.sampled_from(sorted(paths(RECORD), key=str)),
+    value=st.sampled_from([None, 5, -1, 1.5, True, "", "text", [], ["x"], [{}], {}, {"a": 1}, 10**400]) | st.just(...),
+)
+@settings(max_examples=400, deadline=None)
+def test_whatever_is_read_can_be_written_and_nothing_else_is_read(
+    tmp_path_factory: pytest.TempPathFactory, path: tuple[str | int, ...], value: object
+) -> None:
+    record = copy.deepcopy(RECORD)
+    (without(*path) if value is ... else set_at(*path, to=value))(record)
+    folder = tmp_path_factory.mktemp("frozen")
+    suite = replace(make_suite(folder), frozen=folder / "cases.jsonl")
+    file = folder / "cases.jsonl"
+    file.write_text(f"{json.dumps(record)}\n", "utf-8")
+    spec = make_spec()
+    try:
+        index = read_jsonl(file)
+    except InputError:
+        return
+    assert len(index.entries) == 1
+    done = write_suite_outputs(suite, [spec], [make_result(spec)], [], redactor=Redactor(), frozen=index)
+    assert done.problems == ()
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> SuiteFiles:
+    return write_suite(tmp_path, runs=1, rubrics=2, overrides={"replay": {"frozen": "cases.jsonl"}})
+
+
+def frozen_case(test: str = "agent_perturbation", rubric_id: str = "rubric-1", **changes: Any) -> Case:
+    spec = make_spec("run-1", suite="tiny", test=test, rubric_id=rubric_id, **changes)
+    case = make_case(spec)
+    return replace(case, rubric=Rubric(rubric_id, rubric(int(rubric_id[-1]))["instructions"]))
+
+
+def ready(suite: SuiteFiles, *cases: Case) -> ReadySuite:
+    written(suite.folder / "cases.jsonl", *map(to_record, cases))
+    return make_ready(suite.config, cwd=suite.folder, rootdir=suite.folder)
+
+
+BOTH = ("agent_perturbation", "agent_positives")
+WHOLE = [frozen_case(test, rubric_id) for test in BOTH for rubric_id in ("rubric-1", "rubric-2")]
+
+
+def test_all_cases_that_fit_are_there(suite: SuiteFiles) -> None:
+    whole = ready(suite, *WHOLE)
+    assert len(list(whole.specs())) == 4
+    assert whole.suite.notices == ()
+
+
+def test_cases_of_a_renamed_rubric_are_named(suite: SuiteFiles) -> None:
+    path = suite.data / "rubrics.yml"
+    path.write_text(path.read_text("utf-8").replace("rubric-2", "rubric-two"), "utf-8")
+    with pytest.raises(InputError) as refused:
+        ready(suite, *WHOLE)
+    assert str(refused.value).splitlines() == [
+        'cases.jsonl:2: 2 cases (lines 2, 4) cannot be used: made for the rubric "rubric-2", which is not in the '
+        "rubric file; its ids are rubric-1, rubric-two",
+        "    rubric-1 is the nearest id; give the rubric its id back, or remove the lines of its cases",
+    ]
+
+
+def test_a_rubric_renamed_in_the_config_too_is_named(suite: SuiteFiles) -> None:
+    for path in (suite.data / "rubrics.yml", suite.config):
+        path.write_text(path.read_text("utf-8").replace("rubric-2", "rubric-two"), "utf-8")
+    suite.config.write_text(
+        suite.config.read_text("utf-8") + "test_agent_perturbation_config: {target_rubric_ids: [rubric-two]}\n", "utf-8"
+    )
+    with pytest.raises(InputError, match='made for the rubric "rubric-2", which is not in the rubric file'):
+        ready(suite, *WHOLE)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "left"),
+    [
+        ("test_agent_perturbation_config: {target_rubric_ids: [rubric-1]}", 2),
+        ("tests", 2),
+    ],
+)
+def test_what_the_config_leaves_out_is_no_mistake(tmp_path: Path, overrides: str, left: int) -> None:
+    tests = ["agent_positives"] if overrides == "tests" else BOTH
+    suite = write_suite(tmp_path, runs=1, rubrics=2, tests=tests, overrides={"replay": {"frozen": "cases.jsonl"}})
+    if overrides != "tests":
+        suite.config.write_text(f"{suite.config.read_text('utf-8')}{overrides}\n", "utf-8")
+    assert len(list(ready(suite, *WHOLE).specs())) == left
+
+
+def test_cases_of_the_other_mode_or_objective_are_named(suite: SuiteFiles) -> None:
+    ordinal = replace(frozen_case(target_score=1), rubric=WHOLE[0].rubric)
+    with pytest.raises(InputError, match="made for a suite in ordinal mode; this suite is binary"):
+        ready(suite, ordinal)
+    with pytest.raises(InputError, match="made with the objective pass; that of agent_perturbation is fail"):
+        ready(suite, replace(WHOLE[0], objective="pass"))
+
+
+def ordinal_case(target: int, test: str = "agent_perturbation", **changes: Any) -> Case:
+    levels = tuple(ScoreLevel(score, f"level {score}") for score in range(6))
+    case = make_case(make_spec("run-1", suite="tiny", test=test, rubric_id="rubric-1", target_score=target))
+    return replace(case, levels=levels, **changes)
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        (ordinal_case(5), 'target_score is 5; the scores of the rubric "rubric-1" are 0, 1, 2'),
+        (ordinal_case(1, expected=4), 'expected is 4; the scores of the rubric "rubric-1" are 0, 1, 2'),
+        (ordinal_case(1, "agent_positives"), "target_score is 1; agent_positives has the highest score alone, 2"),
+    ],
+)
+def test_scores_that_the_rubric_does_not_have_are_named(tmp_path: Path, case: Case, words: str) -> None:
+    suite = write_suite(tmp_path, runs=1, mode="ordinal", overrides={"replay": {"frozen": "cases.jsonl"}})
+    case = replace(case, rubric=Rubric("rubric-1", case.rubric.instructions))
+    with pytest.raises(InputError) as refused:
+        ready(suite, case)
+    assert words in str(refused.value)
+
+
+def test_targets_that_the_config_leaves_out_are_no_mistake(tmp_path: Path) -> None:
+    overrides = {"replay": {"frozen": "cases.jsonl"}, "test_agent_perturbation_config": {"score_targets": [0]}}
+    suite = write_suite(tmp_path, runs=1, mode="ordinal", overrides=overrides)
+    cases = [replace(ordinal_case(score), rubric=Rubric("rubric-1", "Demand.")) for score in (0, 1)]
+    assert [spec.target_score for spec in ready(suite, *cases).specs()] == [0]
+
+
+def test_what_the_file_has_no_case_of_is_said(suite: SuiteFiles) -> None:
+    path = suite.folder / "cases.jsonl"
+    rand = {"run_id": "1", "gold_messages": list(MESSAGES)}
+    written(path, rand, *map(to_record, WHOLE[:3]))
+    made = make_ready(suite.config, cwd=suite.folder, rootdir=suite.folder)
+    assert made.suite.notices == (
+        "cases.jsonl has no case of the test agent_positives for the rubric 'rubric-2'.",
+        "cases.jsonl: 1 line without `format` and `case_id` was not written by pytest-jrh, and is no case.",
+    )
+
+
+def test_a_file_of_another_suite_says_whose_it_is(suite: SuiteFiles) -> None:
+    with pytest.raises(InputError, match="holds no case of the suite 'tiny'\n    It holds cases of refunds;"):
+        ready(suite, make_case())
+
+
+def test_row_ids_stay_those_of_the_case() -> None:
+    assert RECORD["metadata"]["perturbed_idx"] == perturbed_idx(make_spec())
