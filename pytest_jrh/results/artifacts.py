@@ -12,6 +12,7 @@ import yaml
 from pytest_jrh.errors import InputError
 from pytest_jrh.files import atomic_write, file_name_part
 from pytest_jrh.models import MADE, UNSCORED, CaseResult, CaseSpec
+from pytest_jrh.results.contradictions import reasoning_disagrees
 from pytest_jrh.results.debug import debug_paths, write_debug
 from pytest_jrh.results.panels import panels
 from pytest_jrh.results.records import canonical_json, from_record, json_value
@@ -271,7 +272,7 @@ class _Work:
             own = [result for name, result in results if name == judge.name and result.outcome != "generated"]
             path = self.suite.output_dir / f"{names[judge.name]}_report.json"
             self._json(path, judge_report(self.suite, judge, own, decision=decision, panel=panel), sort=False)
-        lines = [canonical_json(self.redactor.value(result_data(result))) for _, result in results]
+        lines = [canonical_json(self.redactor.value(_told(result))) for _, result in results]
         self._write(self.suite.output_dir / RESULTS_NAME, "".join(f"{line}\n" for line in lines))
         resolved = storable(self.redactor.value(json_value(self.suite.resolved)))[0]
         text = yaml.safe_dump(resolved, sort_keys=False, allow_unicode=True, width=100)
@@ -339,6 +340,10 @@ class _Sink:
         with contextlib.suppress(OSError):
             self._open.__exit__(type(error), error, error.__traceback__)
         self._work.problem(f"{self._path} was not written: {_words(error)}.")
+
+
+def _told(result: CaseResult) -> dict[str, Any]:
+    return {**result_data(result), "reasoning_disagrees": reasoning_disagrees(result)}
 
 
 def _words(error: OSError | InputError) -> str:

@@ -1,12 +1,13 @@
-"""Judges that judge nothing: told in words, because their accuracy alone may look fine (semantics J1)."""
+"""Judges that judge nothing, or contradict themselves: said, since accuracy alone may look fine (semantics J1)."""
 
 from __future__ import annotations
 
-from math import exp, lgamma
+from math import erfc, exp, lgamma, sqrt
 from typing import TYPE_CHECKING
 
 from pytest_jrh.results.figures import matrix_of
 from pytest_jrh.results.formulas import SIGNIFICANCE
+from pytest_jrh.results.text import counted
 
 if TYPE_CHECKING:
     from pytest_jrh.models import Mode
@@ -16,17 +17,24 @@ if TYPE_CHECKING:
 _MEANINGS = {0: "satisfied", 1: "violated"}
 # Up to here kappa is "fair" at best (Landis and Koch 1977, Biometrics 33:159-174).
 _FAIR = 0.4
-_SLIGHT = 0.2
+# Here it begins to be "substantial". Since near misses count for something, one of ten random judges has more than
+# 0.4 with 8 to 12 scores.
+_SUBSTANTIAL = 0.6
 _FEWEST_VERDICTS = 4
 # Logarithms of equally likely tables differ by rounding, and by more than this where the tables are not.
 _ROUNDING = 1e-7
 
 
 def judge_warnings(statistics: Statistics, mode: Mode) -> list[str]:
-    """Sentences about a judge whose answers do not depend on the cases: always the same, or as if by chance.
+    """Sentences about a judge whose answers do not depend on the cases, or that contradicts itself.
 
-    None where there are fewer than four verdicts, or all labels are the same: nothing can be said then.
+    Always the same answer, or as if by chance: none of these where there are fewer than four verdicts, or all labels
+    are the same, since nothing can be said then.
     """
+    return [*_independence(statistics, mode), *_contradictions(statistics)]
+
+
+def _independence(statistics: Statistics, mode: Mode) -> list[str]:
     matrix = matrix_of(statistics, mode)
     if matrix is None or matrix.n < _FEWEST_VERDICTS or sum(map(bool, matrix.rows)) < 2:  # noqa: PLR2004 - labels
         return []
@@ -35,17 +43,54 @@ def judge_warnings(statistics: Statistics, mode: Mode) -> list[str]:
         answer = f"{given[0]} ({_MEANINGS[given[0]]})" if mode == "binary" else str(given[0])
         return [f"It gave {answer} to every one of {matrix.n:,} cases: it does not judge."]
     kappa = _kappa(statistics, mode)
-    if kappa is None:
-        return []
+    sentence = _by_chance(matrix, kappa, mode) if kappa is not None else ""
+    return [sentence] if sentence else []
+
+
+def _by_chance(matrix: ConfusionMatrix, kappa: float, mode: Mode) -> str:
     if mode == "ordinal":
-        return (
-            [f"Its scores have little to do with the labels (weighted kappa {kappa:.2f})."] if kappa < _SLIGHT else []
-        )
-    chance = fisher_exact(matrix)
-    if kappa >= _FAIR or chance < SIGNIFICANCE:
-        return [f"It answers the wrong way round (kappa {kappa:.2f})."] if kappa <= -_FAIR else []
-    odds = f"kappa {round(kappa, 2) + 0.0:.2f}, Fisher's exact p = {chance:.2g}"
-    return [f"Its answers cannot be told from a coin's ({odds})."]
+        chance, name, enough = mantel(matrix), "Mantel's test p", _SUBSTANTIAL
+    else:
+        chance, name, enough = fisher_exact(matrix), "Fisher's exact p", _FAIR
+    odds = f"kappa {round(kappa, 2) + 0.0:.2f}, {name} = {chance:.2g}"
+    if kappa <= -_FAIR and chance < SIGNIFICANCE:
+        return f"It answers the wrong way round (kappa {kappa:.2f})."
+    if mode == "ordinal" and kappa < 0 and chance < SIGNIFICANCE:
+        return f"Its scores agree with the labels less than by chance (weighted {odds})."
+    if kappa >= enough or chance < SIGNIFICANCE:
+        return ""
+    if mode == "ordinal":
+        return f"Its scores cannot be told from chance (weighted {odds})."
+    return f"Its answers cannot be told from a coin's ({odds})."
+
+
+def _contradictions(statistics: Statistics) -> list[str]:
+    counts = statistics.counts
+    if not counts.contradicted:
+        return []
+    return [
+        f"Reasoning and score disagree in {counts.contradicted:,} of {counted(counts.n, 'verdict')}: the reasoning "
+        "ends in another verdict than the score. The score counts."
+    ]
+
+
+def mantel(matrix: ConfusionMatrix) -> float:
+    """Two-sided p-value of the linear association of labels and scores, were they independent; 1 without any spread.
+
+    `(n - 1) r^2`, chi-square with one degree of freedom (Mantel 1963, J Am Stat Assoc 58:690-700). With both margins
+    given, r decides how large the quadratically weighted kappa is. Like Fisher's test it takes verdicts to be
+    independent of each other.
+    """
+    n = matrix.n
+    rows = list(zip(matrix.labels, matrix.rows, strict=True))
+    columns = list(zip(matrix.labels, matrix.columns, strict=True))
+    label, score = (sum(value * count for value, count in margin) / n for margin in (rows, columns))
+    spread = sum(count * (value - label) ** 2 for value, count in rows)
+    spread *= sum(count * (value - score) ** 2 for value, count in columns)
+    if not spread:
+        return 1.0
+    together = matrix.expectation(lambda one, other: (one - label) * (other - score))
+    return erfc(abs(together) * sqrt((n - 1) / (2 * spread)))
 
 
 def fisher_exact(matrix: ConfusionMatrix) -> float:

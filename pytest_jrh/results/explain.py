@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_jrh.errors import Unrecorded, Unscored
+from pytest_jrh.results.contradictions import REASONING_DISAGREES, said_in_the_end
 from pytest_jrh.results.text import counted, one_line, shortened, uncommanded, visible, wrapped
 
 if TYPE_CHECKING:
@@ -66,6 +67,9 @@ def disagreement_text(
     if verification is not None and verification.rationale:
         lines += _prose(verification.rationale, width)
     lines += ["", f"given: {given}, because", *_prose(verdict.reasoning or "(no reasoning)", width)]
+    said = said_in_the_end(verdict.reasoning, binary=case.mode == "binary")
+    if said not in (None, verdict.score):
+        lines += [f"{_INDENT}({REASONING_DISAGREES}: the reasoning ends in {said}; the score counts)"]
     lines += ["", *_edits(case, width)]
     files = {"debug bundle": debug_bundle, "cassette": cassette}
     lines += ["", *(f"{name + ':':<14}{_shown(path, folder)}" for name, path in files.items() if path is not None)]

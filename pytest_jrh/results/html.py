@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.files import encoded, replacing
 from pytest_jrh.models import UNSCORED
+from pytest_jrh.results.contradictions import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.results.diagnosis import judge_warnings
 from pytest_jrh.results.figures import left_out, matrix_of, percent, reasons, sections
 from pytest_jrh.results.gate_text import change_sentences, decision_sentence, gate_groups
@@ -267,6 +268,8 @@ def _columns(session: SessionResults) -> list[dict[str, Any]]:
     shown += [("rubric", "rubric", False), ("test", "test", False), ("run", "run", False)]
     if any(result.judge for result in results):
         shown.append(("judge", "judge", False))
+    if any(map(reasoning_disagrees, results)):
+        shown.append(("reasoning", "reasoning", False))
     shown += [("right", "right", True), ("given", "given", True), ("cost", "cost", True)]
     return [{"name": name, "title": title, "number": number} for name, title, number in shown]
 
@@ -279,14 +282,18 @@ def _filters(columns: Iterable[Mapping[str, Any]], texts: Collection[Mapping[str
             "options": sorted({each[column["name"]] for each in texts if each[column["name"]]}),
         }
         for column in columns
-        if column["name"] in ("outcome", "change", "suite", "rubric", "test", "judge")
+        if column["name"] in ("outcome", "change", "suite", "rubric", "test", "judge", "reasoning")
     ]
 
 
 def _case(
     result: CaseResult, node: str, block: str, columns: Iterable[Mapping[str, Any]], texts: Mapping[str, str]
 ) -> dict[str, Any]:
-    kinds = {"outcome": _kind(result), "change": {"regression": "bad", "fix": "good"}.get(texts["change"], "")}
+    kinds = {
+        "reasoning": "warn",
+        "outcome": _kind(result),
+        "change": {"regression": "bad", "fix": "good"}.get(texts["change"], ""),
+    }
     cells = [{**column, "text": texts[column["name"]], "kind": kinds.get(column["name"], "")} for column in columns]
     return {"key": case_key(result.case_id), "chunk": block, "node": node, "cells": cells}
 
@@ -309,6 +316,7 @@ def _texts(result: CaseResult, changes: Mapping[str, str]) -> dict[str, str]:
         "test": result.test,
         "run": f"{result.run_id}{epoch}{target}",
         "judge": result.judge,
+        "reasoning": REASONING_DISAGREES if reasoning_disagrees(result) else "",
         "right": "" if result.expected is None else str(result.expected),
         "given": "" if result.score is None else str(result.score),
         "cost": cost,

@@ -41,6 +41,7 @@ def statistics_data(statistics: Statistics) -> dict[str, Any]:
         "unscored": counts.unscored,
         "generated": counts.generated,
         "unverified_labels": counts.unverified,
+        "reasoning_disagrees": counts.contradicted,
         "accuracy": _figure(statistics.accuracy),
         "interval": {
             "lower": interval.lower,

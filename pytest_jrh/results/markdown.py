@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_jrh.models import UNSCORED
+from pytest_jrh.results.contradictions import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.results.diagnosis import judge_warnings
 from pytest_jrh.results.figures import left_out, matrix_of, percent, reasons, sections
 from pytest_jrh.results.gate_text import change_sentences, decision_sentence, gate_groups
@@ -216,6 +217,9 @@ def _cases(page: _Page, session: SessionResults) -> None:
     first = {case_id for decision in session.decisions.values() for case_id in decision.regressions}
     wrong.sort(key=lambda result: result.case_id not in first)
     page.block([f"### Disagreements ({len(wrong):,})\n"], _details(session, wrong), [""]) if wrong else None
+    odd = [result for result in session.results if result.outcome == "agree" and reasoning_disagrees(result)]
+    title = f"### Right, but {REASONING_DISAGREES} ({len(odd):,})\n"
+    page.block([title], _details(session, odd), [""]) if odd else None
     without = [result for result in session.results if result.outcome in UNSCORED]
     page.block([f"### Without a verdict ({len(without):,})\n"], _details(session, without), [""]) if without else None
 
@@ -225,8 +229,12 @@ def _details(session: SessionResults, results: Iterable[CaseResult]) -> Iterator
         node = shortened(one_line(session.node(result.case_id)), _LONGEST_NAME)
         if result.outcome == "disagree":
             said, text = f"gave {result.score}, right is {result.expected}", result.reasoning or "(no reasoning)"
+        elif reasoning_disagrees(result):
+            said, text = f"gave {result.score}, which is right", result.reasoning
         else:
             said, text = result.outcome, result.detail or "(no reason)"
+        if reasoning_disagrees(result):
+            said += f"; {REASONING_DISAGREES}"
         command = session.commands.get(result.case_id)
         again = f"run it again:<br><code>{_entities(one_line(command))}</code>" if command else ""
         summary = f"<summary><code>{_entities(node)}</code> {said}</summary>"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.models import JUDGED, UNSCORED, CaseResult
+from pytest_jrh.results.contradictions import reasoning_disagrees
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -43,7 +44,8 @@ class Interval:
 class GroupStats:
     """Counts of one judge on one rubric of one test; `n` is the number of verdicts, agree plus disagree.
 
-    `unverified` counts the cases, among all, whose label no verifier confirmed (semantics A6).
+    `unverified` counts the cases, among all, whose label no verifier confirmed (semantics A6), and `contradicted` the
+    verdicts whose reasoning disagrees with their score.
     """
 
     suite: str = ""
@@ -57,6 +59,7 @@ class GroupStats:
     unscored: int = 0
     generated: int = 0
     unverified: int = 0
+    contradicted: int = 0
 
     @property
     def accuracy(self) -> float | None:
@@ -79,6 +82,7 @@ def group_stats(results: Iterable[CaseResult]) -> list[GroupStats]:
         outcomes = groups.setdefault(key, Counter())
         outcomes[result.outcome] += 1
         outcomes["unverified"] += result.verified is False
+        outcomes["contradicted"] += reasoning_disagrees(result)
     return [_stats(*key, outcomes) for key, outcomes in groups.items()]
 
 
@@ -93,6 +97,7 @@ def totals(stats: Iterable[GroupStats]) -> GroupStats:
         unscored=sum(group.unscored for group in groups),
         generated=sum(group.generated for group in groups),
         unverified=sum(group.unverified for group in groups),
+        contradicted=sum(group.contradicted for group in groups),
     )
 
 
@@ -192,6 +197,7 @@ def _stats(suite: str, test: str, rubric: str, judge: str, outcomes: Counter[str
         unscored=sum(outcomes[outcome] for outcome in UNSCORED),
         generated=outcomes["generated"],
         unverified=outcomes["unverified"],
+        contradicted=outcomes["contradicted"],
     )
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_jrh.results.contradictions import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.results.diagnosis import judge_warnings
 from pytest_jrh.results.figures import left_out, matrix_of, percent, reasons, sections
 from pytest_jrh.results.gate_text import MOST_NAMED, styled_gate_lines
@@ -45,7 +46,7 @@ def session_lines(session: SessionResults, *, width: int = 80, verbosity: int = 
     if not session.results:
         return []
     told = sections(session.table)
-    lines = [line for section in told for line in _section(section, told, width, verbosity)]
+    lines = [line for section in told for line in _section(section, told, session, width, verbosity)]
     lines += _left_out(session)
     if skips:
         lines += _skips(session, width)
@@ -70,7 +71,9 @@ class _Widths:
     cells: tuple[int, ...]
 
 
-def _section(section: Section, told: Sequence[Section], width: int, verbosity: int) -> Iterator[Styled]:
+def _section(
+    section: Section, told: Sequence[Section], session: SessionResults, width: int, verbosity: int
+) -> Iterator[Styled]:
     if section is not told[0]:
         yield Styled("")
     if heading := _heading(section, told):
@@ -86,8 +89,21 @@ def _section(section: Section, told: Sequence[Section], width: int, verbosity: i
         for line in wrapped(f"! {warning}", width):
             yield Styled(line, "yellow")
     if verbosity > 0:
+        yield from _contradicted(section, session)
         yield from _reasons(section, width)
         yield from _matrices(section, width)
+
+
+def _contradicted(section: Section, session: SessionResults) -> Iterator[Styled]:
+    """The cases whose reasoning ends in another verdict than the score."""
+    own = [result for result in session.results if (result.suite, result.judge) == (section.suite, section.judge)]
+    found = [result for result in own if reasoning_disagrees(result)]
+    if found:
+        yield Styled(f"{REASONING_DISAGREES}:")
+    for result in found[:MOST_NAMED]:
+        yield Styled(f"{_GAP}{one_line(session.node(result.case_id))} (gave {result.score})")
+    if len(found) > MOST_NAMED:
+        yield Styled(f"{_GAP}and {len(found) - MOST_NAMED:,} more")
 
 
 def _heading(section: Section, told: Sequence[Section]) -> str:

@@ -141,6 +141,8 @@ def test_results_on_disk_are_read_back_as_they_were(tmp_path: Path) -> None:
     suite = make_suite(tmp_path)
     write(suite)
     assert list(read_results(suite.output_dir / "case_results.jsonl")) == list(RESULTS)
+    lines = (suite.output_dir / "case_results.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line)["reasoning_disagrees"] for line in lines] == [False] * len(RESULTS)
 
 
 def test_line_that_holds_no_result_is_named_with_its_place(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -9,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.models import CaseResult
-from pytest_jrh.results.diagnosis import fisher_exact, judge_warnings
-from pytest_jrh.results.formulas import ConfusionMatrix
+from pytest_jrh.results.diagnosis import fisher_exact, judge_warnings, mantel
+from pytest_jrh.results.formulas import ConfusionMatrix, confusion_matrix, quadratic_kappa
 from pytest_jrh.results.session import SessionResults
 from pytest_jrh.results.terminal import session_lines
 from pytest_jrh.results.text import columns, visible
@@ -137,7 +139,44 @@ def test_ordinal_judge_that_scores_at_random_is_called_so() -> None:
     (constant,) = session_of(scored(lambda spec, expected: 1)).table.judges
     assert judge_warnings(constant, "ordinal") == ["It gave 1 to every one of 30 cases: it does not judge."]
     (turned,) = session_of(scored(lambda spec, expected: (expected + 1) % 3)).table.judges
-    assert "little to do with the labels" in judge_warnings(turned, "ordinal")[0]
+    assert judge_warnings(turned, "ordinal") == ["It answers the wrong way round (kappa -0.50)."]
+
+
+def test_random_ordinal_judges_are_named_in_about_95_of_100_and_sound_ones_are_not() -> None:
+    rng = random.Random(1)
+    (known,) = session_of(scored(right)).table.judges
+    stats = known.ordinal
+    assert stats is not None
+
+    def off(share: float) -> Callable[[int], int]:
+        return lambda label: label if rng.random() >= share else 1 if label != 1 else rng.choice((0, 2))
+
+    def named(answer: Callable[[int], int], runs: int, of: int = 500) -> float:
+        found = 0
+        for _ in range(of):
+            matrix = confusion_matrix([(label, answer(label)) for _ in range(runs) for label in (0, 1, 2)], (0, 1, 2))
+            ordinal = replace(stats, matrix=matrix, weighted_kappa=quadratic_kappa(matrix))
+            found += bool(judge_warnings(replace(known, ordinal=ordinal), "ordinal"))
+        return found / of
+
+    for runs in (4, 15, 60):
+        assert 0.93 < named(lambda label: rng.randrange(3), runs) < 0.99
+        assert 0.93 < named(lambda label: 2 if rng.random() < 0.7 else rng.randrange(3), runs) < 0.99
+        assert named(off(0.1), runs) == 0
+        assert named(off(0.25), runs) < 0.04
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=3, max_size=60))
+@settings(max_examples=60, deadline=None)
+def test_mantels_test_is_the_chi_square_of_the_correlation(pairs: list[tuple[int, int]]) -> None:
+    known = pytest.importorskip("scipy.stats")
+    labels, scores = zip(*pairs, strict=True)
+    p = mantel(confusion_matrix(pairs))
+    if len(set(labels)) == 1 or len(set(scores)) == 1:
+        assert p == 1
+        return
+    r = known.pearsonr(labels, scores).statistic
+    assert p == pytest.approx(known.chi2.sf((len(pairs) - 1) * r**2, 1), abs=1e-9)
 
 
 @given(counts=st.tuples(*[st.integers(0, 40)] * 4).filter(lambda cells: sum(cells) > 0))
