@@ -173,13 +173,14 @@ def _scan_braces(source: str) -> Iterator[tuple[str, str | None, int]]:
 def _check_braces(source: str, origin: str, allowed: Collection[str]) -> tuple[set[str], list[Problem]]:
     variables: set[str] = set()
     problems = []
+    line, counted = 1, 0
     for text, name, offset in _scan_braces(source):
         if name is None:
             continue
         if name in allowed:
             variables.add(name)
             continue
-        line = source.count("\n", 0, offset) + 1
+        line, counted = line + source.count("\n", counted, offset), offset
         if name.isidentifier():
             problems.append(_unknown_problem(f"{{{name}}}", name, origin, line, allowed))
         elif not name:
@@ -265,13 +266,17 @@ def _check_jinja(source: str, origin: str, allowed: Collection[str]) -> tuple[se
         Problem("a prompt cannot include, import or extend another file", file=origin, line=node.lineno)
         for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends))
     ]
+    lines: dict[str, int] = {}
+    for name in tree.find_all(nodes.Name):
+        lines.setdefault(name.name, name.lineno)
     for unknown in sorted(variables - set(allowed)):
-        line = next((node.lineno for node in tree.find_all(nodes.Name) if node.name == unknown), None)
-        problems.append(_unknown_problem(f"{{{{ {unknown} }}}}", unknown, origin, line, allowed))
+        problems.append(_unknown_problem(f"{{{{ {unknown} }}}}", unknown, origin, lines.get(unknown), allowed))
     for line, kind, text in environment.lex(source):
+        counted = 0
         for match in re.finditer(r"\{(\w+)\}", text) if kind == "data" else ():
+            line, counted = line + text.count("\n", counted, match.start()), match.start()  # noqa: PLW2901
             if match[1] in allowed:
-                problems.append(_mixed_problem(match[1], origin, line + text.count("\n", 0, match.start())))
+                problems.append(_mixed_problem(match[1], origin, line))
     return variables & set(allowed), problems
 
 

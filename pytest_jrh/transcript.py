@@ -195,21 +195,26 @@ def _sections(message: Message, *, show_reasoning: bool) -> list[tuple[str, str]
     """List the parts of one turn as (what follows the role in the header, text)."""
     own = f" {_inline(str(message.get('function') or ''))}".rstrip() if message.get("role") == "tool" else ""
     error = message.get("error")
-    said: list[tuple[str, str]] = []
+    said: list[tuple[str, list[str]]] = []
     if isinstance(error, dict):
         own += f" (error: {_inline(str(error.get('type', 'unknown')))})"
-        said.append((own, f"error: {error.get('message', '')}"))
+        said.append((own, [f"error: {error.get('message', '')}"]))
     content = message.get("content")
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content or ()
     for block in blocks:
         for title, text in _block_sections(block, own, show_reasoning=show_reasoning):
             if title == own and said and said[-1][0] == own:
-                said[-1] = (own, f"{said[-1][1]}\n{text}" if said[-1][1] else text)
+                # Joined at the end, since a turn may have any number of texts; an empty one adds no line before others.
+                texts = said[-1][1]
+                if texts == [""]:
+                    texts.clear()
+                texts.append(text)
             else:
-                said.append((title, text))
+                said.append((title, [text]))
     if not any(title == own for title, _ in said):
-        said.append((own, ""))
-    return [*said, *(_call_section(call) for call in message.get("tool_calls") or ())]
+        said.append((own, []))
+    joined = [(title, "\n".join(texts)) for title, texts in said]
+    return [*joined, *(_call_section(call) for call in message.get("tool_calls") or ())]
 
 
 def _block_sections(block: Mapping[str, Any], own: str, *, show_reasoning: bool) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -24,7 +23,7 @@ from pytest_jrh.transcript import storable
 MAX_REASKS = 2
 # As the response format of that type, in the words of the prompt, or as both.
 SchemaSent: TypeAlias = Literal["json_schema", "json_schema+words", "json_object+words", "words"]
-_FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
+_FENCE = "```"
 _TYPE_WORDS = {"string": "a text", "int": "a whole number", "list": "a list", "model": "an object", "bool": "a boolean"}
 _UNSTABLE_SCHEMA_KEYS = frozenset({"title", "description", "default", "examples"})
 
@@ -211,8 +210,7 @@ def parse(text: str, response_model: type[ResponseT]) -> ResponseT:
 
     Raises pydantic's `ValidationError`; numbers, texts and booleans are never coerced (semantics E3).
     """
-    fenced = _FENCED.fullmatch(text)
-    return response_model.model_validate_json(_storable_json(fenced.group(1) if fenced else text))
+    return response_model.model_validate_json(_storable_json(_unfenced(text)))
 
 
 def explain(error: ValidationError, answer: Answer) -> str:
@@ -225,6 +223,19 @@ def explain(error: ValidationError, answer: Answer) -> str:
         complaints.append(f"{where}: {_complaint(entry)} (got {_shortened(entry['input'])})")
     cut = " It was cut off by max_tokens." if answer.finish_reason == "length" else ""
     return "; ".join(complaints) + "." + cut
+
+
+def _unfenced(text: str) -> str:
+    """What a Markdown code fence around the whole answer holds; the answer itself where there is none.
+
+    The opening fence may say `json`, and ends its line. Not a regular expression: white space can be any amount.
+    """
+    stripped = text.strip()
+    if len(stripped) <= 2 * len(_FENCE) or not (stripped.startswith(_FENCE) and stripped.endswith(_FENCE)):
+        return text
+    inside = stripped[len(_FENCE) : -len(_FENCE)].removeprefix("json")
+    line_end = inside.rfind("\n", 0, len(inside) - len(inside.lstrip()))
+    return inside[line_end + 1 :].rstrip() if line_end >= 0 else text
 
 
 def _storable_json(text: str) -> str:

@@ -7,7 +7,6 @@ temporary file that is then renamed, after every call (semantics G3, G5).
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from pytest_jrh.diffs import unified
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.files import atomic_write
 from pytest_jrh.llm.calls import Answer, CallRequest
@@ -145,7 +145,7 @@ def _text_difference(recorded: Sequence[str], text: str) -> Iterator[str]:
     wanted = text.splitlines()
     shared = set(wanted)
     old = max(recorded, key=lambda candidate: len(shared & set(candidate.splitlines()))).splitlines()
-    for line in list(difflib.unified_diff(old, wanted, lineterm="", n=0))[2:]:
+    for line in unified(old, wanted, context=0):
         if not line.startswith("@@"):
             yield line if len(line) <= 160 else f"{line[:159]}…"  # noqa: PLR2004 - about two terminal lines
 

@@ -17,7 +17,7 @@ _KEY_STATUS = frozenset({401, 403})
 _LONGEST_WORDS = 400
 # litellm puts the names of its classes before what the provider said, and a traceback behind what it made of it.
 _CLASS_NAMES = re.compile(r"^(?:(?:litellm\.)?\w+(?:Error|Exception): )*(?:\w+(?:Error|Exception) - )?")
-_TRACEBACK = re.compile(r"\s*Traceback \(most recent call last\).*", re.DOTALL)
+_TRACEBACK = "Traceback (most recent call last)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def failure_of(error: Exception, timeout: float, redact: Callable[[str], str], m
     known = litellm().exceptions
 
     words = " ".join(_CLASS_NAMES.sub("", redact(str(getattr(error, "message", error)))).split())
-    words = _TRACEBACK.sub("", words)
+    words = words.partition(_TRACEBACK)[0].rstrip()
     words = words if len(words) <= _LONGEST_WORDS else f"{words[: _LONGEST_WORDS - 1]}…"
     if isinstance(error, known.ContentPolicyViolationError):
         return Failure(f"the provider's content policy stopped the call: {words}", refused=True)

@@ -8,6 +8,7 @@ import unicodedata
 from typing import NamedTuple
 
 ELLIPSIS = "…"
+_LONGEST_CHUNK = 2_048
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]"
 )
@@ -68,22 +69,30 @@ def shortened(text: str, width: int) -> str:
     """At most `width` columns of the text, with an ellipsis in place of what is missing."""
     if columns(text) <= width:
         return text
-    kept = ""
+    taken = kept = 0
     for char in text:
-        if columns(kept + char) > width - 1:
+        taken += columns(char)
+        if taken > width - 1:
             break
-        kept += char
-    return kept + ELLIPSIS
+        kept += 1
+    return text[:kept] + ELLIPSIS
 
 
 def wrapped(text: str, width: int, indent: str = "") -> list[str]:
     """Lines of at most `width` columns, paragraphs kept, each behind `indent`."""
+    wrapper = _Wrapper(max(width - len(indent), 20), break_on_hyphens=False, replace_whitespace=False)
     lines: list[str] = []
     for paragraph in visible(text).expandtabs(4).split("\n"):
-        lines += textwrap.wrap(
-            paragraph, max(width - len(indent), 20), break_on_hyphens=False, replace_whitespace=False
-        ) or [""]
+        lines += wrapper.wrap(paragraph) or [""]
     return [f"{indent}{line}".rstrip() for line in lines]
+
+
+class _Wrapper(textwrap.TextWrapper):
+    """Wraps long words piece by piece: the whole of what is left of one is copied for each line that it fills."""
+
+    def _split(self, text: str) -> list[str]:
+        chunks: list[str] = super()._split(text)
+        return [chunk[at : at + _LONGEST_CHUNK] for chunk in chunks for at in range(0, len(chunk), _LONGEST_CHUNK)]
 
 
 def counted(number: int, noun: str) -> str:

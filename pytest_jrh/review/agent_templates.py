@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from dataclasses import dataclass, replace
-from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from pytest_jrh.diffs import unified
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.files import atomic_write
 from pytest_jrh.llm.prompts import REQUIRED, VARIABLES, load_template, override_path, parse_prompt
@@ -121,14 +121,14 @@ class AgentTemplates:
         """
         place = self._places[key]
         default = place.default().source
-        difference = unified_diff(default.splitlines(), text.splitlines(), "default", "override", lineterm="")
+        difference = unified(default.splitlines(), text.splitlines())
         try:
             template = place.checked(text)
             sent = _sent(place, template, case) if case else ()
             problems: tuple[Problem, ...] = ()
         except InputError as error:
             sent, problems = (), error.problems
-        return Preview(sent, tuple(difference), problems)
+        return Preview(sent, ("--- default", "+++ override", *difference) if difference else (), problems)
 
     def save(self, key: str, text: str, case: Case | None = None) -> AgentTemplate:
         """Write the override, whole or not at all.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import Counter
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Literal
+
+from pytest_jrh.diffs import BoundedMatcher, TooDifferent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,12 +54,13 @@ def _middle(old: str, new: str) -> list[Piece]:
     for pattern in (_WORD, _LINE):
         a, b = pattern.findall(old), pattern.findall(new)
         if _pairs(a, b) <= _MOST_PAIRS:
-            return _matched(a, b)
+            with contextlib.suppress(TooDifferent):
+                return _matched(a, b)
     return [Piece("gone", old), Piece("new", new)]
 
 
 def _matched(a: Sequence[str], b: Sequence[str]) -> list[Piece]:
-    matcher = SequenceMatcher(None, a, b, autojunk=False)
+    matcher = BoundedMatcher(a, b, autojunk=False)
     whole = [Piece("gone", "".join(a)), Piece("new", "".join(b))]
     if a and b and matcher.ratio() < _LEAST_ALIKE:
         return whole
@@ -86,7 +89,8 @@ def _joined(pieces: Sequence[Piece]) -> Iterator[Piece]:
         elif piece.kind == "new":
             new += piece.text
         elif island and (gone or new) and "\n" not in piece.text:
-            gone, new = gone + piece.text, new + piece.text
+            gone += piece.text
+            new += piece.text
         else:
             yield from _changes(gone, new)
             gone = new = ""

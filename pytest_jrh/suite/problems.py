@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 KeyPath: TypeAlias = "tuple[str | int, ...]"
 
 _LONGEST_VALUE = 80
+_JOINT = re.compile(r"[.\[]")
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?", re.DOTALL)
 
 
@@ -76,6 +77,9 @@ class Findings:
     document: Document
     problems: list[Problem] = field(default_factory=list)
     excused: set[str] = field(default_factory=set)
+    _keys: set[str] = field(default_factory=set)
+    _around: set[str] = field(default_factory=set)
+    _indexed: int = 0
 
     def add(self, path: KeyPath, message: str, hint: str | None = None) -> None:
         """Report the value at `path`."""
@@ -92,11 +96,16 @@ class Findings:
         prefixes = {dotted(path[:end]) for end in range(1, len(path) + 1)}
         if prefixes & self.excused:
             return True
-        key = dotted(path)
-        return any(
-            problem.key is not None and (problem.key in prefixes or problem.key.startswith((f"{key}.", f"{key}[")))
-            for problem in self.problems
-        )
+        self._index()
+        return bool(prefixes & self._keys) or dotted(path) in self._around
+
+    def _index(self) -> None:
+        """Note the keys of the problems that came since, and the keys of what they stand in."""
+        for problem in self.problems[self._indexed :]:
+            key = problem.key or ""
+            self._keys.add(key)
+            self._around.update(key[: joint.start()] for joint in _JOINT.finditer(key))
+        self._indexed = len(self.problems)
 
 
 def received(value: Any, expected: str) -> str:

@@ -23,8 +23,9 @@ _LEVEL_KEYS = ("score", "label")
 _HEAD_BYTES = 2**16
 _HEAD_JSON = re.compile(r"\s*(\[\s*\{|\{(?s:.*?)\"rubrics\"\s*:\s*\[\s*\{)")
 _HEAD_YAML = re.compile(r"^(-\s+\S|rubrics[ \t]*:)", re.MULTILINE)
-_ID = re.compile(r"(?m)^[\s\-{\[]*[\"']?id[\"']?\s*:|\"id\"\s*:")
-_INSTRUCTIONS = re.compile(r"(?m)^[\s\-{\[]*[\"']?instructions?[\"']?\s*:|\"instructions?\"\s*:")
+# What stands before a key stands in its line: a run of empty lines must not be looked through from each of them.
+_ID = re.compile(r"(?m)^(?:[^\S\n]|[\-{\[])*+[\"']?id[\"']?\s*+:|\"id\"\s*+:")
+_INSTRUCTIONS = re.compile(r"(?m)^(?:[^\S\n]|[\-{\[])*+[\"']?instructions?[\"']?\s*+:|\"instructions?\"\s*+:")
 
 
 def load_rubrics(

@@ -1,0 +1,361 @@
+"""No text from outside can make us work longer than in proportion to its length (200 kB here).
+
+Every regular expression of the package has a line in `PATTERNS` below, with texts that would make a careless one
+backtrack; one that is added without a line fails. So has every module that uses difflib or textwrap.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pytest_jrh
+from pytest_jrh.diffs import unified
+from pytest_jrh.errors import InputError
+from pytest_jrh.llm.calls import Response, _unfenced, parse
+from pytest_jrh.llm.recorder import _covers
+from pytest_jrh.models import Edit
+from pytest_jrh.redact import REDACTED, Redactor
+from pytest_jrh.results import explain, markdown, text
+from pytest_jrh.review import turns
+from pytest_jrh.review.differences import differences
+from pytest_jrh.suite.config import looks_like_suite
+from pytest_jrh.suite.log_files import DamagedError, _scan_bytes
+from pytest_jrh.suite.rubrics import looks_like_rubrics, read_rubrics
+from pytest_jrh.templating import parse_template
+from pytest_jrh.transcript import neutralize, render_transcript, storable
+from tests.support.cpu import cpu_seconds
+
+PACKAGE = Path(pytest_jrh.__file__).parent
+SIZE = 200_000
+# Quadratic work takes minutes on so much text.
+MOST_SECONDS = 8.0
+
+
+class Text(NamedTuple):
+    """`start`, then `pump` as often as fits, then `end`."""
+
+    start: str
+    pump: str
+    end: str
+
+    def __str__(self) -> str:
+        return self.start + self.pump * ((SIZE - len(self.start) - len(self.end)) // len(self.pump)) + self.end
+
+
+def pumped(*pumps: str, start: str = "", end: str = "") -> tuple[Text, ...]:
+    return tuple(Text(start, pump, end) for pump in pumps)
+
+
+ANY = pumped(" ", "\n", "a", "1", "{", '"', "\x1b[", "\u0301", "a b\n") + pumped(" ", "a", start="x", end="!")
+
+# What stands in the first column is where a pattern is: `module.NAME`, or `module.function` for one that is written
+# in place. The texts are tried beside those of `ANY`; a sentence instead says why no text from outside gets there.
+PATTERNS: dict[str, tuple[Text, ...] | str] = {
+    "llm.cassettes._readable": "a class of single characters",
+    "llm.failures._CLASS_NAMES": pumped("Error", "aError: ", "litellm.", "litellm.aError: ", "Exception - "),
+    "llm.prompts._SEPARATOR": pumped("---user---x\n", "---user---\t", " ", start="---user---", end="x"),
+    "redact._CREDENTIAL_WORD": "names of environment variables",
+    "redact._SCHEME": pumped(" ", start="Bearer"),
+    "redact._names_a_credential": "names of environment variables",
+    "results.baseline_file._HEX": pumped("0"),
+    "results.baseline_file._NOT_ASCII": pumped("\x00"),
+    "results.explain._SENTENCE_END": pumped(". ", ".", " ", "\x1f", start=". "),
+    "results.html_bodies._HEADER": pumped("1", start="["),
+    "results.markdown._BACKTICKS": pumped("` "),
+    "results.markdown._LINKS": pumped("http", "www", "https:"),
+    "results.markdown._PROSE_MARKS": pumped("*"),
+    "results.tables._FORMULA": pumped("="),
+    "results.tables._NUMBER": pumped("1", end="x") + pumped("1", start="1.", end="x") + pumped("1", start="1e"),
+    "results.text._ANSI": pumped("0", " ", "0 ", start="\x1b[", end="\x00") + pumped("x", start="\x1b]"),
+    "results.text._COMMAND": pumped("#", "##", "::", ": :", " ", start="\n"),
+    "results.text._CONTROL": pumped("\x00"),
+    "results.text._SURROGATE": pumped("\ud800"),
+    "results.text._UNSAFE": pumped("\x00"),
+    "review.differences._LINE": pumped("a\n"),
+    "review.differences._WORD": pumped("a ", "! ", "!"),
+    "review.turns._INVISIBLE": pumped("\x00"),
+    "starting.__init__._PLAIN": pumped("a", end="!"),
+    "starting.__init__._name_problems": "a name on the command line",
+    "starting.__init__._filled": "texts of the package",
+    "suite.cases._RESERVED": pumped(".", "a.", start="con", end="x"),
+    "suite.cases.file_part": "at most 60 characters",
+    "suite.config._SECTION": pumped("'admin' ", '"admin"', "admin\n", start="{", end="'") + pumped(" ", start="admin"),
+    "suite.documents._EXPONENT": pumped("1", end="x") + pumped("1", start="1.", end="x") + pumped("1", start="1e"),
+    "suite.documents._NOT_TEXT": pumped("\x85"),
+    "suite.fitting._KEY_WORDS": pumped("ke", "aut"),
+    "suite.json_lines._SPACE": pumped(" "),
+    "suite.json_lines.__init__": "one character",
+    "suite.json_schema._SOURCE": "docstrings of the package",
+    "suite.log_files._TOKEN": "in `WORK`, as scanned log",
+    "suite.preprocessors._BLOCK_COMMENT": pumped(" ", "'"),
+    "suite.preprocessors._LINE_COMMENT": pumped(" ", "-"),
+    "suite.problems._ANSI": pumped("0", " ", "0 ", start="\x1b[", end="\x00") + pumped("x", start="\x1b]"),
+    "suite.problems._JOINT": pumped("."),
+    "suite.resolve._UNSAFE": pumped("/"),
+    "suite.resolve._bound": "scores of the config, in `WORK`",
+    "suite.rubrics._HEAD_JSON": pumped('"rubrics" ', '"rubrics":[', '"rubrics" : ', start="{") + pumped(" ", start="["),
+    "suite.rubrics._HEAD_YAML": pumped("-\n", "- ", " ", "rubrics ", start="-"),
+    "suite.rubrics._ID": pumped("id\n", "id ", '"id" ', "- ", "-\n", " \n", "id", start="\n"),
+    "suite.rubrics._INSTRUCTIONS": pumped("instructions\n", "instruction ", "- ", " \n", start="\n"),
+    "templating._BRACE": pumped("{a", "}", "{}", start="{"),
+    "templating._CLOSING_TAG": pumped("</a", "</", "a.", " ", start="</a"),
+    "templating._JINJA": "templates of the package",
+    "templating._STARTS_LIKE_A_NAME": pumped(" ", "a"),
+    "templating._WORD": pumped("a "),
+    "templating._style": "in `WORK`, as parse_template",
+    "templating._check_jinja": "in `WORK`, as parse_template",
+    "transcript._LONE_SURROGATE": pumped("\ud800"),
+    "transcript._placeholder": "at most 80 characters",
+    "transcript._tag_pattern": "in `WORK`, as neutralize",
+}
+
+
+def interleaved(separator: str) -> tuple[str, str]:
+    """Two texts with many short pieces in common, each between pieces that are not."""
+    places = range(SIZE // 14)
+    return (
+        separator.join(f"w{place}{separator}x{place}" for place in places),
+        separator.join(f"w{place}{separator}y{place}" for place in places),
+    )
+
+
+class _Anything(Response):
+    score: int
+
+
+def _parsed(answer: str) -> None:
+    with pytest.raises(ValueError, match="validation error"):
+        parse(answer, _Anything)
+
+
+def _checked_template(source: str) -> None:
+    with contextlib.suppress(InputError, RecursionError):
+        parse_template(source, "t.md", allowed={"transcript", "rubric"}, required={"rubric"})
+
+
+def _scanned_log(words: str) -> None:
+    with contextlib.suppress(DamagedError):
+        _scan_bytes(words.encode("utf-8", "replace"))  # type: ignore[arg-type]
+
+
+def _scored_template(words: str) -> None:
+    """One secret after another was taken out of the recorded request."""
+    recorded = REDACTED.join(["a"] * (len(words) // 20))
+    assert not _covers(f"{recorded}!", words)
+    _covers(recorded, words + "a")
+
+
+def _blocks(words: str) -> None:
+    content = [{"type": "text", "text": word} for word in words[:20_000]]
+    render_transcript([{"role": "tool", "content": content * 5, "function": words}])
+
+
+def _edited(old: str, new: str) -> None:
+    explain.edit_diff(Edit(0, "m", 1, old, new, "why", "because", "{}", "summary", 0))
+
+
+FENCES = pumped("\n", " ", "\n ", "\t\n", "{", start="```json", end="{")
+FENCES += pumped("\n", "\n```", "`", "```\n", start="```json\n", end="{") + pumped("\n", start="```json\n{", end="```x")
+TAGS = pumped("< ", "</", "<\\", " ", "\u200b", "<transcript ", start="<")
+BRACES = pumped(
+    "{{ ", "{{-", "{{", " ", "{a", "{a}", "{transcript}\n", "{#", "{%", "{{a}}", "{{'", "{% raw %}", start="{{"
+)
+BRACES += pumped("{a", "{a\n", "}", "{{}", "{rubric.x}\n", start="{rubric}")
+YAML = pumped("- {}\n", "? ", "- - ", "&a ", "*a ", "'", "- :1", ":1", "# ", "- !!x y\n")
+JSON = pumped("[", "{", '{"id":1},', "{},", '"a",', "1", start="[")
+
+# What is done with texts from outside, beside the patterns.
+WORK: dict[str, tuple[Callable[[str], object], tuple[Text, ...]]] = {
+    "parse": (_parsed, FENCES),
+    "unfenced": (_unfenced, FENCES),
+    "covers": (_scored_template, pumped("a", "ab", "b")),
+    "scanned log": (_scanned_log, pumped("\\", '\\"', '"a" ', start='"') + pumped(" ", '" ', start='"a"')),
+    "neutralize": (lambda words: neutralize(words, {"transcript"}), TAGS),
+    "render_transcript": (_blocks, ()),
+    "storable": (storable, pumped("\ud800", "\x00")),
+    "redactor": (Redactor(("a" * 64 + "b", "sk-0123456789abcdef")).text, pumped("a", "sk-0123456789abcde")),
+    "parse_template": (_checked_template, BRACES),
+    "shortened": (lambda words: text.shortened(f"{words}{'b' * 99}", 80), pumped("\u0301", "\u3042")),
+    "wrapped": (lambda words: text.wrapped(words, 80), pumped("\t", "a\t")),
+    "plain": (text.plain, pumped("\x1b[0", "\x1b]")),
+    "one_line": (text.one_line, ()),
+    "log_line": (text.log_line, pumped(" #", "##[", " :")),
+    "markdown.code": (markdown.code, pumped("`")),
+    "markdown.prose": (markdown.prose, pumped("@", "http:", "www.")),
+    "markdown.preformatted": (markdown.preformatted, pumped("&")),
+    "explain.prose": (lambda words: explain._prose(words, 80), ()),
+    "explain.edit_diff": (lambda words: _edited(words, f"b{words[::-1]}"), pumped(". ", "a. b. ")),
+    "explain.edit_diff, interleaved": (lambda _: _edited(*interleaved(". ")), pumped("a")),
+    "differences": (lambda words: differences(words, f"b {words[::-1]} b"), pumped("a ", "a b ", "a\n")),
+    "differences, interleaved": (lambda _: differences(*interleaved(" ")), pumped("a")),
+    "differences, lines": (lambda _: differences(*interleaved("\n")), pumped("a")),
+    "unified": (lambda words: unified(words.split(), ["b", *words.split(), "b"]), pumped("a ", "a b ")),
+    "unified, interleaved": (lambda _: unified(*(each.split() for each in interleaved(" "))), pumped("a")),
+    "turns.visible": (turns.visible, ()),
+}
+FILES: dict[str, Callable[[Path], object]] = {
+    "looks_like_rubrics": looks_like_rubrics,
+    "looks_like_suite": looks_like_suite,
+    "read_rubrics": read_rubrics,
+}
+COMPARING = {"diffs", "templating", "results.metrics", "results.explain", "suite.problems", "plugin.options"}
+WRAPPING = {"results.text"}
+
+
+class Finder(ast.NodeVisitor):
+    """Finds the regular expressions of a module, by the name or function that they stand in."""
+
+    def __init__(self, module: str) -> None:
+        self.module = module
+        self.inside = ""
+        self.found: set[str] = set()
+
+    def _within(self, node: ast.AST, name: str) -> None:
+        before, self.inside = self.inside, self.inside or name
+        self.generic_visit(node)
+        self.inside = before
+
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        self._within(node, node.name)
+
+    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        self._within(node, node.targets[0].id if isinstance(node.targets[0], ast.Name) else "")
+
+    def visit_Call(self, node: ast.Call) -> None:
+        called = ast.unparse(node.func)
+        if called.startswith("re.") and called != "re.escape":
+            self.found.add(f"{self.module}.{self.inside}")
+        self.generic_visit(node)
+
+
+@cache
+def modules() -> tuple[tuple[str, ast.Module], ...]:
+    paths = sorted(PACKAGE.rglob("*.py"))
+    names = [".".join(path.relative_to(PACKAGE).with_suffix("").parts) for path in paths]
+    return tuple((name, ast.parse(path.read_text(encoding="utf-8"))) for name, path in zip(names, paths, strict=True))
+
+
+def test_every_regular_expression_has_its_line() -> None:
+    found: set[str] = set()
+    for name, tree in modules():
+        finder = Finder(name)
+        finder.visit(tree)
+        found |= finder.found
+    assert found == set(PATTERNS)
+
+
+@pytest.mark.parametrize(("library", "known"), [("difflib", COMPARING), ("textwrap", WRAPPING), ("fnmatch", set())])
+def test_every_module_that_compares_or_wraps_texts_is_known(library: str, known: set[str]) -> None:
+    found = set()
+    for name, tree in modules():
+        for node in ast.walk(tree):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if library in names or (isinstance(node, ast.ImportFrom) and node.module == library):
+                found.add(name)
+    assert found == known
+
+
+@pytest.mark.parametrize("name", [name for name, texts in PATTERNS.items() if not isinstance(texts, str)])
+def test_pattern_is_linear(name: str) -> None:
+    texts = PATTERNS[name]
+    assert not isinstance(texts, str)
+    module, _, constant = name.rpartition(".")
+    pattern = getattr(importlib.import_module(f"pytest_jrh.{module}"), constant)
+    uses = set(re.findall(rf"\b{constant}\.(\w+)\(", ast.unparse(dict(modules())[module])))
+    for each in (*ANY, *texts):
+        words = str(each)
+        subject = words.encode() if isinstance(pattern.pattern, bytes) else words
+        with cpu_seconds(MOST_SECONDS):
+            for use in uses or {"findall"}:
+                if use in {"sub", "subn"}:
+                    pattern.sub(subject[:0], subject)
+                elif use == "finditer":
+                    assert all(pattern.finditer(subject))
+                else:
+                    getattr(pattern, use)(subject)
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_work_is_linear(name: str) -> None:
+    work, texts = WORK[name]
+    for each in texts if "interleaved" in name or "lines" in name else (*ANY, *texts):
+        words = str(each)
+        with cpu_seconds(MOST_SECONDS):
+            work(words)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_reading_a_file_is_linear(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "rubrics.yml"
+    for each in (*ANY, *YAML, *JSON):
+        file.write_text(str(each), encoding="utf-8", errors="replace")
+        with cpu_seconds(MOST_SECONDS):
+            FILES[name](file)
+
+
+def test_sixty_thousand_empty_lines_before_an_id_are_read_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "rubrics.yml"
+    file.write_text("rubrics:\n" + "\n" * 60_000 + "- id: a\n  instructions: b\n", encoding="utf-8")
+    with cpu_seconds(MOST_SECONDS):
+        assert looks_like_rubrics(file)
+
+
+# What the answer of a model may be wrapped in, as it was first written down; its backtracking is cubic.
+FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
+
+
+@given(st.lists(st.sampled_from(["```", "`", "json", "\n", " ", "\t", "\u00a0", "{}", "x"]), max_size=12).map("".join))
+def test_a_fence_is_taken_off_as_the_pattern_did(answer: str) -> None:
+    match = FENCED.fullmatch(answer)
+    assert _unfenced(answer) == (match.group(1) if match else answer)
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b", REDACTED]), max_size=8).map("".join),
+    st.lists(st.sampled_from(["a", "b", "c", "ab"]), max_size=8).map("".join),
+)
+def test_a_recorded_body_covers_what_the_pattern_covered(recorded: str, wanted: str) -> None:
+    pattern = ".+".join(re.escape(part) for part in recorded.split(REDACTED))
+    assert _covers(recorded, wanted) == (recorded == wanted or re.fullmatch(pattern, wanted, re.DOTALL) is not None)
+
+
+# The pages' own patterns, as Python writes them; a browser's engine backtracks like Python's.
+SCRIPTS = {
+    r"/\{\{|\{%/": r"\{\{|\{%",
+    r"/\{\w+\}/": r"\{\w+\}",
+    r"/\s+/": r"\s+",
+    "/[$,]/g": "[$,]",
+    r"/[\p{L}\p{N}_]+|\s+|[^\p{L}\p{N}_\s]/gu": r"\w+|\s+|[^\w\s]",
+    r"/[^\n]*\n|[^\n]+/g": r"[^\n]*\n|[^\n]+",
+    "/^(user|tool|assistant|system)$/": "^(user|tool|assistant|system)$",
+    "/^#case-([0-9a-f]+)$/": "^#case-([0-9a-f]+)$",
+}
+_SCRIPT_PATTERN = re.compile(
+    r"(?<=[=(,!&|?:\s{])/(?![/*\s>])(?:[^/\\\n\[ ]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/[a-z]*(?=[\s.,;)])"
+)
+
+
+def test_every_pattern_of_a_page_is_known_and_linear() -> None:
+    found: set[str] = set()
+    for path in [*PACKAGE.rglob("*.js"), *PACKAGE.rglob("*.html")]:
+        source = path.read_text(encoding="utf-8")
+        assert "RegExp(" not in source
+        found.update(_SCRIPT_PATTERN.findall(re.sub(r"//[^\n]*\n", "\n", source)) if path.suffix == ".js" else ())
+    assert found == set(SCRIPTS)
+    for pattern in SCRIPTS.values():
+        for each in (*ANY, *pumped("{a", "{", start="{"), *pumped("0", start="#case-", end="x")):
+            with cpu_seconds(MOST_SECONDS):
+                re.sub(pattern, "", str(each))
