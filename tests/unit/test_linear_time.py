@@ -64,6 +64,8 @@ ANY = pumped(" ", "\n", "a", "1", "{", '"', "\x1b[", "\u0301", "a b\n") + pumped
 PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "llm.cassettes._readable": "a class of single characters",
     "llm.failures._CLASS_NAMES": pumped("Error", "aError: ", "litellm.", "litellm.aError: ", "Exception - "),
+    "llm.negotiation._NAMES_FORMAT": pumped("response", "json", "structured", "tool"),
+    "llm.negotiation._ONE_BAD_ANSWER": pumped("json_validate_", "failed_"),
     "llm.prompts._SEPARATOR": pumped("---user---x\n", "---user---\t", " ", start="---user---", end="x"),
     "redact._CREDENTIAL_WORD": "names of environment variables",
     "redact._SCHEME": pumped(" ", start="Bearer"),
