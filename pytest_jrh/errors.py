@@ -60,6 +60,7 @@ class Unscored(JrhError):
     `outcome` is one of `models.UNSCORED`; `stage` names the stage model that was at work (or
     "input"); `cause` says what came back; `advice` says what to do next. `asked` are the fingerprints of
     the calls whose answers could not be used. `keyless` says that nobody could be asked, for want of a key.
+    `places` are lines of the user's own code where it raised an error.
     """
 
     def __init__(
@@ -71,8 +72,10 @@ class Unscored(JrhError):
         advice: str = "",
         asked: tuple[str, ...] = (),
         keyless: bool = False,
+        places: tuple[str, ...] = (),
     ) -> None:
         self.asked = asked
+        self.places = places
         self.keyless = keyless
         self.outcome = outcome
         self.stage = stage

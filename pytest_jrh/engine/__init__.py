@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.engine.session import Session
 from pytest_jrh.engine.settings import EngineSettings
+from pytest_jrh.engine.supplied import broken_client
 from pytest_jrh.models import CaseResult
+from pytest_jrh.user_code import SessionEnd
 
 if TYPE_CHECKING:
     from pytest_jrh.loading import ReadySuite
     from pytest_jrh.models import CaseSpec, Progress
     from pytest_jrh.planning import Survey
 
-__all__ = ["Engine", "EngineSettings"]
+__all__ = ["Engine", "EngineSettings", "broken_client"]
 
 _MEANWHILE = 0.25
 
@@ -36,6 +38,8 @@ class Engine:
     def __init__(self, suites: Mapping[str, ReadySuite], settings: EngineSettings) -> None:
         self._futures: dict[CaseSpec, Future[CaseResult]] = {}
         self._session = Session(suites, settings)
+        self._ends_session = settings.ends_session
+        self._ended = False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run_loop, name="jrh-engine", daemon=True)
 
@@ -64,29 +68,43 @@ class Engine:
         """
         if spec not in self._futures:
             self.start([spec])
-        # Forgotten once given: the results of thousands of cases need not stay, and a rerun runs again.
-        future = self._futures.pop(spec)
-        if meanwhile is not None:
-            while not wait([future], timeout=_MEANWHILE).done:
+        future = self._futures[spec]
+        while not wait([future], timeout=_MEANWHILE).done:
+            if not self._thread.is_alive():
+                raise RuntimeError("the engine's thread has ended, so this case cannot be run")
+            if meanwhile is not None:
                 meanwhile()
+        # Forgotten once given: the results of thousands of cases need not stay, and a rerun runs again.
+        del self._futures[spec]
         return future.result()
 
     def survey(self, specs: Iterable[CaseSpec]) -> Iterator[Survey]:
         """Say of each case how far its recordings reach, asking nobody; instead of `start` and `result`."""
         for spec in specs:
-            yield self._loop.run_until_complete(self._session.survey(spec))
+            try:
+                yield self._loop.run_until_complete(self._session.survey(spec))
+            except SessionEnd as end:
+                raise end.error from None
 
     def stop(self) -> None:
         """Begin no more calls, wait until those in flight are recorded, and end the thread."""
         if self._thread.is_alive():
             asyncio.run_coroutine_threadsafe(self._session.close(), self._loop).result()
+            self._ended = True
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
         self._loop.close()
 
     def _run_loop(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
+        while not self._ended:
+            try:
+                self._loop.run_forever()
+            except self._ends_session as error:
+                self._session.end(error)
+            except SystemExit:
+                # Of a task that user code has started: whoever awaits that task gets it, and all others go on.
+                continue
         # litellm leaves a logging task behind in every loop that it runs in.
         leftover = asyncio.all_tasks(self._loop)
         for task in leftover:

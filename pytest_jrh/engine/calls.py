@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_jrh.errors import Unscored
-from pytest_jrh.llm.calls import Answer
+from pytest_jrh.engine.supplied import SuppliedExchange
 from pytest_jrh.llm.locks import Slots
 from pytest_jrh.llm.tapes import Recording, SharedCalls, Tape
 from pytest_jrh.suite.cases import cassette_path
@@ -15,12 +14,11 @@ if TYPE_CHECKING:
 
     from pytest_jrh.engine.attempts import Attempt
     from pytest_jrh.engine.settings import EngineSettings
-    from pytest_jrh.llm.budget import Ledger
-    from pytest_jrh.llm.calls import CallRequest, Exchange
+    from pytest_jrh.llm.calls import Exchange
     from pytest_jrh.llm.client import LiteLLMExchange
     from pytest_jrh.llm.recorder import HttpRecorder
     from pytest_jrh.loading import ReadySuite
-    from pytest_jrh.models import Complete, RecordMode
+    from pytest_jrh.models import RecordMode
 
 
 class Calls:
@@ -77,8 +75,9 @@ class Calls:
 
     def _live(self) -> Exchange:
         """The way to the models, made when the first case needs it: importing litellm takes seconds."""
-        if self._settings.complete is not None:
-            return _CompleteExchange(self._settings.complete, self._settings.ledger, self._slots)
+        complete = self._settings.complete
+        if complete is not None:
+            return SuppliedExchange(complete, self._settings.ledger, self._slots, self._settings.ends_session)
         if self._client is None:
             from pytest_jrh.llm.client import LiteLLMExchange, RetryPolicy
             from pytest_jrh.llm.recorder import HttpRecorder
@@ -100,20 +99,3 @@ class Calls:
                     redact=self._settings.redactor.text,
                 )
         return self._client
-
-
-class _CompleteExchange:
-    """A project's own client as an exchange: its parsed completion is read again like any answer."""
-
-    def __init__(self, complete: Complete, ledger: Ledger | None, slots: Slots) -> None:
-        self._complete = complete
-        self._ledger = ledger
-        self._slots = slots
-
-    async def __call__(self, request: CallRequest) -> Answer:
-        async with self._slots.one():
-            refusal = self._ledger.enter(0.0) if self._ledger is not None else None
-            if refusal is not None:
-                raise Unscored("over_budget", stage=request.stage.stage, cause=f"{refusal}.")
-            completion = await self._complete(request.stage, request.messages, request.response_model)
-        return Answer(completion.text)

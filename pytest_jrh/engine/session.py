@@ -18,6 +18,7 @@ from pytest_jrh.results.debug import debug_paths
 from pytest_jrh.results.explain import disagreement_text, unscored_text
 from pytest_jrh.suite.cases import generation_id
 from pytest_jrh.transcript import has_media, render_transcript
+from pytest_jrh.user_code import SessionEnd
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -52,6 +53,7 @@ class Session:
         self._places = asyncio.Semaphore(self._most_at_work)
         self._calls = Calls(settings, lambda: self._stopping)
         self._at_work: set[asyncio.Task[None]] = set()
+        self._pending: set[Future[CaseResult]] = set()
         self._generations: OrderedDict[str, Generation] = OrderedDict()
         self._finalized: asyncio.Task[None] | None = None
         self._said: dict[str, None] = {}
@@ -63,14 +65,41 @@ class Session:
 
     async def feed(self, announced: Sequence[tuple[CaseSpec, Future[CaseResult]]]) -> None:
         """Set cases to work as places become free."""
+        self._pending.update(future for _, future in announced)
         self.progress = replace(self.progress, total=self.progress.total + len(announced))
-        if self._settings.review is not None:
-            self._settings.review.announce(spec for spec, _ in announced)
-        for spec, future in announced:
-            await self._places.acquire()
-            task = asyncio.create_task(self._work(spec, future))
-            self._at_work.add(task)
-            task.add_done_callback(self._at_work.discard)
+        try:
+            if self._settings.review is not None:
+                self._settings.review.announce(spec for spec, _ in announced)
+            for spec, future in announced:
+                await self._places.acquire()
+                task = asyncio.create_task(self._work(spec, future))
+                self._at_work.add(task)
+                task.add_done_callback(self._at_work.discard)
+        except BaseException as error:
+            # Whoever waits for one of these cases would wait for ever.
+            self._fail(error)
+            raise
+
+    def end(self, error: BaseException) -> None:
+        """Begin no more calls, and raise the error wherever a result is waited for."""
+        self._stopping = True
+        self._calls.stop()
+        self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        for future in self._pending:
+            future.set_exception(error)
+        self._pending.clear()
+
+    def _give(self, future: Future[CaseResult], result: CaseResult | BaseException) -> None:
+        """Answer whoever waits for a case, unless the session's end has."""
+        if future not in self._pending:
+            return
+        self._pending.remove(future)
+        if isinstance(result, BaseException):
+            future.set_exception(result)
+        else:
+            future.set_result(result)
 
     async def close(self) -> None:
         """Let the calls in flight end, then take everything down."""
@@ -89,9 +118,11 @@ class Session:
             result = await self._result(spec)
             done = self.progress
             self.progress = Progress(done.done + 1, done.total, done.spending + result.spending)
-            future.set_result(result)
-        except (Exception, Stopped) as error:  # noqa: BLE001 - raised again where the result is asked for
-            future.set_exception(error)
+            self._give(future, result)
+        except SessionEnd as end:
+            self.end(end.error)
+        except BaseException as error:  # noqa: BLE001 - raised again where the result is asked for
+            self._give(future, error)
         finally:
             self._places.release()
 
@@ -236,7 +267,10 @@ class Session:
         from pytest_jrh.pipeline.generate import generate_case, goal_of
 
         spec = attempt.spec
-        run = await asyncio.to_thread(ready.read, spec)
+        try:
+            run = await asyncio.to_thread(ready.read, spec)
+        except self._settings.ends_session as error:
+            raise SessionEnd(error) from error
         goal = goal_of(ready.test(spec.test).objective, spec.target_score)
         async with self._calls.tape(attempt, ready, judging=False) as tape:
             complete, rubric = make_complete(tape), ready.rubric(spec.rubric_id)

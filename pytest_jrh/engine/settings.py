@@ -32,6 +32,7 @@ class EngineSettings:
     files, one for each call that all of them together may have in flight; `ledger` holds
     the budget that they share. Without `ask`, nobody is asked whatever the mode. `review` is where cases go before
     they are judged; `on_reviewed` gets each case that a person decided about and that is used, with the decision.
+    `ends_session` are the errors of user code that end the session instead of the case alone.
     """
 
     max_workers: int
@@ -54,6 +55,7 @@ class EngineSettings:
     ask: bool = True
     review: ReviewDesk | None = None
     on_reviewed: Callable[[Case, Decision], None] = lambda _case, _decision: None
+    ends_session: tuple[type[BaseException], ...] = (KeyboardInterrupt,)
 
     def mode(self, ready: ReadySuite, *, judging: bool) -> RecordMode:
         """The record mode of a suite's generation or judging (semantics G1)."""

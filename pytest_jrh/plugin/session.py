@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.engine import Engine, EngineSettings
+from pytest_jrh.engine import Engine, EngineSettings, broken_client
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.loading import ReadySuite, make_ready
 from pytest_jrh.plugin.imports import uncollected
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_jrh.llm.budget import Ledger
-    from pytest_jrh.models import Case, CaseResult, CaseSpec, RecordMode
+    from pytest_jrh.models import Case, CaseResult, CaseSpec, Complete, RecordMode
     from pytest_jrh.planning import Survey
     from pytest_jrh.plugin.collect import CaseItem
     from pytest_jrh.plugin.options import Options
@@ -42,6 +42,7 @@ NOTICES_KEY = "jrh_notices"
 RESULT_ATTRIBUTE = "jrh_result"
 RECORD_ATTRIBUTE = "jrh_record"
 _MARK_FILE = "mark"
+_ENDS_SESSION = (KeyboardInterrupt, pytest.exit.Exception)
 
 
 class SuiteSession:
@@ -243,8 +244,9 @@ class SuiteSession:
                 keep=not options.disable_recording,
                 replay=options.replay,
                 # Replaying the whole way goes through litellm and vcrpy, or it would show nothing.
-                complete=None if options.replay == "http" else self.config.hook.pytest_jrh_complete(config=self.config),
+                complete=None if options.replay == "http" else self._supplied_client(),
                 retry_unscored=options.retry_unscored,
+                ends_session=_ENDS_SESSION,
                 processes=processes,
                 shared_slots=slots,
                 session=self._session_id(),
@@ -255,6 +257,16 @@ class SuiteSession:
             )
             self._engine = Engine({ready.suite.name: ready for ready in self.suites}, settings)
         return self._engine
+
+    def _supplied_client(self) -> Complete | None:
+        """The project's own client; where its hook fails, only the calls to be made fail, and a replay does not."""
+        try:
+            supplied = self.config.hook.pytest_jrh_complete(config=self.config)
+        except _ENDS_SESSION:
+            raise
+        except BaseException as error:  # noqa: BLE001 - user code may raise anything; each case says so
+            return broken_client(error)
+        return supplied if supplied is None or callable(supplied) else broken_client(None, supplied)
 
     def _ledger(self) -> Ledger | None:
         options = self.options

@@ -25,6 +25,7 @@ _MOST_DIFF_LINES = 40
 _MOST_DIFF_UNITS = 400
 _LONGEST_UNIT = 2_000
 _LONGEST_LABEL = 50
+_LONGEST_CAUSE = 1_000
 _GAP = "  ..."
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)")
 _STAGES = {"planner": "the planner", "editor": "the editor", "summary": "the summarizer", "verifier": "the verifier"}
@@ -80,13 +81,17 @@ def disagreement_text(
 def unscored_text(trouble: Unscored, *, command: str = "", width: int = WIDTH, base: Path | None = None) -> str:
     """Explain in a paragraph why there is no verdict: the stage, what came back, what to do.
 
-    An unrecorded call also shows what differs from the nearest recording, and its cassette.
+    An unrecorded call also shows what differs from the nearest recording, and its cassette; an error of the user's
+    code, where it was raised.
     """
     stage = _STAGES.get(trouble.stage, f"the {trouble.stage}")
     what = _TROUBLES.get(trouble.outcome, "{stage} could not finish").format(stage=stage)
     advice = trouble.advice or _ADVICE.get(trouble.outcome, "")
-    sentences = [f"No verdict ({trouble.outcome}): {what}.", _sentence(trouble.cause), _sentence(advice)]
+    cause = shortened(trouble.cause, _LONGEST_CAUSE)
+    sentences = [f"No verdict ({trouble.outcome}): {what}.", _sentence(cause), _sentence(advice)]
     lines = wrapped(" ".join(sentence for sentence in sentences if sentence), width)
+    if trouble.places:
+        lines += ["", "raised at:", *(f"{_INDENT}{visible(place)}" for place in trouble.places)]
     if isinstance(trouble, Unrecorded):
         if trouble.difference:
             lines += ["", "recorded (-) and asked for now (+):"]

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.errors import InputError, Problem, Unscored
 from pytest_jrh.suite.problems import listed, nearest, printable
 from pytest_jrh.transcript import message_mistake, storable
+from pytest_jrh.user_code import error_places, error_text
 
 if TYPE_CHECKING:
     from pytest_jrh.models import AgentRun, Preprocessor
@@ -129,7 +130,9 @@ def resolve(name: str | Preprocessor) -> Preprocessor:
         ) from error
     except AttributeError as error:
         raise _refused(f"the preprocessor {printable(path)!r} cannot be imported: {error}", attribute) from error
-    except Exception as error:  # the user's module runs here, and may raise anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # the user's module runs here, and may raise anything
         raise _refused(
             f"the preprocessor {printable(path)!r} cannot be imported: its module raised {_said(error)}"
         ) from error
@@ -161,9 +164,12 @@ def apply(run: AgentRun, preprocessors: Sequence[Preprocessor], raw_sample: obje
     state: dict[str, Any] = {key: getattr(run, key) for key in _KEYS}
     state |= {"messages": copy.deepcopy(list(run.messages)), "metadata": copy.deepcopy(dict(run.metadata))}
     for preprocessor in preprocessors:
-        wrong = _step(state, preprocessor, raw_sample) or _mistake(state, run)
-        if isinstance(wrong, Exception):
-            raise _unscored(run, preprocessor, f"raised {_said(wrong)}") from wrong
+        try:
+            wrong = _step(state, preprocessor, raw_sample) or _mistake(state, run)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise _unscored(run, preprocessor, f"raised {error_text(error)}", error_places(error)) from error
         if wrong:
             raise _unscored(run, preprocessor, wrong)
     clean, changed = storable(state)
@@ -178,13 +184,10 @@ def apply(run: AgentRun, preprocessors: Sequence[Preprocessor], raw_sample: obje
     )
 
 
-def _step(state: dict[str, Any], preprocessor: Preprocessor, raw_sample: object) -> str | Exception | None:
-    """Apply one preprocessor to the run's dict; what went wrong, if anything."""
+def _step(state: dict[str, Any], preprocessor: Preprocessor, raw_sample: object) -> str | None:
+    """Apply one preprocessor to the run's dict, and say in words what is wrong with what it returned."""
     extra = {"raw_sample": raw_sample} if wants_raw_sample(preprocessor) else {}
-    try:
-        result: object = preprocessor(state, **extra)
-    except Exception as error:  # noqa: BLE001 - user code may raise anything; it is an outcome of this run alone
-        return error
+    result: object = preprocessor(state, **extra)
     if isinstance(result, Mapping):
         state.update(result)
     elif isinstance(result, list | tuple):
@@ -252,7 +255,7 @@ def _refused(message: str, name: str = "", hint: str | None = None) -> InputErro
     return InputError(Problem(message, key=_KEY, hint="; ".join([hint, *hints] if hint else hints)))
 
 
-def _unscored(run: AgentRun, preprocessor: Preprocessor, what: str) -> Unscored:
+def _unscored(run: AgentRun, preprocessor: Preprocessor, what: str, places: tuple[str, ...] = ()) -> Unscored:
     module = getattr(preprocessor, "__module__", "")
     name = getattr(preprocessor, "__qualname__", type(preprocessor).__name__)
     return Unscored(
@@ -260,8 +263,9 @@ def _unscored(run: AgentRun, preprocessor: Preprocessor, what: str) -> Unscored:
         stage="input",
         cause=f"The transcript preprocessor {module}.{name} {what} (run {printable(run.run_id)}, epoch {run.epoch}).",
         advice="It must return None, a dict of updates to the run, or a list of messages.",
+        places=places,
     )
 
 
-def _said(error: Exception) -> str:
+def _said(error: BaseException) -> str:
     return f"{type(error).__name__}: {printable(str(error), 200)}"

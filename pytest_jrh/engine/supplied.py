@@ -1,0 +1,122 @@
+"""A project's own client (the hook `pytest_jrh_complete`) as an exchange: user code, which may raise anything."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import TYPE_CHECKING, NoReturn
+
+from pytest_jrh.errors import Unscored
+from pytest_jrh.llm.calls import Answer, Stopped
+from pytest_jrh.models import UNSCORED
+from pytest_jrh.user_code import SessionEnd, error_places, error_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_jrh.llm.budget import Ledger
+    from pytest_jrh.llm.calls import CallRequest
+    from pytest_jrh.llm.locks import Slots
+    from pytest_jrh.models import Complete, Completion, ResponseT, StageModel
+
+_CONTRACT = (
+    "The hook must return an `async def complete(stage, messages, response_model)`, and that a "
+    "`pytest_jrh.Completion`, whose `text` is what the model answered."
+)
+
+
+class SuppliedExchange:
+    """Asks the project's client; its parsed completion is read again like any answer.
+
+    What it raises is a `model_error` of the case (semantics F). Only `ends_session` ends the session, and
+    `Unscored` is passed on as the outcome that it names.
+    """
+
+    def __init__(
+        self, complete: Complete, ledger: Ledger | None, slots: Slots, ends_session: tuple[type[BaseException], ...]
+    ) -> None:
+        self._complete = complete
+        self._ledger = ledger
+        self._slots = slots
+        self._ends_session = ends_session
+
+    async def __call__(self, request: CallRequest) -> Answer:
+        async with self._slots.one():
+            refusal = self._ledger.enter(0.0) if self._ledger is not None else None
+            if refusal is not None:
+                raise Unscored("over_budget", stage=request.stage.stage, cause=f"{refusal}.")
+            return Answer(await self._text(request))
+
+    async def _text(self, request: CallRequest) -> str:
+        stage = request.stage.stage
+        try:
+            asked = self._complete(request.stage, request.messages, request.response_model)
+            if not inspect.isawaitable(asked):
+                raise _wrong(stage, f"returned {type(asked).__name__}, which cannot be awaited")
+            text: object = getattr(completion := await asked, "text", None)
+        except self._ends_session as error:
+            raise SessionEnd(error) from error
+        except (Stopped, SessionEnd):
+            raise
+        except BaseException as error:
+            if _is_outcome(error) or _is_cancelled(error):
+                raise
+            raise _raised(stage, "The client of `pytest_jrh_complete`", error) from error
+        if not isinstance(text, str):
+            lacks = "has no `text`" if text is None else f"has a {type(text).__name__} as its `text`"
+            raise _wrong(stage, f"returned {type(completion).__name__}, which {lacks}")
+        return text
+
+
+def broken_client(error: BaseException | None, returned: object = None) -> Complete:
+    """Stand in for a client that the hook failed to supply: each call to be made is a `model_error`."""
+
+    async def complete(
+        stage: StageModel, messages: Sequence[Mapping[str, str]], response_model: type[ResponseT]
+    ) -> Completion[ResponseT]:
+        del messages, response_model
+        _fail(stage.stage)
+
+    def _fail(stage: str) -> NoReturn:
+        if error is not None:
+            raise _raised(stage, "The hook `pytest_jrh_complete`", error)
+        raise Unscored(
+            "model_error",
+            stage=stage,
+            cause=f"The hook `pytest_jrh_complete` returned {type(returned).__name__}, which cannot be called.",
+            advice=_CONTRACT,
+        )
+
+    return complete
+
+
+def _raised(stage: str, who: str, error: BaseException) -> Unscored:
+    return Unscored(
+        "model_error",
+        stage=stage,
+        cause=f"{who} raised {error_text(error)}",
+        advice="Mend it and run again: what has been recorded is kept, and only the missing calls are made.",
+        places=error_places(error),
+    )
+
+
+def _wrong(stage: str, what: str) -> Unscored:
+    cause = f"The client of `pytest_jrh_complete` {what}."
+    return Unscored("model_error", stage=stage, cause=cause, advice=_CONTRACT)
+
+
+def _is_outcome(error: BaseException) -> bool:
+    """Whether a client says itself that there is no verdict, as one that is built on ours does."""
+    return isinstance(error, Unscored) and error.outcome in UNSCORED
+
+
+def _is_cancelled(error: BaseException) -> bool:
+    """Whether the engine is taking this very call down, which a client that raises by itself must not look like."""
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        task = None
+    if task is None:
+        # The coroutine is being closed without its loop.
+        return isinstance(error, GeneratorExit)
+    return isinstance(error, asyncio.CancelledError) and task.cancelling() > 0

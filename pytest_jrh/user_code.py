@@ -1,0 +1,62 @@
+"""Errors of the user's own code (a client, a preprocessor), told in a few lines instead of a traceback."""
+
+from __future__ import annotations
+
+import sysconfig
+import traceback
+from pathlib import Path
+
+_PACKAGE = Path(__file__).parent
+_MOST_FRAMES = 3
+_LONGEST_TEXT = 20_000
+
+
+class SessionEnd(BaseException):
+    """User code asked for the end of the session, as Ctrl-C does; `error` is what it raised.
+
+    It takes the error's place inside the event loop: asyncio ends a loop when one of its tasks raises
+    `KeyboardInterrupt`, and no other case would come to its end.
+    """
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+        super().__init__(repr(type(error)))
+
+
+def error_text(error: BaseException) -> str:
+    """The error's class and message on one line, in full: cut it after secrets have been taken out of it."""
+    try:
+        words = " ".join(str(error).split())
+    except Exception as broken:  # noqa: BLE001 - the user's own `__str__` may raise anything
+        words = f"(its message cannot be shown: {type(broken).__name__})"
+    name = type(error).__name__
+    return f"{name}: {words[:_LONGEST_TEXT]}" if words else name
+
+
+def error_places(error: BaseException) -> tuple[str, ...]:
+    """The last three places of the user's own code in the error's traceback, as `file:line in function`.
+
+    Installed libraries and the standard library are left out; where nothing else is in the traceback, the last place
+    outside this package is given.
+    """
+    installed = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    foreign: list[traceback.FrameSummary] = []
+    cause: BaseException | None = error
+    while cause is not None and not foreign:
+        # Python makes a RuntimeError of a StopIteration, and places it where it met it: outside of the user's code.
+        stack = traceback.StackSummary.extract(traceback.walk_tb(cause.__traceback__), lookup_lines=False)
+        foreign = [frame for frame in stack if not Path(frame.filename).is_relative_to(_PACKAGE)]
+        cause = cause.__cause__
+    own = [
+        frame
+        for frame in foreign
+        if not frame.filename.startswith("<")
+        and not any(Path(frame.filename).is_relative_to(folder) for folder in installed)
+    ]
+    chosen = own[-_MOST_FRAMES:] or foreign[-1:]
+    return tuple(f"{_shown(Path(frame.filename))}:{frame.lineno} in {frame.name}" for frame in chosen)
+
+
+def _shown(path: Path) -> str:
+    folder = Path.cwd()
+    return str(path.relative_to(folder) if path.is_relative_to(folder) else path)

@@ -1,0 +1,190 @@
+"""What a project's own client or preprocessor raises: an outcome of its case, and never a session that hangs."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_jrh.engine import Engine, broken_client
+from pytest_jrh.models import CaseResult, Completion, StageModel
+from pytest_jrh.redact import Redactor
+from pytest_jrh.user_code import error_places, error_text
+from tests.e2e.bench import Bench
+from tests.support.suites import write_suite
+
+HERE = Path(__file__).name
+SECRET = "sesame-open-sesame-4711"
+RAISED: tuple[tuple[BaseException, str], ...] = (
+    (ValueError("no"), "ValueError: no"),
+    (asyncio.CancelledError("cancelled"), "CancelledError: cancelled"),
+    (GeneratorExit("closed"), "GeneratorExit: closed"),
+    (SystemExit(3), "SystemExit: 3"),
+    (StopIteration("empty"), "RuntimeError: coroutine raised StopIteration"),
+    (pytest.skip.Exception("not today"), "Skipped: not today"),
+    (pytest.fail.Exception("not so"), "Failed: not so"),
+)
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """As many cases as there are errors to raise, and one more."""
+    folder = tmp_path_factory.mktemp("user_code")
+    suite = write_suite(folder / "suite", runs=len(RAISED) + 1, tests=["agent_positives"])
+    return Bench(suite, folder / "cassettes")
+
+
+def number_of(messages: object) -> int:
+    found = re.search("order 100([0-9])", str(messages))
+    assert found is not None
+    return int(found[1])
+
+
+def told(result: CaseResult) -> str:
+    return " ".join(result.detail.split())
+
+
+def test_whatever_a_client_raises_is_the_model_error_of_its_case(bench: Bench) -> None:
+    def helper(number: int) -> None:
+        raise [*(error for error, _ in RAISED), OSError(f"Bearer {SECRET} " * 900)][number - 1]
+
+    async def complete(stage: StageModel, messages: object, response_model: object) -> None:
+        helper(number_of(messages))
+
+    session = bench.run(complete=complete, redactor=Redactor((SECRET,)))
+    assert {result.outcome for result in session.results} == {"model_error"}
+    for result, (_, said) in zip(session.results, RAISED, strict=False):
+        assert f"The client of `pytest_jrh_complete` raised {said}." in told(result)
+        assert "\nraised at:\n" in result.detail
+        assert re.search(rf"^    .*{HERE}:\d+ in complete\n    .*{HERE}:\d+ in helper$", result.detail, re.MULTILINE)
+    for result in session.results:
+        assert len(result.detail.splitlines()) <= 25
+        assert SECRET not in result.detail
+        assert SECRET[:8] not in result.detail
+
+
+def test_a_background_task_of_a_client_that_exits_ends_no_other_case(bench: Bench) -> None:
+    async def leave() -> None:
+        raise SystemExit(5)
+
+    async def complete(stage: StageModel, messages: object, response_model: object) -> None:
+        if number_of(messages) == 1:
+            await asyncio.create_task(leave())
+        raise ValueError
+
+    first, *others = bench.run(complete=complete).results
+    assert "raised SystemExit: 5." in told(first)
+    assert all("raised ValueError." in told(other) for other in others)
+
+
+def test_an_interrupt_of_a_client_ends_every_wait_at_once(bench: Bench) -> None:
+    at_work = threading.Event()
+
+    async def complete(stage: StageModel, messages: object, response_model: object) -> None:
+        if number_of(messages) == 2:
+            raise KeyboardInterrupt("enough")
+        while not at_work.is_set():
+            await asyncio.sleep(0.01)
+
+    settings = bench.settings("new_episodes", [], complete=complete, max_workers=2 * len(bench.specs))
+    engine = Engine({bench.ready.suite.name: bench.ready}, settings)
+    engine.start(bench.specs)
+    for spec in bench.specs:
+        with pytest.raises(KeyboardInterrupt, match="enough"):
+            engine.result(spec)
+    at_work.set()
+    engine.stop()
+
+
+def test_a_loop_that_dies_leaves_nobody_waiting(bench: Bench) -> None:
+    async def complete(stage: StageModel, messages: object, response_model: object) -> None:
+        asyncio.get_running_loop().stop()
+        await asyncio.sleep(3600)
+
+    engine = Engine({bench.ready.suite.name: bench.ready}, bench.settings("new_episodes", [], complete=complete))
+    engine._ended = True
+    engine.start(bench.specs)
+    with pytest.raises((RuntimeError, asyncio.CancelledError)):
+        engine.result(bench.specs[0])
+    engine.stop()
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        ({"score": 0}, "returned dict, which has no `text`"),
+        (None, "returned NoneType, which has no `text`"),
+        (Completion(7, None), "returned Completion, which has a int as its `text`"),  # type: ignore[arg-type,type-var]
+    ],
+)
+def test_a_client_that_returns_something_else_is_a_model_error(bench: Bench, returned: object, said: str) -> None:
+    async def complete(stage: StageModel, messages: object, response_model: object) -> object:
+        return returned
+
+    result = bench.run(complete=complete).results[0]
+    assert result.outcome == "model_error"
+    assert f"The client of `pytest_jrh_complete` {said}. The hook must return an `async def" in told(result)
+
+
+def test_a_client_that_is_no_coroutine_is_a_model_error(bench: Bench) -> None:
+    result = bench.run(complete=lambda *_: 7).results[0]
+    assert "The client of `pytest_jrh_complete` returned int, which cannot be awaited." in told(result)
+
+
+def test_a_hook_that_supplies_no_client_is_a_model_error(bench: Bench) -> None:
+    result = bench.run(complete=broken_client(ZeroDivisionError("no client"))).results[0]
+    assert "The hook `pytest_jrh_complete` raised ZeroDivisionError: no client." in told(result)
+    result = bench.run(complete=broken_client(None, 7)).results[0]
+    assert "The hook `pytest_jrh_complete` returned int, which cannot be called." in told(result)
+
+
+def test_whatever_a_preprocessor_raises_is_the_input_error_of_its_case(bench: Bench) -> None:
+    def raising(run: dict[str, Any]) -> None:
+        raise RAISED[min(int(run["run_id"][-1]), len(RAISED)) - 1][0].with_traceback(None)
+
+    results = with_preprocessor(bench, raising).run("none").results
+    assert {result.outcome for result in results} == {"input_error"}
+    for number, (result, (error, _)) in enumerate(zip(results, RAISED, strict=False), 1):
+        assert f"raising raised {error_text(error)} (run run-{number}, epoch 1)." in told(result)
+        assert re.search(rf"^    .*{HERE}:\d+ in raising$", result.detail, re.MULTILINE)
+
+
+def test_an_interrupt_of_a_preprocessor_ends_the_session(bench: Bench) -> None:
+    def raising(run: dict[str, Any]) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        with_preprocessor(bench, raising).run("none")
+
+
+def with_preprocessor(bench: Bench, step: Callable[[dict[str, Any]], None]) -> Bench:
+    copied = Bench(bench.files, bench.cassettes)
+    copied.ready = replace(copied.ready, preprocessors=(step,))
+    return copied
+
+
+def test_the_places_of_an_error_are_those_of_the_users_own_code() -> None:
+    def deep(depth: int) -> object:
+        return deep(depth - 1) if depth else re.compile("(")
+
+    try:
+        deep(9)
+    except re.error as error:
+        places = error_places(error)
+    assert len(places) == 3
+    assert all(re.fullmatch(rf".*{HERE}:\d+ in deep", place) for place in places)
+
+
+def test_an_error_that_cannot_be_shown_is_named() -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    assert error_text(Mute()) == "Mute: (its message cannot be shown: ValueError)"
+    assert error_text(KeyError()) == "KeyError"
