@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.models import JUDGED, MADE, CaseResult
@@ -16,19 +16,27 @@ from pytest_jrh.results.annotations import annotation_lines
 from pytest_jrh.results.artifacts import JSONL_NAME, write_suite_outputs
 from pytest_jrh.results.baseline import Scope
 from pytest_jrh.results.gate import decide
-from pytest_jrh.results.panels import counted_once
+from pytest_jrh.results.panels import counted_once, made_case_id
 from pytest_jrh.results.report_files import write_reports
 from pytest_jrh.results.session import SessionResults, gather, recording_options
+from pytest_jrh.results.spools import read_jsonl
 from pytest_jrh.results.stored import RESULTS_NAME, read_results
 from pytest_jrh.results.terminal import session_lines
 from pytest_jrh.suite.cases import case_id
+from pytest_jrh.suite.problems import listed, nearest, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pytest_jrh.loading import ReadySuite
+    from pytest_jrh.models import CaseSpec
     from pytest_jrh.results.accepted import BaselineFile
     from pytest_jrh.results.gate import GateDecision
+    from pytest_jrh.suite.suite import Suite
+
+_WHICH = "Name the `outputs` folder that a shard's run has written."
+_SAME_COMMIT = "Run the shard again from the same commit as this merge, or name another folder."
+_MOST_PROBLEMS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +67,16 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
 
     Every `case_results.jsonl` and `agent_perturbations.jsonl` below a folder counts; of a case that
     several shards ran, the last one named. A case that no shard reported is red, because nobody here knows
-    why. Raises `InputError` for a folder that holds no results, for results of another judge than
-    the config's, and for a baseline that cannot be used.
+    why. Raises `InputError` for a folder that holds no results, for results and made cases that cannot be used or do
+    not fit the suite or each other, for results of another judge than the config's, and for a baseline that cannot
+    be used.
     """
     suite = ready.suite
     specs = {case_id(spec): spec for spec in ready.specs()}
     found, records = _collected(folders, suite.name)
+    _refuse_misfits(suite, specs, found)
     _refuse_other_judges(ready, found)
-    results = counted_once(found[case][0] for case in specs if case in found)
+    results = counted_once(found[case].result for case in specs if case in found)
     scope = Scope.of(specs)
     decision = decide(results, settings.baseline.content, suite.gate, scope, suite.sampling_seed)
     redactor = Redactor(secrets_of(os.environ))
@@ -92,37 +102,87 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
     return Merged(tuple(lines), decision.passed and agreed and accepted and not _judged_nothing(results))
 
 
-def _collected(folders: Sequence[Path], suite: str) -> tuple[dict[str, tuple[CaseResult, Path]], list[Path]]:
-    """The last result of each case of the suite with its file, and the files of made cases."""
-    found: dict[str, tuple[CaseResult, Path]] = {}
+class _Found(NamedTuple):
+    result: CaseResult
+    path: Path
+    line: int
+
+
+def _collected(folders: Sequence[Path], suite: str) -> tuple[dict[str, _Found], list[Path]]:
+    """The last result of each case of the suite with its place, and the files of made cases."""
+    found: dict[str, _Found] = {}
     records: list[Path] = []
+    others: set[str] = set()
     for folder in folders:
         paths = sorted(folder.rglob(RESULTS_NAME))
         if not paths:
-            raise InputError(
-                Problem(
-                    f"no {RESULTS_NAME} is in this folder or below it",
-                    str(folder),
-                    hint="Name the `outputs` folder that a shard's run has written.",
-                )
-            )
+            raise InputError(Problem(f"no {RESULTS_NAME} is in this folder or below it", str(folder), hint=_WHICH))
+        own: dict[str, _Found] = {}
         for path in paths:
-            found |= {result.case_id: (result, path) for result in read_results(path) if result.suite == suite}
-        records += sorted(folder.rglob(JSONL_NAME))
+            for case, (result, line) in read_results(path).items():
+                if result.suite == suite:
+                    own[case] = _Found(result, path, line)
+                else:
+                    others.add(result.suite)
+        made = sorted(folder.rglob(JSONL_NAME))
+        _refuse_other_cases(own, made)
+        found |= own
+        records += made
+    if not found:
+        what = f"they hold those of {listed(sorted(others))}" if others else "they are empty"
+        where = str(folders[0]) if len(folders) == 1 else None
+        raise InputError(
+            Problem(f"no {RESULTS_NAME} here has results of the suite {suite!r}: {what}", where, hint=_WHICH)
+        )
     return found, records
 
 
-def _refuse_other_judges(ready: ReadySuite, found: Mapping[str, tuple[CaseResult, Path]]) -> None:
+def _refuse_other_cases(found: Mapping[str, _Found], records: Sequence[Path]) -> None:
+    """A verdict counts for the case that was judged, which is the one beside it in the shard's folder."""
+    made = {case: entry for path in records for case, entry in read_jsonl(path).entries.items()}
+    problems = []
+    for result, path, line in found.values():
+        entry = made.get(made_case_id(result))
+        # A frozen file keeps the case as it was made, and the verdict is about the case as it was edited in review.
+        if entry is None or not result.case_digest or result.human_reviewed == "edited" or entry.human_reviewed:
+            continue
+        if result.case_digest != entry.digest:
+            message = f"the result is of another version of the case than the one in {entry.path.name}:{entry.line}"
+            problems.append(Problem(f"{message} (case_digest differs)", str(path), line, hint=_SAME_COMMIT))
+    if problems:
+        raise InputError(problems[:_MOST_PROBLEMS])
+
+
+def _refuse_misfits(suite: Suite, specs: Mapping[str, CaseSpec], found: Mapping[str, _Found]) -> None:
+    """A result of no case of the suite would be left out, and a score that is not on offer would be counted."""
+    scales = {rubric.id: [level.score for level in rubric.score_levels] for rubric in suite.rubrics}
+    problems = []
+    for case, (result, path, line) in found.items():
+        if case not in specs:
+            close = nearest(case, specs)
+            hint = f"{close} is the nearest; " if close else ""
+            message = f"the suite {suite.name!r} has no case {shown(case)}"
+            problems.append(Problem(message, str(path), line, hint=f"{hint}{_SAME_COMMIT}"))
+            continue
+        scale = scales[result.rubric_id] if suite.mode == "ordinal" else [0, 1]
+        for name, score in (("score", result.score), ("expected", result.expected)):
+            if score is not None and score not in scale:
+                message = f"got {score}; the scores on offer are {listed(map(str, scale))}"
+                problems.append(Problem(message, str(path), line, name))
+    if problems:
+        raise InputError(problems[:_MOST_PROBLEMS])
+
+
+def _refuse_other_judges(ready: ReadySuite, found: Mapping[str, _Found]) -> None:
     """A shard that ran another version of the judge would be taken for this one's verdicts."""
     fingerprints = {name or "": fingerprint for name, fingerprint in ready.judge_fingerprints.items()}
     others: dict[Path, int] = {}
-    for result, path in found.values():
+    for result, path, _ in found.values():
         if result.outcome in JUDGED and result.judge_fingerprint != fingerprints.get(result.judge):
             others[path] = others.get(path, 0) + 1
     if others:
-        hint = "Run the shard again from the same commit as this merge, or name another folder."
         message = "{} verdict(s) in this file are of another judge (model, prompt or parameters) than the config's"
-        raise InputError([Problem(message.format(many), str(path), hint=hint) for path, many in others.items()])
+        raise InputError([Problem(message.format(many), str(path), hint=_SAME_COMMIT) for path, many in others.items()])
 
 
 def _told(ready: ReadySuite, results: Sequence[CaseResult], decision: GateDecision, folder: Path) -> SessionResults:

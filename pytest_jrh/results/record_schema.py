@@ -143,6 +143,7 @@ class StoredRecord(_Part):
     mode: Literal["binary", "ordinal"]
     objective: Objective
     score_levels: list[StoredLevel]
+    case_digest: str
     sample_id: int | str
     notes: list[str]
     human_reviewed: bool = False

@@ -47,6 +47,7 @@ class Entry(NamedTuple):
     mode: str = ""
     objective: str = ""
     expected: int = 0
+    digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +260,7 @@ def _counted(entry: Entry, record: Mapping[str, Any]) -> Entry:
         mode=str(record.get("mode", "")),
         objective=str(record.get("objective", "")),
         expected=expected if isinstance(expected := record.get("expected"), int) else 0,
+        digest=str(record.get("case_digest", "")),
     )
 
 

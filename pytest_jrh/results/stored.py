@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import fields
-from pathlib import Path
-from typing import Any
+import math
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from pydantic import TypeAdapter, ValidationError
 
 from pytest_jrh.errors import InputError, Problem
-from pytest_jrh.models import CaseResult, Spending, Usage
+from pytest_jrh.models import JUDGED, MADE, TESTS, CaseResult, CaseSpec, Spending, Usage
+from pytest_jrh.suite.cases import case_id
+from pytest_jrh.suite.problems import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from pytest_jrh.models import TestName
 
 RESULTS_NAME = "case_results.jsonl"
+_AGAIN = "Run the shard again; a file that was cut off or changed by hand is not counted."
+_MOST_PROBLEMS = 10
+_HEX = re.compile("[0-9a-f]{64}", re.ASCII)
 
 
 def result_data(result: CaseResult) -> dict[str, Any]:
@@ -60,17 +73,99 @@ def _fields(value: CaseResult | Spending | Usage) -> dict[str, Any]:
     return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
 
-def read_results(path: Path) -> Iterator[CaseResult]:
-    """Read the results of a file in order; raises `InputError` with file and line for a line that holds none."""
-    known = {field.name for field in fields(CaseResult)}
+class StoredResult(NamedTuple):
+    """A result, and its line in the file that it was read from."""
+
+    result: CaseResult
+    line: int
+
+
+def read_results(path: Path) -> dict[str, StoredResult]:
+    """Read the results of a file by case id, in the file's order.
+
+    Raises `InputError` with file and line for each line that holds no result, a result that contradicts itself, or a
+    second result of a case.
+    """
+    found: dict[str, StoredResult] = {}
+    problems: list[Problem] = []
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 try:
-                    data = json.loads(line)
-                    yield result_of({key: value for key, value in data.items() if key in known})
-                except (ValueError, KeyError, TypeError, AttributeError) as error:
-                    message = f"this line holds no case result ({type(error).__name__}: {error})"
-                    raise InputError(Problem(message, str(path), number)) from error
+                    result = _checked(line)
+                except ValueError as error:
+                    problems.append(_problem(error, path, number))
+                    continue
+                if result.case_id in found:
+                    message = f"duplicate case_id {result.case_id!r}, first on line {found[result.case_id].line}"
+                    problems.append(Problem(message, str(path), number, hint=_AGAIN))
+                found[result.case_id] = StoredResult(result, number)
     except OSError as error:
         raise InputError(Problem(f"this file cannot be read: {error.strerror}", str(path))) from error
+    if problems:
+        more = len(problems) - _MOST_PROBLEMS
+        rest = [Problem(f"and {more} more lines like these", str(path))] if more > 0 else []
+        raise InputError([*problems[:_MOST_PROBLEMS], *rest])
+    return found
+
+
+@lru_cache(maxsize=1)
+def _schema() -> TypeAdapter[CaseResult]:
+    # Built when a file is read: no session without one pays for it.
+    return TypeAdapter(CaseResult)
+
+
+def _checked(line: bytes) -> CaseResult:
+    """Read a line; raises `ValueError`, of which pydantic's error is one, where it is no result."""
+    result = _schema().validate_json(line, strict=True)
+    for mistake in _contradictions(result):
+        raise ValueError(mistake)
+    return result
+
+
+def _contradictions(result: CaseResult) -> Iterator[str]:
+    """Say where a result contradicts itself, or lacks what its outcome implies (semantics F, J2)."""
+    outcome, score, expected = result.outcome, result.score, result.expected
+    if result.test not in TESTS:
+        yield f"test must be one of {', '.join(TESTS)}, got {shown(result.test)}"
+    if (own := _own_id(result)) != result.case_id:
+        yield f"case_id is {shown(result.case_id)}, but the other fields are those of {shown(own)}"
+    if result.epoch < 0 or not all(map(_is_amount, _amounts(result))):
+        yield "epoch and the figures of spending and judge_spending must be finite numbers >= 0"
+    if outcome in MADE and not _HEX.fullmatch(result.case_digest):
+        yield f"case_digest must be 64 hexadecimal digits, got {shown(result.case_digest)}"
+    if outcome not in JUDGED:
+        if score is not None:
+            yield f"score must be null where outcome is {outcome}, got {score}"
+        return
+    if score is None or expected is None:
+        yield f"score and expected must be integers where outcome is {outcome}"
+    elif (score == expected) != (outcome == "agree"):
+        yield f"outcome is {outcome}, but score is {score} and expected is {expected}"
+    if not _HEX.fullmatch(result.judge_fingerprint):
+        yield f"judge_fingerprint must be 64 hexadecimal digits, got {shown(result.judge_fingerprint)}"
+
+
+def _own_id(result: CaseResult) -> str:
+    test = cast("TestName", result.test)
+    place = (result.suite, test, result.rubric_id, result.run_id, result.epoch, result.target_score)
+    return case_id(CaseSpec(*place, judge=result.judge or None))
+
+
+def _amounts(result: CaseResult) -> Iterator[float]:
+    for spending in (result.spending, result.judge_spending):
+        if spending is not None:
+            yield from (value for value in _fields(spending).values() if not isinstance(value, Usage))
+            yield from _fields(spending.usage).values()
+
+
+def _is_amount(value: object) -> bool:
+    return not isinstance(value, int | float) or (math.isfinite(value) and value >= 0)
+
+
+def _problem(error: ValueError, path: Path, line: int) -> Problem:
+    if not isinstance(error, ValidationError):
+        return Problem(str(error), str(path), line, hint=_AGAIN)
+    first = error.errors(include_url=False, include_input=False)[0]
+    key = ".".join(str(part) for part in first["loc"]) or None
+    return Problem(f"no case result: {first['msg'][:1].lower()}{first['msg'][1:]}", str(path), line, key, hint=_AGAIN)

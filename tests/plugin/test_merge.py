@@ -86,7 +86,9 @@ def test_a_case_that_no_shard_reported_is_named_and_red(project: Project, shards
 
 def test_a_suite_without_any_verdict_is_red(project: Project, shards: list[str], merge: Merge) -> None:
     for path in project.folder.glob("shard-*/*/case_results.jsonl"):
-        results = [json.loads(line) | {"outcome": "no_case"} for line in path.read_text("utf-8").splitlines()]
+        results = [
+            json.loads(line) | {"outcome": "no_case", "score": None} for line in path.read_text("utf-8").splitlines()
+        ]
         path.write_text("".join(f"{json.dumps(result)}\n" for result in results), "utf-8")
     assert merge(*shards) == 1
     assert "note: No case reached a verdict, so this suite is not green." in merge.lines
@@ -145,6 +147,39 @@ def test_what_a_panel_shares_is_counted_once_over_all_shards(
     merge = Merge(capsys)
     assert merge("shard-kind", "shard-strict", config=str(panel.config.relative_to(panel.folder))) == 0
     assert results.read_bytes() == whole
+
+
+def changed_line(path: Path, number: int, **values: object) -> None:
+    lines = path.read_text("utf-8").splitlines()
+    lines[number - 1] = json.dumps(json.loads(lines[number - 1]) | values)
+    path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+
+
+def test_a_result_that_does_not_fit_is_a_usage_error(project: Project, shards: list[str], merge: Merge) -> None:
+    path = project.folder / "shard-0" / "tiny" / "case_results.jsonl"
+    before = path.read_bytes()
+    stranger = "tiny::agent_perturbation::rubric-1::run-9[e1]"
+    mistakes: list[tuple[dict[str, object], str]] = [
+        ({"outcome": "agree"}, "outcome is agree, but score is 0 and expected is 1"),
+        ({"outcome": "fine"}, "outcome: no case result: input should be 'agree', 'disagree'"),
+        ({"score": 7}, "score: got 7; the scores on offer are 0, 1"),
+        ({"run_id": "run-9", "case_id": stranger}, f"the suite 'tiny' has no case \"{stranger}\""),
+        ({"case_digest": "0" * 64}, "the result is of another version of the case than the one in"),
+    ]
+    for values, told in mistakes:
+        changed_line(path, 2, **values)
+        assert merge(BASELINE, *shards) == 4
+        assert f"shard-0/tiny/case_results.jsonl:2: {told}" in merge.errors
+        path.write_bytes(before)
+    cases = project.folder / "shard-0/agent_perturbation/tiny/agent_perturbations.jsonl"
+    changed_line(cases, 1, expected=99)
+    assert merge(BASELINE, *shards) == 4
+    assert "agent_perturbations.jsonl:1: expected must be one of 0, 1, got 99" in merge.errors
+    for path in project.folder.glob("shard-*/*/case_results.jsonl"):
+        path.write_text(path.read_text("utf-8").replace('"tiny', '"other'), "utf-8")
+    changed_line(cases, 1, expected=1)
+    assert merge(BASELINE, *shards) == 4
+    assert "has results of the suite 'tiny': they hold those of other" in merge.errors
 
 
 def test_verdicts_of_another_judge_are_refused(shards: list[str], merge: Merge) -> None:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 RUBRIC = Rubric("refund_policy", "The agent refunds only orders inside the 30-day window.", (), "rubrics.yml", 7)
 LEVELS = (ScoreLevel(0, "ignores the policy"), ScoreLevel(1, "mentions it"), ScoreLevel(2, "follows it"))
+DIGESTS: dict[str, Any] = {"case_digest": "a" * 64, "judge_fingerprint": "b" * 64}
+"""What a judged result on disk has beside its verdict."""
 MESSAGES: tuple[Message, ...] = (
     {"id": "m0", "role": "user", "content": "Please refund order 17."},
     {

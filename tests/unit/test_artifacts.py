@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from pytest_jrh.errors import InputError
 from pytest_jrh.redact import Redactor
 from pytest_jrh.results.artifacts import judge_file_names, write_suite_outputs
 from pytest_jrh.results.debug import debug_paths, write_debug
 from pytest_jrh.results.records import to_record
 from pytest_jrh.results.spools import Spool
-from pytest_jrh.results.stored import read_results
 from pytest_jrh.results.text import one_line
 from pytest_jrh.suite.cases import generation_id
 from pytest_jrh.suite.suite import SuiteJudge
@@ -137,21 +135,11 @@ def test_report_has_rands_keys_and_numbers(tmp_path: Path) -> None:
     assert positive["unverified_labels"] == 1
 
 
-def test_results_on_disk_are_read_back_as_they_were(tmp_path: Path) -> None:
+def test_results_on_disk_say_where_reasoning_and_score_disagree(tmp_path: Path) -> None:
     suite = make_suite(tmp_path)
     write(suite)
-    assert list(read_results(suite.output_dir / "case_results.jsonl")) == list(RESULTS)
     lines = (suite.output_dir / "case_results.jsonl").read_text("utf-8").splitlines()
     assert [json.loads(line)["reasoning_disagrees"] for line in lines] == [False] * len(RESULTS)
-
-
-def test_line_that_holds_no_result_is_named_with_its_place(tmp_path: Path) -> None:
-    suite = make_suite(tmp_path)
-    write(suite)
-    path = suite.output_dir / "case_results.jsonl"
-    path.write_text(path.read_text("utf-8") + '{"case_id": "x"}\n', "utf-8")
-    with pytest.raises(InputError, match=r"case_results\.jsonl:5.*holds no case result"):
-        list(read_results(path))
 
 
 def test_records_of_the_session_are_handed_on_to_reports(tmp_path: Path) -> None:

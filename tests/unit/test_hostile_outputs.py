@@ -19,7 +19,7 @@ from pytest_jrh.results.spools import Spool
 from pytest_jrh.results.stored import read_results
 from pytest_jrh.results.text import visible
 from tests.support.judged_sessions import HOSTILE, session_of
-from tests.support.made_cases import MESSAGES, make_case, make_result, make_spec, make_suite
+from tests.support.made_cases import DIGESTS, MESSAGES, make_case, make_result, make_spec, make_suite
 from tests.support.page_reader import Page, bodies
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def suite(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         messages = [{**MESSAGES[0], "content": LONG}, *({**message, "content": HOSTILE} for message in MESSAGES[1:])]
         case = make_case(spec, messages=messages, new_text=f"{FORMULA} {HOSTILE}", metadata={HOSTILE: HOSTILE})
         spool.append(replace(case, rubric=replace(case.rubric, instructions=HOSTILE)))
-        results.append(make_result(spec, "disagree", reasoning=FORMULA, detail=HOSTILE))
+        results.append(make_result(spec, "disagree", reasoning=FORMULA, detail=HOSTILE, **DIGESTS))
     spool.close()
     written = write_suite_outputs(suite, specs, results, [spool.path], redactor=Redactor())
     assert written.problems == ()
@@ -80,8 +80,8 @@ def test_tables_hold_the_cases_and_no_formula(suite: Suite) -> None:
 def test_json_files_are_json_and_results_come_back(suite: Suite) -> None:
     for path in suite.config_file.parent.rglob("*.json"):
         json.loads(path.read_text("utf-8"), parse_constant=pytest.fail)
-    found = list(read_results(suite.output_dir / "case_results.jsonl"))
-    assert [result.reasoning for result in found] == [FORMULA] * 4
+    found = read_results(suite.output_dir / "case_results.jsonl").values()
+    assert [result.reasoning for result, _ in found] == [FORMULA] * 4
     for path in suite.config_file.parent.rglob("*.jsonl"):
         lines = path.read_text("utf-8").splitlines()
         assert all(isinstance(json.loads(line), dict) for line in lines)

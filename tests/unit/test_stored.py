@@ -1,0 +1,114 @@
+"""Case results on disk: read back as they were, and never taken for what they are not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_jrh.errors import InputError
+from pytest_jrh.models import Spending, Usage
+from pytest_jrh.results.stored import read_results, result_data
+from tests.support.made_cases import DIGESTS, make_result, make_spec
+
+RESULTS = (
+    make_result(make_spec("a"), "disagree", **DIGESTS),
+    make_result(make_spec("b"), "no_case", detail="not confirmed: the verifier says PASS"),
+    make_result(make_spec("c"), "model_error"),
+    make_result(make_spec("d", judge="strict"), judge_spending=Spending(1, 0, Usage(3, 4), 0.1, 0.1), **DIGESTS),
+    make_result(make_spec("e", target_score=2, test="agent_positives"), verified=False, **DIGESTS),
+    make_result(make_spec("f"), "generated", expected=1, case_digest="c" * 64),
+)
+
+
+def written(path: Path, *results: dict[str, Any]) -> Path:
+    path.write_text("".join(f"{json.dumps(result)}\n" for result in results), "utf-8")
+    return path
+
+
+def test_results_are_read_back_as_they_were(tmp_path: Path) -> None:
+    found = read_results(written(tmp_path / "r.jsonl", *map(result_data, RESULTS)))
+    assert [(result, line) for result, line in found.values()] == [(each, n) for n, each in enumerate(RESULTS, 1)]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"outcome": "fine"}, "outcome: no case result: input should be 'agree', 'disagree'"),
+        ({"outcome": None}, "outcome: no case result: input should be 'agree'"),
+        ({"outcome": "agree"}, "outcome is agree, but score is 0 and expected is 1"),
+        ({"score": 1}, "outcome is disagree, but score is 1 and expected is 1"),
+        ({"score": None}, "score and expected must be integers where outcome is disagree"),
+        ({"score": "1"}, "score: no case result: input should be a valid integer"),
+        ({"score": True}, "score: no case result: input should be a valid integer"),
+        ({"outcome": "no_case"}, "score must be null where outcome is no_case, got 0"),
+        ({"outcome": "unrecorded"}, "score must be null where outcome is unrecorded, got 0"),
+        ({"case_digest": ""}, 'case_digest must be 64 hexadecimal digits, got ""'),
+        ({"judge_fingerprint": "x"}, 'judge_fingerprint must be 64 hexadecimal digits, got "x"'),
+        ({"test": "agent_labels"}, "test must be one of agent_perturbation, agent_positives"),
+        ({"run_id": "b"}, "case_id is"),
+        ({"judge": "strict"}, "case_id is"),
+        ({"epoch": "1"}, "epoch: no case result: input should be a valid integer"),
+        ({"spending": None}, "spending: no case result:"),
+        (
+            {"spending": {"usage": {"input_tokens": -1}}},
+            "epoch and the figures of spending",
+        ),
+        ({"spending": {"cost": float("nan")}}, "epoch and the figures of spending"),
+    ],
+)
+def test_a_line_that_contradicts_itself_is_named(tmp_path: Path, values: dict[str, Any], words: str) -> None:
+    lines = [result_data(RESULTS[1]), result_data(RESULTS[0]) | values]
+    with pytest.raises(InputError) as refused:
+        read_results(written(tmp_path / "r.jsonl", *lines))
+    assert str(refused.value).startswith(f"{tmp_path / 'r.jsonl'}:2: {words}")
+
+
+def test_two_results_of_one_case_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"r.jsonl:2: duplicate case_id '.*', first on line 1"):
+        read_results(written(tmp_path / "r.jsonl", result_data(RESULTS[0]), result_data(RESULTS[0])))
+
+
+@pytest.mark.parametrize("line", [b"\xff\xfe", b'{"case_id": "\xff"}', b"", b"[]", b"{", b"[" * 100_000, b"\x00"])
+def test_bytes_that_are_no_result_are_named(tmp_path: Path, line: bytes) -> None:
+    path = written(tmp_path / "r.jsonl", result_data(RESULTS[0]))
+    path.write_bytes(path.read_bytes() + line + b"\n")
+    with pytest.raises(InputError, match=r"r.jsonl:2: .*no case result"):
+        read_results(path)
+
+
+def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for key, part in value.items():
+        yield (*path, key)
+        if isinstance(part, dict):
+            yield from leaves(part, (*path, key))
+
+
+@given(
+    index=st.sampled_from([0, 3, 4]),
+    path=st.sampled_from(sorted(leaves(result_data(RESULTS[3])))),
+    value=st.sampled_from([None, 0, 1, -1, 1.5, True, "", "x", [], {}, "agree", "disagree", "generated", 10**30]),
+)
+@settings(max_examples=300, deadline=None)
+def test_no_mutation_turns_a_wrong_verdict_into_a_right_one(
+    tmp_path_factory: pytest.TempPathFactory, index: int, path: tuple[str, ...], value: object
+) -> None:
+    data = json.loads(json.dumps(result_data(RESULTS[index])))
+    part = data
+    for key in path[:-1]:
+        part = part[key] if isinstance(part.get(key), dict) else part.setdefault(key, {}) or {}
+    part[path[-1]] = value
+    try:
+        [(result, _)] = read_results(written(tmp_path_factory.mktemp("r") / "r.jsonl", data)).values()
+    except InputError:
+        return
+    if result.outcome in ("agree", "disagree"):
+        assert (result.outcome == "agree") == (result.score == result.expected)
+        assert type(result.score) is int
+    else:
+        assert result.score is None
