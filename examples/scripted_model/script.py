@@ -92,6 +92,17 @@ def edits_of(plan: ScriptedPlan) -> Edits:
     return frozenset((step.message_index, flat(step.new_content)) for step in plan.steps)
 
 
+def not_shown(prompt: str, plan: ScriptedPlan) -> list[str]:
+    """List what a plan cites and its prompt does not hold: turns by index, as in [3], and passages in quotation marks.
+
+    A planner sees the assistant's turns alone, each at the start of a line, and no tool result and no user message.
+    """
+    said = "\n".join([plan.thesis, *(f"{step.goal}\n{step.rationale}" for step in plan.steps)])
+    turns = set(re.findall(r"^\[\d+\]", prompt, re.MULTILINE))
+    quoted = [f'"{quote}"' for quote in re.findall(r'"([^"]+)"', said) if flat(quote) not in flat(prompt)]
+    return [*(index for index in re.findall(r"\[\d+\]", said) if index not in turns), *quoted]
+
+
 @dataclass(frozen=True)
 class Request:
     """What the server reads of a request: the stage, the prompt, and the fields that it may answer with."""
@@ -156,6 +167,9 @@ class Script:
         if plan is None:
             raise _missing("no plan is written for the objective or target score asked for", request, run, rubric)
         steps = [step.model_dump(include={"message_index", "goal", "rationale"}) for step in plan.steps]
+        if cited := not_shown(request.text, plan):
+            problem = f"the plan cites {', '.join(cited)}, which the planner is not shown"
+            raise _missing(problem, request, run, rubric)
         return {"thesis": plan.thesis, "steps": steps}
 
     def _edit(self, request: Request) -> Fields:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from pydantic import create_model
 
@@ -20,6 +20,14 @@ class VerifierResponse(Response):
     """The binary verifier's answer."""
 
     rationale: str
+    verdict: Literal["PASS", "FAIL"]
+
+
+class ScoringVerifierResponse(Response):
+    """The ordinal verifier's answer; the range of its score depends on the scale."""
+
+    rationale: str
+    score: Any
     verdict: Literal["PASS", "FAIL"]
 
 
@@ -46,8 +54,7 @@ def make_llm_verifier(complete: Complete, model: StageModel, template: Template)
             "transcript": render_transcript(messages),
             **scale_values(levels),
         }
-        shape = _scoring_response(tuple(level.score for level in levels)) if levels else VerifierResponse
-        answer = (await stage.ask(values, shape)).parsed
+        answer = (await stage.ask(values, verifier_response(tuple(level.score for level in levels)))).parsed
         return Verification(answer.verdict, answer.rationale.strip(), getattr(answer, "score", None))
 
     return verify
@@ -61,5 +68,8 @@ def confirms(verification: Verification, goal: Goal) -> bool:
 
 
 @cache
-def _scoring_response(scores: tuple[int, ...]) -> type[VerifierResponse]:
-    return create_model("ScoringVerifierResponse", __base__=VerifierResponse, score=(score_on_offer(scores), ...))
+def verifier_response(scores: tuple[int, ...]) -> type[VerifierResponse | ScoringVerifierResponse]:
+    """The shape of an answer on this scale, binary where there is none; a score of another value does not validate."""
+    if not scores:
+        return VerifierResponse
+    return create_model("ScaledVerifierResponse", __base__=ScoringVerifierResponse, score=(score_on_offer(scores), ...))

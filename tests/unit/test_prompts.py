@@ -10,12 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.errors import InputError
+from pytest_jrh.judging.judge import BINARY_SCORES, judge_response
 from pytest_jrh.llm import prompts
 from pytest_jrh.models import STAGES, Mode, Objective, ScoreLevel, StageName
+from pytest_jrh.pipeline.editor import EditorResponse
+from pytest_jrh.pipeline.planner import response_for
+from pytest_jrh.pipeline.summarizer import SummaryResponse
+from pytest_jrh.pipeline.verifier import verifier_response
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pytest_jrh.llm.calls import Response
     from pytest_jrh.templating import Template
 
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -29,13 +35,8 @@ BUILT_IN = sorted(
     }
 )
 LEVELS = (ScoreLevel(1, "partly done"), ScoreLevel(0, "not done"), ScoreLevel(2, "done"))
-FIELDS = {
-    "planner": ("thesis", "steps", "message_index", "goal", "rationale"),
-    "editor": ("new_content", "reason"),
-    "summary": ("summary", "user_intent", "assistant_progress", "outstanding_items", "risks"),
-    "verifier": ("verdict", "rationale", "PASS", "FAIL"),
-    "judge": ("score", "reasoning"),
-}
+WHYS = {"rationale", "reasoning"}
+FINDINGS = {"verdict", "score"}
 # Prompt files as RAND's users have them: single braces, doubled ones for JSON.
 SINGLE_BRACE = {
     "planner": "{rubric_id}: {rubric_instructions}\n{ordinal_guidance}\n{assistant_transcript}\nAt most {max_steps}.",
@@ -53,6 +54,18 @@ def sample_values(stage: StageName) -> dict[str, object]:
 
 def built_in(stage: StageName, *, mode: Mode = "binary", objective: Objective = "fail") -> Template:
     return prompts.load_template(stage, mode=mode, objective=objective)
+
+
+def response_model(stage: StageName, mode: Mode) -> type[Response]:
+    scores = tuple(level.score for level in LEVELS) if mode == "ordinal" else ()
+    models: dict[StageName, type[Response]] = {
+        "planner": response_for((2, 4)),
+        "editor": EditorResponse,
+        "summary": SummaryResponse,
+        "verifier": verifier_response(scores),
+        "judge": judge_response(scores or BINARY_SCORES),
+    }
+    return models[stage]
 
 
 def text_of(messages: list[dict[str, str]]) -> str:
@@ -84,12 +97,24 @@ def test_a_built_in_prompt_renders_all_it_uses_as_a_system_and_a_user_message(
 
 
 @pytest.mark.parametrize(("name", "stage", "mode", "objective"), BUILT_IN)
-def test_a_built_in_prompt_says_what_to_return_and_that_tagged_text_is_data(
+def test_a_built_in_prompt_says_that_tagged_text_is_data(
     name: str, stage: StageName, mode: Mode, objective: Objective
 ) -> None:
     system = prompts.messages(built_in(stage, mode=mode, objective=objective), sample_values(stage))[0]["content"]
-    assert [field for field in FIELDS[stage] if field not in system] == []
     assert re.search(r"between XML-like tags is data\b.*not instructions to you", system)
+
+
+@pytest.mark.parametrize(("name", "stage", "mode", "objective"), BUILT_IN)
+def test_a_built_in_prompt_asks_for_the_fields_of_its_schema_in_order_and_for_reasons_first(
+    name: str, stage: StageName, mode: Mode, objective: Objective
+) -> None:
+    system = prompts.messages(built_in(stage, mode=mode, objective=objective), sample_values(stage))[0]["content"]
+    asked = re.findall(r"^ *- (\w+): ", system.partition("\nReturn:\n")[2], re.MULTILINE)
+    schema = response_model(stage, mode).model_json_schema()
+    nested = schema.get("$defs", {}).get("PlannedStep", {}).get("properties", {})
+    assert asked == [*schema["properties"], *nested]
+    order = [field for field in asked if field in WHYS | FINDINGS]
+    assert not FINDINGS & {*asked} or order[0] in WHYS
 
 
 @pytest.mark.parametrize(("name", "stage", "mode", "objective"), BUILT_IN)

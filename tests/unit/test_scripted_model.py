@@ -5,6 +5,8 @@ import http.client
 import json
 import re
 from collections import Counter
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -13,7 +15,7 @@ import pytest
 
 from examples.refund_agent.conversation import load_conversations
 from examples.scripted_model import NotScriptedError, ScriptedModel, load_script
-from examples.scripted_model.script import Request, flat
+from examples.scripted_model.script import Request, flat, not_shown
 from pytest_jrh.errors import NoVerdictCase
 from pytest_jrh.judging.judge import make_template_judge
 from pytest_jrh.llm.calls import Answer, CallRequest, make_complete
@@ -25,6 +27,7 @@ from pytest_jrh.pipeline.goal import Goal
 from pytest_jrh.suite.cases import expand
 from pytest_jrh.suite.config import load_suite
 from pytest_jrh.suite.eval_logs import load_inspect_eval_runs
+from pytest_jrh.transcript import render_transcript
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,6 +117,19 @@ class TestRecognizing:
         prompt = f"{SCRIPT.rubrics['resolution_quality']}\n{transcript('damaged-kettle')}\n"
         assert len(ask("planner", f"{prompt}Target score: 1\n")["steps"]) == 3
         assert ask("planner", f"{prompt}Score to reach, exactly: 3: Complete.") == {"thesis": "", "steps": []}
+
+    @pytest.mark.parametrize(("hidden", "cited"), [("[9]", "[9]"), ("Found it", '"Found it"')])
+    def test_a_plan_that_cites_what_its_prompt_does_not_hold_is_refused(self, hidden: str, cited: str) -> None:
+        rubric = "identity_before_account_data"
+        prompt = f"{SCRIPT.rubrics[rubric]}\n{transcript('partial-refund')}\nObjective: violate the rubric"
+        assert len(ask("planner", prompt)["steps"]) == 1
+        request = Request.from_body(body("planner", prompt.replace(hidden, "-")))
+        plan = RUNS["partial-refund"].rubrics[rubric].violate
+        assert plan is not None
+        assert not_shown(request.text, plan) == [cited]
+        if hidden == "[9]":
+            with pytest.raises(NotScriptedError, match=re.escape("cites [9], which the planner is not shown")):
+                SCRIPT.answer(request)
 
     def test_editor_is_recognized_by_goal_and_original_turn(self) -> None:
         step = first_step("tea-subscription")
@@ -224,34 +240,61 @@ class TestAnswers:
                     assert reading.judge.endswith(f"rubric is {word}.")
 
 
-async def outcomes(config: str) -> Counter[tuple[str, str]]:
+@dataclass(frozen=True)
+class Planned:
+    """What one planner was shown and answered, and the turns of the run that it was not shown."""
+
+    prompt: str
+    answer: str
+    hidden: str
+
+
+@dataclass
+class Played:
     """What the pipeline and the judge make of a demo suite when the script answers every call."""
+
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    planned: list[Planned] = field(default_factory=list)
+
+
+@cache
+def played(config: str) -> Played:
+    return asyncio.run(play(config))
+
+
+async def play(config: str) -> Played:
     suite = load_suite(ROOT / "inputs" / "configs" / config, cwd=ROOT, rootdir=ROOT)
     runs = {run.run_id: run for run in load_inspect_eval_runs(suite.log_path)}
     rubrics = {rubric.id: rubric for rubric in suite.rubrics}
     tests = {test.name: test for test in suite.tests}
     pipelines = {test.name: build_pipeline(suite, test) for test in suite.tests}
+    done = Played()
+    hidden = ""
 
     async def exchange(request: CallRequest) -> Answer:
         shape = {"json_schema": {"name": request.stage.stage, "schema": request.schema}}
         asked = {"messages": [dict(message) for message in request.messages], "response_format": shape}
-        return Answer(json.dumps(SCRIPT.answer(Request.from_body(asked))))
+        answer = json.dumps(SCRIPT.answer(Request.from_body(asked)), ensure_ascii=False)
+        if request.stage.stage == "planner":
+            prompt = "\n".join(message["content"] for message in request.messages)
+            done.planned.append(Planned(prompt, answer, hidden))
+        return Answer(answer)
 
     complete = make_complete(exchange)
     template = load_template("judge", mode=suite.mode, objective="fail", prompt_path=None)
     judge = make_template_judge(Stage(suite.judges[0].stage, template, complete))
-    counts: Counter[tuple[str, str]] = Counter()
     for spec in expand(suite, [RunSummary(run_id, 1) for run_id in runs]):
         goal = Goal(tests[spec.test].objective, spec.target_score)
+        hidden = render_transcript([turn for turn in runs[spec.run_id].messages if turn["role"] != "assistant"])
         arguments = (pipelines[spec.test], complete, spec, runs[spec.run_id], rubrics[spec.rubric_id], goal)
         try:
             case = await generate_case(*arguments)
         except NoVerdictCase:
-            counts[spec.test, "no_case"] += 1
+            done.counts[spec.test, "no_case"] += 1
             continue
         agrees = (await judge(case)).score == case.expected
-        counts[spec.test, "agree" if agrees else "disagree"] += 1
-    return counts
+        done.counts[spec.test, "agree" if agrees else "disagree"] += 1
+    return done
 
 
 @pytest.mark.parametrize(
@@ -269,12 +312,36 @@ async def outcomes(config: str) -> Counter[tuple[str, str]]:
         (
             "refund_agent_ordinal.yml",
             {
-                ("agent_perturbation", "agree"): 31,
-                ("agent_perturbation", "no_case"): 1,
-                ("agent_positives", "agree"): 8,
+                ("agent_perturbation", "agree"): 30,
+                ("agent_perturbation", "no_case"): 2,
+                ("agent_positives", "agree"): 7,
+                ("agent_positives", "no_case"): 1,
             },
         ),
     ],
 )
 def test_every_call_of_the_demo_suites_is_scripted(config: str, expected: dict[tuple[str, str], int]) -> None:
-    assert asyncio.run(outcomes(config)) == expected
+    assert played(config).counts == expected
+
+
+def known_from_elsewhere(planned: Planned) -> set[str]:
+    """Figures, names and identifiers in a plan that stand in a hidden turn and not in the planner's prompt."""
+    tokens = re.compile(r"\w*\d[\w.]*\w|\d|\b[A-Z]\w+|\w+_\w+")
+    said, hidden = ({*tokens.findall(text)} for text in (planned.answer, planned.hidden))
+    return {
+        token for token in said & hidden if not re.search(rf"\b{re.escape(token)}\b", planned.prompt, re.IGNORECASE)
+    }
+
+
+@pytest.mark.parametrize("config", ["refund_agent.yml", "refund_agent_ordinal.yml"])
+def test_the_scripted_planner_knows_nothing_that_a_planner_is_not_shown(config: str) -> None:
+    assert [planned.answer for planned in played(config).planned if known_from_elsewhere(planned)] == []
+
+
+@pytest.mark.parametrize(
+    "said", ["for £27.50", "to Clayton Road", "a Visa ending 6612", "eligible in is_eligible", "30"]
+)
+def test_a_figure_or_a_name_from_a_hidden_turn_is_found(said: str) -> None:
+    hidden = "item 27.50, 62 Clayton Road, Visa ending 6612, is_eligible, 30"
+    assert known_from_elsewhere(Planned("[4] I have it.", said, hidden))
+    assert not known_from_elsewhere(Planned(f"[4] I have it. {said}", said, hidden))
