@@ -59,8 +59,9 @@ class Unscored(JrhError):
 
     `outcome` is one of `models.UNSCORED`; `stage` names the stage model that was at work (or
     "input"); `cause` says what came back; `advice` says what to do next. `asked` are the fingerprints of
-    the calls whose answers could not be used. `keyless` says that nobody could be asked, for want of a key.
-    `places` are lines of the user's own code where it raised an error.
+    the calls whose answers could not be used. `keyless` says that there is no key to ask the model with. `same_as`
+    is the id of another case, where this one was not asked because that one had met the same failure. `places` are
+    lines of the user's own code where it raised an error.
     """
 
     def __init__(
@@ -73,7 +74,9 @@ class Unscored(JrhError):
         asked: tuple[str, ...] = (),
         keyless: bool = False,
         places: tuple[str, ...] = (),
+        same_as: str = "",
     ) -> None:
+        self.same_as = same_as
         self.asked = asked
         self.places = places
         self.keyless = keyless

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_jrh.engine.checked import CheckedExchange, Trials
 from pytest_jrh.engine.supplied import SuppliedExchange
 from pytest_jrh.llm.locks import Slots
 from pytest_jrh.llm.tapes import Recording, SharedCalls, Tape
-from pytest_jrh.suite.cases import cassette_path
+from pytest_jrh.suite.cases import case_id, cassette_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_jrh.llm.client import LiteLLMExchange
     from pytest_jrh.llm.recorder import HttpRecorder
     from pytest_jrh.loading import ReadySuite
-    from pytest_jrh.models import RecordMode
+    from pytest_jrh.models import CaseSpec, RecordMode, StageModel
 
 
 class Calls:
@@ -30,6 +31,7 @@ class Calls:
         self._slots = Slots(settings.max_workers, settings.shared_slots, stopping)
         self._client: LiteLLMExchange | None = None
         self._http: HttpRecorder | None = None
+        self._trials: Trials | None = None
         self._shared = SharedCalls()
 
     @property
@@ -53,19 +55,31 @@ class Calls:
         """The tape that a case's calls of one kind go through."""
         folder = self._settings.cassette_dir or ready.suite.cassette_dir
         mode = self._settings.mode(ready, judging=judging)
-        tape = Tape(folder, cassette_path(folder, attempt.spec, judging=judging), mode, self._recording(mode))
+        path = cassette_path(folder, attempt.spec, judging=judging)
+        needed = () if judging else self._needed(attempt.spec, ready)
+        tape = Tape(folder, path, mode, self._recording(mode, needed), case=case_id(attempt.spec))
         attempt.tapes.append(tape)
         if judging:
             attempt.judging = tape
         return tape
 
-    def _recording(self, mode: RecordMode) -> Recording:
+    def _needed(self, spec: CaseSpec, ready: ReadySuite) -> tuple[StageModel, ...]:
+        """The models that a case needs from its making to its verdict; none where the session checks none."""
+        settings = self._settings
+        if settings.complete is not None or settings.replay == "http":
+            return ()
+        making = tuple(ready.suite.stages.values())
+        if not ready.test(spec.test).evaluate or settings.mode(ready, judging=True) == "none":
+            return making
+        return (*making, ready.judge(spec.judge)[0].stage)
+
+    def _recording(self, mode: RecordMode, needed: tuple[StageModel, ...]) -> Recording:
         settings = self._settings
         asks = settings.ask and (mode != "none" or settings.replay == "http")
         return Recording(
             redactor=settings.redactor,
             replay=settings.replay,
-            live=self._live() if asks else None,
+            live=self._live(needed) if asks else None,
             http=self._http if asks else None,
             keep=settings.keep,
             stopping=self._stopping,
@@ -73,7 +87,7 @@ class Calls:
             shared=self._shared,
         )
 
-    def _live(self) -> Exchange:
+    def _live(self, needed: tuple[StageModel, ...]) -> Exchange:
         """The way to the models, made when the first case needs it: importing litellm takes seconds."""
         complete = self._settings.complete
         if complete is not None:
@@ -98,4 +112,7 @@ class Calls:
                     ledger=self._settings.ledger,
                     redact=self._settings.redactor.text,
                 )
+            self._trials = Trials(self._client, self._http)
+        if needed and self._trials is not None:
+            return CheckedExchange(self._client, self._trials, needed)
         return self._client

@@ -56,12 +56,14 @@ class CallRequest:
     """One question to a model: `messages` are chat messages with text content only.
 
     `recorded` is the answer to be played back, which says how the call was sent; None for a call to be made.
+    `case` is the id of the case that asks, for messages.
     """
 
     stage: StageModel
     messages: tuple[Mapping[str, str], ...]
     response_model: type[BaseModel]
     recorded: Answer | None = None
+    case: str = ""
 
     @cached_property
     def schema(self) -> dict[str, Any]:

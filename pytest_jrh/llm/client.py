@@ -17,14 +17,14 @@ from typing import Any
 
 from pytest_jrh.errors import Unscored
 from pytest_jrh.llm.budget import Ledger
-from pytest_jrh.llm.calls import Answer, CallRequest, Stopped
-from pytest_jrh.llm.failures import Failure, failure_of, http_status
+from pytest_jrh.llm.calls import Answer, CallRequest, Response, Stopped
+from pytest_jrh.llm.failures import Failure, failure_of, http_status, timed_out
 from pytest_jrh.llm.locks import Slots
-from pytest_jrh.llm.negotiation import Negotiation, Sending, arguments
+from pytest_jrh.llm.negotiation import Negotiation, Sending, Server, arguments, server_of
 from pytest_jrh.llm.pace import Pace
 from pytest_jrh.llm.prices import price_of
 from pytest_jrh.llm.provider import litellm, missing_keys
-from pytest_jrh.models import Usage
+from pytest_jrh.models import StageModel, Usage
 
 DEFAULT_TIMEOUT = 120.0
 _NEVER_PAID_STATUS = frozenset({400, 401, 403, 404, 429})
@@ -35,10 +35,12 @@ _BUDGET_POLL = 0.1
 class RetryPolicy:
     """How often a call is tried, and the jittered exponential wait between tries, in seconds.
 
-    A provider's Retry-After is obeyed; a longer one than `longest_wait` is cut to it.
+    A provider's Retry-After is obeyed; a longer one than `longest_wait` is cut to it. `timeouts` is how many time-outs
+    end a call: each has cost its whole time, and an answer that ran away once will again.
     """
 
     attempts: int = 5
+    timeouts: int = 2
     first_wait: float = 0.5
     longest_wait: float = 60.0
 
@@ -79,6 +81,7 @@ class LiteLLMExchange:
         self._stopping = asyncio.Event()
         self._slots = Slots(limit, shared_slots, self._stopping.is_set)
         self._negotiation = Negotiation()
+        self._ended: dict[Server, tuple[Failure, str]] = {}
 
     @property
     def notices(self) -> list[str]:
@@ -97,7 +100,7 @@ class LiteLLMExchange:
         library.in_memory_llm_clients_cache.flush_cache()
 
     async def __call__(self, request: CallRequest) -> Answer:
-        attempt = 0
+        attempt = late = 0
         while True:
             attempt += 1
             failure = await self._attempt(request)
@@ -106,7 +109,10 @@ class LiteLLMExchange:
             if failure.repaired:
                 attempt -= 1
                 continue
-            if not failure.retry or attempt >= self._retry.attempts:
+            if failure.ends:
+                self._end(request, failure)
+            late += failure.timed_out
+            if not failure.retry or attempt >= self._retry.attempts or late >= self._retry.timeouts:
                 raise failure.unscored(request, attempt)
             wait = self._retry.wait(attempt, failure.retry_after)
             if failure.throttled:
@@ -115,11 +121,24 @@ class LiteLLMExchange:
             else:
                 await self._pause(wait)
 
+    async def trial(self, stage: StageModel) -> Failure | None:
+        """What stops a call to a stage's model before it is sent; call it where HTTP requests are intercepted."""
+        from openai import OpenAIError
+
+        request = CallRequest(stage, ({"role": "user", "content": "?"},), Response)
+        try:
+            await litellm().acompletion(**arguments(request, self._negotiation.sending(request)))
+        except OpenAIError as error:
+            failure = failure_of(error, timed_out(request, 0.0), self._redact, missing_keys(stage.model))
+            return failure if failure.keyless or failure.ends else None
+        return None
+
     async def _attempt(self, request: CallRequest) -> Answer | Failure:
         while True:
             async with self._slots.one():
                 if self._stopping.is_set():
                     raise Stopped
+                self._raise_if_ended(request)
                 wait = self._pace.wait(request.stage)
                 if not wait:
                     most = self._enter(request)
@@ -127,6 +146,20 @@ class LiteLLMExchange:
                         return await self._send(request, most)
                     wait = _BUDGET_POLL
             await self._pause(wait)
+
+    def _raise_if_ended(self, request: CallRequest) -> None:
+        ended = self._ended.get(server_of(request))
+        if ended is not None:
+            failure, first = ended
+            # A case that is run again meets its own failure once more.
+            raise failure.unscored(request, 1) if first in ("", request.case) else failure.unasked(request, first)
+
+    def _end(self, request: CallRequest, failure: Failure) -> None:
+        """Ask the model no more in this session; calls that were on their way meet the same, and say so in short."""
+        server = server_of(request)
+        if server in self._ended and self._ended[server][1] != request.case:
+            self._raise_if_ended(request)
+        self._ended[server] = failure, request.case
 
     def _enter(self, request: CallRequest) -> float | None:
         """Enter the call in the budget and return the most that it can cost; None asks to wait.
@@ -167,14 +200,16 @@ class LiteLLMExchange:
                 self._negotiation.answered(request, sending)
                 actual = answer.cost if answer.cost is not None else most
         except TimeoutError:
-            return Failure(f"no answer within {timeout:g} s", retry=True)
+            return timed_out(request, timeout)
         except OpenAIError as error:
             if getattr(error, "status_code", None) in _NEVER_PAID_STATUS:
                 actual = 0.0
             missing = missing_keys(request.stage.model) if self._api_key is None else []
-            if sending is not None and self._negotiation.repaired(request, sending, http_status(error), str(error)):
+            status, words = http_status(error), str(error)
+            sent_less = sending is not None and self._negotiation.repaired(request, sending, status, words)
+            if sent_less:
                 return Failure("", repaired=True)
-            failure = failure_of(error, timeout, self._redact, missing)
+            failure = failure_of(error, timed_out(request, timeout), self._redact, missing)
             if failure.keyless:
                 actual = 0.0
             return failure

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from pytest_jrh.errors import Unscored
 from pytest_jrh.llm.calls import CallRequest
+from pytest_jrh.llm.lasting import KEY_ADVICE, lasting
 from pytest_jrh.llm.provider import litellm
 
 _RETRIED_STATUS = frozenset({408, 409, 425, 429})
-_KEY_STATUS = frozenset({401, 403})
 _LONGEST_WORDS = 400
 # litellm puts the names of its classes before what the provider said, and a traceback behind what it made of it.
 _CLASS_NAMES = re.compile(r"^(?:(?:litellm\.)?\w+(?:Error|Exception): )*(?:\w+(?:Error|Exception) - )?")
@@ -25,7 +25,8 @@ class Failure:
     """A failed attempt: what to do next, and `cause` and `advice` for the user.
 
     `throttled` holds back every call to the model; `repaired` means that the next attempt leaves out what the
-    model does not take, and does not count. `keyless` means that there is no key to ask with.
+    model does not take, and does not count. `keyless` means that there is no key to ask with, `timed_out` that no
+    answer came in time, and `ends` that no call to the model can succeed.
     """
 
     cause: str
@@ -35,6 +36,8 @@ class Failure:
     throttled: bool = False
     repaired: bool = False
     keyless: bool = False
+    timed_out: bool = False
+    ends: bool = False
     advice: str = ""
 
     def unscored(self, request: CallRequest, attempts: int) -> Unscored:
@@ -44,44 +47,89 @@ class Failure:
             "refused" if self.refused else "model_error",
             stage=request.stage.stage,
             cause=f"{request.stage.model}: {self.cause.rstrip('.')}{times}.",
-            advice=self.advice or "Run again: what has been recorded is kept, and only the missing calls are made.",
+            advice=self.advice or (_AGAIN_ADVICE if self.retry else _CHANGE_ADVICE),
             keyless=self.keyless,
         )
 
+    def unasked(self, request: CallRequest, first: str) -> Unscored:
+        """The same failure for a call that is not made, because the case `first` has met it."""
+        return Unscored(
+            "model_error",
+            stage=request.stage.stage,
+            cause=f"{request.stage.model}: {self.cause.rstrip('.')}.",
+            same_as=first,
+        )
 
-def failure_of(error: Exception, timeout: float, redact: Callable[[str], str], missing: Sequence[str] = ()) -> Failure:
+
+def timed_out(request: CallRequest, timeout: float) -> Failure:
+    """No answer came in time."""
+    stage = request.stage
+    limit = "no `max_tokens` is set" if stage.max_tokens is None else f"`max_tokens` is {stage.max_tokens:,}"
+    default = " (the default)" if stage.timeout is None else ""
+    return Failure(
+        f"no answer within {timeout:g} s; `timeout` is {timeout:g}{default} and {limit}",
+        retry=True,
+        timed_out=True,
+        advice="Set a `max_tokens` that ends a runaway answer, or a longer `timeout`, for this stage or for all of "
+        "them under `models`; then run again: only the missing calls are made.",
+    )
+
+
+def failure_of(
+    error: Exception, unanswered: Failure, redact: Callable[[str], str], missing: Sequence[str] = ()
+) -> Failure:
     """Read what the provider's SDK raised; `redact` takes secrets out of the provider's words.
 
-    `missing` are the environment variables of keys that the model would need and that are not set.
+    `unanswered` is the failure where that is a time-out (`timed_out`). `missing` are the environment variables of
+    keys that the model would need and that are not set.
     """
     import httpx
 
     known = litellm().exceptions
 
-    words = " ".join(_CLASS_NAMES.sub("", redact(str(getattr(error, "message", error)))).split())
-    words = words.partition(_TRACEBACK)[0].rstrip()
-    words = words if len(words) <= _LONGEST_WORDS else f"{words[: _LONGEST_WORDS - 1]}…"
+    said = " ".join(_CLASS_NAMES.sub("", redact(str(getattr(error, "message", error)))).split())
+    said = said.partition(_TRACEBACK)[0].rstrip()
+    words = said if len(said) <= _LONGEST_WORDS else f"{said[: _LONGEST_WORDS - 1]}…"
     if isinstance(error, known.ContentPolicyViolationError):
         return Failure(f"the provider's content policy stopped the call: {words}", refused=True)
     if isinstance(error, known.Timeout):
-        return Failure(f"no answer within {timeout:g} s", retry=True)
-    causes = list(_causes(error))
-    broken = next((cause for cause in causes if isinstance(cause, httpx.TransportError)), None)
+        return unanswered
+    broken = next((cause for cause in _causes(error) if isinstance(cause, httpx.TransportError)), None)
     if broken is not None:
         return Failure(f"no connection: {redact(str(broken)) or words}", retry=True, advice=_CONNECTION_ADVICE)
-    status = getattr(error, "status_code", None)
-    retry = status is None or status in _RETRIED_STATUS or status >= 500  # noqa: PLR2004 - HTTP's own number
-    # litellm gives a status to failures of its own, too: an unreadable answer becomes a 500.
     answered = http_status(error)
-    keyless = answered is None and bool(missing)
-    if keyless or answered in _KEY_STATUS or isinstance(error, known.AuthenticationError):
+    return _refused(error, said, words, missing) if answered is None else _status(error, answered, said, words)
+
+
+def _refused(error: Exception, said: str, words: str, missing: Sequence[str]) -> Failure:
+    """What litellm raised without an answer of a server, or over one that it could not read."""
+    if missing:
         unset = f"there is no key to ask it with ({' or '.join(missing)} is not set)"
-        cause = unset if keyless else f"the provider refused the key: {words}"
-        return Failure(cause, keyless=keyless, advice=_KEY_ADVICE)
-    if answered is None:
-        return Failure(f"no usable answer: {words}" if retry else words, retry=retry)
-    throttled = answered == 429  # noqa: PLR2004 - HTTP's own number
-    return Failure(f"HTTP {answered}: {words}", retry=retry, retry_after=_retry_after(error), throttled=throttled)
+        return Failure(unset, keyless=True, advice=KEY_ADVICE)
+    stays = lasting(None, said)
+    if stays is not None:
+        return Failure(f"{stays.what}: {words}", ends=stays.ends, advice=stays.advice)
+    if isinstance(error, litellm().exceptions.AuthenticationError):
+        return Failure(f"the provider refused the key: {words}", advice=KEY_ADVICE)
+    # litellm gives a status to failures of its own, too: an unreadable answer becomes a 500.
+    retry = _is_retried(getattr(error, "status_code", None))
+    return Failure(f"no usable answer: {words}" if retry else words, retry=retry)
+
+
+def _status(error: Exception, answered: int, said: str, words: str) -> Failure:
+    stays = lasting(answered, said)
+    if stays is not None:
+        return Failure(f"{stays.what} (HTTP {answered}): {words}", ends=stays.ends, advice=stays.advice)
+    return Failure(
+        f"HTTP {answered}: {words}",
+        retry=_is_retried(answered),
+        retry_after=_retry_after(error),
+        throttled=answered == 429,  # noqa: PLR2004 - HTTP's own number
+    )
+
+
+def _is_retried(status: int | None) -> bool:
+    return status is None or status in _RETRIED_STATUS or status >= 500  # noqa: PLR2004 - HTTP's own number
 
 
 def http_status(error: BaseException) -> int | None:
@@ -99,13 +147,14 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         cause = cause.__cause__ or cause.__context__
 
 
+_AGAIN_ADVICE = "Run again: what has been recorded is kept, and only the missing calls are made."
+_CHANGE_ADVICE = (
+    "Change what the provider objects to (the stage's model, its settings or its prompt), then run again: recorded "
+    "calls are kept."
+)
 _CONNECTION_ADVICE = (
     "Check the network and the base URL (the stage's `api_base`, or the provider's environment variable such as "
     "OPENAI_BASE_URL), then run again: only the missing calls are made."
-)
-_KEY_ADVICE = (
-    "Set the provider's key in the environment (for openai/... models: OPENAI_API_KEY), then run again: only the "
-    "missing calls are made."
 )
 
 

@@ -15,9 +15,10 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent
+from pytest_jrh.llm.lasting import is_too_long
 from pytest_jrh.llm.provider import litellm
 
-_Server: TypeAlias = "tuple[str, str | None]"
+Server: TypeAlias = "tuple[str, str | None]"
 _FALLBACK: Mapping[SchemaSent, SchemaSent] = {
     "json_schema": "json_object+words",
     "json_schema+words": "json_object+words",
@@ -52,8 +53,8 @@ class Negotiation:
     """What each model of a session takes; use it from one event loop only."""
 
     def __init__(self) -> None:
-        self._without_temperature: set[_Server] = set()
-        self._fallen_back: dict[_Server, SchemaSent] = {}
+        self._without_temperature: set[Server] = set()
+        self._fallen_back: dict[Server, SchemaSent] = {}
         self._notices: dict[tuple[str, str], str] = {}
 
     @property
@@ -69,7 +70,7 @@ class Negotiation:
         recorded = request.recorded
         if recorded is not None:
             return Sending(recorded.left_out, recorded.schema_sent or _sent_before(request, recorded))
-        server = _server(request)
+        server = server_of(request)
         left_out = frozenset({"temperature"} if server in self._without_temperature else ())
         return Sending(left_out, self._fallen_back.get(server) or _first_try(request.stage.model))
 
@@ -79,9 +80,9 @@ class Negotiation:
         `status` is HTTP's, None where litellm refused by itself. What counts is what this very attempt sent: others
         may have learned it while it was on its way.
         """
-        server = _server(request)
+        server = server_of(request)
         by_itself = status is None and ("response_format" in words or "temperature" in words)
-        if status not in _BAD_REQUEST and not by_itself:
+        if (status not in _BAD_REQUEST and not by_itself) or is_too_long(status, words):
             return False
         if "temperature" in words.lower() and "temperature" in request.parameters.keys() - sending.left_out:
             self._without_temperature.add(server)
@@ -97,7 +98,7 @@ class Negotiation:
 
     def answered(self, request: CallRequest, sending: Sending) -> None:
         """Note that a model answered: what was left out for it to do so is worth a notice, and not before."""
-        notice = _NOTICES.get(self._fallen_back.get(_server(request), sending.schema_sent))
+        notice = _NOTICES.get(self._fallen_back.get(server_of(request), sending.schema_sent))
         if notice is not None and request.recorded is None:
             model = request.stage.model
             self._notices[model, "response_format"] = f"{model} {notice}"
@@ -139,7 +140,8 @@ def with_schema(message: Mapping[str, str], schema: Mapping[str, Any]) -> dict[s
     }
 
 
-def _server(request: CallRequest) -> _Server:
+def server_of(request: CallRequest) -> Server:
+    """What answers a call: the model, and the base URL that its stage sets."""
     return request.stage.model, request.stage.api_base
 
 

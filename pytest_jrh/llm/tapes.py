@@ -85,11 +85,12 @@ class Tape:
     """The `Exchange` of one case: answers from its cassette, and records what it does not hold.
 
     A lock is held from the first call to be made until the tape is closed, and the cassette read once
-    more after taking it, so that two processes never pay for the same call (semantics G5).
+    more after taking it, so that two processes never pay for the same call (semantics G5). `case` is the case's id.
     """
 
-    def __init__(self, folder: Path, path: Path, mode: RecordMode, recording: Recording) -> None:
+    def __init__(self, folder: Path, path: Path, mode: RecordMode, recording: Recording, *, case: str = "") -> None:
         self.path = path
+        self._case = case
         self._folder = folder
         self._locks = folder / ".locks"
         self._lock_file = self._locks / f"{digest(path.relative_to(folder).as_posix())[:32]}.lock"
@@ -225,7 +226,7 @@ class Tape:
         http = self._recording.http
         with self._room(request), http.recording() if http else contextlib.nullcontext(Capture()) as capture:
             try:
-                answer = self._scrubbed(await live(request))
+                answer = self._scrubbed(await live(replace(request, case=self._case)))
             except Unscored as trouble:
                 if trouble.keyless and self._recording.keep:
                     # As on a fork: whoever has a key is to record it, which the command of this outcome does.

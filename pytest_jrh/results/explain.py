@@ -81,11 +81,16 @@ def disagreement_text(
 def unscored_text(trouble: Unscored, *, command: str = "", width: int = WIDTH, base: Path | None = None) -> str:
     """Explain in a paragraph why there is no verdict: the stage, what came back, what to do.
 
-    An unrecorded call also shows what differs from the nearest recording, and its cassette; an error of the user's
-    code, where it was raised.
+    Where another case has met the same failure first, one line names that case. An unrecorded call also shows what
+    differs from the nearest recording, and its cassette; an error of the user's code, where it was raised.
     """
     stage = _STAGES.get(trouble.stage, f"the {trouble.stage}")
     what = _TROUBLES.get(trouble.outcome, "{stage} could not finish").format(stage=stage)
+    if trouble.same_as:
+        # One line: the case that it names says it all.
+        first = shortened(one_line(trouble.cause), _LONGEST_LABEL * 2)
+        line = f"{stage}'s model was not asked, as case {visible(trouble.same_as)}: {first}"
+        return uncommanded(f"No verdict ({trouble.outcome}): {line}")
     advice = trouble.advice or _ADVICE.get(trouble.outcome, "")
     cause = shortened(trouble.cause, _LONGEST_CAUSE)
     sentences = [f"No verdict ({trouble.outcome}): {what}.", _sentence(cause), _sentence(advice)]

@@ -234,7 +234,9 @@ def test_a_hang_past_the_timeout_is_tried_again(make_bench: MakeBench, server: M
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_model_that_always_hangs_is_a_model_error(make_bench: MakeBench, server: ModelServer, stage: str) -> None:
     bench = make_bench(overrides=TIMEOUTS)
-    assert_unscored(bench, server, stage, Fault.hang(), "model_error", "no answer within 0.3 s (3 attempts)")
+    assert_unscored(
+        bench, server, stage, Fault.hang(), "model_error", "`timeout` is 0.3 and no `max_tokens` is set (2 attempts)"
+    )
     server.faults.clear()
     assert bench.run().outcomes == [("agree", 1)]
 

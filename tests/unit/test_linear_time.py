@@ -65,6 +65,13 @@ ANY = pumped(" ", "\n", "a", "1", "{", '"', "\x1b[", "\u0301", "a b\n") + pumped
 PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "llm.cassettes._readable": "a class of single characters",
     "llm.failures._CLASS_NAMES": pumped("Error", "aError: ", "litellm.", "litellm.aError: ", "Exception - "),
+    "llm.lasting._BAD_KEY": pumped("api key ", "invalid "),
+    "llm.lasting._NO_CREDIT": pumped("insufficient ", "out of "),
+    "llm.lasting._NO_CREDIT_CODE": pumped("insufficient_", "billing_"),
+    "llm.lasting._PASSES": pumped("retry", "per", "tokens "),
+    "llm.lasting._REQUEST_TOO_LARGE": pumped("request ", "request too "),
+    "llm.lasting._TOO_LONG": pumped("context", "too many ", "maximum number of "),
+    "llm.lasting._WHO_ASKS": pumped("api", "access to the ", "country"),
     "llm.negotiation._NAMES_FORMAT": pumped("response", "json", "structured", "tool"),
     "llm.negotiation._ONE_BAD_ANSWER": pumped("json_validate_", "failed_"),
     "llm.prompts._SEPARATOR": pumped("---user---x\n", "---user---\t", " ", start="---user---", end="x"),

@@ -1,0 +1,57 @@
+"""Finds a model that cannot be asked, for it has no key or no provider, before the first call that is paid for."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_jrh.llm.calls import Answer, CallRequest
+    from pytest_jrh.llm.client import LiteLLMExchange
+    from pytest_jrh.llm.failures import Failure
+    from pytest_jrh.llm.recorder import HttpRecorder
+    from pytest_jrh.models import StageModel
+
+
+class Trials:
+    """Tries each model of a session once, without sending anything."""
+
+    def __init__(self, client: LiteLLMExchange, http: HttpRecorder) -> None:
+        self._client = client
+        self._http = http
+        self._failures: dict[StageModel, tuple[Failure | None, str]] = {}
+        self._one = asyncio.Lock()
+
+    async def check(self, request: CallRequest, stages: Iterable[StageModel]) -> None:
+        """Raise `Unscored` for the first of these models that cannot be asked."""
+        for stage in stages:
+            async with self._one:
+                if stage not in self._failures:
+                    self._failures[stage] = await self._try(stage), request.case
+            failure, first = self._failures[stage]
+            if failure is not None:
+                asked = replace(request, stage=stage)
+                again = failure.ends and first not in ("", request.case)
+                raise failure.unasked(asked, first) if again else failure.unscored(asked, 1)
+
+    async def _try(self, stage: StageModel) -> Failure | None:
+        # Whatever would be sent finds no recording: then there is a key to send it with.
+        with self._http.replaying(()) as capture:
+            failure = await self._client.trial(stage)
+        return failure if capture.missed is None else None
+
+
+class CheckedExchange:
+    """Makes a case's calls once every model that the case needs can be asked."""
+
+    def __init__(self, client: LiteLLMExchange, trials: Trials, stages: tuple[StageModel, ...]) -> None:
+        self._client = client
+        self._trials = trials
+        self._stages = stages
+
+    async def __call__(self, request: CallRequest) -> Answer:
+        await self._trials.check(request, self._stages)
+        return await self._client(request)

@@ -1,0 +1,144 @@
+"""Refusals that another attempt cannot change are met once, and stop what can only meet them again."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_jrh.llm.lasting import lasting
+from tests.e2e.bench import Bench
+from tests.support.model_server import Fault, ModelServer
+
+if TYPE_CHECKING:
+    from tests.e2e.conftest import MakeBench
+
+QUOTA = "You exceeded your current quota, please check your plan and billing details."
+GEMINI = f"{QUOTA} * Quota exceeded for metric: generate_content_requests, limit: 15. Please retry in 28.6s."
+TOO_LONG = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens."
+MODELS = {
+    "quota": (429, {"message": QUOTA, "type": "insufficient_quota", "code": "insufficient_quota"}, "credit"),
+    "key": (401, {"message": "Incorrect API key provided.", "code": "invalid_api_key"}, "key in the environment"),
+    "model": (404, {"message": "The model `y` does not exist."}, "name of the model and the base URL"),
+}
+
+
+def refusal(status: int, error: dict[str, Any]) -> Fault:
+    return Fault.raw(json.dumps({"error": error}).encode(), status=status, name="refusal")
+
+
+@pytest.mark.parametrize("kind", ["quota", "key", "model"])
+def test_what_ends_a_model_is_asked_once_and_the_other_cases_name_the_first(
+    make_bench: MakeBench, server: ModelServer, kind: str
+) -> None:
+    bench = make_bench(runs=4)
+    status, error, advice = MODELS[kind]
+    server.faults.add(stage="judge", fault=refusal(status, error), times=None)
+    session = bench.run(max_workers=1)
+    assert [result.outcome for result in session.results] == ["model_error"] * 4
+    # The other cases share the judge's model, and with it the refusal, as soon as the first has met it.
+    assert server.count("judge") == 1
+    assert server.count() == 6
+    first, *others = session.results
+    assert f"(HTTP {status})" in " ".join(first.detail.split())
+    assert advice in " ".join(first.detail.split())
+    for result in others:
+        assert len(result.detail.splitlines()) == 1
+        assert f"as case {first.case_id}: " in result.detail
+    server.faults.clear()
+    assert {outcome for outcome, _ in bench.run().outcomes} == {"agree"}
+
+
+def test_calls_that_were_on_their_way_name_the_first_case_too(make_bench: MakeBench, server: ModelServer) -> None:
+    bench = make_bench(runs=3)
+    status, error, _ = MODELS["quota"]
+    server.faults.add(stage="planner", fault=refusal(status, error), times=None)
+    server.faults.add(stage="summary", fault=refusal(status, error), times=None)
+    server.delay = 0.1
+    session = bench.run(max_workers=6)
+    assert server.count() <= 6
+    assert sorted(len(result.detail.splitlines()) > 1 for result in session.results) == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (400, "the request exceeds the available context size (8192 tokens), try increasing it"),
+        (429, "Request too large for gpt-4.1 on tokens per min (TPM): Limit 30000, Requested 41000."),
+        (403, "Blocked by the guardrail `pii`."),
+    ],
+)
+def test_what_concerns_one_request_is_not_retried_and_stops_no_other(
+    make_bench: MakeBench, server: ModelServer, status: int, message: str
+) -> None:
+    bench = make_bench(runs=3)
+    server.faults.add(stage="judge", fault=refusal(status, {"message": message}), times=1)
+    session = bench.run(max_workers=1)
+    assert [result.outcome for result in session.results] == ["model_error", "agree", "agree"]
+    assert server.count("judge") == 3
+    assert session.notices == ()
+
+
+@pytest.mark.parametrize("message", ["Rate limit reached. Please try again in 20s.", GEMINI])
+def test_a_rate_limit_is_still_waited_for(bench: Bench, server: ModelServer, message: str) -> None:
+    server.faults.add(stage="judge", fault=refusal(429, {"message": message}), times=1)
+    assert bench.run().outcomes == [("agree", 1)]
+
+
+def test_a_provider_that_does_not_exist_is_found_before_anything_is_paid_for(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    bench = make_bench(runs=3, overrides={"judge": {"model": "nowhere/nothing"}})
+    session = bench.run()
+    assert {result.outcome for result in session.results} == {"model_error"}
+    assert server.count() == 0
+    assert sorted(len(result.detail.splitlines()) > 1 for result in session.results) == [False, False, True]
+    assert "Name the provider before the model" in " ".join(session.results[0].detail.split())
+
+
+def test_a_judge_without_a_key_is_found_before_anything_is_paid_for(
+    make_bench: MakeBench, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    bench = make_bench(overrides={"judge": {"model": "anthropic/claude-sonnet-4-5"}})
+    session = bench.run()
+    assert session.only.outcome == "unrecorded"
+    assert "ANTHROPIC_API_KEY is not set" in " ".join(session.only.detail.split())
+    assert server.count() == 0
+    # Where the judge is not to be asked, its key is not asked for, either.
+    assert bench.run(judge_record_mode="none").only.outcome == "unrecorded"
+    assert server.count() == 5
+
+
+def test_a_key_that_is_there_is_found_without_a_request(bench: Bench, server: ModelServer) -> None:
+    assert bench.run().outcomes == [("agree", 1)]
+    assert server.count() == 6
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "ends"),
+    [
+        (429, "insufficient_quota", True),
+        (402, "Insufficient Balance", True),
+        (400, "Your credit balance is too low to access the Anthropic API.", True),
+        (403, "Project `x` does not have access to model `y`.", True),
+        (400, TOO_LONG, False),
+        (429, "Rate limit reached for requests", None),
+        (429, GEMINI, None),
+        (429, "Too many tokens, please wait before trying again.", None),
+        (400, "The user wrote: my account is not active, insufficient funds", None),
+        (400, "API key not valid. Please pass a valid API key.", True),
+        (403, "error code: 1020 (Cloudflare)", False),
+        (403, "Country, region, or territory not supported", True),
+        (400, "prompt is too long: 210000 tokens > 200000 maximum", False),
+        (413, "Request too large for model", False),
+        (500, TOO_LONG, None),
+        (503, "overloaded", None),
+        (None, "LLM Provider NOT provided. Pass in the LLM provider", True),
+        (None, "Connection reset", None),
+    ],
+)
+def test_what_a_refusal_ends(status: int | None, words: str, ends: bool | None) -> None:
+    found = lasting(status, words)
+    assert (found.ends if found is not None else None) is ends
