@@ -39,6 +39,11 @@ class BaselineFile:
         return baseline_file.load(self._path, file=self.name)
 
     @property
+    def updating(self) -> bool:
+        """Whether this session is to take its verdicts over into the file."""
+        return self._update and self._path is not None
+
+    @property
     def name(self) -> str:
         """The file as messages name it."""
         path, folder = self._path, self._folder

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.results.figures import matrix_of
 from pytest_jrh.results.formulas import SIGNIFICANCE
-from pytest_jrh.results.text import counted
+from pytest_jrh.results.text import counted, one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytest_jrh.models import Mode
+    from pytest_jrh.results.figures import Section
     from pytest_jrh.results.formulas import ConfusionMatrix
     from pytest_jrh.results.statistics import Statistics
 
@@ -21,8 +24,34 @@ _FAIR = 0.4
 # 0.4 with 8 to 12 scores.
 _SUBSTANTIAL = 0.6
 _FEWEST_VERDICTS = 4
+# A single case has one label, whatever the suite.
+_FEWEST_LABELS = 2
 # Logarithms of equally likely tables differ by rounding, and by more than this where the tables are not.
 _ROUNDING = 1e-7
+
+
+def section_warnings(section: Section) -> list[str]:
+    """Every sentence that the figures of one judge need beside them."""
+    return all_warnings(section.total, [row.statistics for row in section.rows if row.level == "rubric"], section.mode)
+
+
+def all_warnings(total: Statistics, rubrics: Sequence[Statistics], mode: Mode) -> list[str]:
+    """Warnings about one judge over all its cases, and about rubrics whose labels are all the same."""
+    warnings = judge_warnings(total, mode)
+    if same := _one_class(total, mode):
+        return [*warnings, f"{same}."]
+    found = [(rubric.counts.rubric, _one_class(rubric, mode)) for rubric in rubrics]
+    return [*warnings, *(f"{one_line(name)}: {same[0].lower()}{same[1:]}." for name, same in found if same)]
+
+
+def _one_class(statistics: Statistics, mode: Mode) -> str | None:
+    """Say what a judge would get that does not look at the cases, where all labels are the same."""
+    matrix = matrix_of(statistics, mode)
+    if matrix is None or matrix.n < _FEWEST_LABELS or sum(map(bool, matrix.rows)) > 1:
+        return None
+    [label] = [score for score, row in zip(matrix.labels, matrix.rows, strict=True) if row]
+    cases = f"Only {_MEANINGS[label]} cases" if mode == "binary" else f"Only cases of score {label}"
+    return f"{cases}: a judge that always says {label} would get 100%"
 
 
 def judge_warnings(statistics: Statistics, mode: Mode) -> list[str]:

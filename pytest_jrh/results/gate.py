@@ -7,8 +7,9 @@ in the baseline.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.models import JUDGED, UNSCORED, CaseResult
@@ -19,17 +20,18 @@ from pytest_jrh.results.statistics import describe
 from pytest_jrh.suite.suite import GateRules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 WRONG_BEFORE = "wrong in the baseline too"
 LEFT_TO_THE_GATE = "left to the gate"
-Rule: TypeAlias = Literal["min_accuracy", "lower_bound", "max_regressions", "min_cases"]
+Rule: TypeAlias = Literal["min_accuracy", "lower_bound", "max_regressions", "min_cases", "compared"]
 
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
     """One rule applied: `figure` has to reach `limit`, or for max_regressions not exceed it.
 
+    `compared` asks for at least one case that can be compared with the baseline; it is applied where there is none.
     `rule` is `lower_bound` where the lower end of the interval is held against `min_accuracy`. `test` and `judge`
     say whose verdicts they are, empty for all; `n` counts them. `cases` are the ids of the disagreements among them
     that count.
@@ -46,6 +48,15 @@ class Threshold:
 
 
 @dataclass(frozen=True, slots=True)
+class Unjudged:
+    """A judge, rubric or test of which no case has a verdict: how many cases it has, by outcome."""
+
+    kind: Literal["judge", "rubric", "test"]
+    name: str
+    outcomes: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class GateDecision:
     """What the session of one suite comes to; ids stand in order.
 
@@ -53,7 +64,9 @@ class GateDecision:
     has no say in them. `new_disagreements` are those that neither the baseline nor a minimal accuracy answers
     for; they count with the regressions. `never_reported` are cases that were to run and of which no result
     came; `unscored` gives the outcome. Either is red whatever the thresholds say. `p_value` is the
-    two-sided exact McNemar test's.
+    two-sided exact McNemar test's. `nothing_ran` says that no result of the suite came at all. `unjudged` names what
+    no verdict was given on. `update_command` takes the verdicts over into the baseline; it is set where nothing could
+    be compared.
     """
 
     active: bool
@@ -65,6 +78,14 @@ class GateDecision:
     new_disagreements: tuple[str, ...] = ()
     never_reported: tuple[str, ...] = ()
     unscored: Mapping[str, str] = field(default_factory=dict)
+    nothing_ran: bool = False
+    unjudged: tuple[Unjudged, ...] = ()
+    update_command: str = ""
+
+    @property
+    def uncompared(self) -> bool:
+        """Whether the gate failed because no case could be compared with the baseline."""
+        return any(threshold.rule == "compared" and not threshold.passed for threshold in self.thresholds)
 
     @property
     def regressions(self) -> tuple[str, ...]:
@@ -97,7 +118,7 @@ def tolerated(result: CaseResult, baseline: Baseline | None, rules: GateRules) -
 
 def is_active(rules: GateRules, baseline: Baseline | None) -> bool:
     """Whether there is anything for the gate to decide by."""
-    return baseline is not None or rules != GateRules()
+    return baseline is not None or replace(rules, allow_uncompared=False) != GateRules()
 
 
 def decide(
@@ -124,7 +145,10 @@ def decide(
     unscored = {result.case_id: result.outcome for result in received if result.outcome in UNSCORED}
     return GateDecision(
         active=active,
-        passed=all(threshold.passed for threshold in thresholds) and not never_reported and not unscored,
+        passed=all(threshold.passed for threshold in thresholds)
+        and not never_reported
+        and not unscored
+        and not (active and not received),
         thresholds=thresholds,
         comparison=comparison,
         p_value=_p_value(comparison),
@@ -132,7 +156,26 @@ def decide(
         new_disagreements=new,
         never_reported=never_reported,
         unscored=unscored,
+        nothing_ran=active and not received,
+        unjudged=tuple(_unjudged(received)),
     )
+
+
+def _unjudged(received: Sequence[CaseResult]) -> Iterator[Unjudged]:
+    """What every case was skipped or unscored of; a suite's only judge has no name to give."""
+    kinds: tuple[tuple[Literal["judge", "rubric", "test"], Callable[[CaseResult], str]], ...] = (
+        ("judge", lambda result: result.judge),
+        ("rubric", lambda result: result.rubric_id),
+        ("test", lambda result: result.test),
+    )
+    for kind, name_of in kinds:
+        outcomes: dict[str, Counter[str]] = {}
+        for result in received:
+            if result.outcome != "generated":
+                outcomes.setdefault(name_of(result), Counter())[result.outcome] += 1
+        for name, counts in outcomes.items():
+            if name and not counts.keys() & set(JUDGED):
+                yield Unjudged(kind, name, tuple(sorted(counts.items())))
 
 
 def _p_value(comparison: Comparison | None) -> Figure:
@@ -157,6 +200,8 @@ def _thresholds(
         yield Threshold("min_cases", rules.min_cases, Figure(n), n >= rules.min_cases, n, judge=judge)
         own = [result for result in to_judge if result.judge == judge]
         yield from _accuracies(own, judge, rules, seed)
+    if comparison is not None and judged and not comparison.compared:
+        yield Threshold("compared", 1, Figure(0), rules.allow_uncompared, 0)
     if comparison is not None or rules.max_regressions or new:
         cases = tuple(sorted({*new, *(comparison.regressions if comparison else ())}))
         passed = len(cases) <= rules.max_regressions

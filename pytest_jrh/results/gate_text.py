@@ -11,10 +11,12 @@ from pytest_jrh.results.text import Styled, counted, one_line, wrapped
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from pytest_jrh.results.gate import GateDecision, Threshold
+    from pytest_jrh.results.gate import GateDecision, Threshold, Unjudged
 
 MOST_NAMED = 50
 _MOST_DIGITS = 6
+# Ten right answers of ten still leave a 95% interval that begins at 72%.
+FEW_CASES = 10
 
 
 def decision_sentence(decision: GateDecision) -> str:
@@ -24,6 +26,8 @@ def decision_sentence(decision: GateDecision) -> str:
         missing.append(f"{counted(len(decision.never_reported), 'case')} never reported")
     if decision.unscored:
         missing.append(f"{counted(len(decision.unscored), 'case')} unscored")
+    if decision.nothing_ran:
+        missing.append("none of its cases was run")
     if decision.passed:
         if not decision.active:
             return "No gate is set: each disagreement fails its item."
@@ -64,6 +68,8 @@ def threshold_text(threshold: Threshold, decision: GateDecision) -> str:
         case "min_cases":
             by = f" by {one_line(threshold.judge)}" if threshold.judge else ""
             return f"{counted(threshold.n, 'verdict')}{by}, at least {threshold.limit:,.0f} needed"
+        case "compared":
+            return "nothing could be compared with the baseline"
         case "max_regressions":
             return f"{_disagreements(decision)}, at most {threshold.limit:,.0f} allowed"
         case _:
@@ -96,18 +102,47 @@ def styled_gate_lines(
         lines += [Styled(line, group.style) for line in _section(group.title, cases, most)]
     sentences = [Styled(sentence) for sentence in change_sentences(decision)]
     sentences.append(Styled(decision_sentence(decision), "green" if decision.passed else "red"))
+    if (advice := update_sentence(decision)) is not None:
+        sentences.append(Styled(advice, "yellow"))
     for sentence in sentences:
         parts = wrapped(sentence.text, width) if width else [sentence.text]
         lines += [Styled(part, sentence.style) for part in parts]
+    if decision.update_command:
+        lines.append(Styled(f"  {one_line(decision.update_command)}"))
     return lines
 
 
 def change_sentences(decision: GateDecision) -> list[str]:
-    """Say what changed since the baseline, and what could not have been seen."""
+    """Say what changed since the baseline, what could not have been seen, and what the decision does not rest on."""
     lines = [sentence] if (sentence := comparison_sentence(decision)) else []
     if decision.active:
         lines.append(power_sentence(decision.comparison.compared if decision.comparison else decision.judged))
-    return lines
+    return [*lines, *map(_unjudged_sentence, decision.unjudged), *_few_cases(decision)]
+
+
+def update_sentence(decision: GateDecision) -> str | None:
+    """What to do where nothing could be compared, before the command that does it; None elsewhere."""
+    if not decision.uncompared:
+        return None
+    ways = "Set gate.allow_uncompared: true if the suite is new, or update the baseline"
+    return f"{ways} with:" if decision.update_command else f"{ways}."
+
+
+def _unjudged_sentence(unjudged: Unjudged) -> str:
+    outcomes = ", ".join(f"{number:,} {outcome}" for outcome, number in unjudged.outcomes)
+    cases = counted(sum(number for _, number in unjudged.outcomes), "case")
+    return f"No verdict on any case of {unjudged.kind} {one_line(unjudged.name)} ({cases}: {outcomes})."
+
+
+def _few_cases(decision: GateDecision) -> Iterator[str]:
+    """A gate that hardly any case decides; a limit that was raised has been thought of."""
+    for threshold in decision.thresholds:
+        if threshold.rule == "min_cases" and threshold.limit <= 1 and 0 < threshold.n < FEW_CASES:
+            by = f" by {one_line(threshold.judge)}" if threshold.judge else ""
+            yield (
+                f"Few cases for a gate: {counted(threshold.n, 'verdict')}{by}, and with min_cases: "
+                f"{threshold.limit:,.0f} a single one would do; set gate.min_cases to what the suite should have."
+            )
 
 
 @dataclass(frozen=True, slots=True)

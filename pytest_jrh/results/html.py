@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.files import encoded, replacing
 from pytest_jrh.models import UNSCORED
 from pytest_jrh.results.contradictions import REASONING_DISAGREES, reasoning_disagrees
-from pytest_jrh.results.diagnosis import judge_warnings
+from pytest_jrh.results.diagnosis import section_warnings
 from pytest_jrh.results.figures import left_out, matrix_of, percent, reasons, sections
-from pytest_jrh.results.gate_text import change_sentences, decision_sentence, gate_groups
+from pytest_jrh.results.gate_text import change_sentences, decision_sentence, gate_groups, update_sentence
 from pytest_jrh.results.html_bodies import by_run, packed, printable, run_body, run_key
 from pytest_jrh.results.report import spending_lines
 from pytest_jrh.results.session import case_key, recording_sentence
@@ -170,6 +170,7 @@ def _decision(name: str, decision: GateDecision, session: SessionResults) -> dic
         "passed": decision.passed,
         "sentence": decision_sentence(decision),
         "remarks": change_sentences(decision),
+        "remedy": {"sentence": update_sentence(decision), "command": one_line(decision.update_command)},
         "groups": groups,
     }
 
@@ -187,7 +188,7 @@ def _section(section: Section, *, several: bool) -> dict[str, Any]:
         "titles": section.titles,
         "rows": [_row(row) for row in section.rows],
         "chance": section.mode == "binary",
-        "warnings": judge_warnings(section.total, section.mode),
+        "warnings": section_warnings(section),
         "maps": maps,
         "reasons": [f"{title}: {reason} ({', '.join(labels)})" for title, reason, labels in reasons(section)],
     }

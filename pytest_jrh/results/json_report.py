@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.results.diagnosis import judge_warnings
-from pytest_jrh.results.gate_text import change_sentences, decision_sentence
+from pytest_jrh.results.diagnosis import all_warnings
+from pytest_jrh.results.gate_text import change_sentences, decision_sentence, update_sentence
 
 if TYPE_CHECKING:
     from pytest_jrh.results.formulas import ConfusionMatrix, Share
@@ -25,7 +25,7 @@ def table_data(table: StatisticsTable) -> dict[str, Any]:
         rubrics[each.counts.rubric] = {**statistics_data(each), "tests": {}}
     for each in table.groups:
         rubrics[each.counts.rubric]["tests"][each.counts.test] = statistics_data(each)
-    warnings = judge_warnings(table.overall, "binary" if table.overall.ordinal is None else "ordinal")
+    warnings = all_warnings(table.overall, table.rubrics, "binary" if table.overall.ordinal is None else "ordinal")
     return {"overall": statistics_data(table.overall), "rubrics": rubrics, "warnings": warnings}
 
 
@@ -97,6 +97,12 @@ def decision_data(decision: GateDecision) -> dict[str, Any]:
         "new_disagreements": list(decision.new_disagreements),
         "never_reported": list(decision.never_reported),
         "unscored": dict(decision.unscored),
+        "unjudged": [
+            {"kind": each.kind, "name": each.name, "outcomes": dict(each.outcomes)} for each in decision.unjudged
+        ],
+        "update": None
+        if not decision.uncompared
+        else {"advice": update_sentence(decision), "command": decision.update_command or None},
         "baseline": None
         if comparison is None
         else {

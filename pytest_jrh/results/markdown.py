@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.models import UNSCORED
 from pytest_jrh.results.contradictions import REASONING_DISAGREES, reasoning_disagrees
-from pytest_jrh.results.diagnosis import judge_warnings
+from pytest_jrh.results.diagnosis import section_warnings
 from pytest_jrh.results.figures import left_out, matrix_of, percent, reasons, sections
-from pytest_jrh.results.gate_text import change_sentences, decision_sentence, gate_groups
+from pytest_jrh.results.gate_text import change_sentences, decision_sentence, gate_groups, update_sentence
 from pytest_jrh.results.report import spending_lines
 from pytest_jrh.results.reviewed import review_counts
 from pytest_jrh.results.session import recording_sentence
@@ -150,6 +150,9 @@ def _decisions(page: _Page, session: SessionResults) -> None:
         of = f"{code(name)}: " if len(session.decisions) > 1 else ""
         remarks = " ".join(map(prose, change_sentences(decision)))
         page.block([f"{of}**{prose(decision_sentence(decision))}** {remarks}".rstrip() + "\n"])
+        if advice := update_sentence(decision):
+            command = [f"{preformatted(decision.update_command)}\n"] if decision.update_command else []
+            page.block([f"{prose(advice)}\n", *command])
 
 
 def _figures(page: _Page, section: Section, *, several: bool) -> None:
@@ -162,7 +165,7 @@ def _figures(page: _Page, section: Section, *, several: bool) -> None:
     for row in sorted(section.rows, key=lambda row: row.level != "total"):
         names = {"total": "**all**", "test": f"&nbsp;&nbsp;{row.name}", "rubric": code(row.name, cell=True)}
         lines.append(_table_row([names[row.level], *(cell.text for cell in row.cells)]))
-    warnings = [f"\n⚠️ {prose(warning)}" for warning in judge_warnings(section.total, section.mode)]
+    warnings = [f"\n⚠️ {prose(warning)}" for warning in section_warnings(section)]
     page.block(head, lines, [*warnings, ""])
 
 

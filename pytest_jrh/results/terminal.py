@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_jrh.results.contradictions import REASONING_DISAGREES, reasoning_disagrees
-from pytest_jrh.results.diagnosis import judge_warnings
+from pytest_jrh.results.diagnosis import section_warnings
 from pytest_jrh.results.figures import left_out, matrix_of, percent, reasons, sections
 from pytest_jrh.results.gate_text import MOST_NAMED, styled_gate_lines
 from pytest_jrh.results.report import spending_lines
@@ -85,7 +85,7 @@ def _section(
         if row.level == "total":
             yield Styled("-" * min(width, widths.name + sum(widths.cells) + len(_GAP) * len(widths.cells)))
         yield Styled(_line(row, widths))
-    for warning in judge_warnings(section.total, section.mode):
+    for warning in section_warnings(section):
         for line in wrapped(f"! {warning}", width):
             yield Styled(line, "yellow")
     if verbosity > 0:

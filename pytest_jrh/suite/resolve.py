@@ -304,7 +304,7 @@ def resolve_frozen(config: Config, findings: Findings, places: Places, *, forced
 def resolve_gate(config: Config) -> GateRules:
     """Return the rules by which the session passes or fails (semantics J4)."""
     gate = config.gate
-    return GateRules(gate.min_accuracy, gate.lower_bound, gate.max_regressions, gate.min_cases)
+    return GateRules(gate.min_accuracy, gate.lower_bound, gate.max_regressions, gate.min_cases, gate.allow_uncompared)
 
 
 def notices(config: Config, mode: Mode | None, rubrics: Sequence[Rubric], file: str) -> tuple[str, ...]:

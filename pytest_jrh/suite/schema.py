@@ -315,6 +315,8 @@ class Gate(Section):
     """How many cases may be judged wrong now that were right in the baseline."""
     min_cases: Annotated[int, Field(ge=0, description="a whole number, 0 or above")] = 1
     """How many cases must have a verdict."""
+    allow_uncompared: Flag = False
+    """Let the suite pass where no case can be compared with the baseline, as when the suite is new."""
 
 
 class Config(Section):

@@ -43,13 +43,14 @@ class GateRules:
     `min_accuracy` is a share of the verdicts of each judge: one for all its tests, or one per test; with
     `lower_bound` the lower end of the accuracy's interval has to reach it. `max_regressions` is how many
     disagreements that the baseline does not have are let through. `min_cases` is how many verdicts there
-    must be at least.
+    must be at least. `allow_uncompared` lets a suite pass of which no case can be compared with the baseline.
     """
 
     min_accuracy: float | Mapping[str, float] | None = None
     lower_bound: bool = False
     max_regressions: int = 0
     min_cases: int = 1
+    allow_uncompared: bool = False
 
     def covers(self, test: str) -> bool:
         """Whether a minimal accuracy is set that the verdicts of this test count for."""

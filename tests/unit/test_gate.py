@@ -302,6 +302,8 @@ class TestText:
             "3 cases compared with the baseline: 1 regression, 1 fix "
             "(exact McNemar p = 1, no more than noise can give).",
             "With 3 cases, no drop could be seen: it takes 6 regressions without a fix.",
+            "Few cases for a gate: 4 verdicts, and with min_cases: 1 a single one would do; "
+            "set gate.min_cases to what the suite should have.",
             "Gate failed: 1 regression and 1 disagreement not in the baseline, at most 0 allowed; "
             "1 case never reported; 1 case unscored.",
         ]

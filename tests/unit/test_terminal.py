@@ -43,7 +43,7 @@ def test_single_test_and_single_rubric_have_one_row() -> None:
     lines = texts(session_of(results))
     assert lines[0].split()[0] == "agent_positives"
     assert [line.split()[0] for line in lines[1:3]] == ["rubric", "tone"]
-    assert lines[3] == ""
+    assert " ".join(lines[3:5]) == "! Only satisfied cases: a judge that always says 0 would get 100%. "
 
 
 @pytest.mark.parametrize("width", [80, 120])

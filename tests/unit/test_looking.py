@@ -1,0 +1,138 @@
+"""No gate passes by not looking, and every report says what its decision does not rest on (semantics L6, M9)."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pytest_jrh.models import CaseResult, Outcome
+from pytest_jrh.redact import Redactor
+from pytest_jrh.results.baseline import Baseline, Scope, update
+from pytest_jrh.results.gate import GateDecision, decide, is_active
+from pytest_jrh.results.gate_text import change_sentences, decision_sentence, gate_lines, update_sentence
+from pytest_jrh.results.html import write_html
+from pytest_jrh.results.json_report import decision_data, table_data
+from pytest_jrh.results.markdown import markdown_report
+from pytest_jrh.results.session import SessionResults
+from pytest_jrh.results.terminal import session_lines
+from pytest_jrh.suite.suite import GateRules
+from tests.support.judged_sessions import SEED, judged, right, scored, session_of
+from tests.support.made_cases import make_result, make_spec
+
+
+def terminal(session: SessionResults, folder: Path) -> str:
+    return "\n".join(line.text for line in session_lines(session, width=400))
+
+
+def markdown(session: SessionResults, folder: Path) -> str:
+    return html.unescape(markdown_report(session).replace("\\", ""))
+
+
+def page(session: SessionResults, folder: Path) -> str:
+    write_html(folder / "report.html", session, [], redactor=Redactor())
+    return html.unescape((folder / "report.html").read_text("utf-8"))
+
+
+def data(session: SessionResults, folder: Path) -> str:
+    decisions = [decision_data(decision) for decision in session.decisions.values()]
+    return json.dumps([table_data(session.table), *decisions])
+
+
+MISSING: tuple[Outcome, ...] = ("no_case", "no_case", "unrecorded")
+FORMS = pytest.mark.parametrize("form", [terminal, markdown, page, data])
+Form = Callable[[SessionResults, Path], str]
+
+
+def of_test(test: str, results: list[CaseResult]) -> list[CaseResult]:
+    return [result for result in results if result.test == test]
+
+
+@FORMS
+@pytest.mark.parametrize(
+    ("results", "said"),
+    [
+        (
+            of_test("agent_perturbation", judged(right)),
+            "Only violated cases: a judge that always says 1 would get 100%.",
+        ),
+        (of_test("agent_positives", judged(right)), "Only satisfied cases: a judge that always says 0 would get 100%."),
+        (
+            [*judged(right, rubrics=["tone"]), *of_test("agent_perturbation", judged(right, rubrics=["law"]))],
+            "law: only violated cases: a judge that always says 1 would get 100%.",
+        ),
+        (
+            [result for result in scored(right) if result.target_score == 2],
+            "Only cases of score 2: a judge that always says 2 would get 100%.",
+        ),
+    ],
+    ids=["violated", "satisfied", "one rubric", "one score"],
+)
+def test_labels_that_are_all_the_same_are_said(
+    tmp_path: Path, form: Form, results: list[CaseResult], said: str
+) -> None:
+    assert said in form(session_of(results), tmp_path)
+    assert "would get 100%" not in form(session_of(judged(right)), tmp_path)
+
+
+@FORMS
+def test_few_cases_for_a_gate_are_said(tmp_path: Path, form: Form) -> None:
+    few = judged(right, runs=1, rubrics=["tone"])
+    said = "Few cases for a gate: 2 verdicts, and with min_cases: 1 a single one would do"
+    assert said in form(session_of(few, min_accuracy=0.5), tmp_path)
+    assert "Few cases" not in form(session_of(few, min_accuracy=0.5, min_cases=2), tmp_path)
+    assert "Few cases" not in form(session_of(judged(right), min_accuracy=0.5), tmp_path)
+
+
+@FORMS
+def test_what_no_verdict_was_given_on_is_named(tmp_path: Path, form: Form) -> None:
+    without = [
+        make_result(make_spec(f"run-{run}", rubric_id="silent", test="agent_positives", judge="mute"), outcome)
+        for run, outcome in enumerate(MISSING)
+    ]
+    text = form(session_of([*judged(right, judge="strict"), *without], min_accuracy=0.5), tmp_path)
+    assert "No verdict on any case of rubric silent (3 cases: 2 no_case, 1 unrecorded)." in text
+    assert "No verdict on any case of judge mute (3 cases: 2 no_case, 1 unrecorded)." in text
+    assert "any case of test" not in text
+
+
+class TestUncompared:
+    NEW = judged(right, runs=3)
+
+    def decided(self, baseline: Baseline, results: list[CaseResult] | None = None, **rules: bool) -> GateDecision:
+        given = self.NEW if results is None else results
+        scope = Scope.of(result.case_id for result in self.NEW)
+        return decide(given, baseline, GateRules(**rules), scope, SEED)
+
+    @pytest.mark.parametrize("baseline", [Baseline(), None], ids=["empty", "another suite's"])
+    def test_a_baseline_without_the_suites_cases_fails(self, baseline: Baseline | None) -> None:
+        others = judged(right, suite="other")
+        scope = Scope.of(each.case_id for each in others)
+        known = baseline if baseline is not None else update(Baseline(), others, scope).baseline
+        decision = self.decided(known)
+        assert not decision.passed
+        assert decision_sentence(decision) == "Gate failed: nothing could be compared with the baseline."
+        advice = "Set gate.allow_uncompared: true if the suite is new, or update the baseline."
+        assert update_sentence(decision) == advice
+        assert advice in gate_lines(decision)
+
+    def test_a_new_suite_can_say_so(self) -> None:
+        decision = self.decided(Baseline(), allow_uncompared=True)
+        assert decision.passed
+        assert decision_sentence(decision).startswith("Gate passed: nothing could be compared with the baseline; ")
+        assert update_sentence(decision) is None
+        assert not is_active(GateRules(allow_uncompared=True), None)
+
+    def test_one_case_in_common_is_enough(self) -> None:
+        known = update(Baseline(), self.NEW[:1], Scope.of([self.NEW[0].case_id])).baseline
+        assert self.decided(known).passed
+
+    def test_no_result_at_all_fails(self) -> None:
+        known = update(Baseline(), self.NEW, Scope.of(each.case_id for each in self.NEW)).baseline
+        decision = decide([], known, GateRules(), Scope.of([each.case_id for each in self.NEW], []), SEED)
+        assert not decision.passed
+        assert decision_sentence(decision) == "Gate failed: none of its cases was run."
+        assert change_sentences(decision)
