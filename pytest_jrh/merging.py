@@ -78,12 +78,15 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
     _refuse_other_judges(ready, found)
     results = counted_once(found[case].result for case in specs if case in found)
     scope = Scope.of(specs)
-    decision = decide(results, settings.baseline.content, suite.gate, scope, suite.sampling_seed)
+    rules = replace(suite.gate, allow_uncompared=suite.gate.allow_uncompared or settings.baseline.updating)
+    decision = decide(results, settings.baseline.content, rules, scope, suite.sampling_seed)
+    if decision.uncompared:
+        decision = replace(decision, update_command=_update_command(suite, folders, settings))
     redactor = Redactor(secrets_of(os.environ))
     told = _told(ready, results, decision, settings.folder)
     made = write_suite_outputs(suite, list(specs.values()), results, records, redactor=redactor, decision=decision)
     models = {judge.stage.model for judge in suite.judges}
-    written, problems = write_reports(
+    written, unwritten = write_reports(
         settings,
         told,
         [made.records],
@@ -92,14 +95,15 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
         folder=settings.folder,
     )
     updates, accepted = _accept(settings.baseline, told, scope, decision)
-    problems = [*made.problems, *problems, *_judged_nothing(results)]
+    problems = [*made.problems, *unwritten, *_judged_nothing(results)]
     lines = [line.text for line in session_lines(told, width=settings.width)]
     lines += updates
     lines += [f"report: {_shown(path, settings.folder)}" for path in written]
     lines += [f"note: {problem}" for problem in problems]
     lines += _annotations(told, settings.folder)
     agreed = decision.active or not any(result.outcome == "disagree" for result in results)
-    return Merged(tuple(lines), decision.passed and agreed and accepted and not _judged_nothing(results))
+    whole = accepted and not made.failed and not unwritten
+    return Merged(tuple(lines), decision.passed and agreed and whole and not _judged_nothing(results))
 
 
 class _Found(NamedTuple):
@@ -212,6 +216,16 @@ def _accept(
         return baseline.accept(told.results, scope, told.node, finished=not decision.never_reported), True
     except OSError as error:
         return [f"note: The baseline {baseline.name} was not written: {error.strerror}."], False
+
+
+def _update_command(suite: Suite, folders: Sequence[Path], settings: MergeSettings) -> str:
+    named = {
+        "--jrh-config": os.path.relpath(suite.config_file, settings.folder),
+        "--jrh-baseline": settings.baseline.name,
+    }
+    options = [f"{option}={path}" for option, path in named.items()]
+    command = ["python", "-m", "pytest_jrh", "merge", *options, "--jrh-update-baseline", *map(str, folders)]
+    return shlex.join(command)
 
 
 def _judged_nothing(results: Iterable[CaseResult]) -> list[str]:

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.plugin.collect import CaseItem, SuiteFile
+from pytest_jrh.plugin.gating import file_node
 from pytest_jrh.plugin.options import OPTIONS_READ, YAML_SUFFIXES, absolute
 from pytest_jrh.plugin.reporter import Reporter
 from pytest_jrh.plugin.session import (
@@ -77,7 +78,7 @@ def collect(file_path: Path, parent: pytest.Collector, *, certain: bool) -> Suit
     if not certain and not looks_like_suite(file_path):
         return None
     activate(parent.config)
-    return SuiteFile.from_parent(parent, path=file_path)
+    return SuiteFile.from_parent(parent, path=file_path, nodeid=file_node(file_path, parent.config.rootpath))
 
 
 def _unusable(what: str, problems: Sequence[Problem]) -> pytest.UsageError:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import time
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from pytest_jrh.errors import InputError
 from pytest_jrh.files import atomic_write
 from pytest_jrh.models import MADE, TESTS, CaseResult
 from pytest_jrh.plugin.collect import CaseItem, properties_of_others
-from pytest_jrh.plugin.gating import case_ids, decide
+from pytest_jrh.plugin.gating import case_ids, decide, place_of, undecided
 from pytest_jrh.plugin.options import YAML_SUFFIXES, absolute
 from pytest_jrh.plugin.session import NOTICES_KEY, RECORD_ATTRIBUTE, RESULT_ATTRIBUTE
 from pytest_jrh.results.annotations import annotation_lines
@@ -27,7 +27,7 @@ from pytest_jrh.results.gate_text import styled_gate_lines
 from pytest_jrh.results.panels import counted_once
 from pytest_jrh.results.records import record_line
 from pytest_jrh.results.report_files import write_reports
-from pytest_jrh.results.session import SessionResults, gather, recording_options
+from pytest_jrh.results.session import SessionResults, gather
 from pytest_jrh.results.stored import result_from
 from pytest_jrh.results.terminal import session_lines
 from pytest_jrh.results.text import counted
@@ -59,6 +59,7 @@ class Reporter:
         self._unused: list[Path] = []
         self._pruned = False
         self._unwritten = False
+        self._lost = False
         self._kept_spools: set[Path] = set()
         self._heard: set[str] = set()
         self._left_out: set[str] = set()
@@ -113,10 +114,11 @@ class Reporter:
         """Decide, and write baseline, artefacts and reports; a session without verdicts is not green (semantics F)."""
         places = self._places()
         nodes = case_ids([*self._session.selected, *self._results], places)
-        if not self._heard.isdisjoint(nodes.values()):
-            green = self._conclude(session, list(places.values()), nodes)
-            if not green and session.exitstatus == pytest.ExitCode.OK:
-                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        concluded = not self._heard.isdisjoint(nodes.values())
+        green = self._conclude(session, list(places.values()), nodes) if concluded else True
+        green = self._all_decided(session, places.values() if concluded else ()) and green and not self._lost
+        if not green and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
         for ready in self._session.suites:
             spools = self._session.spool_dir(ready.suite)
             if spools not in self._kept_spools:
@@ -167,21 +169,42 @@ class Reporter:
         ]
 
     def _places(self) -> dict[str, ReadySuite]:
-        """The suites of this session, by what their node ids begin with; a controller meets discovered ones here."""
+        """The suites of this session, by the node ids of their files; a controller meets discovered ones here."""
         root = self._session.config.rootpath
-        certain = {nodeid.partition("::")[0] for nodeid in self._results}
+        loaded = {ready.suite.config_file for ready in self._session.suites}
+        certain = set(map(place_of, self._results))
         found: dict[str, ReadySuite] = {}
-        for place in dict.fromkeys(nodeid.partition("::")[0] for nodeid in [*self._session.selected, *self._results]):
+        for place in dict.fromkeys(map(place_of, [*self._session.selected, *self._results])):
             path = absolute(root / place)
-            named = place in certain or path in self._session.options.configs
-            if not named and not (place.endswith(YAML_SUFFIXES) and looks_like_suite(path)):
+            known = place in certain or path in loaded
+            if not known and not (place.endswith(YAML_SUFFIXES) and looks_like_suite(path)):
                 continue
             try:
                 found[place] = self._session.suite(path)
             except InputError as error:
-                self._problems.append(f"The results of {place} were not written: {error}")
+                self._lose(f"The results of {place} were not written: {error}")
         order = {ready.suite.config_file: number for number, ready in enumerate(self._session.suites)}
         return dict(sorted(found.items(), key=lambda item: order[item[1].suite.config_file]))
+
+    def _lose(self, problem: str) -> None:
+        """Results that belong to no suite are in no report, so the session cannot be green."""
+        self._lost = True
+        self._problems.append(problem)
+
+    def _all_decided(self, session: pytest.Session, decided: Iterable[ReadySuite]) -> bool:
+        """Whether each suite that the command line names has a decision where it has something to decide by."""
+        if session.config.option.collectonly or self._session.options.plan or session.exitstatus not in _FINISHED:
+            return True
+        done = {ready.suite.config_file for ready in decided}
+        selected = Counter(absolute(self._session.config.rootpath / place_of(each)) for each in self._session.selected)
+        left = [
+            undecided(ready, self._session.baseline.content, selected[ready.suite.config_file])
+            for ready in self._session.suites
+            if ready.suite.config_file in self._session.named - done
+        ]
+        reasons = [reason for reason in left if reason is not None]
+        self._problems += reasons
+        return not reasons
 
     def _conclude(self, session: pytest.Session, suites: list[ReadySuite], nodes: Mapping[str, str]) -> bool:
         """Come to the session's results, write all that follows from them, and say whether they are green."""
@@ -190,14 +213,17 @@ class Reporter:
         selected = {case for case, nodeid in nodes.items() if nodeid not in self._left_out}
         specs = {ready.suite.name: {case_id(spec): spec for spec in ready.specs()} for ready in suites}
         ordered = [results[case] for own in specs.values() for case in own if case in results]
+        if len(ordered) < len(results):
+            unknown = counted(len(results) - len(ordered), "result")
+            self._lose(f"{unknown} belong to no case of the suites as this process reads them, and were not written.")
         results |= {result.case_id: result for result in counted_once(ordered)}
         decisions: dict[str, GateDecision] = {}
         for ready in suites:
             name = ready.suite.name
             own = [results[case] for case in specs[name] if case in results]
             wanted = [case for case in selected if case in specs[name]]
-            decisions[name] = decide(ready, own, wanted, self._session.baseline.content, stopped=stopped)
-        self._told = self._gather(suites, specs, results, decisions, nodes)
+            decisions[name] = decide(self._session, ready, own, wanted, stopped=stopped)
+        self._told = self._gather(suites, specs, results, decisions)
         records = [
             self._write(ready, list(specs[ready.suite.name].values()), decisions[ready.suite.name]) for ready in suites
         ]
@@ -223,7 +249,6 @@ class Reporter:
         specs: Mapping[str, Mapping[str, CaseSpec]],
         results: Mapping[str, CaseResult],
         decisions: Mapping[str, GateDecision],
-        nodes: Mapping[str, str],
     ) -> SessionResults:
         """The results as collected, because those of several workers arrive mixed, and their figures."""
         folder = self._session.config.invocation_params.dir
@@ -238,36 +263,15 @@ class Reporter:
             },
             decisions=decisions,
             wall_seconds=time.monotonic() - self._started,
-            nodes=nodes,
+            nodes={case: self._session.commands.node(spec) for own in specs.values() for case, spec in own.items()},
             # Every case of the HTML report has its command; elsewhere those that went well need none.
             commands={
-                case: self._session.rerun_command(spec)
+                case: self._session.commands.rerun(spec)
                 for case, spec in ran.items()
                 if self._session.options.report is not None or results[case].outcome != "agree"
             },
-            record_command=self._record_command(suites, results.values()),
+            record_command=self._session.commands.record_all([ready.suite for ready in suites], results.values()),
         )
-
-    def _record_command(self, suites: list[ReadySuite], results: Collection[CaseResult]) -> str:
-        """One command for all that is unrecorded, as a maintainer with a key runs it; empty where nothing is."""
-        missing = {result.suite for result in results if result.outcome == "unrecorded"}
-        if not missing:
-            return ""
-        options, folder = self._session.options, self._session.config.invocation_params.dir
-        named: list[str] = []
-        found: list[str] = []
-        for ready in suites:
-            if ready.suite.name in missing:
-                path = os.path.relpath(ready.suite.config_file, folder)
-                inside = ready.suite.config_file in options.configs
-                (named if inside else found).append(f"--jrh-config={path}" if inside else path)
-        if options.cassette_dir is not None:
-            named.append(f"--jrh-cassette-dir={os.path.relpath(options.cassette_dir, folder)}")
-        if options.baseline is not None:
-            named.append(f"--jrh-baseline={os.path.relpath(options.baseline, folder)}")
-        stand_ins = [path for path in (self._session.rubric_file, self._session.log_path) if path is not None]
-        found += [os.path.relpath(path, folder) for path in stand_ins]
-        return shlex.join(["pytest", *named, *recording_options(results), *found])
 
     def _accept(self, scope: Scope, *, finished: bool) -> bool:
         """Update the baseline where that is asked for; False where it could not be written."""
@@ -296,6 +300,7 @@ class Reporter:
         )
         self._written += written
         self._problems += problems
+        self._unwritten = self._unwritten or bool(problems)
 
     def _write(self, ready: ReadySuite, specs: list[CaseSpec], decision: GateDecision) -> RecordIndex:
         told = self._told

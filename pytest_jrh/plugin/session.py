@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shlex
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ import pytest
 from pytest_jrh.engine import Engine, EngineSettings, broken_client
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.loading import ReadySuite, make_ready
+from pytest_jrh.plugin.commands import Commands
 from pytest_jrh.plugin.imports import uncollected
 from pytest_jrh.plugin.options import absolute
 from pytest_jrh.plugin.progress import LiveLine, live_line
@@ -23,7 +23,7 @@ from pytest_jrh.redact import Redactor, secrets_of
 from pytest_jrh.results.accepted import BaselineFile
 from pytest_jrh.results.records import to_record
 from pytest_jrh.results.spools import Spool
-from pytest_jrh.suite.cases import case_name, generation_id, node_part
+from pytest_jrh.suite.cases import generation_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -55,6 +55,7 @@ class SuiteSession:
         self.rubric_file: Path | None = None
         self.log_path: Path | None = None
         self.reviewing = Reviewing(self)
+        self.commands = Commands(self)
         self.baseline = BaselineFile(options.baseline, config.invocation_params.dir, update=options.update_baseline)
         self.selected: set[str] = set()
         self._ready: dict[Path, ReadySuite] = {}
@@ -81,6 +82,16 @@ class SuiteSession:
         """Sentences of the suites and of the models' client that the user should read once."""
         spoken = [notice for ready in self.suites for notice in ready.suite.notices]
         return tuple(dict.fromkeys([*spoken, *(self._engine.notices if self._engine else ()), *self._heard]))
+
+    @property
+    def named(self) -> frozenset[Path]:
+        """The config files that the command line names; those of the ini file take part in runs of other tests too."""
+        config, listed = self.config, frozenset(self.options.configs)
+        own = listed if config.getoption("jrh_config") is not None else frozenset[Path]()
+        if config.args_source is not pytest.Config.ArgsSource.ARGS:
+            return own
+        folder = config.invocation_params.dir
+        return own | (frozenset(absolute(folder / argument.partition("::")[0]) for argument in config.args) - listed)
 
     def hear(self, notices: Sequence[str]) -> None:
         """Take over what an xdist worker has to tell the user."""
@@ -219,10 +230,6 @@ class SuiteSession:
         """Leave the calls in flight to themselves: the engine's thread ends with the process."""
         self._abandoned = True
 
-    def rerun_command(self, spec: CaseSpec) -> str:
-        """The command that runs this case again, as it was run here."""
-        return self._command(spec, ["--jrh-disable-recording"] if self.options.disable_recording else [])
-
     def _running(self) -> Engine:
         if self._engine is None:
             options = self.options
@@ -236,8 +243,8 @@ class SuiteSession:
                 max_workers=workers,
                 redactor=self.redactor,
                 on_case=self._keep if not options.plan else lambda _case: None,
-                rerun_command=self.rerun_command,
-                record_command=self._record_command,
+                rerun_command=self.commands.rerun,
+                record_command=self.commands.record,
                 record_mode=options.record_mode,
                 judge_record_mode=options.judge_record_mode,
                 cassette_dir=options.cassette_dir,
@@ -282,7 +289,7 @@ class SuiteSession:
 
     def _keep(self, case: Case, review: Mapping[str, str] | None = None) -> None:
         """Spool a made case where the controller can read it, else let its report carry it."""
-        suite = self._by_name(case.spec.suite).suite
+        suite = self.by_name(case.spec.suite).suite
         folder = self._told_folder(suite) if self.is_worker else self.spool_dir(suite)
         if folder is None:
             self._carried[generation_id(case.spec)] = self.redactor.value(to_record(case, review))
@@ -316,7 +323,8 @@ class SuiteSession:
             return None
         return Path(folder) if shared else None
 
-    def _by_name(self, name: str) -> ReadySuite:
+    def by_name(self, name: str) -> ReadySuite:
+        """The loaded suite of this name."""
         return next(ready for ready in self.suites if ready.suite.name == name)
 
     def _refuse_shared_places(self, ready: ReadySuite) -> None:
@@ -341,29 +349,3 @@ class SuiteSession:
                         hint="Give each its own `replay.cassette_dir`, or run one of them at a time.",
                     )
                 )
-
-    def _record_command(self, spec: CaseSpec) -> str:
-        if self.options.disable_recording:
-            return self.rerun_command(spec)
-        return self._command(spec, ["--jrh-record-mode=new_episodes"])
-
-    def _command(self, spec: CaseSpec, extra: list[str]) -> str:
-        ready = self._by_name(spec.suite)
-        path = _relative(ready.suite.config_file, self.config.invocation_params.dir)
-        node = "::".join([path, spec.test, node_part(spec.rubric_id), case_name(spec)])
-        chosen = []
-        if ready.suite.config_file in self.options.configs:
-            chosen.append(f"--jrh-config={path}")
-        if self.options.cassette_dir is not None:
-            folder = _relative(self.options.cassette_dir, self.config.invocation_params.dir)
-            chosen.append(f"--jrh-cassette-dir={folder}")
-        stand_ins = [
-            _relative(file, self.config.invocation_params.dir)
-            for file in (self.rubric_file, self.log_path)
-            if file is not None
-        ]
-        return shlex.join(["pytest", *chosen, *extra, *stand_ins, node])
-
-
-def _relative(path: Path, folder: Path) -> str:
-    return os.path.relpath(path, folder)

@@ -502,3 +502,22 @@ def test_an_update_takes_the_last_attempt(pytester: pytest.Pytester, project: Pr
     assert result.parseoutcomes()["rerun"] == 1
     result.stdout.fnmatch_lines(["The baseline baseline.json now holds 8 cases: 0 added, 0 changed, 0 removed."])
     assert project.cases == before
+
+
+@WORKERS
+def test_a_baseline_of_other_cases_fails_and_says_how_to_update_it(
+    pytester: pytest.Pytester, project: Project, workers: list[str]
+) -> None:
+    path = project.folder / FILE
+    path.write_text(path.read_text("utf-8").replace('"tiny::', '"another::'), encoding="utf-8")
+    first = pytester.runpytest(project.suite.option, BASELINE, "-k", "agent_positives", *workers)
+    assert first.ret == pytest.ExitCode.TESTS_FAILED
+    assert "Gate failed: nothing could be compared with the baseline." in first.outlines
+    command = f"pytest --jrh-config={TINY} --jrh-baseline={FILE} --jrh-update-baseline"
+    assert f"  {command}" in first.outlines
+    if workers:
+        return
+    assert pytester.runpytest(*command.split()[1:], "-k", "agent_positives").ret == pytest.ExitCode.OK
+    path.write_text('{"format": 1, "cases": []}', encoding="utf-8")
+    allowed = pytester.runpytest(project.rules(TINY, "{allow_uncompared: true}"), BASELINE, "-k", "agent_positives")
+    assert allowed.ret == pytest.ExitCode.OK

@@ -213,3 +213,22 @@ def test_its_options_are_pytests(merge: Merge, capsys: pytest.CaptureFixture[str
 def test_the_positives_alone_are_no_suite(shards: list[str], merge: Merge) -> None:
     assert merge(shards[2]) == 1
     assert not any(POSITIVES in line for line in section(merge.lines, "never reported (4):"))
+
+
+def test_a_baseline_of_other_cases_fails_and_says_how_to_update_it(
+    project: Project, shards: list[str], merge: Merge
+) -> None:
+    path = project.folder / FILE
+    path.write_text(path.read_text("utf-8").replace('"tiny::', '"another::'), encoding="utf-8")
+    assert merge(BASELINE, *shards) == 1
+    assert any("nothing could be compared with the baseline" in line for line in merge.lines)
+    command = f"python -m pytest_jrh merge --jrh-config={LAX} {BASELINE} {UPDATE} {' '.join(shards)}"
+    assert f"  {command}" in merge.lines
+
+
+def test_results_that_cannot_be_written_are_red(project: Project, shards: list[str], merge: Merge) -> None:
+    project.rules(LAX, "{min_accuracy: 0.1}")
+    assert merge(*shards) == 0
+    shutil.rmtree(project.folder / "outputs")
+    (project.folder / "outputs").write_text("a file in the way", encoding="utf-8")
+    assert merge(*shards) == 1

@@ -1,0 +1,180 @@
+"""A suite is the same suite wherever its config, pytest's rootdir and the starting folder are (semantics J5, M9)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.plugin.gated import BASELINE, LAX, TINY, WORKERS, Project
+from tests.plugin.recorded import PERTURBATION
+
+ACCURATE = "{min_accuracy: 0.95}"
+INI = "[pytest]\n"
+INSIDE = "tests"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where a suite is run from: `arguments` name its config in a folder that has these `files` and `links`."""
+
+    arguments: Sequence[str]
+    start: str = "."
+    files: dict[str, str] = field(default_factory=lambda: {"tests/pytest.ini": INI})
+    links: dict[str, str] = field(default_factory=dict)
+    config: str = LAX
+
+    def lay_out(self, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+        folder = project.folder
+        (folder / "tests").mkdir()
+        (folder / "tests" / "test_other.py").write_text("def test_other(): pass\n", encoding="utf-8")
+        for name, text in self.files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        for name, target in self.links.items():
+            (folder / name).symlink_to(folder / target, target_is_directory=True)
+        if self.config != LAX:
+            (folder / self.config).parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(folder / LAX, folder / self.config)
+        (folder / self.start).mkdir(exist_ok=True)
+        monkeypatch.chdir(folder / self.start)
+
+
+LAYOUTS = {
+    "rootdir beside the config": Layout(["tests", f"--jrh-config={LAX}"]),
+    "absolute, in another tree": Layout(
+        ["--rootdir=tests", "--jrh-config=../elsewhere/tiny.yml"], config="../elsewhere/tiny.yml"
+    ),
+    "--rootdir": Layout(["--rootdir=tests", f"--jrh-config={LAX}"], files={}),
+    "-c": Layout(["-c", "tests/pytest.ini", f"--jrh-config={LAX}"]),
+    "linked": Layout(["tests", "--jrh-config=link/tiny.yml"], links={"link": "lax"}),
+    "from a subfolder": Layout([f"--jrh-config=../{LAX}"], start="sub", files={"pytest.ini": INI}),
+    "named as an argument": Layout(["tests", LAX]),
+}
+PRINTED = ("rootdir beside the config", "absolute, in another tree", "-c", "from a subfolder")
+ALL = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+
+
+def written(folder: Path) -> list[dict[str, object]]:
+    [path] = folder.rglob("case_results.jsonl")
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+@ALL
+def test_the_gate_decides_and_results_are_written(
+    pytester: pytest.Pytester, project: Project, monkeypatch: pytest.MonkeyPatch, layout: Layout
+) -> None:
+    project.rules(LAX, ACCURATE)
+    layout.lay_out(project, monkeypatch)
+    done = pytester.runpytest(*layout.arguments)
+    assert done.ret == pytest.ExitCode.TESTS_FAILED
+    assert "Gate failed: accuracy 50.0% (n 8) is below 95.0%." in done.outlines
+    assert len(written(project.folder)) == 8
+
+
+@pytest.mark.parametrize("rules", [ACCURATE, "{max_regressions: 2}"])
+def test_the_gate_decides_with_workers_and_with_a_baseline(
+    pytester: pytest.Pytester, project: Project, monkeypatch: pytest.MonkeyPatch, rules: str
+) -> None:
+    project.rules(LAX, rules)
+    layout = LAYOUTS["rootdir beside the config"]
+    layout.lay_out(project, monkeypatch)
+    done = pytester.runpytest(*layout.arguments, BASELINE, "-n", "2")
+    assert done.ret == pytest.ExitCode.TESTS_FAILED
+    assert any(line.startswith("Gate failed: ") for line in done.outlines)
+    assert len(written(project.folder)) == 8
+
+
+@pytest.mark.parametrize("layout", [LAYOUTS[name] for name in PRINTED], ids=PRINTED)
+def test_the_printed_command_runs_the_same_case(
+    pytester: pytest.Pytester, project: Project, monkeypatch: pytest.MonkeyPatch, layout: Layout
+) -> None:
+    layout.lay_out(project, monkeypatch)
+    first = pytester.runpytest(*layout.arguments, "-k", "run-3 and agent_perturbation")
+    [command] = [line for line in first.outlines if line.startswith("run it again: ")]
+    pytest_, *arguments = shlex.split(command.removeprefix("run it again: "))
+    assert pytest_ == "pytest"
+    again = pytester.runpytest(*arguments)
+    again.assert_outcomes(failed=1)
+    [failure] = [line for line in again.outlines if line.startswith("FAILED ")]
+    assert f"{PERTURBATION}run-3[e1]" in failure
+    assert command in again.outlines
+
+
+def test_last_failed_and_node_ids_select_cases(
+    pytester: pytest.Pytester, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = LAYOUTS["rootdir beside the config"]
+    layout.lay_out(project, monkeypatch)
+    (project.folder / "tests" / "test_other.py").write_text("def test_other(): assert False\n", encoding="utf-8")
+    pytester.runpytest(*layout.arguments).assert_outcomes(failed=5, passed=4)
+    pytester.runpytest(*layout.arguments, "--lf").assert_outcomes(failed=5, deselected=4)
+    one = pytester.runpytest(INSIDE, f"--jrh-config={LAX}", f"{LAX}::{PERTURBATION}run-1[e1]", "-k", "run-1")
+    one.assert_outcomes(failed=1, deselected=1)
+
+
+def test_suites_outside_of_rootdir_are_told_apart(
+    pytester: pytest.Pytester, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both have a rubric and runs of the same names."""
+    layout = LAYOUTS["rootdir beside the config"]
+    layout.lay_out(project, monkeypatch)
+    shutil.copyfile(project.folder / TINY, project.folder / "inputs" / "configs" / "other.yml")
+    shutil.copytree(project.suite.cassettes, project.suite.cassettes.parent / "other")
+    done = pytester.runpytest(
+        *layout.arguments, "--jrh-config=inputs/configs/other.yml", "--junitxml=all.xml", "-k", "run-1"
+    )
+    done.assert_outcomes(failed=1, passed=3, deselected=13)
+    assert {path.parent.name for path in project.folder.rglob("case_results.jsonl")} == {"tiny", "other"}
+    cases = ElementTree.parse(project.folder / "all.xml").getroot().iter("testcase")
+    assert len({(case.get("classname"), case.get("name")) for case in cases}) == 4
+
+
+@WORKERS
+def test_a_gate_that_saw_none_of_its_cases_is_not_green(
+    pytester: pytest.Pytester, project: Project, monkeypatch: pytest.MonkeyPatch, workers: list[str]
+) -> None:
+    layout = LAYOUTS["rootdir beside the config"]
+    project.rules(LAX, ACCURATE)
+    layout.lay_out(project, monkeypatch)
+    done = pytester.runpytest(*layout.arguments, "-k", "test_other", *workers)
+    done.assert_outcomes(passed=1, deselected=0 if workers else 8)
+    assert done.ret == pytest.ExitCode.TESTS_FAILED
+    why = "Not green: the gate of suite tiny has decided nothing, because none of its cases was selected."
+    assert f"note: {why}" in done.outlines
+
+
+def test_a_suite_of_the_ini_file_may_be_left_out_of_a_run(pytester: pytest.Pytester, project: Project) -> None:
+    project.rules(LAX, ACCURATE)
+    pytester.makeini(f"[pytest]\njrh_config = {LAX}\n")
+    pytester.makepyfile(test_other="def test_other(): pass\n")
+    assert pytester.runpytest(".", "-k", "test_other").ret == pytest.ExitCode.OK
+
+
+def test_a_session_that_ends_before_its_suite_is_not_green(pytester: pytest.Pytester, project: Project) -> None:
+    project.rules(LAX, ACCURATE)
+    pytester.makepyfile(test_other="import pytest\n\ndef test_other(): pytest.exit('enough', returncode=0)\n")
+    done = pytester.runpytest("test_other.py", f"--jrh-config={LAX}")
+    assert done.ret == pytest.ExitCode.TESTS_FAILED
+    done.stdout.fnmatch_lines(["note: Not green: * because none of the 8 selected cases was run."])
+
+
+def test_a_plan_and_a_collection_decide_nothing(pytester: pytest.Pytester, project: Project) -> None:
+    project.rules(LAX, ACCURATE)
+    assert pytester.runpytest(f"--jrh-config={LAX}", "--collect-only", "-q").ret == pytest.ExitCode.OK
+    assert pytester.runpytest(f"--jrh-config={LAX}", "--jrh-plan").ret == pytest.ExitCode.OK
+
+
+def test_results_that_cannot_be_written_are_not_green(pytester: pytest.Pytester, project: Project) -> None:
+    (project.folder / "outputs").write_text("a file in the way", encoding="utf-8")
+    done = pytester.runpytest(project.suite.option, "-k", "agent_positives")
+    assert done.ret == pytest.ExitCode.TESTS_FAILED
+    assert not os.path.isdir(project.folder / "outputs")  # noqa: PTH112
