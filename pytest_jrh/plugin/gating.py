@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
+from pytest_jrh.plugin.options import absolute
 from pytest_jrh.results import gate
 from pytest_jrh.results.baseline import Scope
 from pytest_jrh.suite.cases import case_id, node_part
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
 
     from pytest_jrh.loading import ReadySuite
     from pytest_jrh.models import CaseResult
+    from pytest_jrh.plugin.options import Options
     from pytest_jrh.plugin.session import SuiteSession
     from pytest_jrh.results.baseline import Baseline
     from pytest_jrh.results.gate import GateDecision
@@ -50,6 +54,16 @@ def file_node(path: Path, rootdir: Path) -> str:
     what `--lf` reads from its cache, and what pytest makes relative to the starting folder where it prints it.
     """
     return (path.relative_to(rootdir) if path.is_relative_to(rootdir) else path).as_posix()
+
+
+def named_suites(config: pytest.Config, options: Options) -> frozenset[Path]:
+    """The config files that the command line names; those of the ini file take part in runs of other tests too."""
+    listed = frozenset(options.configs)
+    own = listed if config.getoption("jrh_config") is not None else frozenset[Path]()
+    if config.args_source is not pytest.Config.ArgsSource.ARGS:
+        return own
+    folder = config.invocation_params.dir
+    return own | (frozenset(absolute(folder / argument.partition("::")[0]) for argument in config.args) - listed)
 
 
 def place_of(nodeid: str) -> str:

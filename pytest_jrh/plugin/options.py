@@ -226,12 +226,13 @@ def _check(options: Options) -> None:
 
 
 def _value(config: pytest.Config, option: Option) -> Any:
-    value = config.getoption(option.key)
+    value, new = config.getoption(option.key), config.invocation_params.dir
     if value is None:
-        value = _ini_value(config, option)
+        # What the ini file names belongs to its folder, whichever folder pytest was started in.
+        value, new = _ini_value(config, option), config.rootpath
     if value is None or option.kind not in ("path", "paths"):
         return value
-    return _place(config, value) if option.kind == "path" else [_place(config, name) for name in value]
+    return _place(config, value, new) if option.kind == "path" else [_place(config, name, new) for name in value]
 
 
 def _ini_value(config: pytest.Config, option: Option) -> Any:
@@ -255,7 +256,7 @@ def _ini_value(config: pytest.Config, option: Option) -> Any:
     return value
 
 
-def _place(config: pytest.Config, name: str) -> Path:
-    """Where a path is: from the folder pytest was started in, else from its rootdir (semantics A3)."""
-    started, root = (absolute(folder / name) for folder in (config.invocation_params.dir, config.rootpath))
-    return root if root.exists() and not started.exists() else started
+def _place(config: pytest.Config, name: str, new: Path) -> Path:
+    """Where a path is: from the folder pytest was started in, else from its rootdir, else in `new` (semantics A3)."""
+    places = [absolute(folder / name) for folder in (config.invocation_params.dir, config.rootpath)]
+    return next((path for path in places if path.exists()), absolute(new / name))

@@ -17,7 +17,7 @@ from pytest_jrh.errors import InputError
 from pytest_jrh.files import atomic_write
 from pytest_jrh.models import MADE, TESTS, CaseResult
 from pytest_jrh.plugin.collect import CaseItem, properties_of_others
-from pytest_jrh.plugin.gating import case_ids, decide, place_of, undecided
+from pytest_jrh.plugin.gating import case_ids, decide, named_suites, place_of, undecided
 from pytest_jrh.plugin.options import YAML_SUFFIXES, absolute
 from pytest_jrh.plugin.session import NOTICES_KEY, RECORD_ATTRIBUTE, RESULT_ATTRIBUTE
 from pytest_jrh.results.annotations import annotation_lines
@@ -196,11 +196,12 @@ class Reporter:
         if session.config.option.collectonly or self._session.options.plan or session.exitstatus not in _FINISHED:
             return True
         done = {ready.suite.config_file for ready in decided}
+        named = named_suites(self._session.config, self._session.options)
         selected = Counter(absolute(self._session.config.rootpath / place_of(each)) for each in self._session.selected)
         left = [
             undecided(ready, self._session.baseline.content, selected[ready.suite.config_file])
             for ready in self._session.suites
-            if ready.suite.config_file in self._session.named - done
+            if ready.suite.config_file in named - done
         ]
         reasons = [reason for reason in left if reason is not None]
         self._problems += reasons

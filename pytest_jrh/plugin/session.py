@@ -83,16 +83,6 @@ class SuiteSession:
         spoken = [notice for ready in self.suites for notice in ready.suite.notices]
         return tuple(dict.fromkeys([*spoken, *(self._engine.notices if self._engine else ()), *self._heard]))
 
-    @property
-    def named(self) -> frozenset[Path]:
-        """The config files that the command line names; those of the ini file take part in runs of other tests too."""
-        config, listed = self.config, frozenset(self.options.configs)
-        own = listed if config.getoption("jrh_config") is not None else frozenset[Path]()
-        if config.args_source is not pytest.Config.ArgsSource.ARGS:
-            return own
-        folder = config.invocation_params.dir
-        return own | (frozenset(absolute(folder / argument.partition("::")[0]) for argument in config.args) - listed)
-
     def hear(self, notices: Sequence[str]) -> None:
         """Take over what an xdist worker has to tell the user."""
         self._heard += notices
@@ -340,12 +330,11 @@ class SuiteSession:
                         hint="Rename one of the two files.",
                     )
                 )
-            if self.cassette_dir(other) == self.cassette_dir(ready):
-                raise InputError(
-                    Problem(
-                        f"this suite and {other.suite.config_file} would share the cassette folder "
-                        f"{self.cassette_dir(ready)}",
-                        file=place,
-                        hint="Give each its own `replay.cassette_dir`, or run one of them at a time.",
-                    )
-                )
+            own, theirs = (
+                {"results": one.suite.output_dir, "cassette": self.cassette_dir(one)} for one in (ready, other)
+            )
+            for what, key in (("results", "output.results_dir"), ("cassette", "replay.cassette_dir")):
+                if own[what] == theirs[what]:
+                    message = f"this suite and {other.suite.config_file} would share the {what} folder {own[what]}"
+                    hint = f"Give each its own `{key}`, or run one of them at a time."
+                    raise InputError(Problem(message, file=place, hint=hint))

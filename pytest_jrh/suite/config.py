@@ -54,6 +54,8 @@ def load_suite(
     shown_file = places.name(config_file)
     config, findings = fit(read_document(config_file, file=shown_file))
     agent, evaluation = config.test_agent_perturbation_config, config.admin.evaluation_config
+    sources = (resolve.log_source(config), resolve.rubric_source(config))
+    places = places.settled(source[0] for source in sources if source is not None)
     name = _suite_name(config_file, findings)
     module = resolve.resolve_module(config, findings)
     resolve.check_param_files(config, findings)
@@ -62,8 +64,9 @@ def load_suite(
     judges = resolve_judges(config, mode, findings, places)
     rubric_path, rubrics, untargeted, rubric_problems = _rubrics(config, mode, rubric_file, findings, places)
     notices = resolve.notices(config, mode, rubrics, shown_file)
-    tests = resolve.resolve_tests(config, mode, rubrics, findings, places)
-    is_frozen, frozen_file = resolve.resolve_frozen(config, findings, places, forced=frozen)
+    own = None if places.conventional else places.results(config_file)
+    tests = resolve.resolve_tests(config, mode, rubrics, findings, places, own)
+    is_frozen, frozen_file = resolve.resolve_frozen(config, findings, places, own, forced=frozen)
     log = _log(config, log_path, findings, places, required=not is_frozen) or frozen_file
     instruction = resolve.resolve_instruction(config, findings, places)
     metric = resolve.resolve_metric(config, findings)
@@ -94,12 +97,12 @@ def load_suite(
         sample_num=number if number > 0 else None,
         sampling_seed=_first(agent.sampling_seed, synthetic.seed, resolve.DEFAULT_SEED),
         max_workers=evaluation.max_workers,
-        cassette_dir=places.find_or_cwd(config.replay.cassette_dir or f"inputs/cassettes/{name}"),
+        cassette_dir=places.find_or_new(config.replay.cassette_dir or f"inputs/cassettes/{name}"),
         record_mode=config.replay.record_mode,
         judge_record_mode=config.replay.judge_record_mode,
         frozen=frozen_file,
-        custom_prompts_dir=places.find_or_cwd(f"inputs/custom_prompts/{module}"),
-        output_dir=cwd / f"outputs/{name}{stamp}",
+        custom_prompts_dir=places.find_or_new(f"inputs/custom_prompts/{module}"),
+        output_dir=places.find_or_new(agent.output.results_dir or f"{places.results(config_file)}{stamp}"),
         output_format=resolve.resolve_format(config),
         metric=metric,
         aggregation_method=evaluation.aggregation_method,
@@ -168,7 +171,7 @@ def _log(config: Config, override: Path | None, findings: Findings, places: Plac
         return None
     if required:
         return _required(source, findings, places, what="the log")
-    return places.find_or_cwd(source[0])
+    return places.find_or_new(source[0])
 
 
 def _required(source: tuple[str, KeyPath], findings: Findings, places: Places, *, what: str) -> Path | None:

@@ -2,26 +2,55 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_jrh.suite.cases import node_part
 from pytest_jrh.suite.problems import nearest, printable, shown
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable
 
     from pytest_jrh.suite.problems import Findings, KeyPath
 
 _SIBLINGS = 500
+_CONFIGS = ("inputs", "configs")
+_DIGEST = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The folders in which relative paths are tried, in this order; all absolute."""
+    """The folders in which relative paths are tried, in this order; all absolute.
+
+    `home` is where new files and folders are made, once it is known where the suite's inputs are (see `settled`).
+    """
 
     cwd: Path
     rootdir: Path
     config_dir: Path
+    home: Path | None = None
+
+    @property
+    def conventional(self) -> bool:
+        """Whether the config is where RAND's harness has its configs."""
+        return self.config_dir == (self.home or self.cwd).joinpath(*_CONFIGS)
+
+    def settled(self, inputs: Iterable[str]) -> Places:
+        """The same places, with new files made where the first of these inputs is found.
+
+        So what is recorded from one folder is found from every other one. Where the inputs are absolute or beside the
+        config, it is the folder around the config that it is named from: pytest's rootdir, the starting folder, or
+        the one that holds its `inputs/configs`.
+        """
+        for relative in inputs:
+            for base in (self.cwd, self.rootdir):
+                if exists(base / relative) and not Path(relative).is_absolute():
+                    return replace(self, home=base)
+        around = next((base for base in (self.rootdir, self.cwd) if self.config_dir.is_relative_to(base)), None)
+        own = self.config_dir.parents[1] if self.config_dir.parts[-2:] == _CONFIGS else self.config_dir
+        return replace(self, home=around or own)
 
     def candidates(self, relative: str) -> list[Path]:
         """Every place where `relative` may be, without repetition."""
@@ -31,9 +60,27 @@ class Places:
         """Return the first place where `relative` exists."""
         return next((path for path in self.candidates(relative) if exists(path)), None)
 
-    def find_or_cwd(self, relative: str) -> Path:
-        """Return the first place where `relative` exists, else where it would be made."""
-        return self.find(relative) or self.cwd / relative
+    def find_or_new(self, relative: str) -> Path:
+        """Return the first place where `relative` exists, else where it is made."""
+        return self.find(relative) or (self.home or self.cwd) / relative
+
+    def results(self, config_file: Path) -> str:
+        """Name the folder of a suite's results, which no other config file has.
+
+        A config in `inputs/configs` has `outputs/NAME`, as in RAND's harness; any other one a folder that mirrors where
+        it is: `outputs/examples/prompt/NAME` for `examples/prompt/NAME.yml`.
+        """
+        name, folder = config_file.stem, config_file.parent
+        home = self.home or self.cwd
+        if not folder.is_relative_to(home):
+            digest = hashlib.sha256(config_file.as_posix().encode("utf-8", "surrogatepass")).hexdigest()
+            return f"outputs/{name}~{digest[:_DIGEST]}"
+        parts = folder.relative_to(home).parts
+        if self.conventional:
+            return f"outputs/{name}"
+        if not parts:
+            return f"outputs/{config_file.name}"
+        return "/".join(["outputs", *(node_part(part) for part in parts), name])
 
     def name(self, path: Path) -> str:
         """Name a file as briefly as is clear: relative to the starting folder where it is inside."""

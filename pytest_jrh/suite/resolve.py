@@ -225,9 +225,9 @@ def _bound(config: Config, names: tuple[str, ...], findings: Findings) -> tuple[
 
 
 def resolve_tests(
-    config: Config, mode: Mode | None, rubrics: Sequence[Rubric], findings: Findings, places: Places
+    config: Config, mode: Mode | None, rubrics: Sequence[Rubric], findings: Findings, places: Places, own: str | None
 ) -> tuple[SuiteTest, ...]:
-    """Return the tests with their target scores and output folders (semantics A7, A8, B5)."""
+    """Return the tests with their target scores and output folders (semantics A7, A8, B5); see `output_dir`."""
     to_run = tuple(dict.fromkeys(config.admin.perturbation_config.tests_to_run))
     to_evaluate = config.admin.evaluation_config.tests_to_evaluate
     if not to_run:
@@ -243,7 +243,7 @@ def resolve_tests(
         SuiteTest(
             name=name,
             objective="pass" if name == "agent_positives" else config.test_agent_perturbation_config.objective,
-            output_dir=places.cwd / output_dir(config, name),
+            output_dir=places.find_or_new(output_dir(config, name, own)),
             evaluate=not to_evaluate or name in to_evaluate,
             targets={rubric.id: _targets(config, mode, name, rubric) for rubric in rubrics},
         )
@@ -251,11 +251,14 @@ def resolve_tests(
     )
 
 
-def output_dir(config: Config, test: TestName) -> str:
-    """Return the folder of a test's cases as the config gives it, or its default (semantics A7)."""
+def output_dir(config: Config, test: TestName, own: str | None) -> str:
+    """Return the folder of a test's cases as the config gives it, or its default (semantics A7).
+
+    RAND's defaults hold in `inputs/configs`, where no two configs have one name; elsewhere it is the config's `own`.
+    """
     given = config.test_agent_perturbation_config.output.dir
-    if given is not None:
-        return given
+    if given is not None or own is not None:
+        return given or own or ""
     if test == "agent_positives":
         return "outputs/agent_positives"
     return f"outputs/agent_perturbation/{config.admin.module_name}"
@@ -283,7 +286,9 @@ def _check_targets(config: Config, rubrics: Sequence[Rubric], findings: Findings
             findings.add((AGENT, "score_targets"), message)
 
 
-def resolve_frozen(config: Config, findings: Findings, places: Places, *, forced: bool) -> tuple[bool, Path | None]:
+def resolve_frozen(
+    config: Config, findings: Findings, places: Places, own: str | None, *, forced: bool
+) -> tuple[bool, Path | None]:
     """Say whether the suite is frozen, and the JSONL that its cases come from (semantics G6)."""
     frozen = config.replay.frozen or forced
     if not frozen:
@@ -291,7 +296,9 @@ def resolve_frozen(config: Config, findings: Findings, places: Places, *, forced
     key: KeyPath = ("replay", "frozen")
     if isinstance(frozen, str):
         return True, places.require(frozen, findings, key, what="the frozen suite")
-    folders = list(dict.fromkeys(output_dir(config, test) for test in config.admin.perturbation_config.tests_to_run))
+    folders = list(
+        dict.fromkeys(output_dir(config, test, own) for test in config.admin.perturbation_config.tests_to_run)
+    )
     if len(folders) > 1:
         message = f"the tests keep their cases in different folders ({listed(folders)}), so the frozen file is not one"
         findings.add(key, message, f"set {AGENT}.output.dir, or give the path of the file")

@@ -32,6 +32,7 @@ def as_resolved(suite: Suite, config: Config, places: Places) -> dict[str, Any]:
     folders = {places.name(test.output_dir) for test in suite.tests}
     if len(folders) == 1:
         agent["output"]["dir"] = folders.pop()
+    agent["output"]["results_dir"] = places.name(suite.output_dir)
     for name in ("planner", "editor", "summary", "verifier"):
         stage = suite.stages.get(name)
         agent[name] = False if stage is None else _stage(stage, places)

@@ -15,6 +15,8 @@ import pytest
 
 from tests.plugin.gated import BASELINE, LAX, TINY, WORKERS, Project
 from tests.plugin.recorded import PERTURBATION
+from tests.support.model_server import ModelServer
+from tests.support.suites import write_suite
 
 ACCURATE = "{min_accuracy: 0.95}"
 INI = "[pytest]\n"
@@ -178,3 +180,29 @@ def test_results_that_cannot_be_written_are_not_green(pytester: pytest.Pytester,
     done = pytester.runpytest(project.suite.option, "-k", "agent_positives")
     assert done.ret == pytest.ExitCode.TESTS_FAILED
     assert not os.path.isdir(project.folder / "outputs")  # noqa: PTH112
+
+
+def test_what_is_recorded_from_a_subfolder_is_replayed_from_the_root(
+    pytester: pytest.Pytester, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = write_suite(pytester.path, runs=1)
+    pytester.makeini(INI)
+    pytester.mkdir("sub")
+    monkeypatch.chdir(pytester.path / "sub")
+    made = pytester.runpytest("--jrh-config=../inputs/configs/tiny.yml", "--jrh-record-mode=once")
+    made.assert_outcomes(passed=2)
+    asked = len(server.requests)
+    monkeypatch.chdir(pytester.path)
+    pytester.runpytest(suite.option, "--jrh-record-mode=once").assert_outcomes(passed=2)
+    assert len(server.requests) == asked
+    assert not list((pytester.path / "sub").iterdir())
+
+
+def test_what_the_ini_file_names_is_made_in_its_folder(
+    pytester: pytest.Pytester, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytester.makeini(f"[pytest]\njrh_config = {TINY}\njrh_summary = summary.md\n")
+    pytester.mkdir("sub")
+    monkeypatch.chdir(project.folder / "sub")
+    pytester.runpytest("-k", "run-1 and agent_positives")
+    assert (project.folder / "summary.md").is_file()

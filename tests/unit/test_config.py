@@ -519,7 +519,12 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
         (f"{AGENT}.sampling_seed", "87", 'got "87"; must be a whole number', None),
         (f"{AGENT}.objective", "fial", 'got "fial"; must be fail or pass', "fail is the nearest"),
         (f"{AGENT}.output.dir", 3, "got 3; must be a path", None),
-        (f"{AGENT}.output", "x", 'got "x"; must be a mapping with the keys dir, write_jsonl, overwrite', None),
+        (
+            f"{AGENT}.output",
+            "x",
+            'got "x"; must be a mapping with the keys dir, results_dir, write_jsonl, overwrite',
+            None,
+        ),
         (f"{AGENT}.planner", "gpt-5", 'got "gpt-5"; must be a mapping', 'write planner: {model: "gpt-5"}'),
         (f"{AGENT}.planner.temperature", "hot", 'got "hot"; must be a number, 0 or above', None),
         (f"{AGENT}.planner.temperature", -1, "got -1; must be a number, 0 or above", None),

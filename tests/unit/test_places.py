@@ -1,0 +1,98 @@
+"""New cassettes and results are made where every other session looks for them (semantics A3, G2, H2)."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pytest_jrh.suite.config import load_suite
+from pytest_jrh.suite.suite import Suite
+from tests.support.suites import SuiteFiles, write_suite
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> SuiteFiles:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    files = write_suite(folder)
+    for name in ("sub", "tests"):
+        (folder / name).mkdir()
+    return files
+
+
+def load(files: SuiteFiles, cwd: str, rootdir: str, config: Path | None = None) -> Suite:
+    return load_suite(config or files.config, cwd=files.folder / cwd, rootdir=files.folder / rootdir)
+
+
+def places(suite: Suite) -> list[Path]:
+    return [suite.cassette_dir, suite.output_dir, suite.custom_prompts_dir, *(test.output_dir for test in suite.tests)]
+
+
+@pytest.mark.parametrize(
+    ("cwd", "rootdir"), [(".", "."), ("sub", "."), (".", "tests")], ids=["root", "subfolder", "config outside rootdir"]
+)
+def test_new_places_are_where_the_inputs_were_found(files: SuiteFiles, cwd: str, rootdir: str) -> None:
+    expected = ["inputs/cassettes/tiny", "outputs/tiny", "inputs/custom_prompts/tiny"]
+    expected += ["outputs/agent_perturbation/tiny", "outputs/agent_positives"]
+    assert places(load(files, cwd, rootdir)) == [files.folder / name for name in expected]
+
+
+def test_a_place_that_exists_is_found_as_inputs_are(files: SuiteFiles) -> None:
+    (files.folder / "sub" / "inputs" / "cassettes" / "tiny").mkdir(parents=True)
+    assert load(files, "sub", ".").cassette_dir == files.folder / "sub" / "inputs" / "cassettes" / "tiny"
+    assert load(files, ".", ".").cassette_dir == files.folder / "inputs" / "cassettes" / "tiny"
+
+
+@pytest.mark.parametrize("start", [".", "../elsewhere"])
+def test_with_absolute_inputs_it_is_the_folder_around_the_config(files: SuiteFiles, start: str) -> None:
+    config = yaml.safe_load(files.config.read_text("utf-8"))
+    config["test_agent_perturbation_config"] = {
+        "input_log_path": str(files.data / "runs.eval"),
+        "rubric_path": str(files.data / "rubrics.yml"),
+    }
+    files.config.write_text(yaml.safe_dump(config), encoding="utf-8")
+    (files.folder / start).mkdir(exist_ok=True)
+    assert load(files, start, start).cassette_dir == files.folder / "inputs" / "cassettes" / "tiny"
+
+
+@pytest.mark.parametrize(
+    ("config", "results"),
+    [
+        ("inputs/configs/tiny.yml", "outputs/tiny"),
+        ("examples/prompt change/tiny.yml", "outputs/examples/prompt%20change/tiny"),
+        ("inputs/configs/team/tiny.yml", "outputs/inputs/configs/team/tiny"),
+        ("tiny.yml", "outputs/tiny.yml"),
+        ("suites/tiny.jrh.yml", "outputs/suites/tiny.jrh"),
+    ],
+)
+def test_results_of_configs_of_one_name_are_kept_apart(files: SuiteFiles, config: str, results: str) -> None:
+    path = files.folder / config
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path != files.config:
+        shutil.copyfile(files.config, path)
+    for cwd in (".", "sub"):
+        suite = load(files, cwd, ".", path)
+        assert suite.output_dir == files.folder / results
+        if config != "inputs/configs/tiny.yml":
+            assert {test.output_dir for test in suite.tests} == {files.folder / results}
+
+
+def test_results_of_a_config_outside_of_the_project_have_a_folder_of_their_own(files: SuiteFiles) -> None:
+    found = set()
+    for name in ("one", "two"):
+        path = files.folder.parent / name / "tiny.yml"
+        path.parent.mkdir()
+        shutil.copyfile(files.config, path)
+        found.add(load(files, ".", ".", path).output_dir)
+    assert len(found) == 2
+    assert {path.parent for path in found} == {files.folder / "outputs"}
+    assert all(path.name.startswith("tiny~") for path in found)
+
+
+def test_a_config_can_name_the_folder(tmp_path: Path) -> None:
+    output = {"test_agent_perturbation_config": {"output": {"results_dir": "outputs/shared"}}}
+    files = write_suite(tmp_path, overrides=output)
+    assert load(files, ".", ".").output_dir == tmp_path / "outputs" / "shared"
