@@ -12,13 +12,15 @@ import traceback
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
+from pytest_jrh.bounds import COUNTED, MOST_SOURCE, Bounded, Budget
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.transcript import neutralize
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     import jinja2
@@ -74,6 +76,10 @@ class Template:
 
 def parse_template(source: str, origin: str, *, allowed: Collection[str], required: Collection[str] = ()) -> Template:
     """Check a template's text; every mistake in it is reported at once as `InputError` (semantics D9)."""
+    if len(source) > MOST_SOURCE:
+        raise InputError(
+            Problem(f"a prompt of {len(source):,} characters; at most {MOST_SOURCE:,} are allowed", origin)
+        )
     style = _style(source, allowed)
     if style == "braces":
         variables, problems = _check_braces(source, origin, allowed)
@@ -195,20 +201,38 @@ def _check_braces(source: str, origin: str, allowed: Collection[str]) -> tuple[s
     return variables, problems
 
 
+class _PromptEnvironment(Protocol):
+    def parse(self, source: str) -> jinja2.nodes.Template: ...
+
+    def lex(self, source: str) -> Iterator[tuple[int, str, str]]: ...
+
+    def from_string(self, source: jinja2.nodes.Template) -> jinja2.Template: ...
+
+    def spending(self, budget: Budget) -> AbstractContextManager[None]: ...
+
+
 @lru_cache(maxsize=1)
-def _prompt_environment() -> jinja2.Environment:
-    """Sandboxed, strict, unescaped (a prompt is no page), and without anything random or a way to files."""
-    from jinja2 import StrictUndefined
+def _prompt_environment() -> _PromptEnvironment:
+    """Sandboxed, bounded, strict, unescaped (a prompt is no page), and without anything random or a way to files."""
+    from jinja2 import StrictUndefined, nodes
+    from jinja2.compiler import CodeGenerator, Frame
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-    environment = ImmutableSandboxedEnvironment(
-        undefined=StrictUndefined,
-        autoescape=False,
-        keep_trailing_newline=False,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    class Generator(CodeGenerator):
+        def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:  # noqa: N802 - jinja2's name
+            self.write("environment.joined((")
+            for part in node.nodes:
+                self.visit(part, frame)
+                self.write(", ")
+            self.write("))")
+
+    class Environment(Bounded, ImmutableSandboxedEnvironment):
+        code_generator_class = Generator
+
+    environment = Environment(
+        undefined=StrictUndefined, autoescape=False, keep_trailing_newline=False, trim_blocks=True, lstrip_blocks=True
     )
-    del environment.globals["lipsum"], environment.filters["random"]
+    del environment.globals["lipsum"]
     return environment
 
 
@@ -232,21 +256,41 @@ def _page_environment(folder: Path) -> jinja2.Environment:
 
 @lru_cache(maxsize=256)
 def _compiled(source: str) -> jinja2.Template:
-    return _prompt_environment().from_string(source)
+    from jinja2 import nodes
+
+    environment = _prompt_environment()
+    tree = environment.parse(source)
+    for loop in tree.find_all(nodes.For):
+        loop.iter = nodes.Filter(loop.iter, COUNTED, [], [], None, None, lineno=loop.lineno)
+    return environment.from_string(tree)
 
 
 def _render_jinja(template: Template, values: Mapping[str, object]) -> str:
-    from jinja2 import TemplateError, TemplateSyntaxError
+    from jinja2 import TemplateSyntaxError
 
+    budget = Budget(sum(len(value) for value in values.values() if isinstance(value, str)))
     try:
-        return _compiled(template.source).render(values)
+        with _prompt_environment().spending(budget):
+            return _compiled(template.source).render(values)
     except TemplateSyntaxError as error:
         line = template.first_line + error.lineno - 1
         raise InputError(Problem(f"not a jinja template: {error.message}", file=template.origin, line=line)) from error
-    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
+    except Exception as error:
+        # Whatever a template's own expressions raise is a mistake in the template.
         inside = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == "<template>"]
         last = template.first_line + inside[-1] - 1 if inside and inside[-1] else None
-        raise InputError(Problem(f"the template does not render: {error}", file=template.origin, line=last)) from error
+        message = f"the template does not render: {_cause(error)}"
+        raise InputError(Problem(message, file=template.origin, line=last)) from error
+
+
+def _cause(error: Exception) -> str:
+    match error:
+        case RecursionError() | MemoryError():
+            return "it is nested too deeply, or calls itself without end"
+        case SyntaxError():
+            return f"jinja makes no program of it that Python takes: {error.msg}"
+        case _:
+            return str(error) or f"an expression failed with {type(error).__name__}"
 
 
 def _check_jinja(source: str, origin: str, allowed: Collection[str]) -> tuple[set[str], list[Problem]]:
@@ -262,6 +306,8 @@ def _check_jinja(source: str, origin: str, allowed: Collection[str]) -> tuple[se
             hint = f"{{{{ stands for a brace only beside single-brace placeholders: {_listed(allowed)}"
         problem = Problem(f"not a jinja template: {error.message}", file=origin, line=error.lineno, hint=hint)
         raise InputError(problem) from error
+    except RecursionError as error:
+        raise InputError(Problem("not a jinja template: it is nested too deeply", file=origin)) from error
     problems = [
         Problem("a prompt cannot include, import or extend another file", file=origin, line=node.lineno)
         for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends))

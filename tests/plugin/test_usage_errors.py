@@ -62,6 +62,12 @@ def break_a_template(suite: SuiteFiles) -> None:
     template.write_text("{{ original_message }} {{ rubric }} {{ ordinal_guidance }} {{ ruberic }}", encoding="utf-8")
 
 
+def fill_the_memory_from_a_template(suite: SuiteFiles) -> None:
+    template = suite.folder / "inputs/custom_prompts" / suite.module / "agent_perturbation" / "editor.md"
+    template.parent.mkdir(parents=True)
+    template.write_text("{{ original_message }} {{ rubric }}\n{{ 'a' * 10**11 }}", encoding="utf-8")
+
+
 def name_an_unknown_preprocessor(suite: SuiteFiles) -> None:
     append_to(suite.config, "test_agent_perturbation_config: {transcript_preprocessor: [drop_tool_mesages]}\n")
 
@@ -90,6 +96,10 @@ MISTAKES: list[tuple[Callable[[SuiteFiles], None], list[str]]] = [
     (lose_the_rubrics, ["*scale.yml:*rubrics.yml*does not exist*"]),
     (name_an_unknown_test, ["*scale.yml:*agent_positive*", "*agent_positives*"]),
     (break_a_template, ["inputs/custom_prompts/scale/agent_perturbation/editor.md:1: *ruberic*"]),
+    (
+        fill_the_memory_from_a_template,
+        ["inputs/custom_prompts/scale/agent_perturbation/editor.md:2: *: a value would have*"],
+    ),
     (name_an_unknown_preprocessor, ["inputs/configs/scale.yml:*: *drop_tool_mesages*", "*drop_tool_messages*"]),
     (freeze_cases_of_a_renamed_rubric, ['cases.jsonl:1: 1 case cannot be used: made for the rubric "rubric-old",*']),
     (label_a_case_off_the_scale, ["*decisions.jsonl:1: expected: got 99; the scores on offer are 0, 1, 2"]),

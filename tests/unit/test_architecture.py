@@ -16,7 +16,9 @@ import pytest_jrh
 PACKAGE = Path(pytest_jrh.__file__).parent
 # A module imports from the floors below its own, and from its own room.
 FLOORS: dict[str, int] = {
-    **dict.fromkeys(("errors", "models", "transcript", "templating", "redact", "files", "diffs", "user_code"), 0),
+    **dict.fromkeys(
+        ("errors", "models", "transcript", "templating", "bounds", "redact", "files", "diffs", "user_code"), 0
+    ),
     **dict.fromkeys(("suite", "llm"), 1),
     **dict.fromkeys(("pipeline", "judging"), 2),
     **dict.fromkeys(("results", "review"), 3),

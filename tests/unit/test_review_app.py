@@ -247,6 +247,9 @@ def test_templates_over_http(page: Page) -> None:
     assert preview["case"] == "support-000"
     assert "walking boots" not in page.client.get(address).text
     assert preview["messages"][0]["content"].startswith("Plan it: ")
+    endless = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
+    stopped = page.post(f"{address}/preview", text=f"{PLANNER}\n{endless}").json()
+    assert "it takes more than 1,000,000 steps" in stopped["problems"][0]["message"]
     refused = page.post(address, text=f"{PLANNER}\n{{{{ rubrik }}}}")
     assert refused.status_code == 409
     assert refused.json()["problems"][0]["line"] == 2

@@ -210,3 +210,89 @@ def test_nothing_random_is_on_offer(source: str) -> None:
 def test_a_missing_variable_is_to_be_written_in_the_style_of_the_file(source: str, written: str) -> None:
     (problem,) = problems_of(source, required=frozenset({"rubric"}))
     assert problem.hint == f"write {written} where it belongs"
+
+
+LOOP = "{% set ns = namespace(x=START) %}{% for i in range(99) %}{% set ns.x = STEP %}{% endfor %}{{ ns.x }}"
+BIG = "{% set x = 'a' * 1000000 %}"
+TOO_BIG = "a value would have more than 10,000,080 characters"
+TOO_WIDE = "a width in a format must be written in the format"
+TOO_DEEP = "it is nested too deeply, or calls itself without end"
+ENDLESS = {
+    "{% macro a() %}{{ a() }}{% endmacro %}{{ a() }}": TOO_DEEP,
+    "{% block b %}{{ self.b() }}{% endblock %}": TOO_DEEP,
+    "{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}": TOO_DEEP,
+    f"{{{{ {'(' * 3000}1{')' * 3000} }}}}": "not a jinja template: it is nested too deeply",
+    "{% for i in [1] %}" * 25 + "{% endfor %}" * 25: "too many statically nested blocks",
+    "{{ cycler() }}": "at least one item has to be provided",
+    "{{ rubric | truncate(-5) }}": "expected length >= 3, got -5",
+    "{{ 'a' * 10**11 }}": TOO_BIG,
+    "{{ 10**11 * 'a' }}": TOO_BIG,
+    "{{ (1, 2) * 10**9 }}": TOO_BIG,
+    "{{ 10 ** 10000 }}": "10 ** 10000 is too big a number",
+    LOOP.replace("START", "99").replace("STEP", "ns.x * ns.x"): "a product is too big a number",
+    LOOP.replace("START", "'aaaaaaa'").replace("STEP", "ns.x ~ ns.x"): TOO_BIG,
+    LOOP.replace("START", "'aaaaaaa'").replace("STEP", "ns.x + ns.x"): TOO_BIG,
+    LOOP.replace("START", "[1]").replace("STEP", "[ns.x, ns.x]"): TOO_BIG,
+    LOOP.replace("START", "[1]").replace("STEP", "ns.x + ns.x"): "a list would have more than 1,000,000 items",
+    "{{ 'a' | center(10000000000) }}": "the filter center was given 10000000000; at most 100,000 is allowed",
+    "{{ 'a'.ljust(10000000000) }}": TOO_BIG,
+    "{{ ('\t' * 1000000).expandtabs(1000000) }}": TOO_BIG,
+    "{{ '%9999999999d' % 1 }}": TOO_WIDE,
+    "{{ '%*d' % (999999999, 1) }}": TOO_WIDE,
+    "{{ '%999999999d' | format(1) }}": TOO_WIDE,
+    "{{ '{:999999999}'.format(1) }}": TOO_WIDE,
+    "{{ '{:{w}}'.format(1, w=999999999) }}": TOO_WIDE,
+    f"{BIG}{{{{ x | replace('a', x) }}}}": TOO_BIG,
+    f"{BIG}{{{{ x | replace(new=x, old='a') }}}}": TOO_BIG,
+    f"{BIG}{{{{ x.replace('a', x) }}}}": TOO_BIG,
+    f"{BIG}{{{{ ([x] * 5) | join(x) | replace('', x) }}}}": TOO_BIG,
+    f"{BIG}{{{{ x.join(x | list) }}}}": TOO_BIG,
+    f"{BIG}{{{{ [x] * 5000 }}}}": TOO_BIG,
+    "{{ range(99999) | map('center', 99999) | list }}": TOO_BIG,
+    "{{ ('\n' * 1000000) | indent(99999, true, true) }}": TOO_BIG,
+    "{{ ('a ' * 1000000) | wordwrap(1, wrapstring='a' * 100000) }}": TOO_BIG,
+    "{{ [1] | batch(1000000000, 'x') | list }}": "the filter batch was given",
+    "{{ {'a': [1]} | tojson(indent=1000000000) }}": "the filter tojson was given",
+    "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}": "more than 1,000,000 steps",
+    "{{ rubric | striptags }}": "No filter named 'striptags'",
+}
+
+
+@pytest.mark.parametrize(("source", "words"), ENDLESS.items(), ids=range(len(ENDLESS)))
+def test_what_would_not_end_or_fill_the_memory_is_an_input_error(source: str, words: str) -> None:
+    with pytest.raises(InputError) as refused:
+        parse(f"{{{{ rubric }}}}\n{source}").render({"rubric": "is kind."})
+    [problem] = refused.value.problems
+    assert (problem.file, problem.line in (2, 3, None)) == ("prompts/mine.md", True)
+    assert words in problem.message
+
+
+def test_bounds_are_those_of_one_rendering_and_grow_with_what_is_put_in() -> None:
+    template = parse("{% for i in range(3) %}{{ rubric }}{% endfor %}{% for i in range(99999) %}{% endfor %}")
+    text = "a" * 20_000_000
+    for _ in range(2):
+        assert len(template.render({"rubric": text})) == 3 * len(text)
+
+
+@pytest.mark.parametrize(
+    ("source", "rendered"),
+    [
+        ("{{ rubric | replace('a', 'b') | upper | indent(2, true) }}", "  BB"),
+        ("{{ '%05.1f|%s' % (1.25, rubric) }}", "001.2|ab"),
+        ("{{ '{:>4}: {}'.format(rubric, 1) }}", "  ab: 1"),
+        ("{{ rubric ~ 1 ~ [2] }} {{ [1, 2] + [3] }} {{ 2 ** 8 }} {{ '-' * 3 }}", "ab1[2] [1, 2, 3] 256 ---"),
+        ("{% for x in rubric %}{{ loop.index }}/{{ loop.length }}{{ x }} {% endfor %}", "1/2a 2/2b "),
+        ("{% for x in [3, 1, 2] | sort if x > 1 %}{{ x }}{% else %}none{% endfor %}", "23"),
+        (
+            "{{ range(3) | map('string') | join('+') }} {{ [1, 2] | sum }}",
+            "0+1+2 3",
+        ),
+        ("{% macro m(x) %}<{{ x }}>{% endmacro %}{{ m(rubric) }}", "<ab>"),
+        (
+            "{{ {'a': [1]} | tojson }} {{ ', '.join(['a', 'b']) }} {{ rubric.split('a') }}",
+            "{\"a\": [1]} a, b ['', 'b']",
+        ),
+    ],
+)
+def test_ordinary_templates_render_as_in_jinja(source: str, rendered: str) -> None:
+    assert parse(source).render({"rubric": "ab"}) == rendered
