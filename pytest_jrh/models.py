@@ -242,7 +242,8 @@ class Case:
 
     `expected` is the answer a right judge gives: binary 1 for violated and 0 for satisfied,
     ordinal the target score. `verified` is False where `verifier: false` or `pass_required: false`
-    let the label through unconfirmed. `levels` is the whole scale in ordinal mode, else empty.
+    let the label through unconfirmed. `levels` is the whole scale in ordinal mode, else empty. `digests` is for a case
+    read from disk that was stored without the secrets in it: its digest as stored, and as it was made.
     """
 
     spec: CaseSpec
@@ -254,6 +255,7 @@ class Case:
     mode: Mode
     objective: Objective
     levels: tuple[ScoreLevel, ...] = ()
+    digests: tuple[str, str] | None = None
 
     @property
     def messages(self) -> tuple[Message, ...]:

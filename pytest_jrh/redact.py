@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os.path
 import re
@@ -22,6 +23,8 @@ _KEY_PARAMETERS = frozenset(
     {"key", "apikey", "token", "sig", "signature", "code", "password", "passwd", "pwd", "secret", "auth"}
     | {"authorization", "credential", "credentials", "assertion", "sas", "session"}
 )
+# As in "key: |\n  L1\n  L2", "> L1\n> L2" and "L1\\nL2"; it cannot begin with what a line of base64 begins with.
+_BETWEEN_LINES = r"(?:[\s>|]|\\+[nrt])*+"
 _KEY_ENDINGS = ("_key", "_apikey", "_token", "_secret", "_signature", "_password", "_credential", "_auth")
 
 
@@ -39,7 +42,7 @@ def secrets_of(environ: Mapping[str, str]) -> tuple[str, ...]:
         value = raw.strip()
         if len(value) < _SHORTEST or not _names_a_credential(name) or _is_path(value):
             continue
-        found.update((raw, value))
+        found.add(value)
         bare = _SCHEME.sub("", value, count=1) if _SCHEME.match(value) else value
         if len(bare) >= _SHORTEST:
             found.add(bare)
@@ -48,17 +51,30 @@ def secrets_of(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Redactor:
-    """Replaces each secret by `[REDACTED]`, also where it stands JSON-escaped or URL-quoted."""
+    r"""Replaces each secret by `[REDACTED]`, also where it is escaped for JSON, quoted for a URL, or in base64.
 
-    secrets: tuple[str, ...] = ()
+    A secret of several lines (a PEM key) is found with its lines indented, quoted or joined by `\n`, too, and each of
+    its lines of 16 characters or more on its own. What is not found: a secret that is cut, or encoded in another way.
+    """
+
+    secrets: tuple[str, ...] = field(default=(), repr=False)
     _forms: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    _blocks: tuple[tuple[str, re.Pattern[str]], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        lines = {secret: _lines_of(secret) for secret in self.secrets}
         forms = {form for secret in self.secrets for form in _forms_of(secret)}
+        parts = (line for each in lines.values() for line in each if len(line) >= _SHORTEST and not _is_marker(line))
+        forms.update(form for line in parts for form in _forms_of(line))
         object.__setattr__(self, "_forms", tuple(sorted(forms, key=lambda form: (-len(form), form))))
+        blocks = tuple((each[0], _block_of(each)) for each in lines.values() if each)
+        object.__setattr__(self, "_blocks", blocks)
 
     def text(self, text: str) -> str:
         """Return the text without secrets; the very same object where there is none in it."""
+        for first, block in self._blocks:
+            if first in text:
+                text = block.sub(REDACTED, text)
         for form in self._forms:
             if form in text:
                 text = text.replace(form, REDACTED)
@@ -66,7 +82,7 @@ class Redactor:
 
     def value(self, value: Any) -> Any:
         """Return a JSON-like value with every string in it (keys too) free of secrets."""
-        if not self._forms:
+        if not self._forms and not self._blocks:
             return value
         if isinstance(value, str):
             return self.text(value)
@@ -113,4 +129,46 @@ def _forms_of(secret: str) -> set[str]:
     escaped |= {json.dumps(form)[1:-1] for form in escaped}
     storable = secret.encode("utf-8", "replace").decode("utf-8")
     quoted = {quote(storable, safe=""), quote(storable), quote_plus(storable)}
-    return {secret, *escaped, *quoted}
+    # PHP escapes the slash, and JSON that is safe in HTML some more; base64 is what a header of HTTP may hold.
+    slashed = {form.replace("/", "\\/") for form in (secret, *escaped)} | {secret.replace("/", "\\\\/")}
+    unicode = {
+        "".join(char if char.isalnum() or char in "-_." else f"\\u{ord(char):{style}}" for char in storable)
+        for style in ("04x", "04X")
+    }
+    raw = storable.encode()
+    encoded = {base64.b64encode(raw).decode().rstrip("="), base64.urlsafe_b64encode(raw).decode().rstrip("=")}
+    return {secret, *escaped, *quoted, *slashed, *unicode, *encoded}
+
+
+def _lines_of(secret: str) -> tuple[str, ...]:
+    """The lines of a secret of several lines; nothing for one of a single line."""
+    lines = tuple(line.strip() for line in secret.split("\n") if line.strip())
+    return lines if len(lines) > 1 else ()
+
+
+def _is_marker(line: str) -> bool:
+    """Whether a line is the same in every key of its kind, such as `-----BEGIN PRIVATE KEY-----`."""
+    return line.startswith("-----")
+
+
+def _block_of(lines: tuple[str, ...]) -> re.Pattern[str]:
+    """Find the lines in a row, with whatever rendering, quoting or escaping puts between them."""
+    each = ("(?:" + "|".join(map(re.escape, sorted(_forms_of(line), key=len, reverse=True))) + ")" for line in lines)
+    return re.compile(_BETWEEN_LINES.join(each))
+
+
+def covers(recorded: str, wanted: str) -> bool:
+    """Whether the texts are equal; a secret that was taken out may be anything, for it may not be one here."""
+    first, *others = recorded.split(REDACTED)
+    if not others or recorded == wanted:
+        return recorded == wanted
+    if not wanted.startswith(first):
+        return False
+    end = len(first)
+    for part in others[:-1]:
+        # A secret is not empty, and the earliest place of what follows it leaves the most for the rest.
+        place = wanted.find(part, end + 1)
+        if place < 0:
+            return False
+        end = place + len(part)
+    return len(wanted) - len(others[-1]) > end and wanted.endswith(others[-1])

@@ -34,8 +34,10 @@ _UNPRINTABLE = r"[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd
 class Entry:
     """One finished call: what was asked, in digests, and what was answered, in full.
 
-    `sequence` is the place of the call in the case's own order; `interactions` are the HTTP exchanges
-    of this call in vcrpy's on-disk form (read from the file only on demand, so often empty here).
+    `scrubbed` is the fingerprint of the same call with its secrets taken out, where it had any: a frozen suite asks
+    with the text as it was written to disk. `sequence` is the place of the call in the case's own order;
+    `interactions` are the HTTP exchanges of this call in vcrpy's on-disk form (read from the file only on demand, so
+    often empty here).
     """
 
     fingerprint: str
@@ -44,6 +46,7 @@ class Entry:
     answer: Answer
     sequence: int = 0
     interactions: tuple[Mapping[str, Any], ...] = ()
+    scrubbed: str | None = None
 
 
 @dataclass
@@ -73,6 +76,13 @@ class Cassette:
         except yaml.YAMLError as error:
             raise _unreadable(path, " ".join(str(error).split())) from error
         return _from_data(path, data)
+
+    def find(self, fingerprint: str) -> Entry | None:
+        """The call with this fingerprint, as it was asked or with its secrets taken out; None where there is none."""
+        found = self.entries.get(fingerprint)
+        if found is None:
+            found = next((entry for entry in self.entries.values() if entry.scrubbed == fingerprint), None)
+        return found
 
     def save(self) -> None:
         """Write the file whole and rename it into place; raises `OSError` as it comes."""
@@ -173,6 +183,7 @@ def _call_data(entry: Entry) -> dict[str, Any]:
     return {
         "stage": entry.stage,
         "fingerprint": entry.fingerprint,
+        **({"scrubbed_fingerprint": entry.scrubbed} if entry.scrubbed is not None else {}),
         "sequence": entry.sequence,
         "asked": dict(entry.parts),
         "text": answer.text,
@@ -212,6 +223,7 @@ def _from_data(path: Path, data: object) -> Cassette:
                     schema_sent=call.get("schema_sent"),
                 ),
                 interactions=tuple(own),
+                scrubbed=call.get("scrubbed_fingerprint"),
             )
     except (KeyError, TypeError, AttributeError) as error:
         raise _unreadable(path, f"it does not look as it should ({type(error).__name__}: {error})") from error

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from pytest_jrh.redact import REDACTED, Redactor
+from pytest_jrh.redact import Redactor, covers
 
 
 @dataclass
@@ -114,7 +114,7 @@ class _Router:
         wanted = _canonical(self._redactor.text(_text(request.body)))
         for interaction in capture.playable or ():
             recorded = interaction["request"]
-            if recorded["method"] == request.method and _covers(_canonical(recorded["body"]), wanted):
+            if recorded["method"] == request.method and covers(_canonical(recorded["body"]), wanted):
                 return interaction
         return None
 
@@ -133,7 +133,11 @@ class _Router:
             },
             "response": {
                 "status": dict(response["status"]),
-                "headers": {"content-type": list(headers.get("content-type", ["application/json"]))},
+                "headers": {
+                    "content-type": [
+                        self._redactor.text(_text(each)) for each in headers.get("content-type", ["application/json"])
+                    ]
+                },
                 "body": {"string": self._redactor.text(_text(response["body"]["string"]))},
             },
         }
@@ -148,20 +152,3 @@ def _canonical(body: str | None) -> str:
         return json.dumps(json.loads(body or ""), sort_keys=True)
     except ValueError:
         return body or ""
-
-
-def _covers(recorded: str, wanted: str) -> bool:
-    """Whether the texts are equal; a secret that was taken out may be anything, for it may not be one here."""
-    first, *others = recorded.split(REDACTED)
-    if not others or recorded == wanted:
-        return recorded == wanted
-    if not wanted.startswith(first):
-        return False
-    end = len(first)
-    for part in others[:-1]:
-        # A secret is not empty, and the earliest place of what follows it leaves the most for the rest.
-        place = wanted.find(part, end + 1)
-        if place < 0:
-            return False
-        end = place + len(part)
-    return len(wanted) - len(others[-1]) > end and wanted.endswith(others[-1])

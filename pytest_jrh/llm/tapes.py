@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -124,10 +124,10 @@ class Tape:
     async def __call__(self, request: CallRequest) -> Answer:
         self._sequence += 1
         sequence = self._sequence
-        entry = self._cassette.entries.get(request.fingerprint)
+        entry = self._cassette.find(request.fingerprint)
         if entry is None and self._may_ask:
             await self._lock(request.stage.stage)
-            entry = self._cassette.entries.get(request.fingerprint)
+            entry = self._cassette.find(request.fingerprint)
             if entry is None:
                 if request.stage.stage == "summary" and sequence <= _FIRST_CALLS:
                     return await self._record_shared(request, sequence)
@@ -154,7 +154,8 @@ class Tape:
             return False
         await self._lock("retry")
         for fingerprint in fingerprints:
-            self._cassette.entries.pop(fingerprint, None)
+            if (entry := self._cassette.find(fingerprint)) is not None:
+                del self._cassette.entries[entry.fingerprint]
         self._cassette.complete = self._was_complete = False
         return True
 
@@ -233,7 +234,13 @@ class Tape:
                     raise self._unrecorded(request, f"{trouble.cause} ") from trouble
                 raise
         self._cassette.entries[request.fingerprint] = Entry(
-            request.fingerprint, request.stage.stage, request.parts, answer, sequence, tuple(capture.made[-1:])
+            request.fingerprint,
+            request.stage.stage,
+            request.parts,
+            answer,
+            sequence,
+            tuple(capture.made[-1:]),
+            self._scrubbed_fingerprint(request),
         )
         # Until the case comes to its end with the new call, `once` must be able to resume it.
         self._cassette.complete = False
@@ -255,7 +262,8 @@ class Tape:
         http, live = self._recording.http, self._recording.live
         assert http is not None
         assert live is not None
-        recorded = Cassette.load(self.path, interactions=True).entries[request.fingerprint]
+        recorded = Cassette.load(self.path, interactions=True).find(request.fingerprint)
+        assert recorded is not None
         with http.replaying(recorded.interactions) as capture:
             try:
                 return self._scrubbed(await live(replace(request, recorded=recorded.answer)))
@@ -269,6 +277,11 @@ class Tape:
                     difference="",
                     cassette=str(self.path),
                 ) from trouble
+
+    def _scrubbed_fingerprint(self, request: CallRequest) -> str | None:
+        """The fingerprint of the call without its secrets; None where it has none."""
+        messages: tuple[Mapping[str, str], ...] = tuple(self._recording.redactor.value(request.messages))
+        return replace(request, messages=messages).fingerprint if messages != request.messages else None
 
     def _scrubbed(self, answer: Answer) -> Answer:
         """The answer as a replay will give it, so that a secret in it makes no difference later on."""

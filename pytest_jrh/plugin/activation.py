@@ -13,6 +13,7 @@ from pytest_jrh.plugin.collect import CaseItem, SuiteFile
 from pytest_jrh.plugin.gating import file_node
 from pytest_jrh.plugin.options import OPTIONS_READ, YAML_SUFFIXES, absolute
 from pytest_jrh.plugin.reporter import Reporter
+from pytest_jrh.plugin.secrecy import Secrecy
 from pytest_jrh.plugin.session import (
     NOTICES_KEY,
     RECORD_ATTRIBUTE,
@@ -34,6 +35,7 @@ def activate(config: pytest.Config) -> SuiteSession:
     if SESSION not in config.stash:
         session = config.stash[SESSION] = SuiteSession(config, config.stash[OPTIONS_READ])
         config.pluginmanager.register(_SuiteHooks(session), "jrh-session")
+        config.pluginmanager.register(Secrecy(session.redactor), "jrh-secrecy")
         if not session.is_worker:
             config.pluginmanager.register(Reporter(session), "jrh-reporter")
             if config.getoption("dist", "no") != "no":
@@ -171,7 +173,7 @@ class _SuiteHooks:
         report = yield
         if not isinstance(item, CaseItem):
             return report
-        if call.when == "setup" and call.excinfo is not None and isinstance(call.excinfo.value, pytest.fail.Exception):
+        if call.when != "call" and call.excinfo is not None and report.failed:
             # pytest asks an item for its own words about its call alone.
             report.longrepr = item.repr_failure(call.excinfo)
         # A setup that passes is followed by the call, which then carries it.

@@ -11,6 +11,7 @@ import pytest
 
 from pytest_jrh.errors import Disagreement, InputError, JrhError
 from pytest_jrh.models import UNSCORED, CaseResult, CaseSpec, Spending
+from pytest_jrh.plugin.secrecy import mistake_text
 from pytest_jrh.plugin.session import SESSION
 from pytest_jrh.results.panels import spending_of
 from pytest_jrh.results.text import log_line
@@ -22,7 +23,18 @@ if TYPE_CHECKING:
     from pytest_jrh.loading import ReadySuite
 
 
-class SuiteFile(pytest.File):
+class _Discreet(pytest.Collector):
+    """A level of the tree whose errors show no secret."""
+
+    def repr_failure(self, excinfo: ExceptionInfo[BaseException]) -> str | TerminalRepr:  # type: ignore[override]
+        """Say what is wrong with the suite; anything else is a mistake of ours, with its traceback."""
+        redactor = self.config.stash[SESSION].redactor
+        if isinstance(excinfo.value, self.CollectError):
+            return redactor.text(str(excinfo.value))
+        return mistake_text(excinfo, redactor)
+
+
+class SuiteFile(_Discreet, pytest.File):
     """A suite's config file."""
 
     def collect(self) -> Iterator[TestNode]:
@@ -38,7 +50,7 @@ class SuiteFile(pytest.File):
             yield TestNode.from_parent(self, name=name, ready=ready, specs=tuple(specs))
 
 
-class _Group(pytest.Collector):
+class _Group(_Discreet):
     """A level of the tree that holds the specs of its part of the suite."""
 
     def __init__(self, *, ready: ReadySuite, specs: tuple[CaseSpec, ...], **kwargs: Any) -> None:
@@ -113,11 +125,13 @@ class CaseItem(pytest.Item):
         self.user_properties[:] = [*properties_of_others(self.user_properties), *_properties(result, spending)]
 
     def repr_failure(self, excinfo: ExceptionInfo[BaseException], style: Any = None) -> str | TerminalRepr:
-        """Expected failures are prose; anything else is a bug and keeps its traceback."""
+        """Expected failures are prose; anything else is a mistake of ours, with its traceback, but without secrets."""
         # pytest's xfail is a kind of its fail.
         if isinstance(excinfo.value, JrhError | pytest.fail.Exception) and self.result is not None:
             return _prose(self.result.detail, *self.reportinfo()[:2])
-        return super().repr_failure(excinfo, style)
+        if isinstance(excinfo.value, pytest.fail.Exception | pytest.skip.Exception | pytest.exit.Exception):
+            return super().repr_failure(excinfo, style)
+        return mistake_text(excinfo, self.config.stash[SESSION].redactor)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Name the rubric's line in its file: that is where a reader looks first."""

@@ -21,7 +21,7 @@ from pytest_jrh.plugin.progress import LiveLine, live_line
 from pytest_jrh.plugin.reviewing import Reviewing
 from pytest_jrh.redact import Redactor, secrets_of
 from pytest_jrh.results.accepted import BaselineFile
-from pytest_jrh.results.records import to_record
+from pytest_jrh.results.records import stored_record
 from pytest_jrh.results.spools import Spool
 from pytest_jrh.suite.cases import generation_id
 
@@ -282,7 +282,7 @@ class SuiteSession:
         suite = self.by_name(case.spec.suite).suite
         folder = self._told_folder(suite) if self.is_worker else self.spool_dir(suite)
         if folder is None:
-            self._carried[generation_id(case.spec)] = self.redactor.value(to_record(case, review))
+            self._carried[generation_id(case.spec)] = stored_record(case, review, self.redactor)
             return
         try:
             self._spools.setdefault(suite.name, Spool(folder, self.redactor)).append(case, review)

@@ -274,7 +274,9 @@ class _Work:
             self._json(path, judge_report(self.suite, judge, own, decision=decision, panel=panel), sort=False)
         lines = [canonical_json(self.redactor.value(_told(result))) for _, result in results]
         self._write(self.suite.output_dir / RESULTS_NAME, "".join(f"{line}\n" for line in lines))
-        resolved = storable(self.redactor.value(json_value(self.suite.resolved)))[0]
+        resolved = storable(self.redactor.value(_without_credentials(json_value(self.suite.resolved), self.redactor)))[
+            0
+        ]
         text = yaml.safe_dump(resolved, sort_keys=False, allow_unicode=True, width=100)
         self._write(self.suite.output_dir / CONFIG_NAME, text)
 
@@ -344,6 +346,16 @@ class _Sink:
 
 def _told(result: CaseResult) -> dict[str, Any]:
     return {**result_data(result), "reasoning_disagrees": reasoning_disagrees(result)}
+
+
+def _without_credentials(value: Any, redactor: Redactor) -> Any:
+    """The value without what its URLs say before the host, and without their key-like parameters."""
+    if isinstance(value, dict):
+        return {key: _without_credentials(item, redactor) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_credentials(item, redactor) for item in value]
+    is_url = isinstance(value, str) and "://" in value and len(value.split()) == 1
+    return redactor.url(value) if is_url else value
 
 
 def _words(error: OSError | InputError) -> str:

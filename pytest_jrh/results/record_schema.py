@@ -149,6 +149,7 @@ class StoredRecord(_Part):
     human_reviewed: bool = False
     review: _Review | None = None
     shadowed_metadata: dict[str, Any] = {}
+    stored_digest: str = ""
 
     def spec(self, judge: str | None = None) -> CaseSpec:
         """The spec that the case was made for."""

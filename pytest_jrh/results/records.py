@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
@@ -9,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pytest_jrh.errors import InputError
 from pytest_jrh.files import encoded
 from pytest_jrh.models import (
     AgentRun,
@@ -21,11 +23,13 @@ from pytest_jrh.models import (
     ScoreLevel,
     Verification,
 )
+from pytest_jrh.redact import covers
 from pytest_jrh.results.record_schema import FORMAT, checked
 from pytest_jrh.suite.cases import generation_id, perturbed_idx
 from pytest_jrh.transcript import json_in_one_line
 
 if TYPE_CHECKING:
+    from pytest_jrh.redact import Redactor
     from pytest_jrh.results.record_schema import StoredLevel, StoredPerturbation, StoredRecord
 
 _ATOMS = frozenset({str, int, bool, type(None)})
@@ -75,6 +79,21 @@ def to_record(case: Case, review: Mapping[str, str] | None = None) -> dict[str, 
     return plain
 
 
+def stored_record(case: Case, review: Mapping[str, str] | None, redactor: Redactor) -> dict[str, Any]:
+    """The record of a case as it is stored: without secrets, and where there were any, with its digest as stored.
+
+    Baselines and decisions know the case by its digest as it was made.
+    """
+    record = to_record(case, review)
+    clean: dict[str, Any] = redactor.value(record)
+    if clean == record:
+        return record
+    # Without secrets in its own ids, a record can lose its case; whoever reads it is told.
+    with contextlib.suppress(InputError):
+        clean["stored_digest"] = case_digest(_case(checked(clean), None, None))
+    return clean
+
+
 def from_record(
     record: Mapping[str, Any],
     *,
@@ -101,7 +120,8 @@ def case_digest(case: Case) -> str:
         "transcript": case.messages,
         "expected": case.expected,
     }
-    return hashlib.sha256(encoded(canonical_json(parts))).hexdigest()
+    digest = hashlib.sha256(encoded(canonical_json(parts))).hexdigest()
+    return case.digests[1] if case.digests is not None and case.digests[0] == digest else digest
 
 
 def canonical_json(value: Any, *, sort_keys: bool = True) -> str:
@@ -201,8 +221,12 @@ def _edit(edit: Edit) -> dict[str, Any]:
 def _case(stored: StoredRecord, judge: str | None, known: Rubric | None) -> Case:
     target = stored.target_rubric
     rubric = Rubric(target.id, target.instructions, _levels(target.score_levels))
-    if known is not None and replace(known, file="", line=1) == rubric:
-        rubric = known
+    if known is not None:
+        if replace(known, file="", line=1) == rubric:
+            rubric = known
+        elif known.score_levels == rubric.score_levels and covers(rubric.instructions, known.instructions):
+            # Stored without a secret that the rubric's file holds; the judge was, and is, recorded without it too.
+            rubric = replace(rubric, file=known.file, line=known.line)
     case = Case(
         spec=stored.spec(judge),
         rubric=rubric,
@@ -221,6 +245,7 @@ def _case(stored: StoredRecord, judge: str | None, known: Rubric | None) -> Case
         mode=stored.mode,
         objective=stored.objective,
         levels=_levels(stored.score_levels),
+        digests=(stored.stored_digest, stored.case_digest) if stored.stored_digest else None,
     )
     generated = _generated_metadata(case)
     own = {key: value for key, value in stored.metadata.items() if key not in generated} | stored.shadowed_metadata

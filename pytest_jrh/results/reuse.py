@@ -46,7 +46,7 @@ class MadeCases:
         except (OSError, ValueError) as error:
             raise InputError(Problem(f"the case cannot be read: {error}", place, entry.line)) from error
         case = from_record(record, judge=spec.judge, rubric=rubric, file=place, line=entry.line)
-        if case.rubric is not rubric:
+        if (case.rubric.file, case.rubric.line) != (rubric.file, rubric.line):
             raise InputError(
                 Problem(
                     f"the case was made for other instructions than rubric {rubric.id!r} has now",

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.files import replacing
 from pytest_jrh.results.record_schema import checked, is_foreign
-from pytest_jrh.results.records import record_line, to_record
+from pytest_jrh.results.records import record_line, stored_record
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,7 +91,7 @@ class Spool:
 
     def append(self, case: Case, review: Mapping[str, str] | None = None) -> None:
         """Write one case, and what a person decided; it has reached the operating system when this returns."""
-        line = record_line(self._redactor.value(to_record(case, review)))
+        line = record_line(stored_record(case, review, self._redactor))
         if self._file is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self.path.open("ab", buffering=0)

@@ -38,6 +38,7 @@ def suite(pytester: pytest.Pytester, server: ModelServer, monkeypatch: pytest.Mo
         pytester.path,
         runs=[run(1, messages=messages, input=told, target=told), run(2)],
         rubrics=[{"id": "kind", "instructions": f"Be kind, and never tell {TOKEN}."}],
+        overrides={"test_agent_perturbation_config": {"output": {"dir": "outputs/made"}}},
     )
 
 
@@ -114,6 +115,39 @@ def test_what_differs_is_shown_without_secrets(
     result = pytester.runpytest(suite.option, "--junitxml=results.xml")
     result.assert_outcomes(errors=4)
     result.stdout.fnmatch_lines(["*+*Mind [[]REDACTED[]]*"])
+    assert files_with_secrets(pytester.path, given) == []
+
+
+def test_cases_that_hold_secrets_run_frozen_as_they_ran_live(
+    pytester: pytest.Pytester, suite: SuiteFiles, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = (suite.option, "--jrh-baseline=baseline.json", "-rA")
+    recorded = pytester.runpytest(*arguments, "--jrh-record-mode=new_episodes", "--jrh-update-baseline")
+    recorded.assert_outcomes(passed=3, failed=1)
+    server.stop()
+    (suite.data / "runs.eval").unlink(missing_ok=True)
+    for name in (None, "OPENAI_API_KEY", "DEPLOY_TOKEN"):
+        if name is not None:
+            monkeypatch.delenv(name)
+        for how in ("--jrh-replay=completion", "--jrh-replay=http"):
+            frozen = pytester.runpytest(*arguments, how, "--jrh-frozen")
+            frozen.assert_outcomes(passed=3, xfailed=1)
+            frozen.stdout.no_fnmatch_line("*not comparable*")
+            frozen.stdout.no_fnmatch_line("*could not be compared*")
+
+
+def test_no_log_of_a_library_shows_a_key(
+    pytester: pytest.Pytester, suite: SuiteFiles, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {path for path in pytester.path.rglob("*") if path.is_file()}
+    monkeypatch.setenv("LITELLM_LOG", "DEBUG")
+    monkeypatch.setenv("OPENAI_LOG", "debug")
+    arguments = ("--log-level=DEBUG", "--log-file=all.log", "--junitxml=results.xml", "-rA", "-o", "junit_logging=all")
+    result = pytester.runpytest(suite.option, "--jrh-record-mode=new_episodes", *arguments)
+    result.assert_outcomes(passed=3, failed=1)
+    assert (pytester.path / "all.log").stat().st_size > 1000
+    assert KEY[:-LEAST] not in str(result.stdout) + str(result.stderr)
+    assert TOKEN not in str(result.stdout) + str(result.stderr)
     assert files_with_secrets(pytester.path, given) == []
 
 

@@ -23,9 +23,8 @@ import pytest_jrh
 from pytest_jrh.diffs import unified
 from pytest_jrh.errors import InputError
 from pytest_jrh.llm.calls import Response, _unfenced, parse
-from pytest_jrh.llm.recorder import _covers
 from pytest_jrh.models import Edit
-from pytest_jrh.redact import REDACTED, Redactor
+from pytest_jrh.redact import REDACTED, Redactor, covers
 from pytest_jrh.results import explain, markdown, text
 from pytest_jrh.results.contradictions import said_in_the_end
 from pytest_jrh.review import turns
@@ -76,6 +75,7 @@ PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "llm.negotiation._ONE_BAD_ANSWER": pumped("json_validate_", "failed_"),
     "llm.prompts._SEPARATOR": pumped("---user---x\n", "---user---\t", " ", start="---user---", end="x"),
     "redact._CREDENTIAL_WORD": "names of environment variables",
+    "redact._block_of": "in `WORK`, as redactor",
     "redact._SCHEME": pumped(" ", start="Bearer"),
     "redact._names_a_credential": "names of environment variables",
     "results.baseline_file._HEX": pumped("0"),
@@ -171,8 +171,8 @@ def _scanned_log(words: str) -> None:
 def _scored_template(words: str) -> None:
     """One secret after another was taken out of the recorded request."""
     recorded = REDACTED.join(["a"] * (len(words) // 20))
-    assert not _covers(f"{recorded}!", words)
-    _covers(recorded, words + "a")
+    assert not covers(f"{recorded}!", words)
+    covers(recorded, words + "a")
 
 
 def _blocks(words: str) -> None:
@@ -193,6 +193,8 @@ BRACES = pumped(
 BRACES += pumped("{a", "{a\n", "}", "{{}", "{rubric.x}\n", start="{rubric}")
 YAML = pumped("- {}\n", "? ", "- - ", "&a ", "*a ", "'", "- :1", ":1", "# ", "- !!x y\n")
 JSON = pumped("[", "{", '{"id":1},', "{},", '"a",', "1", start="[")
+KEYS = pumped("a", "sk-0123456789abcde", "A" * 64, "-----B-----\n", " ", start="-----B-----")
+PEM = "\n".join(["-----B-----", *["A" * 64] * 20, "-----E-----"])
 
 # What is done with texts from outside, beside the patterns.
 WORK: dict[str, tuple[Callable[[str], object], tuple[Text, ...]]] = {
@@ -203,7 +205,7 @@ WORK: dict[str, tuple[Callable[[str], object], tuple[Text, ...]]] = {
     "neutralize": (lambda words: neutralize(words, {"transcript"}), TAGS),
     "render_transcript": (_blocks, ()),
     "storable": (storable, pumped("\ud800", "\x00")),
-    "redactor": (Redactor(("a" * 64 + "b", "sk-0123456789abcdef")).text, pumped("a", "sk-0123456789abcde")),
+    "redactor": (Redactor(("a" * 64 + "b", "sk-0123456789abcdef", PEM)).text, KEYS),
     "parse_template": (_checked_template, BRACES),
     "shortened": (lambda words: text.shortened(f"{words}{'b' * 99}", 80), pumped("\u0301", "\u3042")),
     "wrapped": (lambda words: text.wrapped(words, 80), pumped("\t", "a\t")),
@@ -350,7 +352,7 @@ def test_a_fence_is_taken_off_as_the_pattern_did(answer: str) -> None:
 )
 def test_a_recorded_body_covers_what_the_pattern_covered(recorded: str, wanted: str) -> None:
     pattern = ".+".join(re.escape(part) for part in recorded.split(REDACTED))
-    assert _covers(recorded, wanted) == (recorded == wanted or re.fullmatch(pattern, wanted, re.DOTALL) is not None)
+    assert covers(recorded, wanted) == (recorded == wanted or re.fullmatch(pattern, wanted, re.DOTALL) is not None)
 
 
 # The pages' own patterns, as Python writes them; a browser's engine backtracks like Python's.

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import base64
 import json
+import textwrap
 from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus
 
@@ -63,7 +65,7 @@ def test_without_secrets_everything_comes_back_as_it_is() -> None:
     assert Redactor().text("plain") == "plain"
 
 
-@given(st.text(min_size=16, max_size=40).filter(lambda text: REDACTED not in text))
+@given(st.text(min_size=20, max_size=40).map(str.strip).filter(lambda text: len(text) > 15 and REDACTED not in text))
 def test_no_written_form_of_a_secret_survives(secret: str) -> None:
     redact = Redactor((secret,)).text
     for form in (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]):
@@ -90,3 +92,65 @@ def test_url_loses_its_credentials_and_nothing_else(url: str, kept: str) -> None
 def test_url_with_a_secret_in_its_path_is_searched_even_when_malformed() -> None:
     assert KEY not in Redactor((KEY,)).url(f"https://h/{KEY}/v1")
     assert KEY not in Redactor((KEY,)).url(f"http://[bad/{KEY}")
+
+
+PEM = "\n".join(
+    ["-----BEGIN PRIVATE KEY-----", "MIIEvQ" * 10, "b3BlbnNz" * 8, "short/end=", "-----END PRIVATE KEY-----", ""]
+)
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        PEM,
+        textwrap.indent(PEM, "    "),
+        textwrap.indent(PEM, "> "),
+        PEM.replace("\n", "\r\n"),
+        json.dumps({"content": PEM}),
+        json.dumps(json.dumps({"content": textwrap.indent(PEM, "\t")})),
+        PEM.replace("\n", "\\n"),
+        PEM.replace("/", "\\/"),
+    ],
+)
+def test_a_secret_of_several_lines_is_found_however_its_lines_are_shown(shown: str) -> None:
+    redacted = Redactor(secrets_of({"DEPLOY_KEY": PEM})).text(shown)
+    assert redacted.count(REDACTED) == 1
+    assert not [line for line in PEM.split("\n") if line and line in redacted]
+
+
+def test_a_single_line_of_such_a_secret_is_found_but_not_the_words_around_it() -> None:
+    redact = Redactor(secrets_of({"DEPLOY_KEY": PEM})).text
+    assert redact(f"line 2: {'MIIEvQ' * 10}.") == f"line 2: {REDACTED}."
+    assert redact("-----BEGIN PRIVATE KEY-----") == "-----BEGIN PRIVATE KEY-----"
+
+
+def test_taking_secrets_out_before_or_after_rendering_makes_no_difference() -> None:
+    redact = Redactor(secrets_of({"DEPLOY_KEY": PEM, "API_KEY": KEY})).text
+    said = f"My key:\n{PEM}and {KEY}\nthat is all."
+    assert redact(textwrap.indent(said, "  ")) == textwrap.indent(redact(said), "  ")
+
+
+SLASHED = "sk-ab/cdef+ghij/klmn<0123=="
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        SLASHED.replace("/", "\\/"),
+        SLASHED.replace("/", "\\\\/"),
+        SLASHED.replace("/", "\\u002f").replace("+", "\\u002b").replace("<", "\\u003c").replace("=", "\\u003d"),
+        SLASHED.replace("/", "\\u002F").replace("+", "\\u002B").replace("<", "\\u003C").replace("=", "\\u003D"),
+        quote(SLASHED, safe=""),
+        base64.b64encode(SLASHED.encode()).decode(),
+        base64.urlsafe_b64encode(SLASHED.encode()).decode(),
+    ],
+)
+def test_a_key_that_is_echoed_in_escapes_or_base64_is_found(written: str) -> None:
+    redacted = Redactor((SLASHED,)).text(f"no such key: {written}")
+    assert redacted.removesuffix("==").removesuffix("=") == f"no such key: {REDACTED}"
+
+
+def test_no_secret_is_in_a_repr() -> None:
+    redactor = Redactor((KEY, PEM))
+    assert KEY not in repr(redactor)
+    assert "MIIEvQ" not in repr(redactor)
