@@ -62,6 +62,8 @@ ANY = pumped(" ", "\n", "a", "1", "{", '"', "\x1b[", "\u0301", "a b\n") + pumped
 # What stands in the first column is where a pattern is: `module.NAME`, or `module.function` for one that is written
 # in place. The texts are tried beside those of `ANY`; a sentence instead says why no text from outside gets there.
 PATTERNS: dict[str, tuple[Text, ...] | str] = {
+    "bounds._BRACES_WIDTH": pumped("{", "{0", "{:", ":", "1", start="{:"),
+    "bounds._PERCENT_WIDTH": pumped("%", "%1", "1", "-", "%(a", start="%"),
     "llm.cassettes._readable": "a class of single characters",
     "llm.failures._CLASS_NAMES": pumped("Error", "aError: ", "litellm.", "litellm.aError: ", "Exception - "),
     "llm.lasting._BAD_KEY": pumped("api key ", "invalid "),
@@ -94,6 +96,7 @@ PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "results.markdown._BACKTICKS": pumped("` "),
     "results.markdown._LINKS": pumped("http", "www", "https:"),
     "results.markdown._PROSE_MARKS": pumped("*"),
+    "results.stored._HEX": pumped("0"),
     "results.tables._FORMULA": pumped("="),
     "results.tables._NUMBER": pumped("1", end="x") + pumped("1", start="1.", end="x") + pumped("1", start="1e"),
     "results.text._ANSI": pumped("0", " ", "0 ", start="\x1b[", end="\x00") + pumped("x", start="\x1b]"),
