@@ -2,40 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from pytest_jrh.planning import Bounds, PlanRow
+from pytest_jrh.planning import Bounds, Plan, PlanRow
 from pytest_jrh.results.text import counted, shortened, wrapped
 
 _HEAD = ("stage", "model", "recorded", "to make", "tokens", "cost")
 
 
-def plan_lines(rows: Sequence[PlanRow], modes: Mapping[str, tuple[str, str]], cases: int, width: int = 80) -> list[str]:
-    """A table per suite, the total, and what the bounds rest on; `modes` are generation's and judging's, per suite."""
+def plan_lines(
+    plan: Plan,
+    modes: Mapping[str, tuple[str, str]],
+    *,
+    max_calls: int | None = None,
+    max_cost: float | None = None,
+    width: int = 80,
+) -> list[str]:
+    """A table per suite, the total, and what the bounds rest on.
+
+    `modes` are generation's and judging's, per suite; `max_calls` and `max_cost` (US dollars) the session's limits.
+    """
     lines: list[str] = []
-    for suite in dict.fromkeys(row.suite for row in rows):
+    for suite in dict.fromkeys(row.suite for row in plan.rows):
         generation, judging = modes[suite]
         mode = generation if generation == judging else f"{generation}, judge {judging}"
-        lines += [f"suite {suite}, recording {mode}", *_table([row for row in rows if row.suite == suite]), ""]
-    calls = sum((row.calls for row in rows), Bounds())
-    cost = sum((row.cost for row in rows if row.cost is not None), Bounds())
-    recorded = sum(row.recorded for row in rows)
-    lines += wrapped(
-        f"{counted(cases, 'case')}: {recorded:,} calls recorded, {_whole(calls)} to make, {_dollars(cost)}.", width
-    )
-    unpriced = sorted({row.model for row in rows if row.cost is None and row.calls.high})
-    if unpriced:
-        lines += wrapped(f"No price is known of {', '.join(unpriced)}: what it costs is not in these figures.", width)
-    if calls.high and all("none" in pair for pair in modes.values()):
-        lines += wrapped("Record mode none asks nobody: these calls would be made with --jrh-record-mode=once.", width)
-    if calls.high:
-        lines += wrapped(
+        lines += [f"suite {suite}, recording {mode}", *_table([row for row in plan.rows if row.suite == suite]), ""]
+    recorded = sum(row.recorded for row in plan.rows)
+    to_make, cost = _calls(plan.rows), _cost(plan.rows)
+    sentences = [
+        f"{counted(plan.cases, 'case')}: {recorded:,} calls recorded, {_whole(to_make)} to make, {cost}.",
+        *_limits(plan.rows, max_calls, max_cost),
+        *_cases(plan, modes),
+    ]
+    if to_make.high:
+        sentences.append(
             "Planner and judge are counted as one call a case, edits and summaries as a range; answers that have to be "
             "asked for again come on top. Tokens are estimated from the transcripts' letters, an answer as at most "
-            "max_tokens, or 2,000 tokens where none is set.",
-            width,
+            "max_tokens, or 2,000 tokens where none is set."
         )
-    return lines
+    return [*lines, *(line for sentence in sentences for line in wrapped(sentence, width))]
+
+
+def _limits(rows: Sequence[PlanRow], max_calls: int | None, max_cost: float | None) -> Iterator[str]:
+    """What the limits leave of the calls."""
+    calls = _calls(rows)
+    if max_calls is not None and calls.high > max_calls:
+        stops = "are made" if calls.low > max_calls else "can be made"
+        yield f"With --jrh-max-calls={max_calls} at most {max_calls:,} of them {stops}; the rest is over_budget."
+    if max_cost is None or not calls.high:
+        return
+    limit = f"--jrh-max-cost={max_cost:g}"
+    if unpriced := _unpriced(rows):
+        yield f"A run with {limit} is refused, since no price is known of {', '.join(unpriced)}."
+        return
+    cost = sum((row.cost for row in rows if row.cost is not None), Bounds())
+    promises = {row.stage: row.promise for row in rows if row.calls.high and row.promise}
+    if out := [stage for stage, promise in promises.items() if promise > max_cost]:
+        most = max(promises.values())
+        yield (
+            f"With {limit} no call of {', '.join(out)} is made: a budget sets aside for each call the most that it can "
+            f"cost, here ${most:,.4f} or more. A smaller max_tokens lowers that."
+        )
+    elif cost.low > max_cost:
+        yield f"With {limit} not all of them are made: they cost ${cost.low:,.4f} or more. The rest is over_budget."
+    elif cost.high + sum(promises.values()) > max_cost:
+        yield f"With {limit} perhaps not all of them are made; the rest is over_budget."
+
+
+def _cases(plan: Plan, modes: Mapping[str, tuple[str, str]]) -> Iterator[str]:
+    """What there is to know about cases whose calls are not simply recorded or to be made."""
+    if unpriced := _unpriced(plan.rows):
+        yield f"No price is known of {', '.join(unpriced)}: what it costs is not in these figures."
+    if plan.unrecorded:
+        yield (
+            f"{counted(plan.unrecorded, 'case')} would be unrecorded: the record mode lets none of their missing calls "
+            "be made (once adds nothing to a complete recording; new_episodes does)."
+        )
+    if plan.renewed:
+        yield f"--jrh-retry-unscored asks again in {counted(plan.renewed, 'case')}."
+    elif plan.unusable:
+        yield (
+            f"{counted(plan.unusable, 'case')} with recorded answers that cannot be used; --jrh-retry-unscored in a "
+            "recording mode asks again."
+        )
+    if _calls(plan.rows).high and all(pair == ("none", "none") for pair in modes.values()):
+        mode = "new_episodes" if plan.complete else "once"
+        yield f"Record mode none makes no calls: these would be made with --jrh-record-mode={mode}."
 
 
 def _table(rows: Sequence[PlanRow]) -> list[str]:
@@ -60,6 +112,22 @@ def _table(rows: Sequence[PlanRow]) -> list[str]:
         ).rstrip()
         for line in cells
     ]
+
+
+def _calls(rows: Sequence[PlanRow]) -> Bounds:
+    return sum((row.calls for row in rows), Bounds())
+
+
+def _unpriced(rows: Sequence[PlanRow]) -> list[str]:
+    return sorted({row.model for row in rows if row.cost is None and row.calls.high})
+
+
+def _cost(rows: Sequence[PlanRow]) -> str:
+    """The cost of the calls to make; what has no price is unknown, and never counted as nothing."""
+    known = sum((row.cost for row in rows if row.cost is not None), Bounds())
+    if not _unpriced(rows):
+        return _dollars(known)
+    return f"{_dollars(known)} and an unknown cost" if known.high else "at an unknown cost"
 
 
 def _whole(bounds: Bounds) -> str:

@@ -45,7 +45,8 @@ class Bounds:
 class PlanRow:
     """One stage and model: calls that are recorded, calls to make, their tokens, and their cost in US dollars.
 
-    `cost` is None where the model has no known price.
+    `cost` is None where the model has no known price, and so is `promise`: what a budget sets aside for one of these
+    calls before it is sent, at the least.
     """
 
     suite: str
@@ -55,6 +56,7 @@ class PlanRow:
     calls: Bounds
     tokens: Bounds
     cost: Bounds | None
+    promise: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,10 @@ class Survey:
     """How far one case got by replay: what it looked up, and the size of its prompts in characters.
 
     `ended` says that the case reached its end, so nothing is missing, and `made` that only its judge may
-    be. `letters` is the length of its transcript.
+    be. `letters` is the length of its transcript. `makes` says that the making of the case counts for this one of
+    several judges. `records_making` and `records_judging` say whether the record modes let missing calls be made, and
+    `complete` that a cassette of the case was complete. `unusable` says that the case ends in recorded answers that
+    cannot be used, and `renewed` that such are asked again.
     """
 
     spec: CaseSpec
@@ -73,6 +78,19 @@ class Survey:
     verifies: bool
     evaluates: bool
     letters: int
+    makes: bool = True
+    records_making: bool = True
+    records_judging: bool = True
+    complete: bool = False
+    unusable: bool = False
+    renewed: bool = False
+
+    @property
+    def stays_unrecorded(self) -> bool:
+        """Whether a call is missing that the record modes do not let be made."""
+        if self.ended:
+            return False
+        return not (self.made or self.records_making) or (self.evaluates and not self.records_judging)
 
     @property
     def edits(self) -> Bounds:
@@ -89,8 +107,10 @@ class Survey:
         """The calls of each stage that are still to be made for this case."""
         if self.ended:
             return {}
-        judge = Bounds(1, 1) if self.evaluates else Bounds()
-        if self.made:
+        judge = Bounds(1, 1) if self.evaluates and self.records_judging else Bounds()
+        if not self.made and not self.records_making:
+            return {}
+        if self.made or not self.makes:
             return {"judge": judge}
         found = Counter(lookup.stage for lookup in self.lookups if lookup.answer is not None)
         edits = self.edits
@@ -106,6 +126,40 @@ class Survey:
             stage: Bounds(max(0, bounds.low - found[stage]), max(0, bounds.high - found[stage]))
             for stage, bounds in whole.items()
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a session would ask: calls per stage and model, and what of its cases has to be said beside them.
+
+    `unrecorded` counts the cases that miss calls which the record modes do not let be made, `unusable` those that end
+    in recorded answers that cannot be used, `renewed` those that ask such again, and `complete` says that calls are
+    missing of a case whose recording was complete.
+    """
+
+    rows: tuple[PlanRow, ...]
+    cases: int
+    unrecorded: int = 0
+    unusable: int = 0
+    renewed: int = 0
+    complete: bool = False
+
+
+def plan_of(
+    surveys: Iterable[Survey],
+    models: Mapping[tuple[str, StageName, str | None], StageModel],
+    prices: Callable[[str], Price | None],
+) -> Plan:
+    """Add surveys up; `models` and `prices` are those of `plan_rows`."""
+    all_cases = list(surveys)
+    return Plan(
+        rows=tuple(plan_rows(all_cases, models, prices)),
+        cases=len(all_cases),
+        unrecorded=sum(survey.stays_unrecorded for survey in all_cases),
+        unusable=sum(survey.unusable for survey in all_cases),
+        renewed=sum(survey.renewed for survey in all_cases),
+        complete=any(survey.complete and not survey.ended for survey in all_cases),
+    )
 
 
 def plan_rows(
@@ -135,7 +189,7 @@ def plan_rows(
             recorded[key] += sum(lookup.answer is not None for lookup in own)
             more = made.get(stage, Bounds())
             shared = [lookup.fingerprint for lookup in own if lookup.answer is None and lookup.stage == "summary"]
-            for fingerprint in shared:
+            for fingerprint in shared if more.high else ():
                 if fingerprint in missing_once:
                     more = Bounds(max(0, more.low - 1), max(0, more.high - 1))
                 missing_once.add(fingerprint)
@@ -156,11 +210,12 @@ def _row(
     read = Bounds(letters.low / _MOST_LETTERS, letters.high / _FEWEST_LETTERS)
     written = calls.times(_SHORTEST_ANSWER, longest)
     price = prices(model.model)
-    cost = None
+    cost = promise = None
     if price is not None:
+        promise = (model.max_tokens or price.longest) * price.written
         cost = read.times(price.read, price.read) + written.times(price.written, price.written)
     suite, stage, name = key
-    return PlanRow(suite, stage, name, recorded, calls, read + written, cost)
+    return PlanRow(suite, stage, name, recorded, calls, read + written, cost, promise)
 
 
 def _steps(answer: str) -> int | None:

@@ -85,6 +85,7 @@ class Calls:
             stopping=self._stopping,
             session=settings.session,
             shared=self._shared,
+            planning=not settings.ask,
         )
 
     def _live(self, needed: tuple[StageModel, ...]) -> Exchange:

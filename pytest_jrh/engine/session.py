@@ -227,13 +227,18 @@ class Session:
 
         ready = self._suites[spec.suite]
         attempt = Attempt(spec)
-        ended, letters = True, 0
+        ended, unusable, letters = True, False, 0
         try:
             await self._judged(attempt)
         except Unrecorded:
             ended, letters = False, _letters(ready.read(spec))
-        except (NoVerdictCase, Unscored, InputError):
+        except Unscored as trouble:
+            unusable = trouble.outcome in _FINAL
+        except (NoVerdictCase, InputError):
             pass
+        making = [tape for tape in attempt.tapes if tape is not attempt.judging]
+        # A judge that has not been reached is asked through a tape of its own.
+        judging = attempt.judging or self._calls.tape(Attempt(spec), ready, judging=True)
         return Survey(
             spec=spec,
             lookups=tuple(lookup for tape in attempt.tapes for lookup in tape.lookups),
@@ -243,6 +248,12 @@ class Session:
             verifies="verifier" in ready.suite.stages,
             evaluates=ready.test(spec.test).evaluate,
             letters=letters,
+            makes=bool(making),
+            records_making=all(tape.records for tape in making),
+            records_judging=judging.records,
+            complete=any(tape.was_complete for tape in (*making, judging)),
+            unusable=unusable,
+            renewed=any(tape.renewed for tape in attempt.tapes),
         )
 
     async def _case(self, attempt: Attempt, ready: ReadySuite) -> Case:
@@ -282,13 +293,7 @@ class Session:
     async def _to_its_end(self, tape: Tape, work: Callable[[], Awaitable[T]]) -> T:
         """Await the work on a tape, and mark the tape complete where a replay would end in the same way."""
         try:
-            try:
-                made = await work()
-            except Unscored as trouble:
-                again = self._settings.retry_unscored and trouble.outcome in _FINAL
-                if not again or not await tape.forget(trouble.asked):
-                    raise
-                made = await work()
+            made = await self._renewing(tape, work)
         except NoVerdictCase:
             await tape.finish()
             raise
@@ -298,6 +303,16 @@ class Session:
             raise
         await tape.finish()
         return made
+
+    async def _renewing(self, tape: Tape, work: Callable[[], Awaitable[T]]) -> T:
+        """Await the work; where the user asks for it, again for each stage whose recorded answers cannot be used."""
+        while True:
+            try:
+                return await work()
+            except Unscored as trouble:
+                again = self._settings.retry_unscored and trouble.outcome in _FINAL
+                if not again or not await tape.forget(trouble.asked):
+                    raise
 
 
 def _without_secrets(case: Case, redactor: Redactor) -> Case:

@@ -68,7 +68,8 @@ class Recording:
 
     `live` asks models, and is None where nothing may be asked; `http` is the session's patch, None for
     clients that do not speak HTTP through it; `keep` is False where answers are not to be kept. No call
-    is begun once `stopping` answers True. `session` is the same for all processes of a session.
+    is begun once `stopping` answers True. `session` is the same for all processes of a session. While `planning`
+    nothing is asked, and what is forgotten to be asked again stays on the disk.
     """
 
     redactor: Redactor
@@ -79,6 +80,7 @@ class Recording:
     stopping: Callable[[], bool] = bool
     session: str = ""
     shared: SharedCalls = field(default_factory=SharedCalls)
+    planning: bool = False
 
 
 class Tape:
@@ -99,7 +101,8 @@ class Tape:
         self._mode = mode
         self._recording = recording
         self._cassette = Cassette(path) if self._starts_anew else Cassette.load(path)
-        self._was_complete = self._cassette.complete
+        self.was_complete = self._cassette.complete
+        self._renewed: set[str] = set()
         self._sequence = 0
         self._resources = contextlib.AsyncExitStack()
         self._locking = asyncio.Lock()
@@ -110,10 +113,18 @@ class Tape:
         return self._mode == "all" or not self._recording.keep
 
     @property
+    def records(self) -> bool:
+        """Whether the record mode lets a call be made that is missing here."""
+        return self._mode != "none" and not (self._mode == "once" and self.was_complete)
+
+    @property
+    def renewed(self) -> bool:
+        """Whether recorded answers that cannot be used are asked again."""
+        return bool(self._renewed)
+
+    @property
     def _may_ask(self) -> bool:
-        if self._recording.live is None or self._mode == "none":
-            return False
-        return not (self._mode == "once" and self._was_complete)
+        return self._recording.live is not None and self.records
 
     async def __aenter__(self) -> Tape:
         return self
@@ -145,18 +156,22 @@ class Tape:
     async def forget(self, fingerprints: Sequence[str]) -> bool:
         """Drop recorded calls, so that they are asked again; False where they are not all old recordings.
 
-        For answers that were recorded and cannot be used, when the user asks to try again.
+        For answers that were recorded and cannot be used, when the user asks to try again. The work then begins anew
+        on this tape; what it asks again is no old recording any more, so the same call is never renewed twice.
         """
         replayed = {lookup.fingerprint for lookup in self.lookups if lookup.answer is not None}
-        if self._recording.live is None or self._mode == "none" or not fingerprints:
+        asks = self._recording.live is not None or self._recording.planning
+        if not asks or self._mode == "none" or not fingerprints or not replayed.issuperset(fingerprints):
             return False
-        if not replayed.issuperset(fingerprints):
-            return False
-        await self._lock("retry")
+        if not self._recording.planning:
+            await self._lock("retry")
+        self._renewed.update(fingerprints)
+        self.lookups.clear()
+        self._sequence = 0
         for fingerprint in fingerprints:
             if (entry := self._cassette.find(fingerprint)) is not None:
                 del self._cassette.entries[entry.fingerprint]
-        self._cassette.complete = self._was_complete = False
+        self._cassette.complete = self.was_complete = False
         return True
 
     async def finish(self) -> None:
@@ -198,13 +213,14 @@ class Tape:
     def _shared_entry(self, place: Path, request: CallRequest) -> Entry | None:
         """The call in the cassette that the pointer names; None where it is not there.
 
-        Where everything is to be recorded anew, a pointer of an earlier session does not count.
+        Where the call is to be recorded anew, a pointer of an earlier session does not count.
         """
         try:
             pointer = json.loads(place.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
-        if self._mode == "all" and pointer["session"] != self._recording.session:
+        anew = self._mode == "all" or request.fingerprint in self._renewed
+        if anew and pointer["session"] != self._recording.session:
             return None
         holder = self._folder / pointer["cassette"]
         if holder == self.path or not holder.is_file():
@@ -334,7 +350,7 @@ class Tape:
             cause = f"the cassette holds no {request.stage.stage} call."
         else:
             cause = "the case has no recording."
-        if self._mode == "once" and self._was_complete:
+        if self._mode == "once" and self.was_complete:
             cause = f"the cassette is complete, and mode `once` adds nothing to it: {cause}"
         return Unrecorded(
             stage=request.stage.stage,

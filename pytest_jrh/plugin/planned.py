@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.llm.prices import Price, price_of
 from pytest_jrh.plan_text import plan_lines
-from pytest_jrh.planning import plan_rows
+from pytest_jrh.planning import plan_of
 
 if TYPE_CHECKING:
     from pytest_jrh.models import CaseSpec, StageModel, StageName
@@ -29,5 +29,10 @@ def plan(session: SuiteSession, specs: Sequence[CaseSpec], width: int) -> list[s
             return Price(0.0, 0.0)
         return price_of(model)
 
-    modes = {ready.suite.name: session.modes(ready) for ready in session.suites}
-    return plan_lines(plan_rows(session.survey(specs), models, price), modes, len(specs), width)
+    options = session.options
+    disabled = ("disabled", "disabled")
+    modes = {
+        ready.suite.name: disabled if options.disable_recording else session.modes(ready) for ready in session.suites
+    }
+    found = plan_of(session.survey(specs), models, price)
+    return plan_lines(found, modes, max_calls=options.max_calls, max_cost=options.max_cost, width=width)

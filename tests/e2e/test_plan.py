@@ -1,0 +1,167 @@
+"""What `--jrh-plan` foresees is what a session then asks, whatever its modes; and retries renew a case in one go."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_jrh.engine import Engine
+from pytest_jrh.models import RecordMode
+from pytest_jrh.planning import Bounds, Plan, plan_of
+from tests.e2e.bench import Bench
+from tests.e2e.test_spending import pytest_in
+from tests.support.model_server import Fault, ModelServer
+from tests.support.suites import write_suite
+
+if TYPE_CHECKING:
+    from pytest_jrh.models import StageModel, StageName
+    from tests.e2e.conftest import MakeBench
+
+BOTH = ["agent_perturbation", "agent_positives"]
+JUDGES = [{"name": "strict"}, {"name": "kind"}]
+
+
+def planned(bench: Bench, mode: RecordMode | None, **more: Any) -> Plan:
+    """The plan of all cases, found out by an engine that asks nobody."""
+    suite = bench.ready.suite
+    models: dict[tuple[str, StageName, str | None], StageModel] = {}
+    for stage, model in suite.stages.items():
+        models[suite.name, stage, None] = model
+    for judge in suite.judges:
+        models[suite.name, "judge", judge.name] = judge.stage
+    engine = Engine({suite.name: bench.ready}, bench.settings(mode, [], ask=False, **more))
+    try:
+        return plan_of(engine.survey(bench.specs), models, lambda _model: None)
+    finally:
+        engine.stop()
+
+
+def to_make(plan: Plan) -> dict[str, Bounds]:
+    """The calls to make, by stage; stages without any are left out."""
+    stages: Counter[str] = Counter()
+    found: dict[str, Bounds] = {}
+    for row in plan.rows:
+        stages[row.stage] += 1
+        found[row.stage] = found.get(row.stage, Bounds()) + row.calls
+    return {stage: bounds for stage, bounds in found.items() if bounds.high}
+
+
+def asked(bench: Bench, server: ModelServer, mode: RecordMode | None, **more: Any) -> dict[str, int]:
+    """The requests that a session sends, by stage."""
+    before = server.count()
+    bench.run(mode, **more)
+    return dict(Counter(request.stage for request in server.requests[before:]))
+
+
+def exactly(calls: dict[str, int]) -> dict[str, Bounds]:
+    return {stage: Bounds(number, number) for stage, number in calls.items()}
+
+
+def within(plan: Plan, calls: dict[str, int]) -> bool:
+    bounds = to_make(plan)
+    return all(bounds[stage].low <= calls.get(stage, 0) <= bounds[stage].high for stage in {*bounds, *calls})
+
+
+@pytest.mark.parametrize("mode", ["once", "new_episodes"])
+@pytest.mark.parametrize("stage", ["planner", "verifier", "judge"])
+def test_a_plan_says_what_retrying_the_unscored_asks(
+    make_bench: MakeBench, server: ModelServer, stage: str, mode: RecordMode
+) -> None:
+    bench = make_bench(runs=2)
+    server.faults.add(stage=stage, fault=Fault.invalid_json(), times=None)
+    bench.run(mode)
+    server.faults.clear()
+    files = {path: path.read_bytes() for path in bench.cassettes.rglob("*.yaml")}
+    without, plan = planned(bench, mode), planned(bench, mode, retry_unscored=True)
+    assert (to_make(without), without.unusable, without.renewed) == ({}, 2, 0)
+    assert (plan.unusable, plan.renewed) == (0, 2)
+    assert files == {path: path.read_bytes() for path in bench.cassettes.rglob("*.yaml")}
+    calls = asked(bench, server, mode, retry_unscored=True)
+    assert within(plan, calls)
+    assert stage == "planner" or to_make(plan) == exactly(calls)
+    assert to_make(planned(bench, mode, retry_unscored=True)) == {}
+
+
+@pytest.mark.parametrize("make", [Fault.invalid_json, Fault.refusal], ids=["unreadable", "refused"])
+def test_a_retry_renews_every_unusable_answer_of_a_case_in_one_run(
+    make_bench: MakeBench, server: ModelServer, make: Any
+) -> None:
+    bench = make_bench(runs=2, tests=BOTH)
+    for stage in ("planner", "summary"):
+        server.faults.add(stage=stage, fault=make(), times=None)
+    assert {outcome for outcome, _ in bench.run("once").outcomes} <= {"refused", "invalid_response"}
+    server.faults.clear()
+    plan = planned(bench, "once", retry_unscored=True)
+    before = server.count()
+    session = bench.run("once", retry_unscored=True, session="the second")
+    assert session.outcomes == [("agree", 1)] * 2 + [("agree", 0)] * 2
+    calls = Counter(request.stage for request in server.requests[before:])
+    assert within(plan, dict(calls))
+    assert calls["planner"] == 4
+    first = [
+        each for each in server.requests[before:] if each.stage == "summary" and "] assistant (edited)" not in each.text
+    ]
+    assert len(first) == 2, "the first summary of a run is asked once for all of its cases, in a retry too"
+    assert asked(bench, server, "once", retry_unscored=True) == {}
+
+
+def test_a_retry_that_fails_again_is_paid_for_once(bench: Bench, server: ModelServer) -> None:
+    server.faults.add(stage="judge", fault=Fault.refusal(), times=None)
+    bench.run("once")
+    assert asked(bench, server, "once", retry_unscored=True) == {"judge": 1}
+
+
+def test_a_plan_obeys_the_record_mode_of_each_part(make_bench: MakeBench, server: ModelServer) -> None:
+    bench = make_bench(runs=3)
+    bench.run("once")
+    for path in bench.cassettes.rglob("*.judge-*.yaml"):
+        path.unlink()
+    next(iter(sorted(bench.cassettes.rglob("*.generation.yaml")))).unlink()
+    judge_alone: dict[str, Any] = {"judge_record_mode": "new_episodes"}
+    plan = planned(bench, "none", **judge_alone)
+    assert (to_make(plan), plan.unrecorded) == ({"judge": Bounds(2, 2)}, 1)
+    plan = planned(bench, "once", judge_record_mode="none")
+    assert ("judge" in to_make(plan), plan.unrecorded) == (False, 3)
+    assert asked(bench, server, "none", **judge_alone) == {"judge": 2}
+
+
+def test_a_plan_knows_that_once_adds_nothing_to_a_complete_recording(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    bench = make_bench(runs=2)
+    bench.run("once")
+    bench.files.config.write_text(
+        bench.files.config.read_text("utf-8") + "judge: {temperature: 0.5}\n", encoding="utf-8"
+    )
+    bench.reload()
+    plan = planned(bench, "once")
+    assert (to_make(plan), plan.unrecorded, plan.complete) == ({}, 2, True)
+    assert asked(bench, server, "once") == {}
+    unsaid = planned(bench, None)
+    assert (to_make(unsaid), unsaid.complete) == ({"judge": Bounds(2, 2)}, True)
+    assert to_make(planned(bench, "new_episodes")) == exactly(asked(bench, server, "new_episodes"))
+
+
+@pytest.mark.parametrize("mode", ["once", "all"])
+def test_a_plan_counts_the_making_of_a_panels_case_once(
+    make_bench: MakeBench, server: ModelServer, mode: RecordMode
+) -> None:
+    bench = make_bench(runs=2, tests=BOTH, overrides={"admin": {"evaluation_config": {"judges": JUDGES}}})
+    plan = planned(bench, mode)
+    assert (to_make(plan)["planner"], to_make(plan)["judge"]) == (Bounds(4, 4), Bounds(8, 8))
+    assert within(plan, asked(bench, server, mode))
+
+
+def test_a_plan_obeys_the_limits_and_knows_no_price_where_there_is_none(tmp_path: Any, server: ModelServer) -> None:
+    unpriced = {"synthetic_data_params": {"generation_model_name": "openai/some-local-model"}}
+    files = write_suite(tmp_path / "suite", runs=2, tests=["agent_perturbation"], overrides=unpriced)
+    plan = pytest_in(files, server, "--jrh-plan", "--jrh-record-mode=once", "--jrh-max-calls=5")
+    assert (plan.returncode, server.count()) == (0, 0)
+    assert "With --jrh-max-calls=5 at most 5 of them are made" in " ".join(plan.stdout.split())
+    assert "and an unknown cost." in " ".join(plan.stdout.split())
+    rows = [line for line in plan.stdout.splitlines() if "openai/some-local-model" in line and "price" not in line]
+    assert [row.split()[-1] for row in rows] == ["unknown"] * 4
+    pytest_in(files, server, "--jrh-record-mode=once", "--jrh-max-calls=5", "-q")
+    assert server.count() == 5
