@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pytest_jrh.suite.eval_logs import load_inspect_eval_runs
     from pytest_jrh.suite.rubrics import load_rubrics
 
+__version__ = "0.1.0"
+
 _HOMES = {
     "AgentRun": "models",
     "ConversationPerturber": "pipeline.perturber",

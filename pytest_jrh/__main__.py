@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from pytest_jrh import __version__
+
 _REPORTS = ("report", "summary", "eval_log")
 
 
@@ -22,6 +24,7 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns 0 where all is well, 1 where the merged suite is not green, 4 for a user's mistake."""
     parser = _Parser(prog="python -m pytest_jrh", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"pytest-jrh {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     _declare_merge(commands.add_parser("merge", help="put the shards of a suite together, and decide about the whole"))
     _declare_init(commands.add_parser("init", help="write the files of a new suite"))

@@ -26,6 +26,7 @@ FLOORS: dict[str, int] = {
     **dict.fromkeys(("engine", "plan_text", "merging"), 5),
     "plugin": 6,
     "__main__": 7,
+    "__version__": 0,  # no module, but a name of the package itself
 }
 # Each may be imported in one room only, and only where it is needed: inside a function.
 ROOMS: dict[str, tuple[str, ...]] = {
