@@ -188,7 +188,12 @@ def _with_sources(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
     for name in suite.preprocessors:
         with _collecting(problems):
             preprocessors.append(resolve(name))
-    return replace(ready, log=EvalLog(suite.log_path), pipelines=pipelines, preprocessors=tuple(preprocessors))
+    return replace(
+        ready,
+        log=EvalLog(suite.log_path, max_sample_mb=suite.max_sample_mb),
+        pipelines=pipelines,
+        preprocessors=tuple(preprocessors),
+    )
 
 
 def _made_before(suite: Suite) -> dict[str, MadeCases]:

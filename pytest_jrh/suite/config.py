@@ -112,6 +112,7 @@ def load_suite(
         resolved={},
         gate=resolve.resolve_gate(config),
         untargeted=untargeted,
+        max_sample_mb=agent.max_sample_mb,
     )
     return replace(suite, resolved=as_resolved(suite, config, places))
 

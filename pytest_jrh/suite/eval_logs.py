@@ -6,9 +6,7 @@ The only importer of inspect_ai, which says what a stored sample of any log vers
 from __future__ import annotations
 
 import asyncio
-import struct
 import threading
-import zlib
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -20,8 +18,9 @@ from pytest_jrh.errors import InputError, Unscored
 from pytest_jrh.models import AgentRun, Message, Preprocessor, RunSummary
 from pytest_jrh.suite import preprocessors as chain
 from pytest_jrh.suite.cases import sample as pick
-from pytest_jrh.suite.log_files import DamagedError, LogFile, SampleRow, open_log, refused
+from pytest_jrh.suite.log_files import DamagedError, LogFile, SampleRow, damage, open_log, refused, too_big
 from pytest_jrh.suite.problems import printable
+from pytest_jrh.suite.suite import MAX_SAMPLE_MB
 from pytest_jrh.transcript import storable
 
 if TYPE_CHECKING:
@@ -34,8 +33,7 @@ _DEFAULT_SEED = 8234
 # the oldest logs keep their attachments in `transcript`.
 _RUN_FIELDS = frozenset({"id", "epoch", "input", "target", "messages", "metadata", "attachments", "transcript"})
 _LONGEST_CAUSE = 300
-# What inspect_ai 0.3 was seen to raise, or can by its code, on damaged and foreign samples.
-_UNREADABLE = (ValueError, TypeError, AttributeError, LookupError, RecursionError, OSError, struct.error, zlib.error)
+_ATTACHMENT = "attachment://"
 Key: TypeAlias = "tuple[str, int]"
 _Result = TypeVar("_Result")
 
@@ -66,10 +64,14 @@ def load_inspect_eval_runs(
 
 
 class EvalLog:
-    """One Inspect log, opened when it is first used. Safe to use from several threads."""
+    """One Inspect log, opened when it is first used. Safe to use from several threads.
 
-    def __init__(self, path: str | Path) -> None:
+    `max_sample_mb` is how much a sample, the header or the summaries may be when unpacked, in MB.
+    """
+
+    def __init__(self, path: str | Path, *, max_sample_mb: int = MAX_SAMPLE_MB) -> None:
         self.path = Path(path)
+        self._most_bytes = max_sample_mb * 1_000_000
         self._lock = threading.RLock()
         self._file: LogFile | None = None
         self._rows: dict[Key, SampleRow] | None = None
@@ -108,7 +110,7 @@ class EvalLog:
         """
         try:
             sample, changed = self._sample(run_id, epoch, whole=whole)
-        except (InputError, *_UNREADABLE) as error:
+        except _unreadable() as error:
             raise Unscored(
                 "input_error",
                 stage="input",
@@ -120,7 +122,7 @@ class EvalLog:
     def _opened(self) -> LogFile:
         with self._lock:
             if self._file is None:
-                self._file = open_log(self.path)
+                self._file = open_log(self.path, self._most_bytes)
             return self._file
 
     def _summary_rows(self) -> dict[Key, SampleRow]:
@@ -128,7 +130,10 @@ class EvalLog:
             if self._rows is None:
                 file = self._opened()
                 rows = file.rows()
-                self._rows = _by_key(self.path, _rows_from_inspect(self.path) if rows is None else rows)
+                if rows is None:
+                    file.check_sizes()
+                    rows = _rows_from_inspect(self.path)
+                self._rows = _by_key(self.path, rows)
                 _refuse_ids_alike(self.path, file.dataset_ids())
             return self._rows
 
@@ -143,6 +148,8 @@ class EvalLog:
             data = file.sample(str(row.id), epoch)
             if data is None:
                 return _sample_from_inspect(self.path, row)
+        if _attached_size(data) > self._most_bytes:
+            raise DamagedError(f"its attachments would be {too_big(self._most_bytes)}")
         return _validated(data, whole=whole)
 
 
@@ -189,6 +196,24 @@ def _validated(data: dict[str, Any], *, whole: bool) -> tuple[EvalSample, int]:
     return (resolve_sample_attachments(sample, True) if whole or sample.attachments else sample), changed  # noqa: FBT003
 
 
+def _attached_size(sample: dict[str, Any]) -> int:
+    """Count the characters that a sample's texts have once each reference to an attachment is replaced by it."""
+    attachments = sample.get("attachments")
+    if not isinstance(attachments, dict) or not attachments:
+        return 0
+    sizes = {key: len(text) for key, text in attachments.items() if isinstance(text, str)}
+    size, waiting = 0, [value for key, value in sample.items() if key != "attachments"]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+        elif isinstance(value, str) and value.startswith(_ATTACHMENT):
+            size += sizes.get(value.removeprefix(_ATTACHMENT), 0)
+    return size
+
+
 def _agent_run(run_id: str, epoch: int, sample: EvalSample, changed: int) -> AgentRun:
     messages: tuple[Message, ...] = tuple(
         message.model_dump(mode="json", exclude_none=True) for message in sample.messages
@@ -216,7 +241,7 @@ def _rows_from_inspect(path: Path) -> list[SampleRow]:
 
     try:
         found = _outside_any_loop(partial(read_eval_log_sample_summaries, str(path), format="eval"))
-    except _UNREADABLE as error:
+    except _unreadable() as error:
         raise refused(path, f"its sample summaries cannot be read: {_cause(error)}") from None
     return [SampleRow(row.id, row.epoch, row.error, row.message_count) for row in found]
 
@@ -239,6 +264,11 @@ def _outside_any_loop(call: Callable[[], _Result]) -> _Result:
         return call()
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(call).result()
+
+
+def _unreadable() -> tuple[type[Exception], ...]:
+    """What inspect_ai 0.3 was seen to raise, or can by its code, on damaged and foreign samples."""
+    return (*damage(), InputError, TypeError, AttributeError)
 
 
 def _cause(error: Exception) -> str:

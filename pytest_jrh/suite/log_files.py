@@ -31,6 +31,9 @@ Span: TypeAlias = "tuple[int, int]"
 _ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
 _ZSTANDARD = 93
 _STDLIB_ZSTANDARD = (3, 14)
+# What opening an archive and unpacking a member raise on damaged, encrypted and foreign ones.
+_UNREADABLE: tuple[type[Exception], ...] = (OSError, ValueError, RuntimeError, OverflowError, MemoryError, LookupError)
+_UNREADABLE += (EOFError, zipfile.BadZipFile, zlib.error, struct.error)
 _TOKEN = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")(\s*+:)?+|[{}\[\]"]', re.DOTALL)
 
 
@@ -60,12 +63,15 @@ class LogFile(Protocol):
     def sample(self, sample_id: str, epoch: int) -> dict[str, Any] | None:
         """One sample as JSON; None where it is not there. Raises DamagedError."""
 
+    def check_sizes(self) -> None:
+        """Refuse a log that Inspect's own readers, which know no limit, would unpack too much of."""
+
     def close(self) -> None:
         """Let go of the file."""
 
 
-def open_log(path: Path) -> LogFile:
-    """Open a log by what is in the file, not by what it is called.
+def open_log(path: Path, most_bytes: int) -> LogFile:
+    """Open a log by what is in the file, not by what it is called; no piece of it may be more than `most_bytes`.
 
     Raises InputError saying what the file is not: missing, a folder, empty, truncated, foreign.
     """
@@ -81,9 +87,9 @@ def open_log(path: Path) -> LogFile:
     if not start:
         raise refused(path, "is empty, so it is no Inspect log")
     if start.startswith(_ZIP_STARTS):
-        return ZipLog(path)
+        return ZipLog(path, most_bytes)
     if start.lstrip().startswith(b"{"):
-        return JsonLog(path)
+        return JsonLog(path, most_bytes)
     raise refused(path, "is no Inspect log: neither an .eval archive (a zip file) nor a JSON object")
 
 
@@ -92,25 +98,37 @@ def refused(path: Path, message: str, hint: str | None = None) -> InputError:
     return InputError(Problem(message, file=str(path), hint=hint))
 
 
+def too_big(most_bytes: int) -> str:
+    """Say what is too much, and which key of the config allows more."""
+    return f"more than {most_bytes // 1_000_000:,} MB when unpacked (max_sample_mb in test_agent_perturbation_config)"
+
+
 class ZipLog:
     """An `.eval` archive: one member per sample beside its header and summaries.
 
     The archive's directory is read once, and stays open; reading is safe from several threads.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, most_bytes: int) -> None:
         self._path = path
+        self._most_bytes = most_bytes
         self._lock = threading.Lock()
         try:
             self._zip = zipfile.ZipFile(path)
-        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, struct.error) as error:
+        except damage() as error:
             raise refused(
                 path,
                 f"is a truncated or damaged .eval archive ({error})",
                 "copy the log again, whole; one that Inspect is still writing is complete when the run has ended",
             ) from None
         if any(info.compress_type == _ZSTANDARD for info in self._zip.filelist):
-            _enable_zstandard()
+            try:
+                _enable_zstandard()
+            except ImportError as error:
+                hint = "install zipfile-zstd, which newer versions of Inspect need too"
+                raise refused(
+                    path, f"is compressed with zstandard, which cannot be read here ({error})", hint
+                ) from None
         self._header = self._read_header()
 
     def dataset_ids(self) -> list[int | str]:
@@ -140,6 +158,13 @@ class ZipLog:
         """See `LogFile`."""
         self._zip.close()
 
+    def check_sizes(self) -> None:
+        """See `LogFile`: Inspect reads the summaries in the journal, all of them, and then single samples."""
+        journal = sum(info.file_size for info in self._zip.filelist if info.filename.startswith("_journal/"))
+        biggest = max((info.file_size for info in self._zip.filelist), default=0)
+        if max(journal, biggest) > self._most_bytes:
+            raise refused(self._path, f"has a part that is {too_big(self._most_bytes)}")
+
     def _read_header(self) -> dict[str, Any]:
         for name in ("header.json", "_journal/start.json"):
             if name in self._zip.NameToInfo:
@@ -152,10 +177,20 @@ class ZipLog:
     def _json(self, name: str) -> Any:
         try:
             with self._lock:
-                data = self._zip.read(name)
+                data = self._unpacked(self._zip.NameToInfo[name])
             return json.loads(data)
-        except _damage() as error:
-            raise DamagedError(f"{name}: {error}") from error
+        except damage() as error:
+            raise DamagedError(f"{name}: {error or type(error).__name__}") from error
+
+    def _unpacked(self, info: zipfile.ZipInfo) -> bytes:
+        if info.file_size > self._most_bytes:
+            raise DamagedError(f"it is {too_big(self._most_bytes)}")
+        with self._zip.open(info) as member:
+            # Asked for a number of bytes, zipfile unpacks no more than these, whatever the archive's directory says.
+            data = member.read(info.file_size + 1)
+        if len(data) != info.file_size:
+            raise DamagedError("it is not as long as the archive's directory says")
+        return data
 
 
 class JsonLog:
@@ -164,8 +199,9 @@ class JsonLog:
     Only where each sample begins and ends is kept; a sample is parsed when it is asked for.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, most_bytes: int) -> None:
         self._path = path
+        self._most_bytes = most_bytes
         try:
             keys, self._spans = _scan(path)
         except (DamagedError, OSError) as error:
@@ -196,6 +232,9 @@ class JsonLog:
     def close(self) -> None:
         """See `LogFile`; nothing stays open here."""
 
+    def check_sizes(self) -> None:
+        """See `LogFile`; Inspect reads none of this."""
+
     def _summaries(self) -> Iterator[Any]:
         for number, span in enumerate(self._spans, start=1):
             try:
@@ -212,12 +251,14 @@ class JsonLog:
 
     def _json(self, span: Span) -> Any:
         start, end = span
+        if end - start > self._most_bytes:
+            raise DamagedError(f"it is {too_big(self._most_bytes)}")
         try:
             with self._path.open("rb") as file:
                 file.seek(start)
                 return json.loads(file.read(end - start))
-        except (OSError, ValueError, RecursionError) as error:
-            raise DamagedError(str(error)) from error
+        except (OSError, ValueError, RecursionError, MemoryError) as error:
+            raise DamagedError(str(error) or type(error).__name__) from error
 
 
 def _scan(path: Path) -> tuple[dict[str, Span], list[Span]]:
@@ -293,8 +334,10 @@ def _enable_zstandard() -> None:
         importlib.import_module("zipfile_zstd")
 
 
-def _damage() -> tuple[type[Exception], ...]:
-    """List what reading a damaged member raises; zstandard's error is known once a log needed it."""
-    module = sys.modules.get("zstandard" if sys.version_info < _STDLIB_ZSTANDARD else "compression.zstd")
-    known = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError)
-    return known if module is None else (*known, module.ZstdError)
+def damage() -> tuple[type[Exception], ...]:
+    """List what reading a damaged member raises; a compression's own error is known once a log needed it."""
+    zstandard = sys.modules.get("zstandard" if sys.version_info < _STDLIB_ZSTANDARD else "compression.zstd")
+    # Not every Python has it.
+    lzma = sys.modules.get("lzma")
+    own = [module.ZstdError for module in [zstandard] if module] + [module.LZMAError for module in [lzma] if module]
+    return (*_UNREADABLE, *own)

@@ -22,6 +22,7 @@ from pydantic import (
 
 from pytest_jrh.models import TESTS, Objective, RecordMode, TestName
 from pytest_jrh.suite import config_values as values
+from pytest_jrh.suite.suite import MAX_SAMPLE_MB
 
 
 class NotUsed:
@@ -250,6 +251,8 @@ class AgentConfig(Section):
 
     input_log_path: PathText | None = None
     """The Inspect log (.eval or .json) whose runs become cases."""
+    max_sample_mb: Count = MAX_SAMPLE_MB
+    """How much one sample of the log may be when unpacked, in MB, as may its header and its summaries."""
     rubric_path: PathText | None = None
     """The rubric file, YAML or JSON."""
     target_rubric_ids: Annotated[tuple[str, ...], Field(strict=False, description="a list of rubric ids")] = ()

@@ -9,6 +9,9 @@ from typing import Any, Literal
 
 from pytest_jrh.models import Mode, Objective, RecordMode, Rubric, StageModel, StageName, TestName
 
+MAX_SAMPLE_MB = 256
+"""How much one sample of a log may be when unpacked, in MB, where the config says nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class SuiteTest:
@@ -104,6 +107,7 @@ class Suite:
     resolved: Mapping[str, Any]
     gate: GateRules = GateRules()
     untargeted: frozenset[str] = frozenset()
+    max_sample_mb: int = MAX_SAMPLE_MB
 
     def record_modes(self, own: RecordMode | None, judge: RecordMode | None) -> tuple[RecordMode, RecordMode]:
         """The record modes of generation and of judging, with the command line's two over these (semantics G1)."""

@@ -3,6 +3,7 @@ import json
 import shutil
 import subprocess
 import sys
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -456,3 +457,103 @@ def test_braces_inside_texts_do_not_mislead_the_json_reader(tmp_path: Path) -> N
     (run,) = load_inspect_eval_runs(log)
     assert run.messages[0]["content"] == text
     assert run.metadata == made[0]["metadata"]
+
+
+def bomb(path: Path, name: str, megabytes: int, compression: int = zipfile.ZIP_DEFLATED) -> Path:
+    """Let a member of an archive be a list of so many MB of spaces."""
+    return rewrite(path, lambda members: members.update({name: b"[" + b" " * (megabytes * 10**6) + b"]"}))
+
+
+@pytest.mark.parametrize("name", ["summaries.json", "header.json"])
+def test_a_part_that_unpacks_to_too_much_is_refused_unread(log_copy: Path, name: str) -> None:
+    path = bomb(log_copy, name, 3)
+    assert path.stat().st_size < 100_000
+    with pytest.raises(
+        InputError, match=r"it is more than 2 MB when unpacked \(max_sample_mb in test_agent"
+    ) as refused:
+        EvalLog(path, max_sample_mb=2).summaries()
+    assert refused.value.problems[0].file == str(path)
+
+
+def test_a_sample_that_unpacks_to_too_much_is_an_error_of_its_own(log_copy: Path) -> None:
+    path = bomb(log_copy, "samples/zulu_epoch_1.json", 3)
+    log = EvalLog(path, max_sample_mb=2)
+    assert len(log.summaries()) > 2
+    with pytest.raises(Unscored, match="it is more than 2 MB when unpacked"):
+        log.run("zulu", 1)
+    assert log.run("alpha", 1).messages
+    with pytest.raises(Unscored, match="the sample must be a JSON object"):
+        EvalLog(path).run("zulu", 1)
+
+
+def test_a_json_sample_of_too_much_is_refused(as_json: Path, tmp_path: Path) -> None:
+    path = tmp_path / "big.json"
+    path.write_bytes(as_json.read_bytes().replace(b'"messages": [', b'"messages": [' + b" " * 3_000_000, 1))
+    with pytest.raises(InputError, match="more than 2 MB when unpacked"):
+        EvalLog(path, max_sample_mb=2).summaries()
+
+
+def test_an_archive_that_understates_a_size_unpacks_to_no_more(log_copy: Path) -> None:
+    path = bomb(log_copy, "samples/zulu_epoch_1.json", 50)
+    data = path.read_bytes()
+    size = (50 * 10**6 + 2).to_bytes(4, "little")
+    assert data.count(size) == 2
+    path.write_bytes(data.replace(size, (1000).to_bytes(4, "little")))
+    log = EvalLog(path)
+    log.summaries()
+    tracemalloc.start()
+    with pytest.raises(Unscored, match=r"samples/zulu_epoch_1\.json"):
+        log.run("zulu", 1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10_000_000
+
+
+def test_attachments_that_are_referred_to_again_and_again_are_counted(log_copy: Path) -> None:
+    key = "a" * 32
+
+    def attach(data: dict[str, Any]) -> None:
+        data["attachments"] = {key: "x" * 100_000}
+        data["messages"] += [user(f"attachment://{key}") for _ in range(100)]
+
+    path = edit_sample(log_copy, "zulu", attach)
+    with pytest.raises(Unscored, match="its attachments would be more than 2 MB when unpacked"):
+        EvalLog(path, max_sample_mb=2).run("zulu", 1)
+    assert EvalLog(path, max_sample_mb=20).run("zulu", 1).messages[-1]["content"] == "x" * 100_000
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+@pytest.mark.parametrize("summaries", [True, False])
+def test_other_compressions_are_read_or_refused_in_words(log_copy: Path, compression: int, *, summaries: bool) -> None:
+    def change(members: dict[str, bytes]) -> None:
+        if not summaries:
+            del members["summaries.json"]
+
+    path = rewrite(log_copy, change, compression=compression)
+    if summaries:
+        assert EvalLog(path).run("alpha", 1).messages
+    elif compression != zipfile.ZIP_STORED:
+        assert "its sample summaries cannot be read: Unsupported compression method" in refusal(path)
+
+
+def test_damaged_lzma_is_an_error_of_its_sample(log_copy: Path) -> None:
+    path = rewrite(log_copy, lambda members: None, compression=zipfile.ZIP_LZMA)
+    with zipfile.ZipFile(path) as archive:
+        at = archive.getinfo("samples/zulu_epoch_1.json").header_offset
+    data = bytearray(path.read_bytes())
+    start = at + 30 + len("samples/zulu_epoch_1.json")
+    data[start : start + 200] = b"\xff" * 200
+    path.write_bytes(data)
+    assert "zulu_epoch_1.json" in fault(path, "zulu")
+
+
+def test_an_encrypted_member_is_an_error_of_its_sample(log_copy: Path) -> None:
+    data = bytearray(log_copy.read_bytes())
+    with zipfile.ZipFile(log_copy) as archive:
+        name = b"samples/zulu_epoch_1.json"
+        local = archive.getinfo(name.decode()).header_offset
+    central = data.rfind(name) - 46
+    for flags in (local + 6, central + 8):
+        data[flags] |= 1
+    log_copy.write_bytes(data)
+    assert "is encrypted, password required" in fault(log_copy, "zulu")
