@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from pytest_jrh.llm.prices import Price
-    from pytest_jrh.llm.tapes import Lookup
+    from pytest_jrh.llm.recording import Lookup
     from pytest_jrh.models import CaseSpec, StageModel, StageName
 
 # Tokens are estimated from characters: few letters a token makes many tokens.

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from pytest_jrh.llm.budget import Ledger
     from pytest_jrh.llm.client import RetryPolicy
-    from pytest_jrh.llm.tapes import Replay
+    from pytest_jrh.llm.recording import Replay
     from pytest_jrh.loading import ReadySuite
     from pytest_jrh.models import Case, CaseSpec, Complete, RecordMode
     from pytest_jrh.redact import Redactor

@@ -9,78 +9,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
 
 from pytest_jrh.errors import Unrecorded, Unscored
 from pytest_jrh.files import atomic_write
-from pytest_jrh.llm.calls import Answer, CallRequest, Exchange, Stopped, digest
+from pytest_jrh.llm.calls import Answer, CallRequest, Stopped, digest
 from pytest_jrh.llm.cassettes import Cassette, Entry, difference, nearest
 from pytest_jrh.llm.locks import held
+from pytest_jrh.llm.recording import Lookup, Recording
 from pytest_jrh.llm.room import room_for
 from pytest_jrh.models import RecordMode, Spending
-from pytest_jrh.redact import Redactor
 from pytest_jrh.transcript import storable
 
-if TYPE_CHECKING:
-    from pytest_jrh.llm.recorder import HttpRecorder
-
-Replay = Literal["completion", "http"]
 # The first summary is asked beside the plan, so it is one of the first two calls of a case.
 _FIRST_CALLS = 2
-
-
-class SharedCalls:
-    """The calls that several cases make alike, such as the first summary of a run: one asks, all are answered.
-
-    Where answers are kept, the others copy them from the cassette of the first, and a pointer file tells
-    where that is; where they are not, they are remembered here.
-    """
-
-    def __init__(self) -> None:
-        self.answers: dict[str, Answer] = {}
-        self._turns: dict[str, asyncio.Lock] = {}
-
-    @contextlib.asynccontextmanager
-    async def turn(self, fingerprint: str) -> AsyncIterator[None]:
-        """Let the askers of one call of this process in one by one."""
-        lock = self._turns.setdefault(fingerprint, asyncio.Lock())
-        async with lock:
-            yield
-        if not lock.locked():
-            self._turns.pop(fingerprint, None)
-
-
-@dataclass(frozen=True, slots=True)
-class Lookup:
-    """One call that a case has looked up: `answer` is what was recorded, None where nothing was."""
-
-    stage: str
-    fingerprint: str
-    answer: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Recording:
-    """How the calls of a session are answered, common to all of its tapes.
-
-    `live` asks models, and is None where nothing may be asked; `http` is the session's patch, None for
-    clients that do not speak HTTP through it; `keep` is False where answers are not to be kept. No call
-    is begun once `stopping` answers True. `session` is the same for all processes of a session. While `planning`
-    nothing is asked, and what is forgotten to be asked again stays on the disk.
-    """
-
-    redactor: Redactor
-    replay: Replay = "completion"
-    live: Exchange | None = None
-    http: HttpRecorder | None = None
-    keep: bool = True
-    stopping: Callable[[], bool] = bool
-    session: str = ""
-    shared: SharedCalls = field(default_factory=SharedCalls)
-    planning: bool = False
 
 
 class Tape:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_jrh.llm.tapes import Replay
+    from pytest_jrh.llm.recording import Replay
     from pytest_jrh.models import RecordMode
 
 OPTIONS_READ = pytest.StashKey["Options"]()
