@@ -16,9 +16,11 @@ from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.files import atomic_write, replacing
 from pytest_jrh.llm.prompts import VARIABLES, built_in_name
 from pytest_jrh.models import Mode
+from pytest_jrh.starting.committing import LogPlace, about_committing, add_command, ignored_files, place_log
 from pytest_jrh.suite.eval_logs import EvalLog
 from pytest_jrh.suite.json_schema import CONFIG_SCHEMA, RUBRICS_SCHEMA, as_text, config_schema, rubrics_schema
-from pytest_jrh.suite.problems import printable, shown
+from pytest_jrh.suite.problems import shown
+from pytest_jrh.suite.resolve import CASES_FILE
 
 _PLAIN = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_-])?")
 _LONGEST_NAME = 64
@@ -71,9 +73,10 @@ def start_suite(
 ) -> Started:
     """Write the files of a suite called `name` on the runs of an Inspect log into `folder`.
 
-    With `rubric_ids` the rubric file has an empty entry for each, else one that is complete. A log that
-    lies in the folder is named where it is; another is copied. The workflow of an earlier suite is kept
-    unless `force` is set. Raises `InputError`, before anything is written, for names that cannot stand in
+    With `rubric_ids` the rubric file has an empty entry for each, else one that is complete. The log is
+    copied under `inputs/data/NAME/` unless it is under `inputs/` already; one of more than 20 MB is used
+    where it is, and the suite is then replayed frozen. The workflow of an earlier suite is kept unless
+    `force` is set. Raises `InputError`, before anything is written, for names that cannot stand in
     paths, for a log that cannot be used, and for files that are there already.
     """
     problems = [*_name_problems("NAME", name), *(each for id_ in rubric_ids for each in _name_problems("ID", id_))]
@@ -82,23 +85,27 @@ def start_suite(
         raise InputError(problems)
     folder = folder.absolute()
     runs, usable = _count_runs(log)
-    place = _log_place(log, folder, name)
+    place = place_log(log, folder, name)
     values = _values(name, place, runs, ordinal=ordinal)
     texts = _texts(values, rubric_ids, ordinal=ordinal)
-    copied = [] if _same(folder / place, log) else [place]
+    copied = [place.path] if place.copied and not _same(folder / place.path, log) else []
     kept = [] if force or not (folder / _WORKFLOW).exists() else [_WORKFLOW]
     if not force:
         _refuse_existing(folder, [*texts, *copied], spared=[*kept, _CONFIG_SCHEMA, _RUBRICS_SCHEMA])
     for file in kept:
         del texts[file]
     _write(folder, texts, dict.fromkeys(copied, log))
+    files, folders = _for_a_clone(values, place)
+    ignored = ignored_files(folder, [*files, *folders.values()])
+    add = add_command(place, files=files, folders=[*folders], locks=f"{values['cassettes']}/.locks", ignored=ignored)
     lines = (
         *_said(folder, [*texts, *copied], kept),
         "",
         f"The log holds {_number(runs, 'run')}{'' if usable == runs else f', of which {usable} can be used'}; "
         f"the suite begins with {min(runs, _FEW_RUNS)}.",
+        *about_committing(place, ignored),
         "",
-        *_next_steps(values, folder),
+        *_next_steps(values, folder, add),
     )
     return Started(tuple(folder / file for file in [*texts, *copied]), tuple(folder / file for file in kept), lines)
 
@@ -131,37 +138,33 @@ def _count_runs(log: Path) -> tuple[int, int]:
     return len(summaries), sum(summary.skip_reason is None for summary in summaries)
 
 
-def _log_place(log: Path, folder: Path, name: str) -> str:
-    """Say where the suite finds its log, relative to the folder."""
-    inside, root = log.resolve(), folder.resolve()
-    if inside.is_relative_to(root) and printable(relative := inside.relative_to(root).as_posix(), 1000) == relative:
-        return relative
-    file = log.name if _PLAIN.fullmatch(log.name) else f"runs{'.json' if log.suffix == '.json' else '.eval'}"
-    return f"inputs/data/{name}/{file}"
-
-
 def _same(place: Path, log: Path) -> bool:
-    return place.exists() and place.samefile(log)
+    # A link is no copy: git would commit the link alone.
+    return place.exists() and not place.is_symlink() and place.samefile(log)
 
 
-def _values(name: str, log: str, runs: int, *, ordinal: bool) -> dict[str, str]:
+def _values(name: str, place: LogPlace, runs: int, *, ordinal: bool) -> dict[str, str]:
     config = f"{_CONFIGS}/{name}.yml"
     mode: Mode = "ordinal" if ordinal else "binary"
+    frozen = "" if place.committed else " --jrh-frozen"
     return {
         **(_ORDINAL if ordinal else _BINARY),
         "name": name,
         "config": config,
-        "log": json.dumps(log, ensure_ascii=False),
+        "log": json.dumps(place.path, ensure_ascii=False),
+        "log_note": "" if place.committed else "   # too large to be committed: CI runs with --jrh-frozen",
         "rubrics": f"inputs/data/{name}/rubrics.yml",
         "judge": f"inputs/prompts/{name}/judge.md",
         "baseline": f"inputs/baselines/{name}.json",
         "cassettes": f"inputs/cassettes/{name}",
+        "cases": f"inputs/suites/{name}",
+        "frozen": frozen,
         "runs": _number(runs, "run"),
         "sample": str(min(runs, _FEW_RUNS)),
         "schema_folder": _CONFIGS,
         "variables": ", ".join(sorted(VARIABLES["judge"])),
         "prompt": built_in_name("judge", mode=mode, objective="fail"),
-        "rejudge": f"pytest --jrh-config={config} --jrh-judge-record-mode=new_episodes",
+        "rejudge": f"pytest --jrh-config={config}{frozen} --jrh-judge-record-mode=new_episodes",
     }
 
 
@@ -229,8 +232,17 @@ def _said(folder: Path, written: Sequence[str], kept: Sequence[str]) -> list[str
     return lines
 
 
-def _next_steps(values: Mapping[str, str], folder: Path) -> list[str]:
+def _for_a_clone(values: Mapping[str, str], place: LogPlace) -> tuple[list[str], dict[str, str]]:
+    """List the files that a clone needs to replay, and the folders, each with a file that recording puts there."""
+    files = [_WORKFLOW, values["config"], values["rubrics"], values["judge"], values["baseline"]]
+    cassette = f"{values['cassettes']}/agent_perturbation/a_rubric/a_run.e1.generation.yaml"
+    folders = {values["cassettes"]: cassette, values["cases"]: f"{values['cases']}/{CASES_FILE}"}
+    return [*files, *([place.path] if place.committed else [])], folders
+
+
+def _next_steps(values: Mapping[str, str], folder: Path, add: str) -> list[str]:
     run = f"pytest --jrh-config={values['config']}"
+    replay = run + values["frozen"]
     change = [] if folder == Path.cwd() else ["", f"  cd {shlex.quote(str(folder))}"]
     gate = f"--jrh-baseline={values['baseline']}"
     return [
@@ -241,15 +253,15 @@ def _next_steps(values: Mapping[str, str], folder: Path) -> list[str]:
         "     and look at the cases:",
         f"       {run} --collect-only -q",
         "  2. See what recording would take, and record. This asks the models, and costs money:",
-        "       export OPENAI_API_KEY=...",
         f"       {run} --jrh-record-mode=once --jrh-plan",
-        f"       {run} --jrh-record-mode=once",
+        "       export OPENAI_API_KEY=...",
+        f"       {run} --jrh-record-mode=once --jrh-max-cost=5",
         "  3. Replay, which needs no key and costs nothing. Where a case fails, is the judge wrong, or the rubric?",
-        f"       {run}",
-        "  4. Keep what the judge gets right today as the baseline, and commit all of it:",
-        f"       {run} {gate} --jrh-update-baseline",
+        f"       {replay}",
+        "  4. Keep what the judge gets right today as the baseline, and commit all that a clone needs to replay:",
+        f"       {replay} {gate} --jrh-update-baseline",
         "       echo /outputs/ >> .gitignore",
-        "       git add .gitignore .github inputs",
+        f"       {add}",
         f"  5. Change {values['judge']}, ask the judge anew, and see what became worse:",
-        f"       {run} --jrh-judge-record-mode=new_episodes {gate}",
+        f"       {replay} --jrh-judge-record-mode=new_episodes {gate}",
     ]

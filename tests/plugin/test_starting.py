@@ -15,6 +15,7 @@ import yaml
 from pytest_jrh.__main__ import main
 from pytest_jrh.llm.prompts import load_template, messages
 from pytest_jrh.loading import make_ready
+from pytest_jrh.starting import committing
 from pytest_jrh.suite.json_schema import config_schema, rubrics_schema
 from tests.support.suites import built_log, run
 
@@ -137,15 +138,95 @@ def test_the_written_judge_asks_what_the_built_in_one_asks(project: Path, log: P
     assert messages(own, values) == messages(built_in, values)
 
 
-def test_a_log_inside_the_folder_is_named_where_it_is(project: Path, log: Path) -> None:
-    place = project / "logs" / "two words.eval"
+def log_path(project: Path) -> str:
+    path = read_yaml(project / "inputs/configs/first.yml")["test_agent_perturbation_config"]["input_log_path"]
+    assert isinstance(path, str)
+    assert make_ready(project / "inputs/configs/first.yml", cwd=project, rootdir=project).runs
+    return path
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("logs/my_runs-1.eval", "my_runs-1.eval"),
+        ("logs/two words.eval", "runs.eval"),
+        ("logs/-f.eval", "runs.eval"),
+        ("logs/.hidden.eval", "runs.eval"),
+        ("logs/\x1b[31mred\n.eval", "runs.eval"),
+        # A name that a file of the suite has.
+        ("logs/rubrics.yml", "runs.eval"),
+        ("logs/" + "x" * 200 + ".eval", "runs.eval"),
+    ],
+)
+def test_a_log_is_copied_beside_the_rubrics(project: Path, log: Path, given: str, kept: str) -> None:
+    place = project / given
     place.parent.mkdir()
     place.write_bytes(log.read_bytes())
     assert init("first", "--log", place) == 0
-    config = read_yaml(project / "inputs/configs/first.yml")
-    assert config["test_agent_perturbation_config"]["input_log_path"] == "logs/two words.eval"
-    assert not (project / "inputs/data/first/runs.eval").exists()
-    assert make_ready(project / "inputs/configs/first.yml", cwd=project, rootdir=project).runs
+    assert log_path(project) == f"inputs/data/first/{kept}"
+    assert (project / "inputs/data/first" / kept).read_bytes() == log.read_bytes()
+    assert place.read_bytes() == log.read_bytes()
+
+
+@pytest.mark.parametrize("place", ["inputs/data/first/two words.eval", "inputs/data/other/runs.eval"])
+def test_a_log_that_is_under_inputs_already_stays_there(project: Path, log: Path, place: str) -> None:
+    (project / place).parent.mkdir(parents=True)
+    (project / place).write_bytes(log.read_bytes())
+    assert init("first", "--log", project / place) == 0
+    assert log_path(project) == place
+    assert [name for name in files(project) if name.endswith(".eval")] == [place]
+
+
+def test_a_link_counts_as_the_log_that_it_leads_to(
+    project: Path, log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elsewhere = project / "logs" / "real.eval"
+    elsewhere.parent.mkdir()
+    elsewhere.write_bytes(log.read_bytes())
+    link = project / "inputs/data/first/runs.eval"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(elsewhere)
+    assert init("first", "--log", link) == 4
+    assert f"{link}: is there already" in capsys.readouterr().err
+    assert init("first", "--log", link, "--force") == 0
+    assert log_path(project) == "inputs/data/first/runs.eval"
+    assert not link.is_symlink()
+    assert link.read_bytes() == elsewhere.read_bytes() == log.read_bytes()
+
+
+def test_another_log_of_the_same_name_is_not_overwritten(
+    project: Path, log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there = project / "inputs/data/first/runs.eval"
+    there.parent.mkdir(parents=True)
+    there.write_bytes(b"another")
+    assert init("first", "--log", log) == 4
+    assert f"{there}: is there already" in capsys.readouterr().err
+    assert there.read_bytes() == b"another"
+    assert files(project) == ["inputs/data/first/runs.eval"]
+
+
+@pytest.mark.parametrize("place", ["logs/large.eval", "inputs/data/first/large.eval", "../large.eval"])
+def test_a_large_log_stays_where_it_is_and_the_suite_is_replayed_frozen(
+    project: Path, log: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setattr(committing, "LARGEST_LOG", log.stat().st_size - 1)
+    folder = project / "here"
+    folder.mkdir()
+    (folder / place).parent.mkdir(parents=True, exist_ok=True)
+    (folder / place).resolve().write_bytes(log.read_bytes())
+    monkeypatch.chdir(folder)
+    assert init("first", "--log", (folder / place).resolve()) == 0
+    said = capsys.readouterr().out
+    assert "neither copied nor committed" in said
+    assert log_path(folder) == place
+    assert "inputs/data/first/runs.eval" not in files(folder)
+    replays = [line for line in said.splitlines() if line.startswith("       pytest") and "once" not in line]
+    assert [line for line in replays if "--jrh-frozen" not in line] == [replays[0]]
+    workflow = (folder / SUITE[0]).read_text(encoding="utf-8")
+    assert workflow.count("--jrh-config=inputs/configs/first.yml --jrh-frozen") == 3
+    (add,) = [line for line in said.splitlines() if "git add" in line]
+    assert add.endswith(" inputs ':!inputs/data/first/large.eval'" if place.startswith("inputs") else " inputs")
 
 
 def test_existing_files_are_listed_and_left_alone(project: Path, log: Path, capsys: pytest.CaptureFixture[str]) -> None:

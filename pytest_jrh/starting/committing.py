@@ -1,0 +1,130 @@
+"""What a clone of the repository needs to replay a suite: a log inside it, and one command that adds it all."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_jrh.suite.problems import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LARGEST_LOG = 20_000_000
+"""In bytes. A larger log is not copied: repositories keep every version of a file for ever."""
+
+_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}\.(eval|json)")
+_LONGEST_PATH = 1000
+_GIT_TIMEOUT = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class LogPlace:
+    """Where the suite finds its log: `path` is relative to the project's folder, with forward slashes."""
+
+    path: str
+    copied: bool
+    committed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """A file that git leaves out, and the pattern that says so (`FILE:LINE: PATTERN`)."""
+
+    file: str
+    pattern: str
+
+
+def place_log(log: Path, folder: Path, name: str) -> LogPlace:
+    """Decide where the log of the suite `name` is to be: under `inputs/`, unless it is larger than `LARGEST_LOG`.
+
+    A log that is already under `inputs/` stays where it is. A symbolic link counts as the file it leads to,
+    since git would commit the link alone. Raises `OSError` where the log cannot be looked at.
+    """
+    real, root = log.resolve(), folder.resolve()
+    inside = _printable_path(real.relative_to(root)) if real.is_relative_to(root) else None
+    if log.stat().st_size > LARGEST_LOG:
+        return LogPlace(inside or Path(_relative(real, root)).as_posix(), copied=False, committed=False)
+    if inside is not None and inside.startswith("inputs/"):
+        return LogPlace(inside, copied=False, committed=True)
+    file = log.name if _FILE_NAME.fullmatch(log.name) else f"runs{'.json' if log.suffix == '.json' else '.eval'}"
+    return LogPlace(f"inputs/data/{name}/{file}", copied=True, committed=True)
+
+
+def ignored_files(folder: Path, files: Sequence[str]) -> tuple[Ignored, ...]:
+    """Ask git which of the files, relative to the folder, it would leave out of a commit.
+
+    They need not exist. None where the folder is in no repository, or git is not installed.
+    """
+    git = shutil.which("git")
+    if git is None:
+        return ()
+    try:
+        done = subprocess.run(  # noqa: S603 - a fixed command; the names travel on its standard input
+            [git, "check-ignore", "--verbose", "-z", "--stdin"],
+            cwd=folder,
+            input="\0".join(files).encode("utf-8", "surrogateescape"),
+            capture_output=True,
+            timeout=_GIT_TIMEOUT,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    fields = done.stdout.decode("utf-8", "replace").split("\0")
+    found = zip(fields[0::4], fields[1::4], fields[2::4], fields[3::4], strict=False)
+    # The last pattern that matches decides, and one that begins with ! takes a file back in.
+    return tuple(
+        Ignored(file, printable(f"{source}:{line}: {pattern}"))
+        for source, line, pattern, file in found
+        if not pattern.startswith("!")
+    )
+
+
+def add_command(
+    place: LogPlace, *, files: Sequence[str], folders: Sequence[str], locks: str, ignored: Sequence[Ignored]
+) -> str:
+    """Write the `git add` that leaves out nothing a clone needs.
+
+    Without ignored files it is short, and takes all of `inputs/`, so also what a later review writes there. With
+    some, `-f` adds them; it then names this suite's `files` and `folders` alone, and leaves out its `locks`.
+    """
+    outside = [".gitignore", *(file for file in files if not file.startswith("inputs/"))]
+    if not ignored:
+        left_out = [f":!{place.path}"] if not place.committed and place.path.startswith("inputs/") else []
+        return shlex.join(["git", "add", *outside, "inputs", *left_out])
+    inside = [file for file in files if file.startswith("inputs/")]
+    return shlex.join(["git", "add", "-f", *outside, *inside, *folders, f":!{locks}"])
+
+
+def about_committing(place: LogPlace, ignored: Sequence[Ignored]) -> list[str]:
+    """Say what is unusual: a log that is not committed, and files that git would leave out."""
+    lines = []
+    if not place.committed:
+        lines += [
+            "",
+            f"The log is larger than {LARGEST_LOG // 1_000_000} MB, so it is neither copied nor committed. A clone",
+            "uses the cases as they were made instead (--jrh-frozen). To commit the log all the same, put it under",
+            "inputs/, name it in the config, and leave --jrh-frozen out.",
+        ]
+    if ignored:
+        lines += ["", "A .gitignore leaves out what a clone needs; `git add -f` below adds it:"]
+        lines += [f"  {each.file}  ({each.pattern})" for each in ignored]
+    return lines
+
+
+def _printable_path(path: Path) -> str | None:
+    text = path.as_posix()
+    return text if printable(text, _LONGEST_PATH) == text else None
+
+
+def _relative(path: Path, folder: Path) -> str:
+    try:
+        return os.path.relpath(path, folder)
+    except ValueError:  # Another drive of Windows.
+        return str(path)

@@ -1,0 +1,152 @@
+"""A new user's way, word for word: `init`, record, replay, commit what is printed, clone, and replay the clone."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+from pytest_jrh.__main__ import main
+from tests.support.model_server import ModelServer
+from tests.support.suites import built_log, run
+
+ROOT = Path(__file__).parents[2]
+CONFIG = "inputs/configs/support.yml"
+BASELINE = "--jrh-baseline=inputs/baselines/support.json"
+REJUDGE = f"--jrh-judge-record-mode=new_episodes {BASELINE}"
+_LONGEST = 600.0
+# What a user's machine may have set, and what would let a replay ask a model after all.
+KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE")
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None or shutil.which("bash") is None, reason="needs git, bash")
+
+
+def shell(folder: Path, script: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a script as a user would type it, line by line, stopping at the first that fails."""
+    inherited = {name: value for name, value in os.environ.items() if name not in KEYS and not name.startswith("GIT_")}
+    environment = {
+        **inherited,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "HOME": str(folder),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        **(env or {}),
+    }
+    command = ["bash", "--noprofile", "--norc", "-euo", "pipefail", "-c", script]
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=240
+    )
+
+
+def readme_steps() -> list[str]:
+    """The commands under the README's "Write your own suite", one line each."""
+    section = (ROOT / "README.md").read_text("utf-8").split("## Write your own suite")[1].split("\n## ")[0]
+    return [line.strip() for line in section.replace("\\\n", " ").splitlines() if re.match(r"(?: {4}| {7})\S", line)]
+
+
+def printed_steps(output: str) -> list[str]:
+    return [line.strip() for line in output.split("What to do next:")[1].splitlines() if line.startswith(" " * 7)]
+
+
+def fill_in(rubrics: Path) -> None:
+    entry = {"id": "polite", "instructions": "The assistant answers kindly and clearly. Being curt is a violation."}
+    rubrics.write_text(yaml.safe_dump([entry]), encoding="utf-8")
+
+
+def outcomes(report: Path) -> dict[str, str]:
+    """By test, the outcome that JUnit's properties carry."""
+    found = {}
+    for case in ElementTree.parse(report).iter("testcase"):
+        (outcome,) = [each.get("value", "") for each in case.iter("property") if each.get("name") == "outcome"]
+        found[f"{case.get('classname')} {case.get('name')}"] = outcome
+    return found
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A repository with a log that its .gitignore leaves out, and the commands that `init` printed there."""
+    folder = tmp_path_factory.mktemp("first") / "project"
+    (folder / "logs").mkdir(parents=True)
+    (folder / ".gitignore").write_text("/logs/\n")
+    shutil.copyfile(built_log([run(1), run(2)]), folder / "logs" / "my_runs.eval")
+    (init,) = [step for step in readme_steps() if "pytest_jrh init" in step]
+    done = shell(folder, f"git init -q -b main .\n{init}")
+    assert (done.returncode, done.stderr) == (0, "")
+    return folder, printed_steps(done.stdout)
+
+
+def test_the_readme_says_what_init_prints(project: tuple[Path, list[str]]) -> None:
+    _, printed = project
+    # Looking at the ids, and the next version of the judge, are no part of the README's way to a commit.
+    beside = ("--collect-only -q", REJUDGE)
+    steps = [step for step in readme_steps() if not re.match(r"pip |python -m pytest_jrh init", step)]
+    assert steps == [step for step in printed if not step.endswith(beside)]
+
+
+@pytest.mark.timeout(2 * _LONGEST)
+def test_what_init_says_to_commit_replays_in_a_clone(project: tuple[Path, list[str]]) -> None:
+    folder, printed = project
+    fill_in(folder / "inputs" / "data" / "support" / "rubrics.yml")
+    # The last session of these is the one that writes the baseline.
+    script = "\n".join(step for step in printed if not step.endswith(("--collect-only -q", "--jrh-plan", REJUDGE)))
+    with ModelServer() as server:
+        # The key is exported by the printed commands themselves.
+        env = {"OPENAI_BASE_URL": server.base_url, "PYTEST_ADDOPTS": "--junitxml=outputs/junit.xml"}
+        done = shell(folder, script, env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    recorded = outcomes(folder / "outputs" / "junit.xml")
+    assert list(recorded.values()) == ["agree"] * 4
+    committed = shell(
+        folder, "git -c user.name=me -c user.email=me@localhost commit -qm suite\ngit clone -q . ../clone"
+    )
+    assert committed.returncode == 0, committed.stderr
+    assert shell(folder, "git status --porcelain --untracked-files=all").stdout == ""
+
+    clone = folder.parent / "clone"
+    for options in (f"{BASELINE} --jrh-replay=http", "--jrh-frozen"):
+        replayed = shell(clone, f"pytest --jrh-config={CONFIG} --jrh-record-mode=none --junitxml=junit.xml {options}")
+        assert replayed.returncode == 0, replayed.stdout
+        assert "0 calls made" in replayed.stdout
+        assert outcomes(clone / "junit.xml") == recorded
+
+
+@pytest.mark.parametrize("patterns", [["*.eval"], ["data/"], ["inputs/"], ["*.yaml", "*.jsonl", "*.md"]], ids=" ".join)
+def test_a_gitignore_that_leaves_out_what_a_clone_needs_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], patterns: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shell(tmp_path, "git init -q .")
+    (tmp_path / ".gitignore").write_text("\n".join(patterns))
+    log = built_log([run(1), run(2)])
+    assert main(["init", "support", "--log", str(log)]) == 0
+    printed = capsys.readouterr().out
+    assert f"(.gitignore:1: {patterns[0]})" in printed
+    recorded = {
+        "inputs/cassettes/support/agent_positives/polite/run-1.e1.generation.yaml",
+        "inputs/cassettes/support/.locks/1.lock",
+        "inputs/suites/support/agent_perturbations.jsonl",
+        "inputs/baselines/support.json",
+        "inputs/private/notes.md",
+    }
+    for name in recorded:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("recorded")
+    (add,) = [step for step in printed_steps(printed) if step.startswith("git add")]
+    done = shell(tmp_path, f"{add}\ngit ls-files")
+    assert done.returncode == 0, done.stderr
+    assert set(done.stdout.split()) == {
+        ".gitignore",
+        ".github/workflows/judge-gate.yml",
+        "inputs/configs/support.yml",
+        "inputs/data/support/rubrics.yml",
+        "inputs/data/support/runs.eval",
+        "inputs/prompts/support/judge.md",
+        *recorded - {"inputs/cassettes/support/.locks/1.lock", "inputs/private/notes.md"},
+    }
