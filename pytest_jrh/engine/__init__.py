@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["Engine", "EngineSettings", "broken_client"]
 
 _MEANWHILE = 0.25
+_CANCELLATIONS = 20
+_BETWEEN_CANCELLATIONS = 0.1
 
 
 class Engine:
@@ -105,9 +107,21 @@ class Engine:
             except SystemExit:
                 # Of a task that user code has started: whoever awaits that task gets it, and all others go on.
                 continue
-        # litellm leaves a logging task behind in every loop that it runs in.
-        leftover = asyncio.all_tasks(self._loop)
+        self._loop.run_until_complete(_cancelled())
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+
+
+async def _cancelled() -> None:
+    """Cancel what other libraries left in the loop: litellm leaves a logging task behind in every loop it runs in.
+
+    Again and again, since `asyncio.wait_for` of Python 3.11 loses a cancellation that arrives just as what it
+    waits for is done; a task that goes on all the same ends with the loop.
+    """
+    leftover = asyncio.all_tasks() - {asyncio.current_task()}
+    for _ in range(_CANCELLATIONS):
         for task in leftover:
             task.cancel()
-        self._loop.run_until_complete(asyncio.gather(*leftover, return_exceptions=True))
-        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        if leftover:
+            done, leftover = await asyncio.wait(leftover, timeout=_BETWEEN_CANCELLATIONS)
+            # Looked at, since asyncio logs an exception that nobody has seen.
+            await asyncio.gather(*done, return_exceptions=True)

@@ -7,7 +7,7 @@ import datetime
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.engine import Engine
+from pytest_jrh.errors import Unscored
 from pytest_jrh.llm.calls import Stopped
 from pytest_jrh.llm.client import RetryPolicy
 from tests.e2e.bench import Bench, answers_in
@@ -122,6 +123,30 @@ def test_stopping_awaits_the_calls_in_flight_keeps_them_and_begins_no_other(
 
 def test_stopping_an_engine_that_never_ran_is_harmless(bench: Bench) -> None:
     Engine({}, bench.settings("none", [])).stop()
+
+
+def test_a_task_that_loses_its_cancellation_does_not_keep_the_session(bench: Bench) -> None:
+    # As litellm's logging task does now and then: Python 3.11's wait_for swallows the cancellation.
+    left: list[asyncio.Task[None]] = []
+
+    async def goes_on_once() -> None:
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await asyncio.Event().wait()
+
+    async def complete(*_: Any) -> Any:
+        left.append(asyncio.create_task(goes_on_once()))
+        await asyncio.sleep(0)
+        raise Unscored("model_error", stage="planner", cause="no model here")
+
+    with running(bench, complete=complete) as engine:
+        assert [engine.result(spec).outcome for spec in bench.specs] == ["model_error"]
+        stopping = threading.Thread(target=engine.stop, daemon=True)
+        stopping.start()
+        stopping.join(timeout=30)
+        assert not stopping.is_alive()
+    assert left
+    assert all(task.cancelled() for task in left)
 
 
 def test_a_case_that_is_asked_for_again_is_run_again(bench: Bench, server: ModelServer) -> None:
