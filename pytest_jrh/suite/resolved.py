@@ -33,6 +33,8 @@ def as_resolved(suite: Suite, config: Config, places: Places) -> dict[str, Any]:
     if len(folders) == 1:
         agent["output"]["dir"] = folders.pop()
     agent["output"]["results_dir"] = places.name(suite.output_dir)
+    # Each stage below says what it took from here.
+    data["models"] = {}
     for name in ("planner", "editor", "summary", "verifier"):
         stage = suite.stages.get(name)
         agent[name] = False if stage is None else _stage(stage, places)

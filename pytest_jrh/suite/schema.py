@@ -72,6 +72,23 @@ class RateLimitSection(Section):
     """The length of a period, in seconds."""
 
 
+class ModelDefaults(Section):
+    """What every stage, the judges among them, takes over where it does not set it itself."""
+
+    temperature: Annotated[float | None, Field(ge=0, description="a number, 0 or above")] = None
+    """Sent where it is set. Reasoning models refuse one; it is then left out, with a notice."""
+    max_tokens: Count | None = None
+    """The longest answer to ask for, in tokens."""
+    timeout: Annotated[float | None, Field(gt=0, description="a number of seconds above 0")] = None
+    """How long to wait for one answer, in seconds. Left out: 120."""
+    api_base: Annotated[
+        str | None, Field(pattern=r"^https?://[^\s]+$", description="a URL that starts with http:// or https://")
+    ] = None
+    """An OpenAI-compatible server to ask instead of the provider's own."""
+    rate_limit: RateLimitSection | None = None
+    """A pace that each stage keeps to, beside what the server itself asks for."""
+
+
 class Stage(Section):
     """A stage model (semantics A6)."""
 
@@ -332,6 +349,8 @@ class Config(Section):
     """The suite as a whole."""
     synthetic_data_params: SyntheticDataParams = SyntheticDataParams.model_construct()
     """RAND's generation settings; three of them matter here."""
+    models: ModelDefaults = ModelDefaults.model_construct()
+    """Defaults of every stage and judge: max_tokens, timeout, api_base, temperature, rate_limit."""
     test_agent_perturbation_config: AgentConfig = AgentConfig.model_construct()
     """How cases are made: log, rubrics, stages, sampling."""
     test_stochastic_stability_config: Ignored = None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pytest_jrh.models import RateLimit, StageModel, StageName
 from pytest_jrh.suite.fitting import AGENT
 from pytest_jrh.suite.problems import shown
-from pytest_jrh.suite.schema import NoVerifier, Stage
+from pytest_jrh.suite.schema import ModelDefaults, NoVerifier, Stage
 from pytest_jrh.suite.suite import SuiteJudge
 
 if TYPE_CHECKING:
@@ -23,19 +23,22 @@ _T = TypeVar("_T")
 def resolve_stages(config: Config, findings: Findings, places: Places) -> dict[StageName, StageModel]:
     """Fill in the stages that make cases; the verifier is missing where it is off.
 
-    Summary and verifier fall back to the editor's model, and with it to its server and timeout.
+    Summary and verifier fall back to the editor's model, and with it to its server and timeout. What no stage sets
+    comes from the section `models`.
     """
-    agent = config.test_agent_perturbation_config
+    agent, defaults = config.test_agent_perturbation_config, config.models
     general = config.synthetic_data_params.generation_model_name
-    planner = _stage("planner", agent.planner, general, findings, places)
-    editor = _stage("editor", agent.editor, general, findings, places)
+    planner = _stage("planner", _with_defaults(agent.planner, defaults), general, findings, places)
+    editor = _stage("editor", _with_defaults(agent.editor, defaults), general, findings, places)
     stages: dict[StageName, StageModel] = {"planner": planner, "editor": editor}
     summary = agent.summary
     if summary == Stage():
         summary = Stage(temperature=editor.temperature, system_prompt=editor.system_prompt)
-    stages["summary"] = _stage("summary", _beside(summary, editor), editor.model, findings, places)
+    stages["summary"] = _stage(
+        "summary", _with_defaults(_beside(summary, editor), defaults), editor.model, findings, places
+    )
     if not isinstance(agent.verifier, NoVerifier):
-        verifier = _beside(agent.verifier or Stage(), editor)
+        verifier = _with_defaults(_beside(agent.verifier or Stage(), editor), defaults)
         stages["verifier"] = _stage("verifier", verifier, editor.model, findings, places)
     return stages
 
@@ -48,7 +51,8 @@ def resolve_judges(config: Config, mode: Mode | None, findings: Findings, places
     evaluation = config.admin.evaluation_config
     general = config.judge.model or evaluation.autograder_model_name
     if not evaluation.judges:
-        stage = _judge_stage(config.judge, general, findings, places, ("judge",))
+        settings = _with_defaults(config.judge, config.models)
+        stage = _judge_stage(settings, general, findings, places, ("judge",))
         return (SuiteJudge(None, stage, _first(config.judge.show_reasoning, default=False)),)
     judges: list[SuiteJudge] = []
     for index, entry in enumerate(evaluation.judges):
@@ -56,7 +60,7 @@ def resolve_judges(config: Config, mode: Mode | None, findings: Findings, places
         if entry.name in {judge.name for judge in judges}:
             findings.add((*key, "name"), f"the name {shown(entry.name)} stands twice; names of judges must differ")
         _check_template(entry, mode, findings, key)
-        settings = _over(entry, config.judge, own_model=entry.model is not None)
+        settings = _with_defaults(_over(entry, config.judge, own_model=entry.model is not None), config.models)
         stage = _judge_stage(settings, general, findings, places, key)
         reasoning = _first(entry.show_reasoning, config.judge.show_reasoning, default=False)
         judges.append(SuiteJudge(entry.name, stage, reasoning))
@@ -117,6 +121,14 @@ def _beside(settings: Stage, editor: StageModel) -> Stage:
     own = settings.model_copy()
     return own.model_copy(
         update={"api_base": _either(own.api_base, editor.api_base), "timeout": _either(own.timeout, editor.timeout)}
+    )
+
+
+def _with_defaults(settings: Stage, defaults: ModelDefaults) -> Stage:
+    """Fill in what a stage leaves to the section `models`."""
+    names = ModelDefaults.model_fields
+    return settings.model_copy(
+        update={name: _either(getattr(settings, name), getattr(defaults, name)) for name in names}
     )
 
 

@@ -295,6 +295,28 @@ def test_a_stage_with_its_own_model_does_not_inherit_the_editors_server(folder: 
     assert stages["verifier"] == StageModel("verifier", "v", rate_limit=RateLimit(3, 60.0))
 
 
+def test_every_stage_and_judge_takes_from_the_section_models_what_it_does_not_set(folder: Folder) -> None:
+    data = minimal()
+    data["models"] = {"max_tokens": 900, "timeout": 30, "api_base": "http://all/v1", "temperature": 0}
+    data[AGENT] = {"editor": {"max_tokens": 5}, "verifier": {"model": "v", "api_base": "http://own/v1"}}
+    data["synthetic_data_params"]["max_tokens_generation"] = 7
+    suite = folder.load(data)
+    common: dict[str, Any] = {"timeout": 30.0, "api_base": "http://all/v1", "temperature": 0.0}
+    maker = "openai/maker"
+    assert suite.stages == {
+        "planner": StageModel("planner", maker, max_tokens=900, **common),
+        "editor": StageModel("editor", maker, max_tokens=5, **common),
+        "summary": StageModel("summary", maker, max_tokens=900, **common),
+        "verifier": StageModel("verifier", "v", max_tokens=900, **{**common, "api_base": "http://own/v1"}),
+    }
+    assert suite.judges[0].stage == StageModel("judge", "openai/judge", max_tokens=900, **common)
+    data["judge"] = {"timeout": 9}
+    data["admin"]["evaluation_config"]["judges"] = [{"name": "a"}, {"name": "b", "model": "m", "max_tokens": 1}]
+    first, second = (judge.stage for judge in folder.load(data).judges)
+    assert first == StageModel("judge", "openai/judge", max_tokens=900, **{**common, "timeout": 9.0})
+    assert second == StageModel("judge", "m", max_tokens=1, **{**common, "timeout": 9.0})
+
+
 def test_verifier_false_turns_it_off(folder: Folder) -> None:
     suite = folder.load(changed(f"{AGENT}.verifier", False))
     assert set(suite.stages) == {"planner", "editor", "summary"}
