@@ -15,6 +15,7 @@ from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal, Protocol, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic_core import PydanticCustomError
 
 from pytest_jrh.errors import Unscored
 from pytest_jrh.models import Completion, ResponseT, StageModel, Usage
@@ -210,9 +211,12 @@ def make_complete(exchange: Exchange) -> _Completer:
 def parse(text: str, response_model: type[ResponseT]) -> ResponseT:
     """Read an answer strictly: one JSON object, at most wrapped in one Markdown code fence.
 
-    Raises pydantic's `ValidationError`; numbers, texts and booleans are never coerced (semantics E3).
+    Raises pydantic's `ValidationError`, also for a key that an object has twice: parsers differ in which of its values
+    they take. Numbers, texts and booleans are never coerced (semantics E3).
     """
-    return response_model.model_validate_json(_storable_json(_unfenced(text)))
+    inside = _unfenced(text)
+    _refuse_duplicate_keys(inside)
+    return response_model.model_validate_json(_storable_json(inside))
 
 
 def explain(error: ValidationError, answer: Answer) -> str:
@@ -240,6 +244,29 @@ def _unfenced(text: str) -> str:
     return inside[line_end + 1 :].rstrip() if line_end >= 0 else text
 
 
+def _refuse_duplicate_keys(text: str) -> None:
+    duplicates: list[str] = []
+
+    def keep(pairs: list[tuple[str, Any]]) -> None:
+        # As they are read in the end: two keys can become one when what no file can hold is dropped.
+        seen: set[str] = set()
+        for name, _ in pairs:
+            known = storable(name)[0]
+            if known in seen:
+                duplicates.append(known)
+            seen.add(known)
+
+    try:
+        # Numbers are left as they are: Python refuses long ones that pydantic reads.
+        json.loads(text, object_pairs_hook=keep, parse_int=str, parse_float=str)
+    except (ValueError, RecursionError):
+        # No JSON, or nested beyond what pydantic reads: it says so itself.
+        return
+    if duplicates:
+        error = PydanticCustomError("duplicate_key", "duplicate key {key}", {"key": repr(duplicates[0])})
+        raise ValidationError.from_exception_data("answer", [{"type": error, "input": text}])
+
+
 def _storable_json(text: str) -> str:
     """The answer without what no file can hold; JSON can spell it in escapes (semantics C6)."""
     if "\\u" not in text:
@@ -260,6 +287,8 @@ def _complaint(entry: Any) -> str:
         return f"must be {entry['ctx']['expected']}"
     if kind == "missing":
         return "is missing"
+    if kind == "duplicate_key":
+        return f"has the key {entry['ctx']['key']} more than once"
     if kind == "json_invalid":
         return "is not JSON"
     wanted = kind.removesuffix("_type")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_jrh.errors import Unscored
+from pytest_jrh.llm.answers import answer_of, has_plausible_usage
 from pytest_jrh.llm.budget import Ledger
 from pytest_jrh.llm.calls import Answer, CallRequest, Response, Stopped
 from pytest_jrh.llm.failures import Failure, failure_of, http_status, timed_out
@@ -24,7 +25,8 @@ from pytest_jrh.llm.negotiation import Negotiation, Sending, Server, arguments, 
 from pytest_jrh.llm.pace import Pace
 from pytest_jrh.llm.prices import price_of
 from pytest_jrh.llm.provider import litellm, missing_keys
-from pytest_jrh.models import StageModel, Usage
+from pytest_jrh.llm.wire import guarded
+from pytest_jrh.models import StageModel
 
 DEFAULT_TIMEOUT = 120.0
 _NEVER_PAID_STATUS = frozenset({400, 401, 403, 404, 429})
@@ -81,12 +83,13 @@ class LiteLLMExchange:
         self._stopping = asyncio.Event()
         self._slots = Slots(limit, shared_slots, self._stopping.is_set)
         self._negotiation = Negotiation()
+        self._notices: dict[str, None] = {}
         self._ended: dict[Server, tuple[Failure, str]] = {}
 
     @property
     def notices(self) -> list[str]:
         """Sentences for the user, each said once."""
-        return self._negotiation.notices
+        return [*self._negotiation.notices, *self._notices]
 
     def stop(self) -> None:
         """Send nothing more; calls in flight go on to their end."""
@@ -194,8 +197,9 @@ class LiteLLMExchange:
                 asked = arguments(request, sending)
                 if self._api_key is not None:
                     asked["api_key"] = self._api_key
-                response = await litellm().acompletion(**asked, timeout=timeout)
-            answer = _answer(response, sending)
+                with guarded():
+                    response = await litellm().acompletion(**asked, timeout=timeout)
+            answer = self._read(request, response, sending)
             if isinstance(answer, Answer):
                 self._negotiation.answered(request, sending)
                 actual = answer.cost if answer.cost is not None else most
@@ -219,6 +223,12 @@ class LiteLLMExchange:
                 self._ledger.correct(most, actual)
         return answer
 
+    def _read(self, request: CallRequest, response: Any, sending: Sending) -> Answer | Failure:
+        if not has_plausible_usage(response):
+            notice = f"{request.stage.model} counted its tokens below 0 or beyond belief: such counts are taken as 0."
+            self._notices[notice] = None
+        return answer_of(response, sending)
+
     async def _pause(self, seconds: float) -> None:
         try:
             async with asyncio.timeout(seconds):
@@ -226,22 +236,3 @@ class LiteLLMExchange:
         except TimeoutError:
             return
         raise Stopped
-
-
-def _answer(response: Any, sending: Sending) -> Answer | Failure:
-    if not response.choices:
-        return Failure("no usable answer: it holds no choices", retry=True)
-    choice = response.choices[0]
-    message = choice.message
-    fields = getattr(message, "provider_specific_fields", None) or {}
-    usage = getattr(response, "usage", None)
-    cost = response._hidden_params.get("response_cost")
-    return Answer(
-        text=message.content or "",
-        finish_reason=choice.finish_reason or "stop",
-        refusal=fields.get("refusal"),
-        usage=Usage(usage.prompt_tokens or 0, usage.completion_tokens or 0) if usage else Usage(),
-        cost=float(cost) if cost is not None else None,
-        left_out=sending.left_out,
-        schema_sent=sending.schema_sent,
-    )

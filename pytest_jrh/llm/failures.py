@@ -12,6 +12,7 @@ from pytest_jrh.errors import Unscored
 from pytest_jrh.llm.calls import CallRequest
 from pytest_jrh.llm.lasting import KEY_ADVICE, lasting
 from pytest_jrh.llm.provider import litellm
+from pytest_jrh.llm.wire import UnusableAnswer
 
 _RETRIED_STATUS = frozenset({408, 409, 425, 429})
 _LONGEST_WORDS = 400
@@ -94,6 +95,9 @@ def failure_of(
         return Failure(f"the provider's content policy stopped the call: {words}", refused=True)
     if isinstance(error, known.Timeout):
         return unanswered
+    unusable = next((cause for cause in _causes(error) if isinstance(cause, UnusableAnswer)), None)
+    if unusable is not None:
+        return Failure(f"no usable answer: {redact(str(unusable))}", advice=_SERVER_ADVICE)
     broken = next((cause for cause in _causes(error) if isinstance(cause, httpx.TransportError)), None)
     if broken is not None:
         return Failure(f"no connection: {redact(str(broken)) or words}", retry=True, advice=_CONNECTION_ADVICE)
@@ -151,6 +155,10 @@ _AGAIN_ADVICE = "Run again: what has been recorded is kept, and only the missing
 _CHANGE_ADVICE = (
     "Change what the provider objects to (the stage's model, its settings or its prompt), then run again: recorded "
     "calls are kept."
+)
+_SERVER_ADVICE = (
+    "Check the base URL (the stage's `api_base`, or the provider's environment variable such as OPENAI_BASE_URL): it "
+    "must be the address that answers. Then run again: only the missing calls are made."
 )
 _CONNECTION_ADVICE = (
     "Check the network and the base URL (the stage's `api_base`, or the provider's environment variable such as "

@@ -14,6 +14,9 @@ def litellm() -> Any:
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     import litellm as library
 
+    from pytest_jrh.llm.wire import install
+
+    install()
     # vcrpy records httpx's own transport; litellm's aiohttp one would be recorded twice or not at all.
     library.disable_aiohttp_transport = True
     library.suppress_debug_info = True

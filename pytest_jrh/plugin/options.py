@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -210,8 +211,8 @@ def _check(options: Options) -> None:
     if options.max_workers is not None and options.max_workers < 1:
         raise pytest.UsageError(f"--jrh-max-workers={options.max_workers}: it takes a whole number from 1 on")
     for flag, limit in (("--jrh-max-calls", options.max_calls), ("--jrh-max-cost", options.max_cost)):
-        if limit is not None and limit < 0:
-            raise pytest.UsageError(f"{flag}={limit}: it takes a number from 0 on")
+        if limit is not None and not (math.isfinite(limit) and limit >= 0):
+            raise pytest.UsageError(f"{flag}={limit}: must be a number >= 0")
     modes = [mode for mode in (options.record_mode, options.judge_record_mode) if mode not in (None, "none")]
     if options.disable_recording and (options.record_mode or options.judge_record_mode):
         raise pytest.UsageError(

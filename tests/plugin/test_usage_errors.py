@@ -189,6 +189,10 @@ def test_nothing_is_asked_after_an_error_of_collection(pytester: pytest.Pytester
     [
         (["--jrh-record-mode=sometimes"], "*--jrh-record-mode: invalid choice: 'sometimes'*"),
         (["--jrh-max-workers=many"], "*--jrh-max-workers: invalid int value: 'many'*"),
+        (["--jrh-max-cost=nan"], "*--jrh-max-cost=nan: must be a number >= 0*"),
+        (["--jrh-max-cost=inf"], "*--jrh-max-cost=inf: must be a number >= 0*"),
+        (["-o", "jrh_max_cost=nan"], "*--jrh-max-cost=nan: must be a number >= 0*"),
+        (["--jrh-max-calls=-1"], "*--jrh-max-calls=-1: must be a number >= 0*"),
         (["--jrh-max-workers=0"], "*--jrh-max-workers=0: it takes a whole number from 1 on*"),
         (["-o", "jrh_record_mode=new_episode"], "*jrh_record_mode = new_episode: *did you mean new_episodes?*"),
         (["-o", "jrh_replay=htp"], "*jrh_replay = htp: it takes one of completion, http*"),

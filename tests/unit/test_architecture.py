@@ -33,6 +33,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "litellm": ("llm.provider",),
     "openai": ("llm.client",),
     "httpx": ("llm.failures",),
+    "httpcore": ("llm.wire",),
     "inspect_ai": ("suite.eval_logs", "suite.judged_logs", "suite.log_files"),
     "vcr": ("llm.recorder",),
     "jinja2": ("templating",),

@@ -34,6 +34,30 @@ def trouble(*answers: Answer | str | BaseException) -> tuple[Unscored, ScriptedE
     return caught.value, exchange
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"score": 1, "reasoning": "r", "score": 0}',
+        '{"score": 1, "reasoning": "r", "score": 1}',
+        '{"score": 1, "reasoning": "r", "sc\\u006fre": 0}',
+        '{"score": 1, "reasoning": "r", "score\\u0000": 0}',
+        '{"score": 1, "reasoning": "r", "more": [{"a": 1, "a": 2}]}',
+        '{"score": 0, "score": 1, "reasoning": "r", "more": ' + "9" * 5000 + "}",
+        '```json\n{"score": 0, "score": 1, "reasoning": "r"}\n```',
+    ],
+)
+def test_a_key_that_an_object_has_twice_makes_the_answer_invalid_and_is_named_in_the_re_ask(text: str) -> None:
+    error, exchange = trouble(text, text, text)
+    assert error.outcome == "invalid_response"
+    assert "more than once" in error.cause
+    assert "more than once" in exchange.requests[1].messages[-1]["content"]
+
+
+def test_objects_may_share_their_keys() -> None:
+    text = '{"score": 1, "reasoning": "r", "more": [{"a": 1}, {"a": 2}], "Score": 0}'
+    assert parse(text, judge_response((0, 1))).model_dump()["score"] == 1
+
+
 def test_good_answer_is_asked_for_once() -> None:
     completion, exchange = asked(GOOD)
     assert (completion.text, completion.parsed.score) == (GOOD, 1)

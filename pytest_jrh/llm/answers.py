@@ -1,0 +1,91 @@
+"""Reads an answer out of what litellm returns: its text, whole and unambiguous, and what it cost."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+from pytest_jrh.llm.calls import Answer
+from pytest_jrh.llm.failures import Failure
+from pytest_jrh.models import Usage
+
+if TYPE_CHECKING:
+    from pytest_jrh.llm.negotiation import Sending
+
+_MOST_TOKENS = 10**12
+
+
+def answer_of(response: Any, sending: Sending) -> Answer | Failure:
+    """The answer in a response; a failure where it holds none, or several.
+
+    An answer that `max_tokens` ended is read like any other: strict parsing takes a whole object alone, and nothing
+    that could have followed changes one.
+    """
+    number = len(response.choices or ())
+    if number != 1:
+        return Failure(f"no usable answer: it holds {number or 'no'} choices", retry=True)
+    choice = response.choices[0]
+    text = _text(choice.message)
+    if text is None:
+        return Failure("no usable answer: its content is not text", retry=True)
+    fields = getattr(choice.message, "provider_specific_fields", None) or {}
+    usage, is_counted = _usage(getattr(response, "usage", None))
+    return Answer(
+        text=text,
+        finish_reason=choice.finish_reason or "stop",
+        refusal=fields.get("refusal"),
+        usage=usage,
+        # What is made of a count that cannot be is no price.
+        cost=_cost(response._hidden_params.get("response_cost")) if is_counted else None,
+        left_out=sending.left_out,
+        schema_sent=sending.schema_sent,
+    )
+
+
+def has_plausible_usage(response: Any) -> bool:
+    """Whether the server's count of tokens can be true."""
+    return _usage(getattr(response, "usage", None))[1]
+
+
+def _text(message: Any) -> str | None:
+    """Everything that the message says; None where its content is no text.
+
+    Tool calls that say something else than the content stand behind it, where no parser takes the two for one object.
+    """
+    content = message.content
+    if not isinstance(content, str | None):
+        return None
+    text = content or ""
+    for name, said in _tool_calls(message):
+        if text.strip() and not _same(text, said):
+            text += f"\n[tool call {name}] {said}"
+    return text
+
+
+def _tool_calls(message: Any) -> list[tuple[str, str]]:
+    calls = [call.function for call in getattr(message, "tool_calls", None) or () if getattr(call, "function", None)]
+    older = getattr(message, "function_call", None)
+    return [(str(call.name), str(call.arguments)) for call in [*calls, *([older] if older is not None else [])]]
+
+
+def _same(text: str, other: str) -> bool:
+    try:
+        return json.dumps(json.loads(text), sort_keys=True) == json.dumps(json.loads(other), sort_keys=True)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _usage(usage: Any) -> tuple[Usage, bool]:
+    """The tokens of a call, and whether their numbers can be true; others count as none."""
+    if usage is None:
+        return Usage(), True
+    counts = (usage.prompt_tokens or 0, usage.completion_tokens or 0)
+    kept = [count if type(count) is int and 0 <= count <= _MOST_TOKENS else 0 for count in counts]
+    return Usage(*kept), kept == list(counts)
+
+
+def _cost(cost: Any) -> float | None:
+    if not isinstance(cost, int | float) or not math.isfinite(cost) or cost < 0:
+        return None
+    return float(cost)
