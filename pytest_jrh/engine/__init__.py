@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pytest_jrh.engine.session import Session
 from pytest_jrh.engine.settings import EngineSettings
 from pytest_jrh.engine.supplied import broken_client
+from pytest_jrh.engine.threads import Threads
 from pytest_jrh.models import CaseResult
 from pytest_jrh.user_code import SessionEnd
 
@@ -43,6 +44,8 @@ class Engine:
         self._ends_session = settings.ends_session
         self._ended = False
         self._loop = asyncio.new_event_loop()
+        self._threads = Threads()
+        self._loop.set_default_executor(self._threads)
         self._thread = threading.Thread(target=self._run_loop, name="jrh-engine", daemon=True)
 
     @property
@@ -64,21 +67,34 @@ class Engine:
         return self._session.progress
 
     def result(self, spec: CaseSpec, meanwhile: Callable[[], None] | None = None) -> CaseResult:
-        """Wait for the result of a spec; a bug met on the way is raised as it was.
+        """Wait for the result of a spec, as `wait` does; a bug met on the way is raised as it was."""
+        self.wait(spec, meanwhile)
+        # Forgotten once given: the results of thousands of cases need not stay, and a rerun runs again.
+        future = self._futures.pop(spec)
+        if not future.done():
+            raise RuntimeError("the engine's thread has ended, so this case cannot be run")
+        return future.result()
+
+    def wait(self, spec: CaseSpec, meanwhile: Callable[[], None] | None = None) -> None:
+        """Wait until a spec has come to its end, or the engine has.
 
         `meanwhile` is called a few times a second while there is nothing yet.
         """
         if spec not in self._futures:
             self.start([spec])
         future = self._futures[spec]
-        while not wait([future], timeout=_MEANWHILE).done:
-            if not self._thread.is_alive():
-                raise RuntimeError("the engine's thread has ended, so this case cannot be run")
+        while not wait([future], timeout=_MEANWHILE).done and self._thread.is_alive():
             if meanwhile is not None:
                 meanwhile()
-        # Forgotten once given: the results of thousands of cases need not stay, and a rerun runs again.
-        del self._futures[spec]
-        return future.result()
+
+    def is_done(self, spec: CaseSpec) -> bool:
+        """Whether there is a result that has not been asked for."""
+        future = self._futures.get(spec)
+        return future is not None and future.done()
+
+    def given_up(self, spec: CaseSpec, limit: BaseException) -> CaseResult:
+        """The result of a case that a time limit stopped waiting for; its calls go on, and are recorded."""
+        return self._session.given_up(spec, limit)
 
     def survey(self, specs: Iterable[CaseSpec]) -> Iterator[Survey]:
         """Say of each case how far its recordings reach, asking nobody; instead of `start` and `result`."""
@@ -109,6 +125,7 @@ class Engine:
                 continue
         self._loop.run_until_complete(_cancelled())
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        self._threads.close_unawaited()
 
 
 async def _cancelled() -> None:

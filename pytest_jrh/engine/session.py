@@ -18,7 +18,7 @@ from pytest_jrh.results.debug import debug_paths
 from pytest_jrh.results.explain import disagreement_text, unscored_text
 from pytest_jrh.suite.cases import generation_id
 from pytest_jrh.transcript import has_media, render_transcript
-from pytest_jrh.user_code import SessionEnd
+from pytest_jrh.user_code import SessionEnd, error_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 # What was recorded and cannot be used stays so on replay: the case has come to its end.
 _FINAL = frozenset({"invalid_response", "refused"})
+_WATCH = 0.25
 T = TypeVar("T")
 
 
@@ -51,7 +52,8 @@ class Session:
         )
         self._most_at_work = 2 * settings.max_workers - 1 if asks else settings.max_workers
         self._places = asyncio.Semaphore(self._most_at_work)
-        self._calls = Calls(settings, lambda: self._stopping)
+        self._calls = Calls(settings, lambda: self._stopping or bool(settings.is_orphan and settings.is_orphan()))
+        self._watch: asyncio.Task[None] | None = None
         self._at_work: set[asyncio.Task[None]] = set()
         self._pending: set[Future[CaseResult]] = set()
         self._generations: OrderedDict[str, Generation] = OrderedDict()
@@ -66,6 +68,8 @@ class Session:
     async def feed(self, announced: Sequence[tuple[CaseSpec, Future[CaseResult]]]) -> None:
         """Set cases to work as places become free."""
         self._pending.update(future for _, future in announced)
+        if self._settings.is_orphan is not None and self._watch is None:
+            self._watch = asyncio.create_task(self._end_as_orphan(self._settings.is_orphan))
         self.progress = replace(self.progress, total=self.progress.total + len(announced))
         try:
             if self._settings.review is not None:
@@ -85,6 +89,22 @@ class Session:
         self._stopping = True
         self._calls.stop()
         self._fail(error)
+
+    async def _end_as_orphan(self, is_orphan: Callable[[], bool]) -> None:
+        """End once nobody is left to report to, so that waiting retries are not sent either."""
+        while not is_orphan():
+            await asyncio.sleep(_WATCH)
+        self.end(Stopped())
+
+    def given_up(self, spec: CaseSpec, limit: BaseException) -> CaseResult:
+        """The result of a case that a time limit stopped waiting for."""
+        trouble = Unscored(
+            "model_error",
+            stage="case",
+            cause=f"A time limit on this item ended the wait for it: {error_text(limit)}",
+            advice="Calls in flight go on and are recorded; run again to use them, or raise the limit.",
+        )
+        return Attempt(spec).result(trouble.outcome, detail=self._explain(spec, trouble))
 
     def _fail(self, error: BaseException) -> None:
         for future in self._pending:

@@ -32,6 +32,7 @@ class EngineSettings:
     files, one for each call that all of them together may have in flight; `ledger` holds
     the budget that they share. Without `ask`, nobody is asked whatever the mode. `review` is where cases go before
     they are judged; `on_reviewed` gets each case that a person decided about and that is used, with the decision.
+    `is_orphan` says whether the process that this one works for is gone: nothing more is asked then.
     `ends_session` are the errors of user code that end the session instead of the case alone.
     """
 
@@ -55,6 +56,7 @@ class EngineSettings:
     ask: bool = True
     review: ReviewDesk | None = None
     on_reviewed: Callable[[Case, Decision], None] = lambda _case, _decision: None
+    is_orphan: Callable[[], bool] | None = None
     ends_session: tuple[type[BaseException], ...] = (KeyboardInterrupt,)
 
     def mode(self, ready: ReadySuite, *, judging: bool) -> RecordMode:

@@ -19,9 +19,10 @@ from pytest_jrh.plugin.session import (
     RECORD_ATTRIBUTE,
     RESULT_ATTRIBUTE,
     SESSION,
-    SPOOLS_KEY,
     SuiteSession,
 )
+from pytest_jrh.plugin.spooling import SPOOLS_KEY
+from pytest_jrh.plugin.time_limits import TimeLimits
 from pytest_jrh.results.stored import result_text
 from pytest_jrh.suite.config import looks_like_suite
 from pytest_jrh.suite.rubrics import looks_like_rubrics
@@ -33,9 +34,11 @@ if TYPE_CHECKING:
 def activate(config: pytest.Config) -> SuiteSession:
     """The session's suites; the first call registers the hooks that act on them."""
     if SESSION not in config.stash:
+        _refuse_forked(config)
         session = config.stash[SESSION] = SuiteSession(config, config.stash[OPTIONS_READ])
         config.pluginmanager.register(_SuiteHooks(session), "jrh-session")
         config.pluginmanager.register(Secrecy(session.redactor), "jrh-secrecy")
+        config.pluginmanager.register(TimeLimits(), "jrh-time-limits")
         if not session.is_worker:
             config.pluginmanager.register(Reporter(session), "jrh-reporter")
             if config.getoption("dist", "no") != "no":
@@ -107,6 +110,15 @@ def _only(argument: str, path: Path, before: Path | None, what: str) -> Path:
     return path
 
 
+def _refuse_forked(config: pytest.Config) -> None:
+    """Refuse pytest-forked: the thread that makes the calls does not exist in a forked child."""
+    if config.getoption("forked", default=False):
+        raise pytest.UsageError(
+            "--forked: not supported for suites of judges, whose calls are made by a thread that a forked process does "
+            "not have; run without --forked, or in several processes with -n"
+        )
+
+
 def _refuse_remote_recording(session: SuiteSession) -> None:
     """Cassettes are written where the run is: workers on other machines can only replay (semantics I)."""
     specs = session.config.getoption("tx", None) or ()
@@ -148,6 +160,8 @@ class _SuiteHooks:
         if self._session.options.plan:
             from pytest_jrh.plugin.planned import plan
 
+            if not session.config.pluginmanager.has_plugin("terminalreporter"):
+                raise pytest.UsageError("--jrh-plan prints what would be asked: it cannot be used with -p no:terminal")
             writer = session.config.get_terminal_writer()
             writer.sep("=", "judge reliability plan")
             for line in plan(self._session, specs, writer.fullwidth):
@@ -159,11 +173,17 @@ class _SuiteHooks:
         self._session.reviewing.wait()
         return None
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
-        """In an xdist worker, set the item at hand and the next to work."""
+    # Outside of all other plugins: pytest-timeout measures an item's time in a wrapper of this hook, too.
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> Generator[None, object, object]:
+        """Wait for the item's case before its own time begins; an xdist worker first sets it and the next to work."""
         if self._session.is_worker:
             self._session.start(_specs(one for one in (item, nextitem) if one is not None))
+        if isinstance(item, CaseItem) and item.get_closest_marker("skip") is None:
+            self._session.wait(item)
+        return (yield)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -179,7 +199,7 @@ class _SuiteHooks:
         # A setup that passes is followed by the call, which then carries it.
         if item.result is not None and (call.when == "call" or (call.when == "setup" and not report.passed)):
             setattr(report, RESULT_ATTRIBUTE, result_text(item.result))
-            record = self._session.carried(item.spec)
+            record = self._session.spooling.carried(item.spec)
             if record is not None:
                 setattr(report, RECORD_ATTRIBUTE, record)
         return report
@@ -206,7 +226,7 @@ class _SuiteHooks:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Tell an xdist worker where the session's spools are."""
-        node.workerinput[SPOOLS_KEY] = self._session.describe_spools()
+        node.workerinput[SPOOLS_KEY] = self._session.spooling.describe()
 
 
 def _specs(items: Iterable[pytest.Item]) -> list[CaseSpec]:

@@ -63,8 +63,8 @@ def live_line(config: pytest.Config) -> LiveLine | None:
     """The live line of this process; None with `-q`, in an xdist worker, or where the output is no terminal."""
     if (
         hasattr(config, "workerinput")
-        or config.option.verbose < 0
         or not config.pluginmanager.has_plugin("terminalreporter")
+        or config.option.verbose < 0
     ):
         return None
     writer = config.get_terminal_writer()

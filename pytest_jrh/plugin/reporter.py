@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -14,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.errors import InputError
-from pytest_jrh.files import atomic_write
-from pytest_jrh.models import MADE, TESTS, CaseResult
+from pytest_jrh.llm.unused import prune, unused_cassettes
+from pytest_jrh.models import MADE, CaseResult
 from pytest_jrh.plugin.collect import CaseItem, properties_of_others
 from pytest_jrh.plugin.gating import case_ids, decide, named_suites, place_of, undecided
 from pytest_jrh.plugin.options import YAML_SUFFIXES, absolute
@@ -25,7 +24,6 @@ from pytest_jrh.results.artifacts import write_suite_outputs
 from pytest_jrh.results.baseline import Scope
 from pytest_jrh.results.gate_text import styled_gate_lines
 from pytest_jrh.results.panels import counted_once
-from pytest_jrh.results.records import record_line
 from pytest_jrh.results.report_files import write_reports
 from pytest_jrh.results.session import SessionResults, gather
 from pytest_jrh.results.stored import result_from
@@ -42,7 +40,6 @@ if TYPE_CHECKING:
     from pytest_jrh.results.spools import RecordIndex
     from pytest_jrh.results.text import Styled
 
-_CASSETTES = ("generation", "judge-*")
 _FINISHED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 
 
@@ -58,6 +55,7 @@ class Reporter:
         self._problems: list[str] = []
         self._unused: list[Path] = []
         self._pruned = False
+        self._unpruned = False
         self._unwritten = False
         self._lost = False
         self._kept_spools: set[Path] = set()
@@ -119,16 +117,13 @@ class Reporter:
         green = self._all_decided(session, places.values() if concluded else ()) and green and not self._lost
         if not green and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        for ready in self._session.suites:
-            spools = self._session.spool_dir(ready.suite)
-            if spools not in self._kept_spools:
-                shutil.rmtree(spools, ignore_errors=True)
+        self._problems += self._session.spooling.clear(self._kept_spools)
         if self._session.options.report_unused or self._session.options.prune:
-            self._unused = [path for ready in self._session.suites for path in self._unused_cassettes(ready)]
             self._pruned = self._session.options.prune and not session.config.option.collectonly
-            if self._pruned:
-                for path in self._unused:
-                    path.unlink(missing_ok=True)
+            for ready in self._session.suites:
+                self._look_for_unused(ready)
+            if self._unpruned and session.exitstatus == pytest.ExitCode.OK:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the figures, the gate's decision, what the session spent, and what went wrong beside the cases."""
@@ -308,8 +303,8 @@ class Reporter:
         assert told is not None
         results = [result for result in told.results if result.suite == ready.suite.name]
         ids = {result.case_id for result in results}
-        spools = self._session.spool_dir(ready.suite)
-        self._spool_sent(spools, ready)
+        spools = self._session.spooling.folder(ready.suite)
+        self._problems += self._session.spooling.add_sent(ready.suite, self._sent.values())
         written = write_suite_outputs(
             ready.suite,
             [spec for spec in specs if case_id(spec) in ids],
@@ -325,25 +320,16 @@ class Reporter:
             self._kept_spools.add(spools)
         return written.records
 
-    def _spool_sent(self, spools: Path, ready: ReadySuite) -> None:
-        """Put the records that travelled with reports beside those that were spooled."""
-        records = [record for record in self._sent.values() if record["suite"] == ready.suite.name]
-        if not records:
-            return
-        path = spools / "sent.jsonl"
-        try:
-            atomic_write(path, b"".join(record_line(record) for record in records))
-        except OSError as error:
-            self._problems.append(
-                f"{counted(len(records), 'made case')} could not be kept in {path}: {error.strerror}."
-            )
-
-    def _unused_cassettes(self, ready: ReadySuite) -> list[Path]:
+    def _look_for_unused(self, ready: ReadySuite) -> None:
+        """Find a suite's cassettes that no case uses, and remove them where that is asked for."""
         folder = self._session.cassette_dir(ready)
         used = {cassette_path(folder, spec, judging=judging) for spec in ready.specs() for judging in (False, True)}
-        # A folder of cassettes may hold other things too: only what looks like a cassette's name is looked at.
-        named = (path for test in TESTS for what in _CASSETTES for path in folder.glob(f"{test}/*/*.{what}.yaml"))
-        return sorted(path for path in named if path not in used)
+        found = unused_cassettes(folder, used)
+        if self._pruned:
+            found, problems = prune(folder, found)
+            self._problems += problems
+            self._unpruned = self._unpruned or bool(problems)
+        self._unused += found
 
 
 def _shown(path: Path, folder: Path) -> str:

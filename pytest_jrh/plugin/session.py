@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,14 +18,14 @@ from pytest_jrh.plugin.imports import uncollected
 from pytest_jrh.plugin.options import absolute
 from pytest_jrh.plugin.progress import LiveLine, live_line
 from pytest_jrh.plugin.reviewing import Reviewing
+from pytest_jrh.plugin.spooling import SPOOLS_KEY, Spooling
+from pytest_jrh.plugin.time_limits import paused
 from pytest_jrh.redact import Redactor, secrets_of
 from pytest_jrh.results.accepted import BaselineFile
-from pytest_jrh.results.records import stored_record
-from pytest_jrh.results.spools import Spool
 from pytest_jrh.suite.cases import generation_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_jrh.llm.budget import Ledger
     from pytest_jrh.models import Case, CaseResult, CaseSpec, Complete, RecordMode
@@ -34,15 +33,14 @@ if TYPE_CHECKING:
     from pytest_jrh.plugin.collect import CaseItem
     from pytest_jrh.plugin.options import Options
     from pytest_jrh.review.decisions import Decision
-    from pytest_jrh.suite.suite import Suite
 
 SESSION = pytest.StashKey["SuiteSession"]()
-SPOOLS_KEY = "jrh_spools"
 NOTICES_KEY = "jrh_notices"
 RESULT_ATTRIBUTE = "jrh_result"
 RECORD_ATTRIBUTE = "jrh_record"
-_MARK_FILE = "mark"
 _ENDS_SESSION = (KeyboardInterrupt, pytest.exit.Exception)
+# What pytest-timeout raises, and what others do in a handler of SIGALRM.
+_TIME_LIMITS = (pytest.fail.Exception, TimeoutError)
 
 
 class SuiteSession:
@@ -61,11 +59,12 @@ class SuiteSession:
         self._ready: dict[Path, ReadySuite] = {}
         self._engine: Engine | None = None
         self._abandoned = False
-        self._spools: dict[str, Spool] = {}
-        self._carried: dict[str, dict[str, Any]] = {}
         self._heard: list[str] = []
         self._makers: frozenset[CaseSpec] = frozenset()
         self._token = secrets.token_hex(16)
+        self.spooling = Spooling(self, self._token)
+        self._parent = os.getppid()
+        self._limits: dict[CaseSpec, BaseException] = {}
 
     @property
     def is_worker(self) -> bool:
@@ -130,24 +129,6 @@ class SuiteSession:
         """Whether the making of its case counts for this one."""
         return spec.judge is None or spec in self._makers
 
-    def spool_dir(self, suite: Suite) -> Path:
-        """Where the controller, or a session without workers, spools the suite's made cases."""
-        return suite.output_dir / f".spool-{os.getpid()}"
-
-    def describe_spools(self) -> dict[str, Any]:
-        """What a worker needs to know to spool where the controller reads.
-
-        A token in each folder tells a worker whether it shares the controller's disk.
-        """
-        token = self._token
-        folders = {ready.suite.name: self.spool_dir(ready.suite) for ready in self.suites}
-        for folder in folders.values():
-            # Where nothing can be written, as on a full disk, no worker finds the token, and reports carry the cases.
-            with contextlib.suppress(OSError):
-                folder.mkdir(parents=True, exist_ok=True)
-                (folder / _MARK_FILE).write_text(token, encoding="ascii")
-        return {"token": token, "folders": {name: str(folder) for name, folder in folders.items()}}
-
     def import_readers(self, specs: Sequence[CaseSpec]) -> None:
         """Import what the runs of these cases are read with, where they are: most of a second, spent in one go."""
         suites = {spec.suite for spec in specs}
@@ -162,15 +143,26 @@ class SuiteSession:
         if specs:
             self._running().start(specs)
 
-    def result(self, item: CaseItem) -> CaseResult:
-        """Wait for the result of an item's case."""
+    def wait(self, item: CaseItem) -> None:
+        """Wait until an item's case has come to its end, or a time limit ends the waiting."""
         engine, line = self._running(), self.live_line
-        if line is None:
-            return engine.result(item.spec)
         try:
-            return engine.result(item.spec, lambda: line.draw(engine.progress))
+            engine.wait(item.spec, (lambda: line.draw(engine.progress)) if line is not None else None)
+        except _TIME_LIMITS as limit:
+            self._limits[item.spec] = limit
         finally:
-            line.clear()
+            if line is not None:
+                line.clear()
+
+    def result(self, item: CaseItem) -> CaseResult:
+        """The result of an item's case, once there is one; a case that a time limit gave up is a `model_error`."""
+        engine, spec = self._running(), item.spec
+        if not engine.is_done(spec) and spec not in self._limits:
+            # Rerun plugins run an item again inside its time limit.
+            with paused(item):
+                self.wait(item)
+        limit = self._limits.pop(spec, None)
+        return engine.result(spec) if limit is None or engine.is_done(spec) else engine.given_up(spec, limit)
 
     @cached_property
     def live_line(self) -> LiveLine | None:
@@ -201,17 +193,12 @@ class SuiteSession:
                 f"limit the calls with --jrh-max-calls, or say that it is free: --jrh-free-model={unpriced[0]}"
             )
 
-    def carried(self, spec: CaseSpec) -> dict[str, Any] | None:
-        """The record of a made case that has to travel with a report, because no disk is shared."""
-        return self._carried.pop(generation_id(spec), None)
-
     def stop(self) -> None:
         """End the engine, unless it was abandoned; calls in flight are awaited and recorded."""
         if self._engine is not None and not self._abandoned:
             self._engine.stop()
         self.reviewing.close()
-        for spool in self._spools.values():
-            spool.close()
+        self.spooling.close()
         if not self.is_worker and self.suites:
             for path in self._ledger_file().parent.glob(f"*-{self._token}*"):
                 path.unlink(missing_ok=True)
@@ -232,7 +219,7 @@ class SuiteSession:
             settings = EngineSettings(
                 max_workers=workers,
                 redactor=self.redactor,
-                on_case=self._keep if not options.plan else lambda _case: None,
+                on_case=self.spooling.keep if not options.plan else lambda _case: None,
                 rerun_command=self.commands.rerun,
                 record_command=self.commands.record,
                 record_mode=options.record_mode,
@@ -247,6 +234,7 @@ class SuiteSession:
                 processes=processes,
                 shared_slots=slots,
                 session=self._session_id(),
+                is_orphan=self._is_orphan if self.is_worker else None,
                 ledger=self._ledger(),
                 ask=not options.plan,
                 review=self.reviewing.desk,
@@ -275,20 +263,11 @@ class SuiteSession:
 
     def _keep_reviewed(self, case: Case, decision: Decision) -> None:
         """Keep a case as a person wants it, over the one that was made."""
-        self._keep(case, {"action": decision.action, "note": decision.note})
+        self.spooling.keep(case, {"action": decision.action, "note": decision.note})
 
-    def _keep(self, case: Case, review: Mapping[str, str] | None = None) -> None:
-        """Spool a made case where the controller can read it, else let its report carry it."""
-        suite = self.by_name(case.spec.suite).suite
-        folder = self._told_folder(suite) if self.is_worker else self.spool_dir(suite)
-        if folder is None:
-            self._carried[generation_id(case.spec)] = stored_record(case, review, self.redactor)
-            return
-        try:
-            self._spools.setdefault(suite.name, Spool(folder, self.redactor)).append(case, review)
-        except OSError as error:
-            # The case is recorded, and made again for nothing: a verdict must not be lost over its artefact.
-            self.hear([f"A made case could not be kept in {folder}: {error.strerror or error}."])
+    def _is_orphan(self) -> bool:
+        """Whether the process that started this one, an xdist controller, is gone."""
+        return os.getppid() != self._parent
 
     def _session_id(self) -> str:
         if not self.is_worker:
@@ -302,16 +281,6 @@ class SuiteSession:
     def _slot_files(self, number: int) -> tuple[Path, ...]:
         folder = self._ledger_file().parent
         return tuple(folder / f"slot-{self._session_id()}-{slot}.lock" for slot in range(number))
-
-    def _told_folder(self, suite: Suite) -> Path | None:
-        """Where the controller told this worker to spool; None where it did not, or where no disk is shared."""
-        told = self.config.workerinput.get(SPOOLS_KEY, {})  # type: ignore[attr-defined]
-        folder = told.get("folders", {}).get(suite.name)
-        try:
-            shared = folder is not None and Path(folder, _MARK_FILE).read_text(encoding="utf-8") == told["token"]
-        except (OSError, UnicodeDecodeError):
-            return None
-        return Path(folder) if shared else None
 
     def by_name(self, name: str) -> ReadySuite:
         """The loaded suite of this name."""

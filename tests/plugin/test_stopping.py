@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -138,3 +139,38 @@ def test_stopping_at_a_failure_runs_nothing_after_it(pytester: pytest.Pytester, 
     pytester.runpytest_inprocess(recorded.tiny.option, "-x").assert_outcomes(passed=1, failed=1)
     result = pytester.runpytest_inprocess(recorded.tiny.option, "--maxfail=2")
     result.assert_outcomes(passed=1, failed=1, skipped=1, errors=1)
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()]
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there and is no zombie that nobody has reaped."""
+    try:
+        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="finds xdist's workers in /proc")
+def test_the_workers_of_a_killed_controller_begin_no_further_call(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path, runs=6, tests=["agent_positives"])
+    with ModelServer() as server:
+        hang = Fault.hang()
+        server.faults.add(fault=hang, times=None, stage="verifier")
+        with running(suite, server, "-n", "2") as process:
+            server.wait_for(2, "verifier", timeout=PATIENCE)
+            workers = children(process.pid)
+            process.kill()
+            process.wait()
+            asked = server.count()
+            hang.release()
+            for worker in workers:
+                for _ in range(int(PATIENCE / 0.1)):
+                    if not is_running(worker):
+                        break
+                    time.sleep(0.1)
+                else:
+                    raise AssertionError("a worker goes on without its controller")
+            assert server.count() == asked

@@ -300,3 +300,26 @@ def test_recording_on_other_machines_is_refused(pytester: pytest.Pytester, recor
     append_to(recorded.scale.config, "replay: {judge_record_mode: once}\n")
     result = pytester.runpytest_inprocess(recorded.scale.option, *elsewhere)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_a_session_without_pytests_terminal_runs_its_cases(pytester: pytest.Pytester, recorded: Recorded) -> None:
+    options = [recorded.tiny.option, "-k", "run-1", "-p", "no:terminal"]
+    assert pytester.runpytest_inprocess(*options).ret == pytest.ExitCode.OK
+    assert pytester.runpytest_inprocess(*options, "--jrh-plan").ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_forked_is_refused(pytester: pytest.Pytester, recorded: Recorded) -> None:
+    pytester.makeconftest("def pytest_addoption(parser):\n    parser.addoption('--forked', action='store_true')\n")
+    result = pytester.runpytest_inprocess(recorded.tiny.option, "--forked")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --forked: not supported for suites of judges, *"])
+
+
+def test_pruning_through_a_linked_folder_is_refused(pytester: pytest.Pytester, recorded: Recorded) -> None:
+    outside = pytester.mkdir("elsewhere") / "old.e1.generation.yaml"
+    outside.write_text("{}", encoding="utf-8")
+    (recorded.tiny.cassettes / "agent_positives" / "linked").symlink_to(outside.parent)
+    result = pytester.runpytest_inprocess(recorded.tiny.option, "-k", "run-1", "--jrh-prune")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["note: *old.e1.generation.yaml was not removed: a symbolic link leads out *"])
+    assert outside.exists()

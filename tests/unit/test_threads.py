@@ -1,0 +1,50 @@
+"""The engine's threads: nothing that they return stays unawaited, or warns of it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import warnings
+
+import pytest
+
+from pytest_jrh.engine.threads import Threads
+
+
+async def answer() -> int:
+    return 42
+
+
+def test_a_coroutine_that_a_time_limit_dropped_warns_of_nothing() -> None:
+    threads, go_on = Threads(), threading.Event()
+
+    def prepare() -> object:
+        go_on.wait()
+        return answer()
+
+    async def call() -> None:
+        asyncio.get_running_loop().set_default_executor(threads)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await asyncio.get_running_loop().run_in_executor(None, prepare)
+        go_on.set()
+        await asyncio.get_running_loop().shutdown_default_executor()
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        asyncio.run(call())
+        threads.close_unawaited()
+        gc.collect()
+    assert not [str(warning.message) for warning in caught if "never awaited" in str(warning.message)]
+
+
+def test_a_coroutine_that_is_awaited_is_left_alone() -> None:
+    threads = Threads()
+
+    async def call() -> int:
+        asyncio.get_running_loop().set_default_executor(threads)
+        return await (await asyncio.get_running_loop().run_in_executor(None, answer))
+
+    assert asyncio.run(call()) == 42
+    threads.close_unawaited()
