@@ -284,7 +284,8 @@ class Spending:
     """Calls and their price in US dollars.
 
     `calls` were made now and `replayed` answered from cassettes; `usage` and `cost` cover both, `paid`
-    only what was made now; `unpriced` counts the calls, of both kinds, whose model has no known price.
+    only what was made now; `unpriced` counts the calls, of both kinds, whose model has no known price. `lost` are the
+    calls made now that gave no answer, and that the provider may have billed: timed out, or broken off.
     """
 
     calls: int = 0
@@ -293,6 +294,7 @@ class Spending:
     cost: float = 0.0
     paid: float = 0.0
     unpriced: int = 0
+    lost: int = 0
 
     def __add__(self, other: Spending) -> Spending:
         return Spending(
@@ -302,6 +304,7 @@ class Spending:
             self.cost + other.cost,
             self.paid + other.paid,
             self.unpriced + other.unpriced,
+            self.lost + other.lost,
         )
 
 

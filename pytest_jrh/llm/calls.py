@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal, Protocol, TypeAlias
 
@@ -52,12 +52,20 @@ def score_on_offer(scores: tuple[int, ...]) -> Any:
     return Annotated[Literal[scores], BeforeValidator(whole)]
 
 
+@dataclass
+class Attempts:
+    """What became of one call so far: how often it was `sent`, and how many of these gave no answer (`lost`)."""
+
+    sent: int = 0
+    lost: int = 0
+
+
 @dataclass(frozen=True)
 class CallRequest:
     """One question to a model: `messages` are chat messages with text content only.
 
     `recorded` is the answer to be played back, which says how the call was sent; None for a call to be made.
-    `case` is the id of the case that asks, for messages.
+    `case` is the id of the case that asks, for messages; `attempts` is what the exchange counts in.
     """
 
     stage: StageModel
@@ -65,6 +73,7 @@ class CallRequest:
     response_model: type[BaseModel]
     recorded: Answer | None = None
     case: str = ""
+    attempts: Attempts = field(default_factory=Attempts, compare=False)
 
     @cached_property
     def schema(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from pytest_jrh.errors import Unscored
 from pytest_jrh.llm.answers import answer_of, has_plausible_usage
 from pytest_jrh.llm.budget import Ledger
 from pytest_jrh.llm.calls import Answer, CallRequest, Response, Stopped
-from pytest_jrh.llm.failures import Failure, failure_of, http_status, timed_out
+from pytest_jrh.llm.failures import Failure, failure_of, http_status, timed_out, was_sent
 from pytest_jrh.llm.locks import Slots
 from pytest_jrh.llm.negotiation import Negotiation, Sending, Server, arguments, server_of
 from pytest_jrh.llm.pace import Pace
@@ -189,6 +189,7 @@ class LiteLLMExchange:
         timeout = request.stage.timeout or DEFAULT_TIMEOUT
         sending: Sending | None = None
         actual = most
+        request.attempts.sent += 1
         self._in_flight += 1
         try:
             # The provider's own timeout restarts with every chunk; the outer one bounds the whole call.
@@ -204,8 +205,10 @@ class LiteLLMExchange:
                 self._negotiation.answered(request, sending)
                 actual = answer.cost if answer.cost is not None else most
         except TimeoutError:
+            request.attempts.lost += 1
             return timed_out(request, timeout)
         except OpenAIError as error:
+            request.attempts.sent -= not was_sent(error)
             if getattr(error, "status_code", None) in _NEVER_PAID_STATUS:
                 actual = 0.0
             missing = missing_keys(request.stage.model) if self._api_key is None else []
@@ -214,6 +217,7 @@ class LiteLLMExchange:
             if sent_less:
                 return Failure("", repaired=True)
             failure = failure_of(error, timed_out(request, timeout), self._redact, missing)
+            request.attempts.lost += status is None and was_sent(error)
             if failure.keyless:
                 actual = 0.0
             return failure

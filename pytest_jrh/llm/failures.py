@@ -144,6 +144,21 @@ def http_status(error: BaseException) -> int | None:
     return next((answer.status_code for answer in answers), None)
 
 
+def was_sent(error: BaseException) -> bool:
+    """Whether the request left this machine: not where litellm itself refused it, or no connection came about."""
+    import httpx
+
+    if http_status(error) is not None:
+        return True
+    causes = tuple(_causes(error))
+    if any(isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout) for cause in causes):
+        return False
+    known = litellm().exceptions
+    return not isinstance(error, known.BadRequestError | known.AuthenticationError) and any(
+        isinstance(cause, httpx.HTTPError | UnusableAnswer | known.Timeout | ValueError) for cause in causes
+    )
+
+
 def _causes(error: BaseException) -> Iterator[BaseException]:
     cause: BaseException | None = error
     while cause is not None:

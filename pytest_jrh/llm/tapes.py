@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pytest_jrh.errors import Unrecorded, Unscored
 from pytest_jrh.files import atomic_write
-from pytest_jrh.llm.calls import Answer, CallRequest, Stopped, digest
+from pytest_jrh.llm.calls import Answer, Attempts, CallRequest, Stopped, digest
 from pytest_jrh.llm.cassettes import Cassette, Entry, difference, nearest
 from pytest_jrh.llm.locks import held
 from pytest_jrh.llm.recording import Lookup, Recording
@@ -185,14 +185,19 @@ class Tape:
         if self._recording.stopping():
             raise Stopped
         http = self._recording.http
+        attempts = Attempts()
         with self._room(request), http.recording() if http else contextlib.nullcontext(Capture()) as capture:
             try:
-                answer = self._scrubbed(await live(replace(request, case=self._case)))
+                asked = replace(request, case=self._case, attempts=attempts)
+                answer = self._scrubbed(await live(asked))
             except Unscored as trouble:
                 if trouble.keyless and self._recording.keep:
                     # As on a fork: whoever has a key is to record it, which the command of this outcome does.
                     raise self._unrecorded(request, f"{trouble.cause} ") from trouble
                 raise
+            finally:
+                # Also where no answer came: what was sent was asked, and may be billed.
+                self.spending += Spending(calls=attempts.sent, lost=attempts.lost)
         self._cassette.entries[request.fingerprint] = Entry(
             request.fingerprint,
             request.stage.stage,
@@ -204,7 +209,7 @@ class Tape:
         )
         # Until the case comes to its end with the new call, `once` must be able to resume it.
         self._cassette.complete = False
-        self.spending += _spent(answer, calls=1)
+        self.spending += replace(_spent(answer, calls=1), calls=0 if attempts.sent else 1)
         self._save(request.stage.stage)
         return answer
 

@@ -36,7 +36,8 @@ def progress_line(progress: Progress, seconds: float, width: int) -> str:
 
 
 def _spending_parts(spending: Spending, wall_seconds: float) -> list[str]:
-    calls = f"{counted(spending.calls, 'call')} made, {spending.replayed:,} replayed"
+    lost = f" ({spending.lost:,} without an answer, which may be billed)" if spending.lost else ""
+    calls = f"{counted(spending.calls, 'call')} made{lost}, {spending.replayed:,} replayed"
     tokens = counted(spending.usage.total, "token")
     return [calls, tokens, _cost(spending), *([_duration(wall_seconds)] if wall_seconds else [])]
 
