@@ -5,7 +5,12 @@ CONFIGS := inputs/configs/refund_agent.yml inputs/configs/refund_agent_ordinal.y
 SUITES := $(addprefix --jrh-config=,$(CONFIGS))
 ARGS ?=
 
-.PHONY: demo record-demo test check format bench clean
+# The oldest versions that pyproject.toml allows of what it names; the rest is resolved as an installation would.
+LOWEST := .venv-lowest/bin
+LOWEST_TESTS := tests/plugin/test_first_suite.py tests/unit/test_judged_logs.py tests/unit/test_tables.py \
+	tests/unit/test_metrics.py tests/unit/test_templating.py tests/unit/test_review_app.py
+
+.PHONY: demo record-demo test test-lowest check format bench clean
 
 demo: .venv/installed
 	$(BIN)/pytest $(SUITES) $(ARGS)
@@ -15,6 +20,11 @@ record-demo: .venv/installed
 
 test: .venv/installed
 	$(BIN)/pytest -n auto $(ARGS)
+
+test-lowest: .venv-lowest/installed
+	$(LOWEST)/pytest $(SUITES)
+	$(LOWEST)/pytest -n 2 $(SUITES)
+	$(LOWEST)/pytest $(LOWEST_TESTS) $(ARGS)
 
 check: .venv/installed
 	$(BIN)/ruff format --check .
@@ -39,5 +49,14 @@ bench: .venv/installed
 	fi
 	@touch $@
 
+# uv alone resolves downwards; where it is missing it comes from the package index, into a folder of its own.
+.venv-lowest/installed: pyproject.toml
+	@rm -rf .venv-lowest
+	@uv=$$(command -v uv) || { $(PYTHON) -m venv .venv-lowest/uv && uv=.venv-lowest/uv/bin/uv && \
+		.venv-lowest/uv/bin/python -m pip install --quiet --disable-pip-version-check uv; }; \
+	$$uv venv --quiet --allow-existing --python $(PYTHON) .venv-lowest && \
+	$$uv pip install --quiet --python $(LOWEST)/python --resolution lowest-direct --editable '.[dev]'
+	@touch $@
+
 clean:
-	rm -rf .venv outputs build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-lowest outputs build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
