@@ -221,5 +221,5 @@ def _row(
 def _steps(answer: str) -> int | None:
     try:
         return len(json.loads(answer)["steps"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None

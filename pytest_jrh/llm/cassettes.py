@@ -21,9 +21,8 @@ from pytest_jrh.diffs import unified
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.files import atomic_write
 from pytest_jrh.llm.calls import Answer, CallRequest
-from pytest_jrh.models import Usage
+from pytest_jrh.llm.cassette_schema import FORMAT, Malformed, check, read_yaml
 
-FORMAT = 1
 _VCR_FORMAT = 1
 _HEAD_ENDS = "\ninteractions:"
 # What libyaml does not print as it is inside a literal block; JSON can spell it in escapes instead.
@@ -70,12 +69,11 @@ class Cassette:
             return cls(path)
         except (OSError, UnicodeDecodeError) as error:
             raise _unreadable(path, str(error)) from error
-        head = text if interactions else text.partition(_HEAD_ENDS)[0]
+        text = text if interactions else text.partition(_HEAD_ENDS)[0]
         try:
-            data = yaml.load(head, Loader=_loader())  # noqa: S506 - a safe loader, in C where there is one
-        except yaml.YAMLError as error:
-            raise _unreadable(path, " ".join(str(error).split())) from error
-        return _from_data(path, data)
+            return _from_data(path, read_yaml(text), text, interactions=interactions)
+        except Malformed as error:
+            raise _unreadable(path, error.why, error.line, error.key) from error
 
     def find(self, fingerprint: str) -> Entry | None:
         """The call with this fingerprint, as it was asked or with its secrets taken out; None where there is none."""
@@ -166,7 +164,7 @@ def _texts_of(entry: Entry) -> Iterator[str]:
     for interaction in entry.interactions:
         try:
             pending.append(json.loads(interaction["request"]["body"]))
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, RecursionError):
             continue
     while pending:
         value = pending.pop()
@@ -197,36 +195,21 @@ def _call_data(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _from_data(path: Path, data: object) -> Cassette:
-    try:
-        ours = data["metadata"]["jrh"]  # type: ignore[index]
-        version = ours["format"]
-        recorded = list(data.get("interactions") or [])  # type: ignore[attr-defined]
-        calls = list(ours["calls"])
-        if version != FORMAT:
-            raise _unreadable(path, f"its format is {version!r}, and this version reads {FORMAT}")
-        cassette = Cassette(path, complete=bool(ours["complete"]))
-        for call in calls:
-            own, recorded = recorded[: call["interactions"]], recorded[call["interactions"] :]
-            cassette.entries[call["fingerprint"]] = Entry(
-                fingerprint=call["fingerprint"],
-                stage=call["stage"],
-                parts=call["asked"],
-                sequence=call["sequence"],
-                answer=Answer(
-                    text=call["text"],
-                    finish_reason=call["finish_reason"],
-                    refusal=call["refusal"],
-                    usage=Usage(**call["usage"]),
-                    cost=call["cost"],
-                    left_out=frozenset(call.get("left_out", ())),
-                    schema_sent=call.get("schema_sent"),
-                ),
-                interactions=tuple(own),
-                scrubbed=call.get("scrubbed_fingerprint"),
-            )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise _unreadable(path, f"it does not look as it should ({type(error).__name__}: {error})") from error
+def _from_data(path: Path, data: Any, text: str, *, interactions: bool) -> Cassette:
+    complete, calls = check(data, text, interactions=interactions)
+    cassette = Cassette(path, complete=complete)
+    recorded = list(data.get("interactions") or [])
+    for call in calls:
+        own, recorded = recorded[: call.interactions], recorded[call.interactions :]
+        cassette.entries[call.fingerprint] = Entry(
+            fingerprint=call.fingerprint,
+            stage=call.stage,
+            parts=call.parts(),
+            answer=call.answer(),
+            sequence=call.sequence,
+            interactions=tuple(own),
+            scrubbed=call.scrubbed_fingerprint,
+        )
     return cassette
 
 
@@ -235,7 +218,7 @@ def _readable(interaction: Mapping[str, Any]) -> dict[str, Any]:
     request = interaction["request"]
     try:
         body = json.dumps(json.loads(request["body"]), indent=2, ensure_ascii=False)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return dict(interaction)
     return {**interaction, "request": {**request, "body": re.sub(_UNPRINTABLE, _json_escape, body)}}
 
@@ -244,19 +227,16 @@ def _json_escape(match: re.Match[str]) -> str:
     return json.dumps(match.group())[1:-1]
 
 
-def _unreadable(path: Path, why: str) -> InputError:
+def _unreadable(path: Path, why: str, line: int | None = None, key: str | None = None) -> InputError:
     return InputError(
         Problem(
             f"this is not a cassette that can be read: {why}",
             file=str(path),
+            line=line,
+            key=key,
             hint="Restore the file from version control, or delete it and record the case again.",
         )
     )
-
-
-@cache
-def _loader() -> Any:
-    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @cache

@@ -150,5 +150,5 @@ def _text(body: bytes | str | None) -> str:
 def _canonical(body: str | None) -> str:
     try:
         return json.dumps(json.loads(body or ""), sort_keys=True)
-    except ValueError:
+    except (ValueError, RecursionError):
         return body or ""

@@ -161,12 +161,13 @@ class Tape:
         """
         try:
             pointer = json.loads(place.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            place_of_holder, session = str(pointer["cassette"]), pointer["session"]
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):
             return None
         anew = self._mode == "all" or request.fingerprint in self._renewed
-        if anew and pointer["session"] != self._recording.session:
+        if anew and session != self._recording.session:
             return None
-        holder = self._folder / pointer["cassette"]
+        holder = self._folder / place_of_holder
         if holder == self.path or not holder.is_file():
             return None
         return Cassette.load(holder, interactions=True).entries.get(request.fingerprint)

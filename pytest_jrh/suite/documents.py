@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 8 * 2**20
 MAX_NODES = 200_000
+_LONGEST_NUMBER = 400
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _QUOTES = ("'", '"')
@@ -257,8 +258,11 @@ class _Builder:
             return text
         self._tree.texts[path] = text
         try:
+            if kind in {"int", "float"} and len(text) > _LONGEST_NUMBER:
+                # `1:1:1:...` is a number of YAML 1.1 to the base of 60, which takes quadratic time.
+                raise ValueError(kind)
             return self._typed(kind, node, text)
-        except (ValueError, KeyError, IndexError):
+        except (ValueError, ArithmeticError, KeyError, IndexError):
             if kind in {"bool", "int", "float"}:
                 self._tree.problem(path, node.start_mark.line + 1, f"{printable(text)} cannot be read as {kind}")
             else:

@@ -259,7 +259,10 @@ def test_a_cassette_keeps_every_text_to_the_character(texts: list[str], tmp_path
     cassette = Cassette(tmp_path / "one.yaml")
     for number, text in enumerate(texts):
         body = json.dumps({"messages": [{"role": "user", "content": text}]}, ensure_ascii=False)
-        exchange = {"request": {"body": body}, "response": {"body": {"string": text}}}
+        exchange = {
+            "request": {"method": "POST", "uri": "http://h/v1", "body": body, "headers": {}},
+            "response": {"status": {"code": 200, "message": "OK"}, "headers": {}, "body": {"string": text}},
+        }
         entry = Entry(f"f{number}", "judge", {}, Answer(text, refusal=text), number, (exchange,))
         cassette.entries[entry.fingerprint] = entry
     cassette.save()
