@@ -13,12 +13,13 @@ from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.llm.prompts import load_template
 from pytest_jrh.results.artifacts import JSONL_NAME
 from pytest_jrh.results.baseline import judge_fingerprint
+from pytest_jrh.results.earlier import SuiteCases
 from pytest_jrh.results.frozen import misfits, without_cases
 from pytest_jrh.results.metrics import metric_problem
 from pytest_jrh.results.reuse import MadeCases
 from pytest_jrh.results.spools import RecordIndex
 from pytest_jrh.results.text import counted
-from pytest_jrh.suite.cases import expand
+from pytest_jrh.suite.cases import case_id, expand
 from pytest_jrh.suite.config import load_suite
 from pytest_jrh.suite.documents import read_document
 from pytest_jrh.suite.places import Places
@@ -96,6 +97,15 @@ class ReadySuite:
         if self.suite.frozen is not None:
             return next(iter(self.made.values())).specs(self.suite)
         return expand(self.suite, self.runs)
+
+    def cases(self, *, own_log: bool = True) -> SuiteCases:
+        """All cases as they are now; without its `own_log` and rubrics nothing is known of what no longer exists."""
+        known = own_log and self.log is not None
+        return SuiteCases(
+            {case_id(spec): spec for spec in self.specs()},
+            self.judge_fingerprints,
+            frozenset((run.run_id, run.epoch) for run in self.runs) if known else None,
+        )
 
     @property
     def frozen_cases(self) -> RecordIndex:

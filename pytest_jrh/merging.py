@@ -18,7 +18,7 @@ from pytest_jrh.results.baseline import Scope
 from pytest_jrh.results.gate import decide
 from pytest_jrh.results.panels import counted_once, made_case_id
 from pytest_jrh.results.report_files import write_reports
-from pytest_jrh.results.session import SessionResults, gather, recording_options
+from pytest_jrh.results.session import Extent, SessionResults, gather, recording_options
 from pytest_jrh.results.spools import read_jsonl
 from pytest_jrh.results.stored import RESULTS_NAME, read_results
 from pytest_jrh.results.terminal import session_lines
@@ -73,7 +73,7 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
     """
     suite = ready.suite
     specs = {case_id(spec): spec for spec in ready.specs()}
-    found, records = _collected(folders, suite.name)
+    found, records = _collected(folders, suite)
     _refuse_misfits(suite, specs, found)
     _refuse_other_judges(ready, found)
     results = counted_once(found[case].result for case in specs if case in found)
@@ -84,7 +84,16 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
         decision = replace(decision, update_command=_update_command(suite, folders, settings))
     redactor = Redactor(secrets_of(os.environ))
     told = _told(ready, results, decision, settings.folder)
-    made = write_suite_outputs(suite, list(specs.values()), results, records, redactor=redactor, decision=decision)
+    made = write_suite_outputs(
+        suite,
+        list(specs.values()),
+        results,
+        records,
+        redactor=redactor,
+        decision=decision,
+        cases=ready.cases(),
+        interrupted=bool(decision.never_reported),
+    )
     models = {judge.stage.model for judge in suite.judges}
     written, unwritten = write_reports(
         settings,
@@ -112,8 +121,12 @@ class _Found(NamedTuple):
     line: int
 
 
-def _collected(folders: Sequence[Path], suite: str) -> tuple[dict[str, _Found], list[Path]]:
-    """The last result of each case of the suite with its place, and the files of made cases."""
+def _collected(folders: Sequence[Path], suite: Suite) -> tuple[dict[str, _Found], list[Path]]:
+    """The last result of each case of the suite with its place, and the files of made cases.
+
+    What a shard has kept of an earlier session is not what it reports, and results of another config file are none of
+    this suite, whatever its name.
+    """
     found: dict[str, _Found] = {}
     records: list[Path] = []
     others: set[str] = set()
@@ -123,11 +136,13 @@ def _collected(folders: Sequence[Path], suite: str) -> tuple[dict[str, _Found], 
             raise InputError(Problem(f"no {RESULTS_NAME} is in this folder or below it", str(folder), hint=_WHICH))
         own: dict[str, _Found] = {}
         for path in paths:
-            for case, (result, line) in read_results(path).items():
-                if result.suite == suite:
-                    own[case] = _Found(result, path, line)
-                else:
+            for case, (result, line, config, kept) in read_results(path).items():
+                if result.suite != suite.name:
                     others.add(result.suite)
+                elif config and suite.key and config != suite.key:
+                    others.add(config)
+                elif not kept:
+                    own[case] = _Found(result, path, line)
         made = sorted(folder.rglob(JSONL_NAME))
         _refuse_other_cases(own, made)
         found |= own
@@ -136,7 +151,7 @@ def _collected(folders: Sequence[Path], suite: str) -> tuple[dict[str, _Found], 
         what = f"they hold those of {listed(sorted(others))}" if others else "they are empty"
         where = str(folders[0]) if len(folders) == 1 else None
         raise InputError(
-            Problem(f"no {RESULTS_NAME} here has results of the suite {suite!r}: {what}", where, hint=_WHICH)
+            Problem(f"no {RESULTS_NAME} here has results of the suite {suite.name!r}: {what}", where, hint=_WHICH)
         )
     return found, records
 
@@ -203,6 +218,7 @@ def _told(ready: ReadySuite, results: Sequence[CaseResult], decision: GateDecisi
             for rubric in suite.rubrics
         },
         decisions={suite.name: decision},
+        extents={suite.name: Extent(len(results), len(nodes), interrupted=bool(decision.never_reported))},
         nodes=nodes,
         commands={case: shlex.join(["pytest", f"--jrh-config={config}", node]) for case, node in nodes.items()},
         record_command=shlex.join(["pytest", f"--jrh-config={config}", *recording]) if recording else "",

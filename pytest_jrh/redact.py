@@ -172,3 +172,13 @@ def covers(recorded: str, wanted: str) -> bool:
             return False
         end = place + len(part)
     return len(wanted) - len(others[-1]) > end and wanted.endswith(others[-1])
+
+
+def without_credentials(value: Any, redactor: Redactor) -> Any:
+    """The value without what its URLs say before the host, and without their key-like parameters."""
+    if isinstance(value, dict):
+        return {key: without_credentials(item, redactor) for key, item in value.items()}
+    if isinstance(value, list):
+        return [without_credentials(item, redactor) for item in value]
+    is_url = isinstance(value, str) and "://" in value and len(value.split()) == 1
+    return redactor.url(value) if is_url else value

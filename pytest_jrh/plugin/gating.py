@@ -10,6 +10,7 @@ import pytest
 from pytest_jrh.plugin.options import absolute
 from pytest_jrh.results import gate
 from pytest_jrh.results.baseline import Scope
+from pytest_jrh.results.session import Extent
 from pytest_jrh.suite.cases import case_id, node_part
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_jrh.loading import ReadySuite
-    from pytest_jrh.models import CaseResult
+    from pytest_jrh.models import CaseResult, CaseSpec
     from pytest_jrh.plugin.options import Options
     from pytest_jrh.plugin.session import SuiteSession
     from pytest_jrh.results.baseline import Baseline
@@ -45,6 +46,24 @@ def decide(
     scope = Scope.of(map(case_id, ready.specs()), wanted)
     decision = gate.decide(results, baseline, rules, scope, suite.sampling_seed)
     return replace(decision, update_command=session.commands.update_baseline(suite) if decision.uncompared else "")
+
+
+def extents(
+    specs: Mapping[str, Mapping[str, CaseSpec]],
+    results: Collection[str],
+    decisions: Mapping[str, GateDecision],
+    *,
+    stopped: bool,
+) -> dict[str, Extent]:
+    """How much of each suite the session ran; one that lost a worker has not run to its end either."""
+    return {
+        name: Extent(
+            sum(case in results for case in own),
+            len(own),
+            interrupted=stopped or bool(decisions[name].never_reported),
+        )
+        for name, own in specs.items()
+    }
 
 
 def file_node(path: Path, rootdir: Path) -> str:

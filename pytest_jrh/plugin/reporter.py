@@ -16,7 +16,7 @@ from pytest_jrh.errors import InputError
 from pytest_jrh.llm.unused import prune, unused_cassettes
 from pytest_jrh.models import MADE, CaseResult
 from pytest_jrh.plugin.collect import CaseItem, properties_of_others
-from pytest_jrh.plugin.gating import case_ids, decide, named_suites, place_of, undecided
+from pytest_jrh.plugin.gating import case_ids, decide, extents, named_suites, place_of, undecided
 from pytest_jrh.plugin.options import YAML_SUFFIXES, absolute
 from pytest_jrh.plugin.session import NOTICES_KEY, RECORD_ATTRIBUTE, RESULT_ATTRIBUTE
 from pytest_jrh.results.annotations import annotation_lines
@@ -58,6 +58,7 @@ class Reporter:
         self._unpruned = False
         self._unwritten = False
         self._lost = False
+        self._stopped = False
         self._kept_spools: set[Path] = set()
         self._heard: set[str] = set()
         self._left_out: set[str] = set()
@@ -205,6 +206,7 @@ class Reporter:
     def _conclude(self, session: pytest.Session, suites: list[ReadySuite], nodes: Mapping[str, str]) -> bool:
         """Come to the session's results, write all that follows from them, and say whether they are green."""
         stopped = bool(session.shouldfail or session.shouldstop) or session.exitstatus not in _FINISHED
+        self._stopped = stopped
         results = {result.case_id: result for result in self._results.values()}
         selected = {case for case, nodeid in nodes.items() if nodeid not in self._left_out}
         specs = {ready.suite.name: {case_id(spec): spec for spec in ready.specs()} for ready in suites}
@@ -258,6 +260,7 @@ class Reporter:
                 for rubric in ready.suite.rubrics
             },
             decisions=decisions,
+            extents=extents(specs, results, decisions, stopped=self._stopped),
             wall_seconds=time.monotonic() - self._started,
             nodes={case: self._session.commands.node(spec) for own in specs.values() for case, spec in own.items()},
             # Every case of the HTML report has its command; elsewhere those that went well need none.
@@ -313,6 +316,8 @@ class Reporter:
             redactor=self._session.redactor,
             decision=decision,
             frozen=ready.frozen_cases if ready.suite.frozen is not None else None,
+            cases=ready.cases(own_log=not (self._session.rubric_file or self._session.log_path)),
+            interrupted=self._stopped or bool(decision.never_reported),
         )
         self._problems += written.problems
         self._unwritten = self._unwritten or written.failed

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import yaml
 
 from pytest_jrh.errors import InputError
-from pytest_jrh.files import atomic_write, file_name_part
+from pytest_jrh.files import atomic_write
 from pytest_jrh.models import MADE, UNSCORED, CaseResult, CaseSpec
-from pytest_jrh.results.contradictions import reasoning_disagrees
+from pytest_jrh.redact import without_credentials
 from pytest_jrh.results.debug import debug_paths, write_debug
+from pytest_jrh.results.earlier import earlier_results, without_gone
 from pytest_jrh.results.panels import panels
 from pytest_jrh.results.records import canonical_json, from_record, json_value
+from pytest_jrh.results.sinks import Sink
 from pytest_jrh.results.spools import Entry, ReadRecord, RecordIndex, merge, read_jsonl, read_spools, write_jsonl
-from pytest_jrh.results.stored import RESULTS_NAME, result_data
-from pytest_jrh.results.summaries import judge_report, perturbations_summary
+from pytest_jrh.results.stored import RESULTS_NAME, stored_data
+from pytest_jrh.results.summaries import judge_file_names, judge_report, perturbations_summary
 from pytest_jrh.results.tables import (
     RESULT_COLUMNS,
     SYNTHETIC_COLUMNS,
-    Row,
-    open_table,
     result_row,
     synthetic_row,
     table_format,
@@ -34,10 +34,11 @@ from pytest_jrh.suite.cases import case_id, generation_id, perturbed_idx
 from pytest_jrh.transcript import storable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_jrh.redact import Redactor
+    from pytest_jrh.results.earlier import SuiteCases
     from pytest_jrh.results.gate import GateDecision
     from pytest_jrh.suite.suite import Suite
 
@@ -72,40 +73,33 @@ def write_suite_outputs(
     redactor: Redactor,
     decision: GateDecision | None = None,
     frozen: RecordIndex | None = None,
+    cases: SuiteCases | None = None,
+    interrupted: bool = False,
 ) -> Written:
     """Write everything of semantics H1 and H2 for one suite, streaming over the records.
 
     `specs` are the selected cases in item order, `results` what came of those that ran (the last
     attempt of a case counts), `spools` the session's spool files, `decision` what the gate says of the
-    suite, `frozen` the index of a frozen suite's file where it has been read already. A file that cannot be
-    written becomes a sentence, and all others are still written; files of unchanged content are not written again.
+    suite, `frozen` the index of a frozen suite's file where it has been read already. With `cases`, results of the
+    others are kept, and a session of all drops records of cases that are gone. A file that cannot be written becomes
+    a sentence, and the others are written; files of unchanged content are not written again.
     """
     latest = {result.case_id: result for result in results}
     items = [_Item(spec, generation_id(spec), latest.get(case_id(spec))) for spec in specs]
-    work = _Work(suite, items, redactor, frozen=frozen)
+    work = _Work(suite, items, redactor, frozen=frozen, cases=cases, interrupted=interrupted)
     indexes = work.assemble(spools)
+    work.keep_earlier(indexes, latest)
+    work.write_summaries(indexes)
     work.write_cases(indexes)
     work.write_reports(decision)
     return Written(tuple(work.paths), tuple(work.problems), work.keep_spools, RecordIndex(work.own), work.failed)
-
-
-def judge_file_names(suite: Suite) -> dict[str | None, str]:
-    """Give each judge of the suite the part of its file names: its model, and its name where models are shared."""
-    names: dict[str | None, str] = {}
-    models = [file_name_part(judge.stage.model) for judge in suite.judges]
-    for judge, model in zip(suite.judges, models, strict=True):
-        shared = sum(model.lower() == other.lower() for other in models) > 1
-        name = f"{model}_{file_name_part(judge.name or 'judge')}" if shared else model
-        taken = {other.lower() for other in names.values()}
-        numbered = (f"{name}_{number}" for number in range(2, len(models) + 2))
-        names[judge.name] = name if name.lower() not in taken else next(n for n in numbered if n.lower() not in taken)
-    return names
 
 
 class _Item(NamedTuple):
     spec: CaseSpec
     made_id: str
     result: CaseResult | None
+    kept: bool = False
 
 
 @dataclass
@@ -123,6 +117,8 @@ class _Work:
     own: dict[str, Entry] = field(default_factory=dict)
     times: dict[Path, int] = field(default_factory=dict)
     frozen: RecordIndex | None = None
+    cases: SuiteCases | None = None
+    interrupted: bool = False
 
     def assemble(self, spools: Sequence[Path]) -> dict[Path, RecordIndex]:
         """Bring every test's JSONL and its summary up to date, and index the records of each folder."""
@@ -146,16 +142,55 @@ class _Work:
         dropped = frozenset(name for name, result in ran.items() if result.outcome == "no_case")
         target = self.suite.frozen or folder / JSONL_NAME
         try:
-            index = merge(self.frozen or read_jsonl(target), made, dropped=dropped, overwrite=self.suite.overwrite)
+            before = self.frozen or read_jsonl(target)
+            if self.cases is not None and self._whole() and self.suite.frozen is None and self.suite.overwrite:
+                there = len(before.entries)
+                before = without_gone(self.suite, self.cases, before)
+                if gone := there - len(before.entries):
+                    many = counted(gone, "record")
+                    self.problems.append(f"{many} of cases that are no longer in the suite dropped from {target}.")
+            index = merge(before, made, dropped=dropped, overwrite=self.suite.overwrite)
         except (OSError, InputError) as error:
             self.problem(f"{target} cannot be read, so nothing was written to it:\n{_words(error)}")
             self.keep_spools = self.keep_spools or bool(made.entries)
             return made
         if self.suite.write_jsonl and self.suite.frozen is None:
             index = self._write_jsonl(target, index, made)
-        if self.suite.frozen is None:
-            self._write_summary(folder / SUMMARY_NAME, index, ran)
         return index
+
+    def _whole(self) -> bool:
+        """Whether each case of the suite has a result of this session."""
+        ran = {case_id(item.spec) for item in self.items if item.result is not None and not item.kept}
+        return self.cases is not None and self.cases.specs.keys() <= ran
+
+    def keep_earlier(self, indexes: Mapping[Path, RecordIndex], ran: Mapping[str, CaseResult]) -> None:
+        """Put what earlier sessions found out about the other cases beside this one's results, in the suite's order."""
+        if self.cases is None:
+            return
+        folders = {test.name: test.output_dir for test in self.suite.tests}
+        with contextlib.ExitStack() as stack:
+            readers = {folder: stack.enter_context(index.reading()) for folder, index in indexes.items()}
+            earlier = earlier_results(
+                self.suite, self.cases, ran, lambda spec: readers[folders[spec.test]](generation_id(spec))
+            )
+        self.problems += earlier.notes
+        own = {case_id(item.spec): item for item in self.items}
+        others = {
+            case: _Item(self.cases.specs[case], generation_id(self.cases.specs[case]), result, kept=True)
+            for case, result in earlier.results.items()
+        }
+        merged = {**own, **others}
+        self.items = [merged[case] for case in self.cases.specs if case in merged]
+
+    def write_summaries(self, indexes: Mapping[Path, RecordIndex]) -> None:
+        """Count the cases of each folder, and why others are none."""
+        if self.suite.frozen is not None:
+            return
+        for folder, index in indexes.items():
+            tests = {test.name for test in self.suite.tests if test.output_dir == folder}
+            own = [item for item in self.items if item.spec.test in tests and item.result is not None]
+            ran = {item.made_id: item.result for item in sorted(own, key=lambda item: not item.kept)}
+            self._write_summary(folder / SUMMARY_NAME, index, {name: result for name, result in ran.items() if result})
 
     def _write_jsonl(self, target: Path, index: RecordIndex, made: RecordIndex) -> RecordIndex:
         try:
@@ -191,9 +226,9 @@ class _Work:
         for item in self.items:
             groups.setdefault(item.made_id, []).append(item)
         with contextlib.ExitStack() as stack:
-            synthetic = stack.enter_context(_Sink(out / f"{SYNTHETIC_NAME}.{suffix}", SYNTHETIC_COLUMNS, self))
+            synthetic = stack.enter_context(Sink(out / f"{SYNTHETIC_NAME}.{suffix}", SYNTHETIC_COLUMNS, self))
             sinks = {
-                (test, judge): stack.enter_context(_Sink(out / f"{test}_results_{name}.{suffix}", RESULT_COLUMNS, self))
+                (test, judge): stack.enter_context(Sink(out / f"{test}_results_{name}.{suffix}", RESULT_COLUMNS, self))
                 for test in sorted(evaluated)
                 for judge, name in names.items()
             }
@@ -209,7 +244,8 @@ class _Work:
                 if record is not None:
                     self.own[made_id] = indexes[folder].entries[made_id]
                     synthetic(synthetic_row(record, temperature=temperature, transcript=transcript))
-                    self._debug(made_id, record, folder, spec)
+                    if not all(item.kept for item in items):
+                        self._debug(made_id, record, folder, spec)
                 row_id = perturbed_idx(spec)
                 for item in items:
                     sink = sinks.get((spec.test, item.spec.judge))
@@ -271,14 +307,25 @@ class _Work:
         for judge in self.suite.judges:
             own = [result for name, result in results if name == judge.name and result.outcome != "generated"]
             path = self.suite.output_dir / f"{names[judge.name]}_report.json"
-            self._json(path, judge_report(self.suite, judge, own, decision=decision, panel=panel), sort=False)
-        lines = [canonical_json(self.redactor.value(_told(result))) for _, result in results]
+            report = judge_report(self.suite, judge, own, decision=decision, panel=panel, session=self._session())
+            self._json(path, report, sort=False)
+        stored = [(item.result, item.kept) for item in self.items if item.result is not None]
+        key, clean = self.suite.key, self.redactor.value
+        lines = [canonical_json(clean(stored_data(result, config=key, kept=kept))) for result, kept in stored]
         self._write(self.suite.output_dir / RESULTS_NAME, "".join(f"{line}\n" for line in lines))
-        resolved = storable(self.redactor.value(_without_credentials(json_value(self.suite.resolved), self.redactor)))[
-            0
-        ]
+        resolved = storable(clean(without_credentials(json_value(self.suite.resolved), self.redactor)))[0]
         text = yaml.safe_dump(resolved, sort_keys=False, allow_unicode=True, width=100)
         self._write(self.suite.output_dir / CONFIG_NAME, text)
+
+    def _session(self) -> dict[str, Any]:
+        """How many of the cases in the report this session has run; its gate decided about those alone."""
+        own = sum(item.result is not None and not item.kept for item in self.items)
+        return {
+            "cases": own,
+            "kept": sum(item.kept for item in self.items),
+            "of": own if self.cases is None else len(self.cases.specs),
+            "interrupted": self.interrupted,
+        }
 
     def _json(self, path: Path, value: Any, *, sort: bool) -> None:
         clean = self.redactor.value(json_value(value))
@@ -299,63 +346,6 @@ class _Work:
     def problem(self, sentence: str) -> None:
         self.failed = True
         self.problems.append(self.redactor.text(sentence))
-
-
-class _Sink:
-    """A table that, once it cannot be written, says so and takes no more rows."""
-
-    def __init__(self, path: Path, columns: Sequence[str], work: _Work) -> None:
-        self._path = path
-        self._columns = columns
-        self._work = work
-        self._open = contextlib.ExitStack()
-        self._add: Callable[[Row], None] | None = None
-
-    def __enter__(self) -> _Sink:
-        try:
-            self._add = self._open.enter_context(open_table(self._path, self._columns))
-        except OSError as error:
-            self._fail(error)
-        return self
-
-    def __call__(self, row: Row) -> None:
-        if self._add is None:
-            return
-        try:
-            self._add(self._work.redactor.value(row))
-        except OSError as error:
-            self._fail(error)
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
-        if self._add is None:
-            return
-        try:
-            self._open.__exit__(kind, error, trace)
-        except OSError as failure:
-            self._fail(failure)
-        else:
-            self._work.paths.append(self._path)
-
-    def _fail(self, error: OSError) -> None:
-        self._add = None
-        # The open table is told of the error, removes its temporary file, and raises the error again.
-        with contextlib.suppress(OSError):
-            self._open.__exit__(type(error), error, error.__traceback__)
-        self._work.problem(f"{self._path} was not written: {_words(error)}.")
-
-
-def _told(result: CaseResult) -> dict[str, Any]:
-    return {**result_data(result), "reasoning_disagrees": reasoning_disagrees(result)}
-
-
-def _without_credentials(value: Any, redactor: Redactor) -> Any:
-    """The value without what its URLs say before the host, and without their key-like parameters."""
-    if isinstance(value, dict):
-        return {key: _without_credentials(item, redactor) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_without_credentials(item, redactor) for item in value]
-    is_url = isinstance(value, str) and "://" in value and len(value.split()) == 1
-    return redactor.url(value) if is_url else value
 
 
 def _words(error: OSError | InputError) -> str:

@@ -20,7 +20,7 @@ from pytest_jrh.results.figures import left_out, matrix_of, percent, reasons, se
 from pytest_jrh.results.gate_text import change_sentences, decision_sentence, gate_groups, update_sentence
 from pytest_jrh.results.html_bodies import by_run, packed, printable, run_body, run_key
 from pytest_jrh.results.report import spending_lines
-from pytest_jrh.results.session import case_key, recording_sentence
+from pytest_jrh.results.session import case_key, extent_sentences, recording_sentence
 from pytest_jrh.results.spools import RecordIndex
 from pytest_jrh.results.text import counted, one_line
 from pytest_jrh.templating import render_page
@@ -101,6 +101,7 @@ def _page(session: SessionResults, blocks: Mapping[tuple[str, str, int], str], r
     values = {
         "title": _title(session),
         "subtitle": _subtitle(session),
+        "extents": extent_sentences(session),
         "decisions": [
             _decision(name, decision, session)
             for name, decision in session.decisions.items()

@@ -17,7 +17,7 @@ from pytest_jrh.results.figures import left_out, matrix_of, percent, reasons, se
 from pytest_jrh.results.gate_text import change_sentences, decision_sentence, gate_groups, update_sentence
 from pytest_jrh.results.report import spending_lines
 from pytest_jrh.results.reviewed import review_counts
-from pytest_jrh.results.session import recording_sentence
+from pytest_jrh.results.session import extent_sentences, recording_sentence
 from pytest_jrh.results.text import counted, one_line, shortened, visible
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ def markdown_report(session: SessionResults, limit: int = LIMIT) -> str:
         return ""
     page = _Page(limit - _RESERVED)
     page.block([f"## {_mark(session.passed)}Judge reliability\n"])
+    for sentence in extent_sentences(session):
+        page.block([f"⚠️ {prose(sentence)}\n"])
     _decisions(page, session)
     told = sections(session.table)
     for section in told:

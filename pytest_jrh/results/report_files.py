@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pytest_jrh.errors import InputError
 from pytest_jrh.files import atomic_write, encoded
+from pytest_jrh.results.session import extent_sentences
 from pytest_jrh.results.spools import RecordIndex
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _write_log(path: Path, session: SessionResults, records: RecordIndex, model:
             judged_cases(session.results, read),
             task="_".join(suites) if len(suites) == 1 else "judge_reliability",
             model=model,
-            metadata={"suites": suites},
+            metadata={"suites": suites, "remarks": extent_sentences(session)},
             redactor=redactor,
         )
 

@@ -16,6 +16,15 @@ _KEY_LENGTH = 12
 
 
 @dataclass(frozen=True, slots=True)
+class Extent:
+    """How many of a suite's cases a session has a result of; `interrupted` where it did not run to its end."""
+
+    cases: int
+    of: int
+    interrupted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SessionResults:
     """The last result of every case that ran, and what follows from them.
 
@@ -33,6 +42,7 @@ class SessionResults:
     commands: Mapping[str, str] = field(default_factory=dict)
     rubrics: Mapping[tuple[str, str], Rubric] = field(default_factory=dict)
     record_command: str = ""
+    extents: Mapping[str, Extent] = field(default_factory=dict)
 
     @property
     def spending(self) -> Spending:
@@ -60,6 +70,7 @@ def gather(
     nodes: Mapping[str, str] | None = None,
     commands: Mapping[str, str] | None = None,
     record_command: str = "",
+    extents: Mapping[str, Extent] | None = None,
 ) -> SessionResults:
     """Compute all figures of a session once, for every report; `seed` is the bootstrap's."""
     given = tuple({result.case_id: result for result in results}.values())
@@ -73,6 +84,7 @@ def gather(
         commands=commands or {},
         rubrics=rubrics or {},
         record_command=record_command,
+        extents=extents or {},
     )
 
 
@@ -88,6 +100,19 @@ def recording_options(results: Iterable[CaseResult]) -> list[str]:
     if all(result.judge_fingerprint for result in missing):
         return ["--jrh-record-mode=none", "--jrh-judge-record-mode=new_episodes"]
     return ["--jrh-record-mode=new_episodes"]
+
+
+def extent_sentences(session: SessionResults) -> list[str]:
+    """Say for each suite whether the session was interrupted, or ran a part of it; nothing of one that ran whole."""
+    sentences = []
+    for suite, extent in session.extents.items():
+        cases = f"{extent.cases:,} of {counted(extent.of, 'case')}"
+        of = f" of suite {suite}" if len(session.extents) > 1 else ""
+        if extent.interrupted:
+            sentences.append(f"Interrupted: this session did not run to its end; {cases}{of} have a result.")
+        elif extent.cases < extent.of:
+            sentences.append(f"{cases}{of} in this session.")
+    return sentences
 
 
 def recording_sentence(session: SessionResults) -> str:

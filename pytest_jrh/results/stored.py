@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.models import JUDGED, MADE, TESTS, CaseResult, CaseSpec, Spending, Usage
+from pytest_jrh.results.contradictions import reasoning_disagrees
 from pytest_jrh.suite.cases import case_id
 from pytest_jrh.suite.problems import shown
 
@@ -36,6 +37,13 @@ def result_data(result: CaseResult) -> dict[str, Any]:
         "spending": _spending_data(result.spending),
         "judge_spending": None if judge is None else _spending_data(judge),
     }
+
+
+def stored_data(result: CaseResult, *, config: str = "", kept: bool = False) -> dict[str, Any]:
+    """The line of a result, with what is beside it; see `StoredResult`."""
+    beside: dict[str, Any] = {"config": config} if config else {}
+    marks = {"reasoning_disagrees": reasoning_disagrees(result)} | ({"kept": True} if kept else {})
+    return {**result_data(result), **beside, **marks}
 
 
 def result_of(data: Mapping[str, Any]) -> CaseResult:
@@ -74,10 +82,16 @@ def _fields(value: CaseResult | Spending | Usage) -> dict[str, Any]:
 
 
 class StoredResult(NamedTuple):
-    """A result, and its line in the file that it was read from."""
+    """A result, and its line in the file that it was read from.
+
+    `config` is the suite's config file, where the line names it; `kept` says that an earlier session gave the result,
+    and the one that wrote the file left it as it was.
+    """
 
     result: CaseResult
     line: int
+    config: str = ""
+    kept: bool = False
 
 
 def read_results(path: Path) -> dict[str, StoredResult]:
@@ -99,7 +113,9 @@ def read_results(path: Path) -> dict[str, StoredResult]:
                 if result.case_id in found:
                     message = f"duplicate case_id {result.case_id!r}, first on line {found[result.case_id].line}"
                     problems.append(Problem(message, str(path), number, hint=_AGAIN))
-                found[result.case_id] = StoredResult(result, number)
+                beside = json.loads(line)
+                config, kept = str(beside.get("config", "")), beside.get("kept", False) is not False
+                found[result.case_id] = StoredResult(result, number, config, kept)
     except OSError as error:
         raise InputError(Problem(f"this file cannot be read: {error.strerror}", str(path))) from error
     if problems:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pytest_jrh.files import file_name_part
 from pytest_jrh.models import JUDGED, UNSCORED, CaseResult, Spending
 from pytest_jrh.results.json_report import decision_data, panel_data, table_data
 from pytest_jrh.results.metrics import GroupStats, bootstrap, group_stats, metric, totals
@@ -68,12 +69,14 @@ def judge_report(
     *,
     decision: GateDecision | None = None,
     panel: Panel | None = None,
+    session: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Summarize one judge's results: RAND's keys with RAND's strings, and ours as numbers beside them.
 
     Figures that cannot be computed are null, with the reason. The bootstrap is seeded with the
     suite's sampling seed where `seed` is None. `decision` is the gate's about the whole suite, and `panel` all
-    its judges taken together. `schema/report.schema.json` describes the file.
+    its judges taken together. `session` says how many of the suite's cases the last session ran.
+    `schema/report.schema.json` describes the file.
     """
     levels = {(suite.name, rubric.id): rubric for rubric in suite.rubrics}
     seed = suite.sampling_seed if seed is None else seed
@@ -102,7 +105,21 @@ def judge_report(
         "statistics": table_data(tabulate(results, seed, scales(levels))),
         "gate": None if decision is None else decision_data(decision),
         "panel": None if panel is None else panel_data(panel),
+        "session": session or {"cases": len(results), "kept": 0, "of": len(results), "interrupted": False},
     }
+
+
+def judge_file_names(suite: Suite) -> dict[str | None, str]:
+    """Give each judge of the suite the part of its file names: its model, and its name where models are shared."""
+    names: dict[str | None, str] = {}
+    models = [file_name_part(judge.stage.model) for judge in suite.judges]
+    for judge, model in zip(suite.judges, models, strict=True):
+        shared = sum(model.lower() == other.lower() for other in models) > 1
+        name = f"{model}_{file_name_part(judge.name or 'judge')}" if shared else model
+        taken = {other.lower() for other in names.values()}
+        numbered = (f"{name}_{number}" for number in range(2, len(models) + 2))
+        names[judge.name] = name if name.lower() not in taken else next(n for n in numbered if n.lower() not in taken)
+    return names
 
 
 def _test_report(metric_name: str, results: Sequence[CaseResult], seed: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pytest_jrh.results.figures import left_out, matrix_of, percent, reasons, se
 from pytest_jrh.results.gate_text import MOST_NAMED, styled_gate_lines
 from pytest_jrh.results.report import spending_lines
 from pytest_jrh.results.reviewed import review_lines
-from pytest_jrh.results.session import recording_sentence
+from pytest_jrh.results.session import extent_sentences, recording_sentence
 from pytest_jrh.results.text import Styled, columns, counted, one_line, shortened, wrapped
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def session_lines(session: SessionResults, *, width: int = 80, verbosity: int = 
         return []
     told = sections(session.table)
     lines = [line for section in told for line in _section(section, told, session, width, verbosity)]
+    lines += [Styled(line, "yellow") for said in extent_sentences(session) for line in wrapped(one_line(said), width)]
     lines += _left_out(session)
     if skips:
         lines += _skips(session, width)

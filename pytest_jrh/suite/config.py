@@ -111,6 +111,7 @@ def load_suite(
         notices=notices,
         resolved={},
         gate=resolve.resolve_gate(config),
+        key=places.key(config_file),
         untargeted=untargeted,
         max_sample_mb=agent.max_sample_mb,
     )

@@ -64,6 +64,11 @@ class Places:
         """Return the first place where `relative` exists, else where it is made."""
         return self.find(relative) or (self.home or self.cwd) / relative
 
+    def key(self, config_file: Path) -> str:
+        """What the config file is called in every clone of the project; nothing where it is outside."""
+        home = self.home or self.cwd
+        return config_file.relative_to(home).as_posix() if config_file.is_relative_to(home) else ""
+
     def results(self, config_file: Path) -> str:
         """Name the folder of a suite's results, which no other config file has.
 

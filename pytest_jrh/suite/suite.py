@@ -106,6 +106,7 @@ class Suite:
     notices: tuple[str, ...]
     resolved: Mapping[str, Any]
     gate: GateRules = GateRules()
+    key: str = ""
     untargeted: frozenset[str] = frozenset()
     max_sample_mb: int = MAX_SAMPLE_MB
 

@@ -10,10 +10,11 @@ import pytest
 import yaml
 
 from pytest_jrh.redact import Redactor
-from pytest_jrh.results.artifacts import judge_file_names, write_suite_outputs
+from pytest_jrh.results.artifacts import write_suite_outputs
 from pytest_jrh.results.debug import debug_paths, write_debug
 from pytest_jrh.results.records import to_record
 from pytest_jrh.results.spools import Spool
+from pytest_jrh.results.summaries import judge_file_names
 from pytest_jrh.results.text import one_line
 from pytest_jrh.suite.cases import generation_id
 from pytest_jrh.suite.suite import SuiteJudge

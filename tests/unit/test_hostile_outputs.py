@@ -81,7 +81,7 @@ def test_json_files_are_json_and_results_come_back(suite: Suite) -> None:
     for path in suite.config_file.parent.rglob("*.json"):
         json.loads(path.read_text("utf-8"), parse_constant=pytest.fail)
     found = read_results(suite.output_dir / "case_results.jsonl").values()
-    assert [result.reasoning for result, _ in found] == [FORMULA] * 4
+    assert [result.reasoning for result, *_ in found] == [FORMULA] * 4
     for path in suite.config_file.parent.rglob("*.jsonl"):
         lines = path.read_text("utf-8").splitlines()
         assert all(isinstance(json.loads(line), dict) for line in lines)

@@ -33,7 +33,7 @@ def written(path: Path, *results: dict[str, Any]) -> Path:
 
 def test_results_are_read_back_as_they_were(tmp_path: Path) -> None:
     found = read_results(written(tmp_path / "r.jsonl", *map(result_data, RESULTS)))
-    assert [(result, line) for result, line in found.values()] == [(each, n) for n, each in enumerate(RESULTS, 1)]
+    assert [(result, line) for result, line, *_ in found.values()] == [(each, n) for n, each in enumerate(RESULTS, 1)]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_no_mutation_turns_a_wrong_verdict_into_a_right_one(
         part = part[key] if isinstance(part.get(key), dict) else part.setdefault(key, {}) or {}
     part[path[-1]] = value
     try:
-        [(result, _)] = read_results(written(tmp_path_factory.mktemp("r") / "r.jsonl", data)).values()
+        [(result, *_)] = read_results(written(tmp_path_factory.mktemp("r") / "r.jsonl", data)).values()
     except InputError:
         return
     if result.outcome in ("agree", "disagree"):

@@ -1,0 +1,115 @@
+"""A run of a selection, or one that is interrupted, leaves the results of all other cases as they are (semantics H)."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_jrh.__main__ import main
+from tests.plugin.gated import LAX, TINY, WORKERS, Project, section
+from tests.plugin.recorded import PERTURBATION
+
+RESULTS = Path("outputs", "tiny")
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def counts(folder: Path) -> dict[str, int]:
+    """Rows of every table and lines of every JSONL file, by name."""
+    tables = {path.name: len(list(csv.DictReader(path.open(encoding="utf-8-sig")))) for path in folder.glob("*.csv")}
+    return tables | {"case_results.jsonl": len(lines(folder / "case_results.jsonl"))}
+
+
+def report(folder: Path) -> dict[str, Any]:
+    [path] = folder.glob("*_report.json")
+    value: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return value
+
+
+@WORKERS
+def test_a_selection_updates_its_cases_and_keeps_the_others(
+    pytester: pytest.Pytester, project: Project, workers: list[str]
+) -> None:
+    folder = project.folder / RESULTS
+    pytester.runpytest(project.suite.option)
+    before, whole = counts(folder), report(folder)
+    summary = (project.suite.negatives / "agent_perturbations_summary.json").read_bytes()
+    assert whole["session"] == {"cases": 8, "kept": 0, "of": 8, "interrupted": False}
+    done = pytester.runpytest(project.suite.option, "-k", "run-1", "--jrh-summary=part.md", *workers)
+    assert "2 of 8 cases in this session." in done.outlines
+    assert "2 of 8 cases in this session." in (project.folder / "part.md").read_text("utf-8")
+    assert counts(folder) == before
+    part = report(folder)
+    assert part["session"] == {"cases": 2, "kept": 6, "of": 8, "interrupted": False}
+    assert part["statistics"] == whole["statistics"]
+    assert [line["case_id"].split("::")[3] for line in lines(folder / "case_results.jsonl")] == [
+        f"run-{number}[e1]" for number in (1, 2, 3, 4, 1, 2, 3, 4)
+    ]
+    assert sum(line.get("kept", False) for line in lines(folder / "case_results.jsonl")) == 6
+    assert (project.suite.negatives / "agent_perturbations_summary.json").read_bytes() == summary
+
+
+def test_results_of_another_judge_or_another_version_of_a_case_are_not_kept(
+    pytester: pytest.Pytester, project: Project
+) -> None:
+    pytester.runpytest(project.suite.option)
+    path = project.folder / RESULTS / "case_results.jsonl"
+    told = lines(path)
+    told[1]["case_digest"] = "0" * 64
+    told[2]["judge_fingerprint"] = "0" * 64
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in told), encoding="utf-8")
+    done = pytester.runpytest(project.suite.option, "-k", "run-1")
+    left = "note: 1 result of earlier sessions left out of case_results.jsonl: "
+    assert f"{left}the case has changed (rubric, transcript or label)." in done.outlines
+    assert f"{left}the judge has changed (model, prompt or parameters)." in done.outlines
+    assert counts(project.folder / RESULTS)["case_results.jsonl"] == 6
+
+
+def test_a_whole_run_drops_records_of_cases_that_are_gone(pytester: pytest.Pytester, project: Project) -> None:
+    pytester.runpytest(project.suite.option)
+    path = project.suite.negatives / "agent_perturbations.jsonl"
+    record = path.read_text("utf-8").splitlines()[0]
+    with path.open("a", encoding="utf-8") as file:
+        file.write(record.replace("run-1", "run-99") + "\n")
+        file.write(record.replace('"tiny', '"another') + "\n")
+    pytester.runpytest(project.suite.option, "-k", "run-1")
+    assert len(lines(path)) == 6
+    done = pytester.runpytest(project.suite.option)
+    assert f"note: 1 record of cases that are no longer in the suite dropped from {path}." in done.outlines
+    assert [line["case_id"].split("::")[0] for line in lines(path)] == ["tiny"] * 4 + ["another"]
+
+
+def test_an_interrupted_session_says_so_in_every_report(pytester: pytest.Pytester, project: Project) -> None:
+    from inspect_ai.log import read_eval_log
+
+    pytester.runpytest(f"--jrh-config={LAX}", "-k", "not agent_perturbation")
+    names = ["--jrh-report=part.html", "--jrh-summary=part.md", "--jrh-eval-log=part.eval"]
+    done = pytester.runpytest(f"--jrh-config={LAX}", "-x", *names)
+    said = "Interrupted: this session did not run to its end; 1 of 8 cases have a result."
+    assert said in done.outlines
+    for name in ("part.html", "part.md"):
+        assert said in (project.folder / name).read_text("utf-8")
+    assert read_eval_log("part.eval").eval.metadata == {"suites": ["tiny"], "remarks": [said]}
+    session = report(project.folder / "outputs" / "lax" / "tiny")["session"]
+    assert session == {"cases": 1, "kept": 4, "of": 8, "interrupted": True}
+
+
+def test_merge_counts_what_shards_ran_and_of_its_own_config(
+    pytester: pytest.Pytester, project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second shard has kept the first one's results, and another config's results lie beside it."""
+    pytester.runpytest(f"--jrh-config={LAX}", "-k", "run-1 or run-2")
+    pytester.runpytest(f"--jrh-config={LAX}", "-k", "run-3 or run-4")
+    pytester.runpytest(f"--jrh-config={TINY}")
+    shutil.move(project.folder / "outputs", project.folder / "shard")
+    capsys.readouterr()
+    assert main(["merge", f"--jrh-config={LAX}", "shard"]) == 1
+    missing = section(capsys.readouterr().out.splitlines(), "never reported (4):")
+    assert f"{LAX}::{PERTURBATION}run-1[e1]" in missing
