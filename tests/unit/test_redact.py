@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.redact import REDACTED, Redactor, secrets_of
+from pytest_jrh.llm.failures import _retry_after
+from pytest_jrh.redact import REDACTED, Redactor, secrets_of, without_credentials
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -154,3 +155,17 @@ def test_no_secret_is_in_a_repr() -> None:
     redactor = Redactor((KEY, PEM))
     assert KEY not in repr(redactor)
     assert "MIIEvQ" not in repr(redactor)
+
+
+@pytest.mark.parametrize("value", ["Mon, 01 Jan 999999999999999999999 00:00:00 GMT", "never", "", "1e999"])
+def test_a_wait_that_no_clock_can_show_is_no_traceback(value: str) -> None:
+    error = ValueError("busy")
+    error.litellm_response_headers = {"retry-after": value}  # type: ignore[attr-defined]
+    assert _retry_after(error) in (None, float("inf"))
+
+
+def test_a_resolved_config_keeps_no_credentials_of_a_url() -> None:
+    stage = {"api_base": "https://me:word@h/v1?api-key=abc&version=2", "prompt": "see https://a:b@h/ there"}
+    assert without_credentials({"judges": [stage]}, Redactor()) == {
+        "judges": [{**stage, "api_base": "https://h/v1?version=2"}]
+    }
