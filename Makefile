@@ -1,6 +1,7 @@
 # Everything runs in .venv, which the first target that needs it makes; uv is used where it is there.
 PYTHON ?= python3
 BIN := .venv/bin
+MODEL := build/small_judge
 CONFIGS := inputs/configs/refund_agent.yml inputs/configs/refund_agent_ordinal.yml
 SUITES := $(addprefix --jrh-config=,$(CONFIGS))
 ARGS ?=
@@ -10,13 +11,19 @@ LOWEST := .venv-lowest/bin
 LOWEST_TESTS := tests/plugin/test_first_suite.py tests/unit/test_judged_logs.py tests/unit/test_tables.py \
 	tests/unit/test_metrics.py tests/unit/test_templating.py tests/unit/test_review_app.py
 
-.PHONY: demo record-demo test test-lowest check format bench clean
+.PHONY: demo record-demo demo-real record-demo-real test test-lowest check format bench clean
 
 demo: .venv/installed
 	$(BIN)/pytest $(SUITES) $(ARGS)
 
 record-demo: .venv/installed
 	$(BIN)/python -m examples.record_demo $(CONFIGS)
+
+demo-real: .venv/installed
+	@$(BIN)/python -m examples.small_judge.replay $(ARGS)
+
+record-demo-real: .venv/installed $(MODEL)/installed
+	$(BIN)/python -m examples.small_judge.record $(MODEL)/bin/python
 
 test: .venv/installed
 	$(BIN)/pytest -n auto $(ARGS)
@@ -56,6 +63,16 @@ bench: .venv/installed
 		.venv-lowest/uv/bin/python -m pip install --quiet --disable-pip-version-check uv; }; \
 	$$uv venv --quiet --allow-existing --python $(PYTHON) .venv-lowest && \
 	$$uv pip install --quiet --python $(LOWEST)/python --resolution lowest-direct --editable '.[dev]'
+
+# The model and its server are no dependencies of anything here, so they have an environment of their own.
+$(MODEL)/installed: examples/small_judge/requirements.txt
+	@if command -v uv >/dev/null 2>&1; then \
+		test -x $(MODEL)/bin/python || uv venv --quiet --python $(PYTHON) $(MODEL); \
+		uv pip install --quiet --python $(MODEL)/bin/python --no-deps --requirement $<; \
+	else \
+		test -x $(MODEL)/bin/python || $(PYTHON) -m venv $(MODEL); \
+		$(MODEL)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement $<; \
+	fi
 	@touch $@
 
 clean:
