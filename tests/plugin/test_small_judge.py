@@ -16,7 +16,7 @@ from tests.plugin.recorded import run_pytest
 ROOT = Path(__file__).parents[2]
 FOLDER = "examples/small_judge"
 CONFIG = f"{FOLDER}/refund_agent.yml"
-EXPECTED = {"agree": 11, "disagree": 7}
+EXPECTED = {"agree": 32, "disagree": 22}
 
 
 @pytest.fixture
