@@ -78,7 +78,7 @@ def file_node(path: Path, rootdir: Path) -> str:
 def named_suites(config: pytest.Config, options: Options) -> frozenset[Path]:
     """The config files that the command line names; those of the ini file take part in runs of other tests too."""
     listed = frozenset(options.configs)
-    own = listed if config.getoption("jrh_config") is not None else frozenset[Path]()
+    own: frozenset[Path] = listed if config.getoption("jrh_config") is not None else frozenset()
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         return own
     folder = config.invocation_params.dir

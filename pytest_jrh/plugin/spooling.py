@@ -103,7 +103,9 @@ class Spooling:
         for folder in folders:
             if folder not in kept:
                 shutil.rmtree(folder, ignore_errors=True)
-            _lock_of(folder).unlink(missing_ok=True)
+            # Where the folder could not be made, as on a full disk, there is no lock to remove either.
+            with contextlib.suppress(OSError):
+                _lock_of(folder).unlink()
             release = self._claims.pop(folder, None)
             if release is not None:
                 release()

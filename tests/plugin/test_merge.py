@@ -56,7 +56,7 @@ def test_shards_are_held_against_the_baseline_as_one_session_is(
     assert section(merge.lines, "regressions (3):") == REGRESSED
     assert "Gate failed: 3 regressions, at most 0 allowed." in merge.lines
     told = merge.lines
-    [report] = (project.folder / "outputs" / "tiny").glob("*_report.json")
+    [report] = (project.folder / "outputs/lax/tiny").glob("*_report.json")
     merged = json.loads(report.read_text("utf-8"))
     whole = pytester.runpytest(f"--jrh-config={LAX}", BASELINE)
     start = whole.outlines.index(told[0])
@@ -85,7 +85,7 @@ def test_a_case_that_no_shard_reported_is_named_and_red(project: Project, shards
 
 
 def test_a_suite_without_any_verdict_is_red(project: Project, shards: list[str], merge: Merge) -> None:
-    for path in project.folder.glob("shard-*/*/case_results.jsonl"):
+    for path in project.folder.glob("shard-*/lax/tiny/case_results.jsonl"):
         results = [
             json.loads(line) | {"outcome": "no_case", "score": None} for line in path.read_text("utf-8").splitlines()
         ]
@@ -156,7 +156,7 @@ def changed_line(path: Path, number: int, **values: object) -> None:
 
 
 def test_a_result_that_does_not_fit_is_a_usage_error(project: Project, shards: list[str], merge: Merge) -> None:
-    path = project.folder / "shard-0" / "tiny" / "case_results.jsonl"
+    path = project.folder / "shard-0/lax/tiny/case_results.jsonl"
     before = path.read_bytes()
     stranger = "tiny::agent_perturbation::rubric-1::run-9[e1]"
     mistakes: list[tuple[dict[str, object], str]] = [
@@ -169,22 +169,23 @@ def test_a_result_that_does_not_fit_is_a_usage_error(project: Project, shards: l
     for values, told in mistakes:
         changed_line(path, 2, **values)
         assert merge(BASELINE, *shards) == 4
-        assert f"shard-0/tiny/case_results.jsonl:2: {told}" in merge.errors
+        assert f"shard-0/lax/tiny/case_results.jsonl:2: {told}" in merge.errors
         path.write_bytes(before)
-    cases = project.folder / "shard-0/agent_perturbation/tiny/agent_perturbations.jsonl"
+    cases = project.folder / "shard-0/lax/tiny/agent_perturbations.jsonl"
     changed_line(cases, 1, expected=99)
     assert merge(BASELINE, *shards) == 4
     assert "agent_perturbations.jsonl:1: expected must be one of 0, 1, got 99" in merge.errors
-    for path in project.folder.glob("shard-*/*/case_results.jsonl"):
+    for path in project.folder.glob("shard-*/lax/tiny/case_results.jsonl"):
         path.write_text(path.read_text("utf-8").replace('"tiny', '"other'), "utf-8")
     changed_line(cases, 1, expected=1)
     assert merge(BASELINE, *shards) == 4
     assert "has results of the suite 'tiny': they hold those of other" in merge.errors
 
 
-def test_verdicts_of_another_judge_are_refused(shards: list[str], merge: Merge) -> None:
-    assert merge(BASELINE, *shards, config=TINY) == 4
-    assert "shard-0/tiny/case_results.jsonl: 2 verdict(s) in this file are of another judge" in merge.errors
+def test_verdicts_of_another_judge_are_refused(project: Project, shards: list[str], merge: Merge) -> None:
+    project.prompt("Overlook nothing.")
+    assert merge(BASELINE, *shards) == 4
+    assert "shard-0/lax/tiny/case_results.jsonl: 2 verdict(s) in this file are of another judge" in merge.errors
 
 
 @pytest.mark.parametrize(
