@@ -42,9 +42,9 @@ def activate(config: pytest.Config) -> SuiteSession:
         if not session.is_worker:
             config.pluginmanager.register(Reporter(session), "jrh-reporter")
             if config.getoption("dist", "no") != "no":
-                from pytest_jrh.plugin.distributed import ControllerLine
+                from pytest_jrh.plugin.distributed import controller_progress
 
-                config.pluginmanager.register(ControllerLine(config, session.selected), "jrh-progress")
+                config.pluginmanager.register(controller_progress(config, session.selected), "jrh-progress")
     return config.stash[SESSION]
 
 

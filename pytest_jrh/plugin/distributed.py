@@ -1,8 +1,11 @@
-"""The live line of an xdist controller, which knows of its workers' cases by their reports alone."""
+"""How far an xdist session is: its controller knows of its workers' cases by their reports alone."""
 
 from __future__ import annotations
 
+import sys
+import threading
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -10,8 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_jrh.models import Progress, Spending
+from pytest_jrh.plugin import progress as lines
 from pytest_jrh.plugin.options import may_be_case
-from pytest_jrh.plugin.progress import LiveLine, live_line
+from pytest_jrh.plugin.progress import LiveLine, PlainLine, live_line
 from pytest_jrh.plugin.session import RESULT_ATTRIBUTE
 from pytest_jrh.results.stored import result_from
 
@@ -19,27 +23,90 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Set
 
 
-class ControllerLine:
-    """Takes the line away before pytest writes about a test, and draws it again afterwards.
+def controller_progress(config: pytest.Config, selected: Set[str]) -> ControllerLine | ControllerTicker:
+    """The plugin that shows a controller's progress; `selected` are the node ids that the workers have collected."""
+    return (ControllerLine if sys.stdout.isatty() else ControllerTicker)(config, selected)
 
-    `selected` are the node ids that the workers have collected, of suites and of other tests.
-    """
+
+class _Reported:
+    """What the workers' reports say of the cases; `selected` also holds the node ids of other tests."""
+
+    def __init__(self, selected: Set[str]) -> None:
+        self._selected = selected
+        self._done: set[str] = set()
+        self._unread: list[str] = []
+        self._spending = Spending()
+
+    def add(self, report: pytest.TestReport) -> None:
+        """Note what a report says of its case."""
+        result = getattr(report, RESULT_ATTRIBUTE, None)
+        if result is not None:
+            self._unread.append(result)
+        if report.when == "teardown" and may_be_case(report.nodeid):
+            self._done.add(report.nodeid)
+
+    def progress(self) -> Progress:
+        """How far the cases are; results are read when they are wanted."""
+        unread, self._unread = self._unread, []
+        self._spending = sum((result_from(result).spending for result in unread), self._spending)
+        return Progress(len(self._done), self._total, self._spending)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every case has ended."""
+        return len(self._done) >= self._total
+
+    @cached_property
+    def _total(self) -> int:
+        return sum(map(may_be_case, self._selected))
+
+
+class ControllerTicker:
+    """Writes a plain line now and then: a thread, because nothing is called while no report arrives."""
 
     def __init__(self, config: pytest.Config, selected: Set[str]) -> None:
         self._config = config
-        self._selected = selected
-        self._done: set[str] = set()
-        self._spending = Spending()
+        self._reported = _Reported(selected)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """A phase of a test has ended; one of them tells what the case took."""
+        self._reported.add(report)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """Write from the first test to the last."""
+        line = live_line(self._config)
+        if not isinstance(line, PlainLine):
+            return (yield)
+        ended = threading.Event()
+        thread = threading.Thread(target=self._tick, args=(line, ended), name="jrh-progress", daemon=True)
+        thread.start()
+        try:
+            return (yield)
+        finally:
+            ended.set()
+            thread.join()
+
+    def _tick(self, line: PlainLine, ended: threading.Event) -> None:
+        # pytest captures nothing in a controller while its workers run tests, so there is nothing to lift.
+        line.uncaptured = nullcontext
+        while not ended.wait(lines.PLAIN_INTERVAL):
+            if not self._reported.is_done:
+                line.draw(self._reported.progress())
+
+
+class ControllerLine:
+    """Takes the live line away before pytest writes about a test, and draws it again afterwards."""
+
+    def __init__(self, config: pytest.Config, selected: Set[str]) -> None:
+        self._config = config
+        self._reported = _Reported(selected)
 
     @cached_property
     def _line(self) -> LiveLine | None:
         # Made with the first test: pytest has its terminal by then, and the estimate leaves the start-up out.
         line = live_line(self._config)
-        return replace(line, started=time.monotonic()) if line is not None else None
-
-    @cached_property
-    def _total(self) -> int:
-        return sum(map(may_be_case, self._selected))
+        return replace(line, started=time.monotonic()) if isinstance(line, LiveLine) else None
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self) -> None:
@@ -60,11 +127,7 @@ class ControllerLine:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None]:
         """A phase of a test has ended; one of them tells what the case took."""
-        result = getattr(report, RESULT_ATTRIBUTE, None)
-        if result is not None:
-            self._spending += result_from(result).spending
-        if report.when == "teardown" and may_be_case(report.nodeid):
-            self._done.add(report.nodeid)
+        self._reported.add(report)
         yield from self._around()
 
     @pytest.hookimpl(wrapper=True, optionalhook=True)
@@ -84,8 +147,8 @@ class ControllerLine:
     def _around(self) -> Generator[None]:
         self._clear()
         yield
-        if self._line is not None and len(self._done) < self._total:
-            self._line.draw(Progress(len(self._done), self._total, self._spending))
+        if self._line is not None and not self._reported.is_done:
+            self._line.draw(self._reported.progress())
 
     def _clear(self) -> None:
         if self._line is not None:

@@ -1,4 +1,4 @@
-"""One live line above pytest's own while it waits for models, on a terminal alone."""
+"""How far a session is, while pytest waits for models: one live line on a terminal, elsewhere a line now and then."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 import pytest
 
@@ -21,6 +21,9 @@ _MAKE_ROOM_BELOW = "\x1bD\x1bM"
 _SAVE, _RESTORE = "\x1b7", "\x1b8"
 _INSERT_LINE, _DELETE_LINE, _CLEAR_LINE = "\x1b[L", "\x1b[M", "\x1b[2K"
 _UP, _DOWN = "\x1b[A", "\x1b[B"
+PLAIN_INTERVAL = 30.0
+"""Seconds between two lines where the output is no terminal."""
+_PLAIN_WIDTH = 200
 
 
 @dataclass
@@ -59,13 +62,42 @@ class LiveLine:
             self.file.flush()
 
 
-def live_line(config: pytest.Config) -> LiveLine | None:
-    """The live line of this process; None with `-q`, in an xdist worker, or where the output is no terminal."""
-    if (
-        hasattr(config, "workerinput")
-        or not config.pluginmanager.has_plugin("terminalreporter")
-        or config.option.verbose < 0
-    ):
+@dataclass
+class PlainLine:
+    """Writes a line of its own every `PLAIN_INTERVAL` seconds: what a CI log shows instead of minutes of silence."""
+
+    reporter: pytest.TerminalReporter
+    started: float
+    uncaptured: Callable[[], AbstractContextManager[None]] = nullcontext
+    clock: Callable[[], float] = time.monotonic
+    last: float | None = None
+
+    def draw(self, progress: Progress) -> None:
+        """Say how far the session is, if it is time to."""
+        self.say(progress_line(progress, self.clock() - self.started, _PLAIN_WIDTH))
+
+    def say(self, text: str) -> None:
+        """Write a line of text, if it is time to."""
+        now = self.clock()
+        if now - (self.started if self.last is None else self.last) < PLAIN_INTERVAL:
+            return
+        self.last = now
+        with self.uncaptured():
+            self.reporter.ensure_newline()
+            self.reporter.write_line(text)
+            self.reporter.flush()
+
+    def clear(self) -> None:
+        """Do nothing: a line that was written stays."""
+
+
+ProgressLine: TypeAlias = LiveLine | PlainLine
+
+
+def live_line(config: pytest.Config) -> ProgressLine | None:
+    """The line of this process; None with `-q`, in an xdist worker, and without pytest's terminal reporter."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if hasattr(config, "workerinput") or reporter is None or config.option.verbose < 0:
         return None
     writer = config.get_terminal_writer()
     capture = config.pluginmanager.get_plugin("capturemanager")
@@ -74,5 +106,5 @@ def live_line(config: pytest.Config) -> LiveLine | None:
     file = writer._file
     with uncaptured():
         if not file.isatty():
-            return None
+            return PlainLine(reporter, time.monotonic(), uncaptured)
     return LiveLine(file, writer.fullwidth, time.monotonic(), uncaptured)

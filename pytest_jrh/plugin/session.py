@@ -16,7 +16,7 @@ from pytest_jrh.loading import ReadySuite, make_ready
 from pytest_jrh.plugin.commands import Commands
 from pytest_jrh.plugin.imports import uncollected
 from pytest_jrh.plugin.options import absolute
-from pytest_jrh.plugin.progress import LiveLine, live_line
+from pytest_jrh.plugin.progress import ProgressLine, live_line
 from pytest_jrh.plugin.reviewing import Reviewing
 from pytest_jrh.plugin.spooling import SPOOLS_KEY, Spooling
 from pytest_jrh.plugin.time_limits import paused
@@ -165,8 +165,8 @@ class SuiteSession:
         return engine.result(spec) if limit is None or engine.is_done(spec) else engine.given_up(spec, limit)
 
     @cached_property
-    def live_line(self) -> LiveLine | None:
-        """The line of this process that says how far it is, where there is a terminal to show it."""
+    def live_line(self) -> ProgressLine | None:
+        """The line of this process that says how far it is; None where nothing is to be said."""
         return live_line(self.config)
 
     def survey(self, specs: Sequence[CaseSpec]) -> Iterator[Survey]:

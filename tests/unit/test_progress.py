@@ -9,8 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from pytest_jrh.models import Progress, Spending, Usage
-from pytest_jrh.plugin.progress import LiveLine
+from pytest_jrh.plugin.progress import PLAIN_INTERVAL, LiveLine, PlainLine
 from pytest_jrh.results.report import progress_line
 from tests.support.model_server import ModelServer
 from tests.support.suites import SuiteFiles, write_suite
@@ -43,7 +45,44 @@ def test_the_line_is_seen_on_a_terminal_alone_and_not_when_quiet(tmp_path: Path)
     with ModelServer(delay=0.4) as server:
         assert "jrh: 0 of 1 cases" in on_terminal(files, server)
         assert "jrh: 0 of 1 cases" not in on_terminal(files, server, "-q")
-        assert "jrh: 0 of 1 cases" not in run(files, server, subprocess.PIPE)
+        assert "\x1b[L" not in run(files, server, subprocess.PIPE)
+
+
+def test_a_plain_line_is_written_once_an_interval_from_a_line_of_its_own() -> None:
+    written: list[str] = []
+
+    class Reporter:
+        def ensure_newline(self) -> None:
+            written.append("(new line)")
+
+        def write_line(self, text: str) -> None:
+            written.append(text)
+
+        def flush(self) -> None: ...
+
+    times = iter(PLAIN_INTERVAL * part for part in (0, 0.9, 1, 1.1, 2))
+    now = [0.0]
+    line = PlainLine(Reporter(), 0.0, clock=lambda: now[0])  # type: ignore[arg-type]
+    for now[0] in times:
+        line.draw(Progress(1, 4, Spending(calls=3)))
+    said = [text for text in written if text != "(new line)"]
+    assert [text.rpartition(" | ")[0] for text in said] == ["jrh: 1 of 4 cases | 3 calls | 0 tokens | $0.00"] * 2
+    assert written[::2] == ["(new line)"] * 2
+    assert "about 1 min 30 s left" in said[0]
+
+
+@pytest.mark.parametrize("arguments", [(), ("-n2",)], ids=["one process", "xdist"])
+def test_where_there_is_no_terminal_a_line_now_and_then_says_how_far_it_is(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    files = write_suite(tmp_path / "suite", runs=2, tests=["agent_perturbation"])
+    hurry = "import pytest_jrh.plugin.progress as progress\nprogress.PLAIN_INTERVAL = 0.2\n"
+    (files.folder / "conftest.py").write_text(hurry, encoding="utf-8")
+    with ModelServer(delay=0.4) as server:
+        lines = run(files, server, subprocess.PIPE, *arguments).splitlines()
+        quiet = run(files, server, subprocess.PIPE, "-q", *arguments)
+    assert any(line.startswith("jrh: 0 of 2 cases | ") for line in lines)
+    assert "of 2 cases" not in quiet
 
 
 def test_a_controller_draws_the_line_from_what_its_workers_report(tmp_path: Path) -> None:
