@@ -309,6 +309,17 @@ class Spending:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedCall:
+    """A call that several cases make alike and one of them pays for: the first summary of a run (rule D5).
+
+    `fingerprint` is the call's; `spending` is what each of the cases has of it.
+    """
+
+    fingerprint: str
+    spending: Spending
+
+
+@dataclass(frozen=True, slots=True)
 class CaseResult:
     """What one item came to: small, so that thousands fit in memory and travel between processes.
 
@@ -317,7 +328,7 @@ class CaseResult:
     which judge (semantics J2); both are empty where there was no case, or no judge was asked.
     `human_reviewed` is what people decided about the case (semantics K2); empty where no review is in play.
     `judge_spending` is the judge's part of the spending, and told of a panel's judges alone: the rest went into
-    making the case that they share.
+    making the case that they share. `shared` is the part of `spending` that other cases have too.
     """
 
     case_id: str
@@ -339,6 +350,7 @@ class CaseResult:
     judge_fingerprint: str = ""
     human_reviewed: HumanReview = ""
     judge_spending: Spending | None = None
+    shared: SharedCall | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,4 +62,5 @@ class Attempt:
             human_reviewed=self.human_reviewed,
             spending=sum((tape.spending for tape in self.tapes), Spending()),
             judge_spending=judge_spending if spec.judge is not None else None,
+            shared=next((tape.shared for tape in self.tapes if tape.shared is not None), None),
         )

@@ -20,7 +20,7 @@ from pytest_jrh.llm.cassettes import Cassette, Entry, difference, nearest
 from pytest_jrh.llm.locks import held
 from pytest_jrh.llm.recording import Lookup, Recording
 from pytest_jrh.llm.room import room_for
-from pytest_jrh.models import RecordMode, Spending
+from pytest_jrh.models import RecordMode, SharedCall, Spending
 from pytest_jrh.transcript import storable
 
 # The first summary is asked beside the plan, so it is one of the first two calls of a case.
@@ -41,6 +41,7 @@ class Tape:
         self._locks = folder / ".locks"
         self._lock_file = self._locks / f"{digest(path.relative_to(folder).as_posix())[:32]}.lock"
         self.spending = Spending()
+        self.shared: SharedCall | None = None
         self.lookups: list[Lookup] = []
         self._mode = mode
         self._recording = recording
@@ -84,7 +85,7 @@ class Tape:
             await self._lock(request.stage.stage)
             entry = self._cassette.find(request.fingerprint)
             if entry is None:
-                if request.stage.stage == "summary" and sequence <= _FIRST_CALLS:
+                if _is_shared(request, sequence):
                     return await self._record_shared(request, sequence)
                 return await self._record(request, sequence)
         self.lookups.append(
@@ -94,8 +95,14 @@ class Tape:
             raise self._unrecorded(request)
         played = self._recording.replay == "http" and self._recording.http is not None
         answer = await self._play(request) if played else entry.answer
-        self.spending += _spent(answer, replayed=1)
+        self._replayed(request, answer, sequence)
         return answer
+
+    def _replayed(self, request: CallRequest, answer: Answer, sequence: int) -> None:
+        spent = _spent(answer, replayed=1)
+        self.spending += spent
+        if _is_shared(request, sequence):
+            self.shared = SharedCall(request.fingerprint, spent)
 
     async def forget(self, fingerprints: Sequence[str]) -> bool:
         """Drop recorded calls, so that they are asked again; False where they are not all old recordings.
@@ -151,7 +158,7 @@ class Tape:
                 self._cassette.complete = False
                 self._save(request.stage.stage)
                 answer = entry.answer
-        self.spending += _spent(answer, replayed=1)
+        self._replayed(request, answer, sequence)
         return answer
 
     def _shared_entry(self, place: Path, request: CallRequest) -> Entry | None:
@@ -210,7 +217,10 @@ class Tape:
         )
         # Until the case comes to its end with the new call, `once` must be able to resume it.
         self._cassette.complete = False
-        self.spending += replace(_spent(answer, calls=1), calls=0 if attempts.sent else 1)
+        spent = _spent(answer, calls=1)
+        self.spending += replace(spent, calls=0 if attempts.sent else 1)
+        if _is_shared(request, sequence):
+            self.shared = SharedCall(request.fingerprint, spent)
         self._save(request.stage.stage)
         return answer
 
@@ -308,6 +318,11 @@ class Tape:
             difference=difference(entry, request, redact=self._recording.redactor.text) if entry else "",
             cassette=str(self.path),
         )
+
+
+def _is_shared(request: CallRequest, sequence: int) -> bool:
+    """Whether every case of the run makes this call alike: it summarizes the run before any edit."""
+    return request.stage.stage == "summary" and sequence <= _FIRST_CALLS
 
 
 def _spent(answer: Answer, *, calls: int = 0, replayed: int = 0) -> Spending:

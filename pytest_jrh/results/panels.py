@@ -99,7 +99,7 @@ def counted_once(results: Iterable[CaseResult]) -> list[CaseResult]:
                 makers[made] = index
     kept = set(makers.values())
     return [
-        replace(result, spending=spending_of(result, makes=index in kept)) if _made(result) else result
+        _without_making(result) if _made(result) and index not in kept and not _asked(result) else result
         for index, result in enumerate(given)
     ]
 
@@ -109,6 +109,11 @@ def spending_of(result: CaseResult, *, makes: bool) -> Spending:
     if result.judge_spending is None or makes or _asked(result):
         return result.spending
     return result.judge_spending
+
+
+def _without_making(result: CaseResult) -> CaseResult:
+    assert result.judge_spending is not None
+    return replace(result, spending=result.judge_spending, shared=None)
 
 
 def _made(result: CaseResult) -> bool:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pytest_jrh.models import Spending, Usage
 from pytest_jrh.results.text import columns, counted, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from pytest_jrh.models import Progress, Spending
+    from pytest_jrh.models import CaseResult, Progress
 
 
 def spending_lines(spending: Spending, wall_seconds: float, width: int = 80) -> list[str]:
@@ -18,6 +20,32 @@ def spending_lines(spending: Spending, wall_seconds: float, width: int = 80) -> 
     Results that several machines have given took no time of this one: with 0 seconds, none are told.
     """
     return _joined(_spending_parts(spending, wall_seconds), width)
+
+
+def total_spending(results: Iterable[CaseResult]) -> Spending:
+    """Add up what results have spent; a call that cases share costs once, for it was paid for once.
+
+    It counts as a call, or as a replayed one, of each case that made it.
+    """
+    given = list(results)
+    total = sum((result.spending for result in given), Spending())
+    shared = [(result.suite, result.shared) for result in given if result.shared is not None]
+    # Whoever asked comes first, so that what was paid now is never left out.
+    shared.sort(key=lambda each: not each[1].spending.calls)
+    counted_before = set[tuple[str, str]]()
+    for suite, call in shared:
+        key = (suite, call.fingerprint)
+        if key in counted_before and not call.spending.calls:
+            total = _without_cost(total, call.spending)
+        counted_before.add(key)
+    return total
+
+
+def _without_cost(total: Spending, spent: Spending) -> Spending:
+    usage = Usage(
+        total.usage.input_tokens - spent.usage.input_tokens, total.usage.output_tokens - spent.usage.output_tokens
+    )
+    return replace(total, usage=usage, cost=total.cost - spent.cost)
 
 
 def progress_line(progress: Progress, seconds: float, width: int) -> str:

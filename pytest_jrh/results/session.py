@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pytest_jrh.models import CaseResult, Rubric, Spending
 from pytest_jrh.results.gate import GateDecision
 from pytest_jrh.results.panels import Panel, panels
+from pytest_jrh.results.report import total_spending
 from pytest_jrh.results.statistics import StatisticsTable, tabulate
 from pytest_jrh.results.text import counted
 
@@ -47,7 +48,7 @@ class SessionResults:
     @property
     def spending(self) -> Spending:
         """What all cases together took."""
-        return sum((result.spending for result in self.results), Spending())
+        return total_spending(self.results)
 
     @property
     def passed(self) -> bool | None:

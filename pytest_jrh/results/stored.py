@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from pydantic import TypeAdapter, ValidationError
 
 from pytest_jrh.errors import InputError, Problem
-from pytest_jrh.models import JUDGED, MADE, TESTS, CaseResult, CaseSpec, Spending, Usage
+from pytest_jrh.models import JUDGED, MADE, TESTS, CaseResult, CaseSpec, SharedCall, Spending, Usage
 from pytest_jrh.results.contradictions import reasoning_disagrees
 from pytest_jrh.suite.cases import case_id
 from pytest_jrh.suite.problems import shown
@@ -31,11 +31,12 @@ _HEX = re.compile("[0-9a-f]{64}", re.ASCII)
 def result_data(result: CaseResult) -> dict[str, Any]:
     """The result as plain JSON values, which `result_of` reads."""
     # Field by field, since `dataclasses.asdict` copies deeply, which is twenty times the work, for every report.
-    judge = result.judge_spending
+    judge, shared = result.judge_spending, result.shared
     return {
         **_fields(result),
         "spending": _spending_data(result.spending),
         "judge_spending": None if judge is None else _spending_data(judge),
+        "shared": None if shared is None else {**_fields(shared), "spending": _spending_data(shared.spending)},
     }
 
 
@@ -48,10 +49,11 @@ def stored_data(result: CaseResult, *, config: str = "", kept: bool = False) -> 
 
 def result_of(data: Mapping[str, Any]) -> CaseResult:
     """The result of these values; raises `KeyError` or `TypeError` where they are none."""
-    judge = data.get("judge_spending")
+    judge, shared = data.get("judge_spending"), data.get("shared")
     spendings = {
         "spending": _spending_of(data["spending"]),
         "judge_spending": None if judge is None else _spending_of(judge),
+        "shared": None if shared is None else SharedCall(shared["fingerprint"], _spending_of(shared["spending"])),
     }
     return CaseResult(**{**data, **spendings})
 
@@ -77,7 +79,7 @@ def result_from(text: str) -> CaseResult:
     return result_of(json.loads(text))
 
 
-def _fields(value: CaseResult | Spending | Usage) -> dict[str, Any]:
+def _fields(value: CaseResult | SharedCall | Spending | Usage) -> dict[str, Any]:
     return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
 
@@ -147,7 +149,7 @@ def _contradictions(result: CaseResult) -> Iterator[str]:
     if (own := _own_id(result)) != result.case_id:
         yield f"case_id is {shown(result.case_id)}, but the other fields are those of {shown(own)}"
     if result.epoch < 0 or not all(map(_is_amount, _amounts(result))):
-        yield "epoch and the figures of spending and judge_spending must be finite numbers >= 0"
+        yield "epoch and the figures of spending, judge_spending and shared must be finite numbers >= 0"
     if outcome in MADE and not _HEX.fullmatch(result.case_digest):
         yield f"case_digest must be 64 hexadecimal digits, got {shown(result.case_digest)}"
     if outcome not in JUDGED:
@@ -169,7 +171,8 @@ def _own_id(result: CaseResult) -> str:
 
 
 def _amounts(result: CaseResult) -> Iterator[float]:
-    for spending in (result.spending, result.judge_spending):
+    shared = result.shared.spending if result.shared is not None else None
+    for spending in (result.spending, result.judge_spending, shared):
         if spending is not None:
             yield from (value for value in _fields(spending).values() if not isinstance(value, Usage))
             yield from _fields(spending.usage).values()

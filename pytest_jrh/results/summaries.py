@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.files import file_name_part
-from pytest_jrh.models import JUDGED, UNSCORED, CaseResult, Spending
+from pytest_jrh.models import JUDGED, UNSCORED, CaseResult
 from pytest_jrh.results.json_report import decision_data, panel_data, table_data
 from pytest_jrh.results.metrics import GroupStats, bootstrap, group_stats, metric, totals
+from pytest_jrh.results.report import total_spending
 from pytest_jrh.results.session import scales
 from pytest_jrh.results.statistics import tabulate
 from pytest_jrh.results.text import one_line, shortened
@@ -80,7 +81,7 @@ def judge_report(
     """
     levels = {(suite.name, rubric.id): rubric for rubric in suite.rubrics}
     seed = suite.sampling_seed if seed is None else seed
-    spending = sum((result.spending for result in results), Spending())
+    spending = total_spending(results)
     tests = [test.name for test in suite.tests if test.evaluate]
     return {
         "format": 1,

@@ -15,6 +15,7 @@ import pytest
 
 from pytest_jrh.llm.budget import Ledger, Limits
 from pytest_jrh.models import Completion
+from pytest_jrh.results.report import total_spending
 from tests.e2e.bench import Bench
 from tests.e2e.test_replay import ANSWERS
 from tests.support.model_server import ModelServer
@@ -50,6 +51,11 @@ def test_the_first_summary_of_a_run_is_asked_once_for_all_rubrics_and_tests(
     session = bench.run()
     assert len(session.results) == 12
     assert sorted(first_summaries(server).values()) == [1, 1, 1]
+    # What a replay calls recorded is what the recording took: a shared call is paid for once, and counts once.
+    made, replayed = total_spending(session.results), total_spending(bench.replay("completion").results)
+    assert made.calls == server.count()
+    assert (replayed.usage, replayed.cost) == (made.usage, pytest.approx(made.paid))
+    assert made.paid > 0
 
 
 def test_each_cassette_holds_the_shared_summary_so_that_one_case_replays_alone(

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.errors import Unrecorded, Unscored
-from pytest_jrh.models import PerturbationOutcome, Spending, Usage, Verdict
+from pytest_jrh.models import CaseResult, PerturbationOutcome, SharedCall, Spending, Usage, Verdict
 from pytest_jrh.results.explain import disagreement_text, edit_diff, unscored_text
-from pytest_jrh.results.report import spending_lines
+from pytest_jrh.results.report import spending_lines, total_spending
 from pytest_jrh.results.text import columns, shortened, visible
 from tests.support.made_cases import MESSAGES, RUBRIC, make_case, make_edit, make_spec
 
@@ -46,6 +46,23 @@ def explained(case: object = None, **changes: object) -> str:
 )
 def test_spending_line_never_counts_an_unpriced_call_as_free(spending: Spending, line: str) -> None:
     assert spending_lines(spending, 1.25) == [line]
+
+
+def test_a_call_that_cases_share_costs_once_whoever_asked() -> None:
+    one = Spending(calls=1, usage=Usage(10, 1), cost=0.5, paid=0.5)
+    copied = Spending(replayed=1, usage=Usage(10, 1), cost=0.5)
+
+    def result(call: str, spent: Spending, suite: str = "s") -> CaseResult:
+        own = Spending(replayed=2, usage=Usage(100, 10), cost=1.0) + spent
+        return CaseResult("", suite, "", "", "", 1, "agree", spending=own, shared=SharedCall(call, spent))
+
+    asked_last = [result("a", copied), result("a", copied), result("a", one)]
+    assert total_spending(asked_last) == Spending(1, 8, Usage(310, 31), 3.5, 0.5)
+    assert total_spending([result("a", copied)] * 3) == Spending(0, 9, Usage(310, 31), 3.5)
+    assert total_spending([result("a", one), result("b", copied)]).cost == 3.0
+    # Two suites keep recordings of their own, so each has paid; and what was asked twice was paid twice.
+    assert total_spending([result("a", copied), result("a", copied, suite="t")]).cost == 3.0
+    assert total_spending([result("a", one)] * 2).paid == 1.0
 
 
 def test_long_run_is_told_in_minutes() -> None:
