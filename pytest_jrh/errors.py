@@ -2,7 +2,7 @@
 
 JrhError
 |- InputError      the user's files: one or more problems, each with its place (exit code 4)
-|- Unscored        the pipeline or the judge could not finish: an outcome of semantics F
+|- Unscored        the pipeline or the judge could not finish: an outcome of rules F
 |  `- Unrecorded   ... because a replay met a call that is not in its cassette
 |- NoVerdictCase   there is no case to judge, with the reason (a skip)
 `- Disagreement    the judge gave another verdict than the verified label (a failure)
@@ -55,7 +55,7 @@ class InputError(JrhError):
 
 
 class Unscored(JrhError):
-    """The pipeline or the judge could not finish, so there is no verdict (semantics F).
+    """The pipeline or the judge could not finish, so there is no verdict (rules F).
 
     `outcome` is one of `models.UNSCORED`; `stage` names the stage model that was at work (or
     "input"); `cause` says what came back; `advice` says what to do next. `asked` are the fingerprints of
@@ -97,7 +97,7 @@ class Unrecorded(Unscored):
 
 
 class NoVerdictCase(JrhError):
-    """There is no case to judge; the message is the reason (semantics F, `no_case`)."""
+    """There is no case to judge; the message is the reason (rules F, `no_case`)."""
 
 
 class Disagreement(JrhError):

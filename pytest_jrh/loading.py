@@ -81,7 +81,7 @@ class ReadySuite:
 
     @cached_property
     def judge_fingerprints(self) -> Mapping[str | None, str]:
-        """By judge, what says that two sessions asked the same judge (semantics J2)."""
+        """By judge, what says that two sessions asked the same judge (rule J2)."""
         return {
             name: judge_fingerprint(
                 judge.stage,
@@ -113,7 +113,7 @@ class ReadySuite:
         return RecordIndex(next(iter(self.made.values())).entries)
 
     def made_before(self, spec: CaseSpec) -> Case | None:
-        """The case as it is on disk, where the suite is frozen or keeps what was made (semantics G6, H1).
+        """The case as it is on disk, where the suite is frozen or keeps what was made (rules G6, H1).
 
         Raises `InputError` where it is there and cannot be used.
         """

@@ -46,7 +46,7 @@ UNSCORED: frozenset[str] = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """What collection knows of a run: its key, and why it can make no case (semantics C2, C3)."""
+    """What collection knows of a run: its key, and why it can make no case (rules C2, C3)."""
 
     run_id: str
     epoch: int
@@ -55,7 +55,7 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True)
 class AgentRun:
-    """One sample of an agent log at one epoch, with text made storable (semantics C1, C6).
+    """One sample of an agent log at one epoch, with text made storable (rules C1, C6).
 
     `input` is the sample's input as text; `sample_id` keeps the type it has in the log;
     `notes` says in words what loading had to change.
@@ -103,7 +103,7 @@ class RateLimit:
 
 @dataclass(frozen=True, slots=True)
 class StageModel:
-    """The model and the settings of one stage (semantics A6); None means "do not send it"."""
+    """The model and the settings of one stage (rule A6); None means "do not send it"."""
 
     stage: StageName
     model: str
@@ -176,7 +176,7 @@ class Edit:
     """One applied edit of one assistant turn, with everything needed to audit it.
 
     `summary_snapshot` is the summary that the editor saw; `dropped_reasoning` counts the
-    reasoning blocks that went with the old text (semantics D4).
+    reasoning blocks that went with the old text (rule D4).
     """
 
     message_index: int
@@ -202,7 +202,7 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class PerturbationOutcome:
-    """What came of one transcript (semantics D1).
+    """What came of one transcript (rule D1).
 
     `no_case` holds the reason where there is no case; `messages` is then the original transcript.
     `verification` is None where the verifier is off or was never reached; `confirmed` says that the
@@ -264,7 +264,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A judge's answer, on the scale that was on offer (semantics E)."""
+    """A judge's answer, on the scale that was on offer (rules E)."""
 
     score: int
     reasoning: str
@@ -325,8 +325,8 @@ class CaseResult:
 
     `detail` is prose for a person: the reason of a skip, the paragraph of an error, or the whole
     explanation of a disagreement. `case_digest` says which case was judged and `judge_fingerprint` by
-    which judge (semantics J2); both are empty where there was no case, or no judge was asked.
-    `human_reviewed` is what people decided about the case (semantics K2); empty where no review is in play.
+    which judge (rule J2); both are empty where there was no case, or no judge was asked.
+    `human_reviewed` is what people decided about the case (rule K2); empty where no review is in play.
     `judge_spending` is the judge's part of the spending, and told of a panel's judges alone: the rest went into
     making the case that they share. `shared` is the part of `spending` that other cases have too.
     """

@@ -1,4 +1,4 @@
-"""Prompt templates and pages: the one room that knows jinja2 (semantics D9, D10, K4).
+"""Prompt templates and pages: the one room that knows jinja2 (rules D9, D10, K4).
 
 A template is the user's or ours; what is put into it is hostile. So a template is rendered once, no
 value is ever read as a template, and no value can close a delimiter that the template opened. Pages are
@@ -75,7 +75,7 @@ class Template:
 
 
 def parse_template(source: str, origin: str, *, allowed: Collection[str], required: Collection[str] = ()) -> Template:
-    """Check a template's text; every mistake in it is reported at once as `InputError` (semantics D9)."""
+    """Check a template's text; every mistake in it is reported at once as `InputError` (rule D9)."""
     if len(source) > MOST_SOURCE:
         raise InputError(
             Problem(f"a prompt of {len(source):,} characters; at most {MOST_SOURCE:,} are allowed", origin)

@@ -79,7 +79,7 @@ def render_transcript(
     show_reasoning: bool = False,
     edited: frozenset[int] = frozenset(),
 ) -> str:
-    """Render the whole transcript as text, for a judge, a verifier or a summarizer (semantics E2).
+    """Render the whole transcript as text, for a judge, a verifier or a summarizer (rule E2).
 
     Every part of a turn has a header at column 0: `[3] assistant`, `[3] assistant calls refund`,
     `[4] tool refund (error: timeout)`; each line below it is indented by two spaces. A turn cannot
@@ -97,7 +97,7 @@ def render_transcript(
 
 
 def render_assistant_turns(messages: Sequence[Message]) -> str:
-    """Render the assistant turns as `[index] id: text`, with their tool calls, for a planner (semantics D2).
+    """Render the assistant turns as `[index] id: text`, with their tool calls, for a planner (rule D2).
 
     Further lines of a turn's text are indented; a tool call is `[index] id calls NAME: JSON`.
     """
@@ -118,7 +118,7 @@ def render_tool_calls(message: Message) -> str:
 
 
 def replace_text(message: Message, new_text: str) -> tuple[dict[str, Any], int]:
-    """Copy a message with its text replaced; also count the reasoning blocks that went (semantics D4).
+    """Copy a message with its text replaced; also count the reasoning blocks that went (rule D4).
 
     Text content stays text. In a block list the new text stands where the first text block stood,
     or first where there was none; other text blocks and all reasoning go, since they belong to
@@ -144,7 +144,7 @@ def replace_text(message: Message, new_text: str) -> tuple[dict[str, Any], int]:
 
 
 def neutralize(text: str, tags: Collection[str]) -> str:
-    """Make the given delimiter tags harmless: their `<` becomes `&lt;` (semantics D10).
+    """Make the given delimiter tags harmless: their `<` becomes `&lt;` (rule D10).
 
     Opening and closing tags, with attributes, spaces or in any case; everything else stays as it
     is. Doing it twice changes nothing more.
@@ -153,7 +153,7 @@ def neutralize(text: str, tags: Collection[str]) -> str:
 
 
 def storable(value: _Value) -> tuple[_Value, int]:
-    """Make every text in a JSON value storable: lone surrogates become U+FFFD, NULs go (semantics C6).
+    """Make every text in a JSON value storable: lone surrogates become U+FFFD, NULs go (rule C6).
 
     Returns the value (the very same object where nothing had to change) and the number of
     characters replaced or dropped, in keys and values.

@@ -206,7 +206,7 @@ class Session:
         return verdict
 
     async def _case_to_judge(self, attempt: Attempt, ready: ReadySuite) -> Case:
-        """The case as it was made, or as people decided about it (semantics K2)."""
+        """The case as it was made, or as people decided about it (rule K2)."""
         review, spec = self._settings.review, attempt.spec
         try:
             if spec.skip_reason is not None:

@@ -60,7 +60,7 @@ class EngineSettings:
     ends_session: tuple[type[BaseException], ...] = (KeyboardInterrupt,)
 
     def mode(self, ready: ReadySuite, *, judging: bool) -> RecordMode:
-        """The record mode of a suite's generation or judging (semantics G1)."""
+        """The record mode of a suite's generation or judging (rule G1)."""
         if not self.keep:
             return "all"
         if self.replay == "http":

@@ -28,7 +28,7 @@ _CONTRACT = (
 class SuppliedExchange:
     """Asks the project's client; its parsed completion is read again like any answer.
 
-    What it raises is a `model_error` of the case (semantics F). Only `ends_session` ends the session, and
+    What it raises is a `model_error` of the case (rules F). Only `ends_session` ends the session, and
     `Unscored` is passed on as the outcome that it names.
     """
 

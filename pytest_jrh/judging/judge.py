@@ -1,4 +1,4 @@
-"""The template judge: a model, a prompt, and a score that must be on offer (semantics E)."""
+"""The template judge: a model, a prompt, and a score that must be on offer (rules E)."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def make_template_judge(stage: Stage, *, instruction: str = "", show_reasoning: 
     """Build the judge under test.
 
     It sees the rubric, the scale and the whole transcript, and nothing of how the case was made
-    (semantics E2); `show_reasoning` shows it the agent's reasoning blocks. It raises `Unscored` where
-    no score on offer comes back; a score is never coerced (semantics E3).
+    (rule E2); `show_reasoning` shows it the agent's reasoning blocks. It raises `Unscored` where
+    no score on offer comes back; a score is never coerced (rule E3).
     """
 
     async def judge(case: Case) -> Verdict:

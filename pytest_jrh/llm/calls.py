@@ -41,7 +41,7 @@ class Response(BaseModel):
 
 
 def score_on_offer(scores: tuple[int, ...]) -> Any:
-    """The type of a score that must be one of `scores`: no `true`, no `1.0`, no `"1"` (semantics E3)."""
+    """The type of a score that must be one of `scores`: no `true`, no `1.0`, no `"1"` (rule E3)."""
 
     def whole(value: object) -> object:
         # pydantic's Literal compares by equality, strict or not, and to Python `True == 1 == 1.0`.
@@ -98,7 +98,7 @@ class CallRequest:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over everything that makes the call this call (semantics G3); the repeat is 1 for now."""
+        """SHA-256 over everything that makes the call this call (rule G3); the repeat is 1 for now."""
         return digest(
             {
                 "stage": self.stage.stage,
@@ -221,7 +221,7 @@ def parse(text: str, response_model: type[ResponseT]) -> ResponseT:
     """Read an answer strictly: one JSON object, at most wrapped in one Markdown code fence.
 
     Raises pydantic's `ValidationError`, also for a key that an object has twice: parsers differ in which of its values
-    they take. Numbers, texts and booleans are never coerced (semantics E3).
+    they take. Numbers, texts and booleans are never coerced (rule E3).
     """
     inside = _unfenced(text)
     _refuse_duplicate_keys(inside)
@@ -277,7 +277,7 @@ def _refuse_duplicate_keys(text: str) -> None:
 
 
 def _storable_json(text: str) -> str:
-    """The answer without what no file can hold; JSON can spell it in escapes (semantics C6)."""
+    """The answer without what no file can hold; JSON can spell it in escapes (rule C6)."""
     if "\\u" not in text:
         return text
     try:

@@ -2,7 +2,7 @@
 
 The metadata comes first in the file and holds one entry per finished call; the HTTP interactions, as
 vcrpy records them, follow. A replay by fingerprint reads the head alone. Files are written whole, to a
-temporary file that is then renamed, after every call (semantics G3, G5).
+temporary file that is then renamed, after every call (rules G3, G5).
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def nearest(cassette: Cassette, request: CallRequest) -> Entry | None:
 
 
 def difference(entry: Entry, request: CallRequest, *, redact: Callable[[str], str] = str, longest: int = 24) -> str:
-    """A short text that says in which parts a request differs from a recorded call (semantics G3).
+    """A short text that says in which parts a request differs from a recorded call (rule G3).
 
     `redact` takes secrets out of the request, as they are out of the recording.
     """

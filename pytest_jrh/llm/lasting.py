@@ -1,7 +1,8 @@
 """Refusals that another attempt cannot change: used-up quota, a refused key, a model that is not there, a long prompt.
 
-Some concern every call to the model, others the one call alone. Where a provider's words leave that open, only the one
-call is given up: stopping a model for what it says about one request would cost all other cases their verdicts.
+They are asked once (rule F3). Some concern every call to the model, others the one call alone. Where a provider's words
+leave that open, only the one call is given up: stopping a model for what it says about one request would cost all other
+cases their verdicts.
 """
 
 from __future__ import annotations

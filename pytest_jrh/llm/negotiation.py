@@ -75,7 +75,7 @@ class Negotiation:
         return Sending(left_out, self._fallen_back.get(server) or _first_try(request.stage.model))
 
     def repaired(self, request: CallRequest, sending: Sending, status: int | None, words: str) -> bool:
-        """Whether a refusal is worth another attempt with less, which is then what `sending` gives (semantics A6).
+        """Whether a refusal is worth another attempt with less, which is then what `sending` gives (rule A6).
 
         `status` is HTTP's, None where litellm refused by itself. What counts is what this very attempt sent: others
         may have learned it while it was on its way.

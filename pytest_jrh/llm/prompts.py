@@ -1,4 +1,4 @@
-"""Finding a stage's prompt, checking its variables, and turning it into messages (semantics D9).
+"""Finding a stage's prompt, checking its variables, and turning it into messages (rule D9).
 
 A prompt file is the user message. One that has a line `---user---` is a system message above that
 line and the user message below it; the built-in prompts are of this kind, so that a copy of one can
@@ -91,7 +91,7 @@ def load_template(
 ) -> Template:
     """Find a stage's prompt: `override` where that file exists, else `prompt_path`, else the built-in one.
 
-    The judge has no override. Raises `InputError` for a file that cannot be read or does not check (semantics D9).
+    The judge has no override. Raises `InputError` for a file that cannot be read or does not check (rule D9).
     """
     if override is not None and stage != "judge" and override.is_file():
         return parse_prompt(_read(override), str(override), stage=stage)
@@ -104,7 +104,7 @@ def load_template(
 
 
 def parse_prompt(source: str, origin: str, *, stage: StageName) -> Template:
-    """Check a prompt's text: its names, its syntax, and that it renders (semantics A10, K3)."""
+    """Check a prompt's text: its names, its syntax, and that it renders (rules A10, K3)."""
     template = parse_template(source, origin, allowed=VARIABLES[stage], required=REQUIRED[stage])
     full = {
         name: 3 if name in INTEGERS else f"[0] user\n  a {name}\n[1] assistant\n  more" for name in template.allowed
@@ -117,7 +117,7 @@ def parse_prompt(source: str, origin: str, *, stage: StageName) -> Template:
 
 
 def override_path(custom_prompts_dir: Path, test: str, stage: StageName) -> Path:
-    """Where a project keeps its own prompt for a stage of a test, of one module (semantics D9, K3)."""
+    """Where a project keeps its own prompt for a stage of a test, of one module (rules D9, K3)."""
     return custom_prompts_dir / test / f"{stage}.md"
 
 

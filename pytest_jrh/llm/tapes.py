@@ -31,7 +31,7 @@ class Tape:
     """The `Exchange` of one case: answers from its cassette, and records what it does not hold.
 
     A lock is held from the first call to be made until the tape is closed, and the cassette read once
-    more after taking it, so that two processes never pay for the same call (semantics G5). `case` is the case's id.
+    more after taking it, so that two processes never pay for the same call (rule G5). `case` is the case's id.
     """
 
     def __init__(self, folder: Path, path: Path, mode: RecordMode, recording: Recording, *, case: str = "") -> None:
@@ -138,7 +138,7 @@ class Tape:
             self._save("finish")
 
     async def _record_shared(self, request: CallRequest, sequence: int) -> Answer:
-        """Record a call that other cases make too, unless one of them has its answer already (semantics G5)."""
+        """Record a call that other cases make too, unless one of them has its answer already (rule G5)."""
         shared, fingerprint = self._recording.shared, request.fingerprint
         async with contextlib.AsyncExitStack() as turns:
             await turns.enter_async_context(shared.turn(fingerprint))

@@ -1,4 +1,4 @@
-"""Cassettes that no case uses any more: found by their names, and removed inside their folder alone."""
+"""Cassettes that no case uses any more: found by their names, and removed inside their folder alone (rule G7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The editor: one assistant turn rewritten, and the rewriting put in its place (semantics D3, D4)."""
+"""The editor: one assistant turn rewritten, and the rewriting put in its place (rules D3, D4)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class EditorResponse(Response):
 
 @dataclass(frozen=True, slots=True)
 class EditDraft:
-    """A rewriting that has not been applied, its text storable (semantics C6); `raw` is the answer as it came."""
+    """A rewriting that has not been applied, its text storable (rule C6); `raw` is the answer as it came."""
 
     new_content: str
     reason: str

@@ -68,7 +68,7 @@ class Pipeline:
         )
 
     def goals(self, rubric: Rubric) -> tuple[Goal, ...]:
-        """What it makes of a run under a rubric: one case, or one for each level in ascending order (semantics D8)."""
+        """What it makes of a run under a rubric: one case, or one for each level in ascending order (rule D8)."""
         if self.mode == "binary":
             return (Goal(self.objective),)
         return tuple(goal_of(self.objective, level.score) for level in rubric.score_levels)
@@ -91,7 +91,7 @@ class Pipeline:
 
 
 def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
-    """Find and check the templates of one test's stages (semantics D9).
+    """Find and check the templates of one test's stages (rule D9).
 
     Raises `InputError` with the problems of every template at once.
     """

@@ -22,7 +22,7 @@ class Goal:
 
     @property
     def expected(self) -> int:
-        """The answer a right judge gives: 1 for violated, 0 for satisfied, or the target (semantics E1)."""
+        """The answer a right judge gives: 1 for violated, 0 for satisfied, or the target (rule E1)."""
         if self.target_score is not None:
             return self.target_score
         return 1 if self.objective == "fail" else 0

@@ -1,4 +1,4 @@
-"""The perturber: drives summarizer, planner, edits and verifier to one outcome (semantics D1, D3, D6, D7)."""
+"""The perturber: drives summarizer, planner, edits and verifier to one outcome (rules D1, D3, D6, D7)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ConversationPerturber:
     """Makes one case from one run, or says why there is none.
 
     `verifier` is None where verification is off; `pass_required` False keeps positives that the
-    verifier does not confirm, unverified (semantics D7).
+    verifier does not confirm, unverified (rule D7).
     """
 
     planner: Planner

@@ -1,4 +1,4 @@
-"""The planner: which assistant turns to change, and to what end (semantics D2)."""
+"""The planner: which assistant turns to change, and to what end (rule D2)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def make_llm_planner(complete: Complete, model: StageModel, template: Template) 
 
 
 def sanitize(steps: Sequence[PlannedStep], editable: Sequence[int]) -> tuple[PlanStep, ...]:
-    """Drop steps that repeat a turn or point at no assistant turn; the order stays (semantics D2)."""
+    """Drop steps that repeat a turn or point at no assistant turn; the order stays (rule D2)."""
     kept: dict[int, PlanStep] = {}
     for step in steps:
         if step.message_index in editable and step.message_index not in kept:

@@ -1,4 +1,4 @@
-"""The summarizer: a rolling summary of the conversation, asked anew only when a turn changed (semantics D5)."""
+"""The summarizer: a rolling summary of the conversation, asked anew only when a turn changed (rule D5)."""
 
 from __future__ import annotations
 

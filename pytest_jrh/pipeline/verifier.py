@@ -1,4 +1,4 @@
-"""The verifier: a second opinion on the label of a case, given without knowing the label (semantics D6)."""
+"""The verifier: a second opinion on the label of a case, given without knowing the label (rule D6)."""
 
 from __future__ import annotations
 

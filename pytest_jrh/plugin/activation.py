@@ -49,7 +49,7 @@ def activate(config: pytest.Config) -> SuiteSession:
 
 
 def activate_named(config: pytest.Config) -> None:
-    """Load the suites of `--jrh-config`, and let pytest collect them.
+    """Load the suites of `--jrh-config`, and let pytest collect them (rule I3).
 
     Raises `pytest.UsageError` with every problem of every suite.
     """
@@ -93,7 +93,7 @@ def _unusable(what: str, problems: Sequence[Problem]) -> pytest.UsageError:
 
 
 def _stands_in(argument: str, session: SuiteSession) -> bool:
-    """Whether an argument is a log or a rubric file that stands in for the suite's own (semantics I)."""
+    """Whether an argument is a log or a rubric file that stands in for the suite's own (rule I1)."""
     path = absolute(session.config.invocation_params.dir / argument)
     if path.suffix == ".eval" or (path.suffix == ".json" and path.is_file() and not looks_like_rubrics(path)):
         session.log_path = _only(argument, path, session.log_path, "log")
@@ -120,7 +120,7 @@ def _refuse_forked(config: pytest.Config) -> None:
 
 
 def _refuse_remote_recording(session: SuiteSession) -> None:
-    """Cassettes are written where the run is: workers on other machines can only replay (semantics I)."""
+    """Cassettes are written where the run is: workers on other machines can only replay (rule I5)."""
     specs = session.config.getoption("tx", None) or ()
     remote = [spec for spec in specs if not spec.partition("*")[2].startswith("popen") and not spec.startswith("popen")]
     if not remote or session.is_worker:

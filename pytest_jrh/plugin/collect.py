@@ -93,7 +93,7 @@ class CaseItem(pytest.Item):
         self.add_marker("jrh")
 
     def setup(self) -> None:
-        """Wait for the case and its verdict; what prevents a verdict is a skip or an error here (semantics F)."""
+        """Wait for the case and its verdict; what prevents a verdict is a skip or an error here (rules F)."""
         # A bug in this attempt must not be told as the result of the one before.
         self.result = None
         result = self.result = self.config.stash[SESSION].result(self)

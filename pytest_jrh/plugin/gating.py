@@ -1,4 +1,4 @@
-"""The gate in a pytest session: the controller's decision about each suite (semantics J)."""
+"""The gate in a pytest session: the controller's decision about each suite (rules J)."""
 
 from __future__ import annotations
 
@@ -98,7 +98,10 @@ def case_ids(nodes: Iterable[str], places: Mapping[str, ReadySuite]) -> dict[str
 
 
 def undecided(ready: ReadySuite, baseline: Baseline | None, selected: int) -> str | None:
-    """Say why a suite whose session came to no decision is not green, or None where there is nothing to decide by."""
+    """Say why a suite whose session came to no decision is not green, or None where there is nothing to decide by.
+
+    A gate does not pass by not looking (rule J6).
+    """
     if not gate.is_active(ready.suite.gate, baseline):
         return None
     why = f"none of the {selected:,} selected cases was run" if selected else "none of its cases was selected"

@@ -1,4 +1,4 @@
-"""Command line, ini keys and markers: declared once, read into one frozen value (semantics I)."""
+"""Command line, ini keys and markers: declared once, read into one frozen value (rule I1)."""
 
 from __future__ import annotations
 
@@ -258,6 +258,6 @@ def _ini_value(config: pytest.Config, option: Option) -> Any:
 
 
 def _place(config: pytest.Config, name: str, new: Path) -> Path:
-    """Where a path is: from the folder pytest was started in, else from its rootdir, else in `new` (semantics A3)."""
+    """Where a path is: from the folder pytest was started in, else from its rootdir, else in `new` (rule A3)."""
     places = [absolute(folder / name) for folder in (config.invocation_params.dir, config.rootpath)]
     return next((path for path in places if path.exists()), absolute(new / name))

@@ -110,7 +110,7 @@ class Reporter:
     # Last of all, because until xdist has ended its workers they go on spooling.
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Decide, and write baseline, artefacts and reports; a session without verdicts is not green (semantics F)."""
+        """Decide, and write baseline, artefacts and reports; a session without verdicts is not green (rule F2)."""
         places = self._places()
         nodes = case_ids([*self._session.selected, *self._results], places)
         concluded = not self._heard.isdisjoint(nodes.values())

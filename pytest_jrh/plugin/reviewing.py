@@ -1,4 +1,4 @@
-"""The review in a pytest session: when its page opens, what the terminal says of it, and how it ends (semantics K)."""
+"""The review in a pytest session: when its page opens, what the terminal says of it, and how it ends (rules K)."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Reviewing:
             self._keyboard.close()
 
     def _is_wanted(self, ready: ReadySuite) -> bool:
-        """Whether the suite itself asks for the page: where cases are made anew, and only for them (semantics K)."""
+        """Whether the suite itself asks for the page: where cases are made anew, and only for them (rules K)."""
         if not ready.suite.use_hitl or ready.suite.frozen is not None:
             return False
         return self._session.options.disable_recording or self._session.modes(ready)[0] != "none"

@@ -114,7 +114,7 @@ class SuiteSession:
         return self.options.cassette_dir or ready.suite.cassette_dir
 
     def modes(self, ready: ReadySuite) -> tuple[RecordMode, RecordMode]:
-        """The record modes of a suite's generation and judging in this session (semantics G1)."""
+        """The record modes of a suite's generation and judging in this session (rule G1)."""
         return ready.suite.record_modes(self.options.record_mode, self.options.judge_record_mode)
 
     def share_out(self, specs: Iterable[CaseSpec]) -> None:
@@ -174,7 +174,7 @@ class SuiteSession:
         return self._running().survey(specs)
 
     def check_budget(self) -> None:
-        """Refuse a limit in dollars over models of which no price is known (semantics I)."""
+        """Refuse a limit in dollars over models of which no price is known (rule I6)."""
         limit = self.options.max_cost
         if limit is None:
             return
@@ -194,7 +194,7 @@ class SuiteSession:
             )
 
     def stop(self) -> None:
-        """End the engine, unless it was abandoned; calls in flight are awaited and recorded."""
+        """End the engine, unless it was abandoned; calls in flight are awaited and recorded (rule I4)."""
         if self._engine is not None and not self._abandoned:
             self._engine.stop()
         self.reviewing.close()

@@ -1,4 +1,4 @@
-"""The file of `--jrh-baseline` in use: read once where it is first needed, and taken over at the end (semantics J2)."""
+"""The file of `--jrh-baseline` in use: read once where it is first needed, and taken over at the end (rule J2)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class BaselineFile:
         return str(path.relative_to(folder) if path is not None and path.is_relative_to(folder) else path)
 
     def tolerated(self, result: CaseResult, rules: GateRules) -> str | None:
-        """Say why a disagreement does not fail its item, or None where it does (semantics J4)."""
+        """Say why a disagreement does not fail its item, or None where it does (rule J4)."""
         return gate.tolerated(result, self.content, rules)
 
     def accept(
@@ -59,7 +59,7 @@ class BaselineFile:
         """Take a session's verdicts over where `--jrh-update-baseline` asks for it, and say what became of the file.
 
         A session that did not run to its end, or has no verdict on a case of which the file has one, leaves the
-        file as it is: a baseline never gets worse by an accident (semantics J2). Raises `OSError` as it comes.
+        file as it is: a baseline never gets worse by an accident (rule J2). Raises `OSError` as it comes.
         """
         if not self._update or self._path is None:
             return []

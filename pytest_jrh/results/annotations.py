@@ -1,4 +1,4 @@
-"""GitHub's workflow commands: each regression as an error at its rubric's line (semantics J5)."""
+"""GitHub's workflow commands: each regression as an error at its rubric's line (rule J5)."""
 
 from __future__ import annotations
 

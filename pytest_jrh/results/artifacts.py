@@ -1,4 +1,4 @@
-"""What a suite leaves on disk at the end of a session, written by the controller alone (semantics H)."""
+"""What a suite leaves on disk at the end of a session, written by the controller alone (rules H)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def write_suite_outputs(
     cases: SuiteCases | None = None,
     interrupted: bool = False,
 ) -> Written:
-    """Write everything of semantics H1 and H2 for one suite, streaming over the records.
+    """Write everything of rules H1 and H2 for one suite, streaming over the records.
 
     `specs` are the selected cases in item order, `results` what came of those that ran (the last
     attempt of a case counts), `spools` the session's spool files, `decision` what the gate says of the

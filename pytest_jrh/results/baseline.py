@@ -1,4 +1,4 @@
-"""The baseline: what the judges said of each case when it was last accepted (semantics J2, J3)."""
+"""The baseline: what the judges said of each case when it was last accepted (rules J2, J3)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Baseline:
     cases: Mapping[str, BaselineCase] = field(default_factory=dict)
 
     def match(self, result: CaseResult) -> BaselineCase | None:
-        """Look up what is known of the very case that was judged: same id, same digest (semantics J3)."""
+        """Look up what is known of the very case that was judged: same id, same digest (rule J3)."""
         known = self.cases.get(result.case_id)
         return known if known is not None and known.case_digest == short(result.case_digest) else None
 
@@ -74,7 +74,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A session beside the baseline, by case id in order (semantics J3).
+    """A session beside the baseline, by case id in order (rule J3).
 
     `compared` counts the cases with a verdict on both sides and the same digest. `not_comparable` gives for each
     other case the reason. `judge_changed` counts the compared cases that another judge (model, prompt,
@@ -115,7 +115,7 @@ def short(digest: str) -> str:
 
 
 def judge_fingerprint(stage: StageModel, prompt: str, *, instruction: str = "", show_reasoning: bool = False) -> str:
-    """SHA-256 over what makes a judge this judge: model, prompt and parameters (semantics J2).
+    """SHA-256 over what makes a judge this judge: model, prompt and parameters (rule J2).
 
     `prompt` is the template's text. Where and how fast the model is asked is no part of it.
     """
@@ -158,7 +158,7 @@ def compare(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> 
 
 
 def update(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> Update:
-    """Take a session's verdicts over, and leave alone what it says nothing about (semantics J2).
+    """Take a session's verdicts over, and leave alone what it says nothing about (rule J2).
 
     Cases that were deselected, belong to other suites, are unscored or were never reported keep their lines. A
     line goes where its case is no longer in the suite, or has come out as no case.

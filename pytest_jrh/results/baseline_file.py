@@ -1,4 +1,4 @@
-"""The baseline's file: JSON to commit, sorted, one case a line, and every mistake in it named (semantics J2)."""
+"""The baseline's file: JSON to commit, sorted, one case a line, and every mistake in it named (rule J2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The debug bundle of a perturbed case: what was planned and edited, and both transcripts (semantics H1)."""
+"""The debug bundle of a perturbed case: what was planned and edited, and both transcripts (rule H1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges that judge nothing, or contradict themselves: said, since accuracy alone may look fine (semantics J1)."""
+"""Judges that judge nothing, or contradict themselves: said, since accuracy alone may look fine (rule J1)."""
 
 from __future__ import annotations
 

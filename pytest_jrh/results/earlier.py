@@ -1,4 +1,4 @@
-"""Results of earlier sessions that still hold: what a run of a selection leaves as it is (semantics H1, H2)."""
+"""Results of earlier sessions that still hold: what a run of a selection leaves as it is (rules H1, H2)."""
 
 from __future__ import annotations
 

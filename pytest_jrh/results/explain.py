@@ -1,4 +1,4 @@
-"""What a person reads where a case fails or has no verdict, as pure text (semantics F).
+"""What a person reads where a case fails or has no verdict, as pure text (rules F).
 
 Text of models and logs is wrapped, bounded, and shown with control characters as escapes.
 """

@@ -1,4 +1,4 @@
-"""The table of figures that every report shows: a section per judge, a row per rubric, test and all (semantics J1)."""
+"""The table of figures that every report shows: a section per judge, a row per rubric, test and all (rule J1)."""
 
 from __future__ import annotations
 

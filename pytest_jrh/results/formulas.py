@@ -1,4 +1,4 @@
-"""The formulas behind the figures, on plain counts; each cites its source (semantics J1)."""
+"""The formulas behind the figures, on plain counts; each cites its source (rule J1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate: what a session's verdicts, its baseline and the suite's rules come to (semantics J3 to J5).
+"""The gate: what a session's verdicts, its baseline and the suite's rules come to (rules J3 to J5).
 
 An item asks `tolerated` of itself alone, in whatever process it runs; the controller asks `decide` once, of
 all that it received. No disagreement falls between the two: one that is tolerated counts for a threshold, or is
@@ -104,7 +104,7 @@ class GateDecision:
 
 
 def tolerated(result: CaseResult, baseline: Baseline | None, rules: GateRules) -> str | None:
-    """Say why a case's disagreement does not fail its item, or None where it does or there is none (semantics J4).
+    """Say why a case's disagreement does not fail its item, or None where it does or there is none (rule J4).
 
     Needs nothing but the case's own result, so that every xdist worker can ask it.
     """
@@ -124,7 +124,7 @@ def is_active(rules: GateRules, baseline: Baseline | None) -> bool:
 def decide(
     results: Iterable[CaseResult], baseline: Baseline | None, rules: GateRules, scope: Scope, seed: int
 ) -> GateDecision:
-    """Decide about one suite, from the last result of each of its cases (semantics J3 to J5).
+    """Decide about one suite, from the last result of each of its cases (rules J3 to J5).
 
     `scope` holds the suite's ids alone; `seed` is the bootstrap's. Nothing is lost: what was to run and is not
     among the results is named.

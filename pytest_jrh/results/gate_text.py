@@ -1,4 +1,4 @@
-"""What the gate says, as pure text: one sentence, the power line, and the cases (semantics J5)."""
+"""What the gate says, as pure text: one sentence, the power line, and the cases (rule J5)."""
 
 from __future__ import annotations
 

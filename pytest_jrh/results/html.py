@@ -1,4 +1,4 @@
-"""A session as one HTML file that opens from disk and asks the network for nothing (semantics I: `--jrh-report`).
+"""A session as one HTML file that opens from disk and asks the network for nothing (rule I8: `--jrh-report`).
 
 The overview and the table of cases are plain HTML, escaped by jinja; transcripts lie compressed in data blocks and
 reach the page as text nodes alone. A content security policy that names the one script and style by their hashes

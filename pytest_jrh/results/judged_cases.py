@@ -1,4 +1,4 @@
-"""From results and records to the cases of an Inspect log (semantics I: `--jrh-eval-log`)."""
+"""From results and records to the cases of an Inspect log (rule I8: `--jrh-eval-log`)."""
 
 from __future__ import annotations
 

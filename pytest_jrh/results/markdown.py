@@ -1,4 +1,4 @@
-"""A session as GitHub Markdown, bounded in size (semantics I: `--jrh-summary`, the step summary).
+"""A session as GitHub Markdown, bounded in size (rule I8: `--jrh-summary`, the step summary).
 
 Text of models, logs and configs stands in code spans, or as entities on one line of an HTML block, where nothing of
 it is read as Markdown, HTML, a mention or a link.

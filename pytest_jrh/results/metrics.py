@@ -1,4 +1,4 @@
-"""Figures over results: only agree and disagree enter them (semantics F, J1)."""
+"""Figures over results: only agree and disagree enter them (rules F1, J1)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Interval:
 class GroupStats:
     """Counts of one judge on one rubric of one test; `n` is the number of verdicts, agree plus disagree.
 
-    `unverified` counts the cases, among all, whose label no verifier confirmed (semantics A6), and `contradicted` the
+    `unverified` counts the cases, among all, whose label no verifier confirmed (rule A6), and `contradicted` the
     verdicts whose reasoning disagrees with their score.
     """
 
@@ -102,7 +102,7 @@ def totals(stats: Iterable[GroupStats]) -> GroupStats:
 
 
 def metric_problem(name: str) -> str | None:
-    """Say why `metric: NAME` cannot be computed here, or None; to be asked before any model is (semantics A10)."""
+    """Say why `metric: NAME` cannot be computed here, or None; to be asked before any model is (rule A10)."""
     if name == BUILT_IN_METRIC:
         return None
     try:
@@ -118,7 +118,7 @@ def metric_problem(name: str) -> str | None:
 
 
 def metric(name: str, expected: Sequence[int], scores: Sequence[int]) -> Figure:
-    """Compute `accuracy_score`, or any metric of scikit-learn that takes true and predicted labels (semantics J1).
+    """Compute `accuracy_score`, or any metric of scikit-learn that takes true and predicted labels (rule J1).
 
     Metrics that average over classes use their default for labels 0 and 1, and "macro" on longer scales.
     """
@@ -145,7 +145,7 @@ def metric(name: str, expected: Sequence[int], scores: Sequence[int]) -> Figure:
 def bootstrap(results: Iterable[CaseResult], seed: int) -> Interval:
     """Resample source runs and give mean and percentile bounds of the accuracy (Efron and Tibshirani 1993, ch. 13).
 
-    Whole runs are drawn, since cases made from one run are not independent (semantics J1). At most
+    Whole runs are drawn, since cases made from one run are not independent (rule J1). At most
     1,000 resamples, fewer for thousands of runs; the same seed gives the same figures.
     """
     runs: dict[tuple[str, str, int], list[int]] = {}

@@ -1,4 +1,4 @@
-"""Several judges on the same cases: where they agree with each other, and what they say by majority (semantics E4)."""
+"""Several judges on the same cases: where they agree with each other, and what they say by majority (rule E4)."""
 
 from __future__ import annotations
 

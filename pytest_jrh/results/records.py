@@ -1,4 +1,4 @@
-"""A made case as one JSON record, and back: RAND's keys with ours beside them (semantics H1)."""
+"""A made case as one JSON record, and back: RAND's keys with ours beside them (rule H1)."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def from_record(
 
 
 def case_digest(case: Case) -> str:
-    """SHA-256 over what makes the case this case: rubric, scale, judged transcript, expected answer (semantics J2)."""
+    """SHA-256 over what makes the case this case: rubric, scale, judged transcript, expected answer (rule J2)."""
     parts = {
         "rubric": case.rubric.id,
         "instructions": case.rubric.instructions,

@@ -1,4 +1,4 @@
-"""The reports that a session, or a merge of shards, was asked for (semantics I)."""
+"""The reports that a session, or a merge of shards, was asked for (rule I8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases that are on disk already: frozen suites, and `output.overwrite: false` (semantics G6, H1)."""
+"""Cases that are on disk already: frozen suites, and `output.overwrite: false` (rules G6, H1)."""
 
 from __future__ import annotations
 

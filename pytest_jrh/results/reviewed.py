@@ -1,4 +1,4 @@
-"""What people decided about the cases of a session, in a line or two (semantics K2)."""
+"""What people decided about the cases of a session, in a line or two (rule K2)."""
 
 from __future__ import annotations
 

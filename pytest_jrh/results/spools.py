@@ -1,4 +1,4 @@
-"""Records on disk: spooled as cases are made, indexed by place, merged into one JSONL (semantics H1).
+"""Records on disk: spooled as cases are made, indexed by place, merged into one JSONL (rule H1).
 
 An index holds where each record is, never the records, so memory does not grow with transcripts.
 """

@@ -1,4 +1,4 @@
-"""How good the judges are: figures per judge, test and rubric, and over all (semantics J1).
+"""How good the judges are: figures per judge, test and rubric, and over all (rule J1).
 
 Only agree and disagree enter. A figure that cannot be computed is None with the reason.
 """

@@ -142,7 +142,7 @@ def _checked(line: bytes) -> CaseResult:
 
 
 def _contradictions(result: CaseResult) -> Iterator[str]:
-    """Say where a result contradicts itself, or lacks what its outcome implies (semantics F, J2)."""
+    """Say where a result contradicts itself, or lacks what its outcome implies (rules F, J2)."""
     outcome, score, expected = result.outcome, result.score, result.expected
     if result.test not in TESTS:
         yield f"test must be one of {', '.join(TESTS)}, got {shown(result.test)}"

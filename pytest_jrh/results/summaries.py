@@ -1,4 +1,4 @@
-"""The two JSON summaries: of the cases in a folder, and of a judge's results (semantics H1, H2)."""
+"""The two JSON summaries: of the cases in a folder, and of a judge's results (rules H1, H2)."""
 
 from __future__ import annotations
 

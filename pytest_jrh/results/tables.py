@@ -1,4 +1,4 @@
-"""The tables for people and notebooks: CSV or XLSX, row by row (semantics H2).
+"""The tables for people and notebooks: CSV or XLSX, row by row (rule H2).
 
 Cells are hostile: what a spreadsheet would run as a formula is prefixed with `'`, ANSI sequences and
 control characters are dropped, and XLSX cells are cut at the limit of the format.
@@ -89,7 +89,7 @@ _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 
 
 def table_format(wanted: TableFormat) -> tuple[TableFormat, str | None]:
-    """Give the format that can be written here, and a sentence where it is not the one wanted (semantics A10)."""
+    """Give the format that can be written here, and a sentence where it is not the one wanted (rule A10)."""
     if wanted == "xlsx":
         try:
             import openpyxl  # noqa: F401

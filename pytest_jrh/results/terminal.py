@@ -1,4 +1,4 @@
-"""The `jrh` section of the terminal as styled lines: figures, changes, the gate's decision, panels (semantics J)."""
+"""The `jrh` section of the terminal as styled lines: figures, changes, the gate's decision, panels (rules J)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The browser page: people look at made cases, decide about them, and change the agent templates (semantics K)."""
+"""The browser page: people look at made cases, decide about them, and change the agent templates (rules K)."""

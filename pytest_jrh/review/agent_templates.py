@@ -1,4 +1,4 @@
-"""The planner and editor prompts of each test: shown, tried on a case, overridden, and put back (semantics K3)."""
+"""The planner and editor prompts of each test: shown, tried on a case, overridden, and put back (rule K3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page's web application: the only importer of starlette (semantics K)."""
+"""The page's web application: the only importer of starlette (rules K)."""
 
 from __future__ import annotations
 

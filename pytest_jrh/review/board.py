@@ -43,7 +43,7 @@ class ReviewCase:
 
 @dataclass(frozen=True, slots=True)
 class Reviewed:
-    """A case with what was decided; `void` is a decision about another version of it (semantics K2)."""
+    """A case with what was decided; `void` is a decision about another version of it (rule K2)."""
 
     entry: ReviewCase
     decision: Decision | None
@@ -70,7 +70,7 @@ class ReviewBoard:
     """The cases of a session on their way through review; every method may be called from any thread.
 
     `stores` holds the decisions of each (suite, test); several may share a file. `digest` gives the digest
-    of a case (semantics J2).
+    of a case (rule J2).
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class ReviewBoard:
             return final if final is not None and final.is_about(digest) else None
 
     def is_void(self, case: Case) -> bool:
-        """Whether somebody decided about another version of this case, and nobody about this one (semantics K2)."""
+        """Whether somebody decided about another version of this case, and nobody about this one (rule K2)."""
         said = self._store(case).get(generation_id(case.spec))
         return said is not None and not said.is_about(self._digest(case))
 

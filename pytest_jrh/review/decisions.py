@@ -1,4 +1,4 @@
-"""What people decided about cases: on disk at once, and obeyed by every later run (semantics K2)."""
+"""What people decided about cases: on disk at once, and obeyed by every later run (rule K2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the engine hands its cases in for review, and gets them back as people decided (semantics K2)."""
+"""Where the engine hands its cases in for review, and gets them back as people decided (rule K2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may talk to the page: this machine's browsers that were given the session's token (semantics K4).
+"""Who may talk to the page: this machine's browsers that were given the session's token (rule K4).
 
 Plain ASGI around the app, so that nothing of a request is looked at before it has passed.
 """

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def decisions_path(output_dir: Path) -> Path:
-    """Where the decisions about the cases of a test's folder are kept (semantics K2)."""
+    """Where the decisions about the cases of a test's folder are kept (rule K2)."""
     return output_dir / "review" / "decisions.jsonl"
 
 

@@ -1,4 +1,4 @@
-"""Serving the page on loopback, in a thread of its own: the only importer of uvicorn (semantics K1)."""
+"""Serving the page on loopback, in a thread of its own: the only importer of uvicorn (rule K1)."""
 
 from __future__ import annotations
 

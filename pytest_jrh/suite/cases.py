@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 def expand(suite: Suite, runs: Sequence[RunSummary]) -> Iterator[CaseSpec]:
-    """Yield the suite's specs in collection order: test, rubric, run, target score, judge (semantics D8, E4)."""
+    """Yield the suite's specs in collection order: test, rubric, run, target score, judge (rules D8, E4)."""
     sampled = sample(runs, suite.sample_num, suite.sampling_seed)
     for test in suite.tests:
         judges = [judge.name for judge in suite.judges] if test.evaluate else [None]
@@ -43,7 +43,7 @@ def expand(suite: Suite, runs: Sequence[RunSummary]) -> Iterator[CaseSpec]:
 
 
 def sample(runs: Sequence[T], number: int | None, seed: int) -> list[T]:
-    """Pick the runs that RAND's harness picks for this number and seed, in log order (semantics A9)."""
+    """Pick the runs that RAND's harness picks for this number and seed, in log order (rule A9)."""
     if number is None or number <= 0 or number >= len(runs):
         return list(runs)
     picked = sorted(random.Random(seed).sample(range(len(runs)), number))  # noqa: S311 - reproducible, not secret
@@ -81,7 +81,7 @@ def file_part(text: str, longest: int = _LONGEST_PART, *, escape: str = "~") -> 
 
 
 def case_name(spec: CaseSpec) -> str:
-    """The last part of the node id: `RUN[eEPOCH]`, with `-score_N` and `-JUDGE` where they apply."""
+    """The last part of the node id: `RUN[eEPOCH]`, with `-score_N` and `-JUDGE` where they apply (rule I2)."""
     return f"{node_part(spec.run_id)}[{'-'.join([*_key(spec), *_judge(spec)])}]"
 
 
@@ -96,18 +96,18 @@ def generation_id(spec: CaseSpec) -> str:
 
 
 def perturbed_idx(spec: CaseSpec) -> str:
-    """The stable row id of semantics H3."""
+    """The stable row id of rule H3."""
     return f"agent_{_digest(generation_id(spec), 8)}"
 
 
 def artifact_stem(spec: CaseSpec) -> str:
-    """The stem of the debug bundle's file names (semantics H1)."""
+    """The stem of the debug bundle's file names (rule H1)."""
     stem = f"{spec.test}__{_stem_part(spec.run_id)}_e{spec.epoch}__{_stem_part(spec.rubric_id)}"
     return stem if spec.target_score is None else f"{stem}__score_{spec.target_score}"
 
 
 def cassette_path(cassette_dir: Path, spec: CaseSpec, *, judging: bool) -> Path:
-    """Where the calls of a case's generation, or of its judge, are recorded (semantics G2)."""
+    """Where the calls of a case's generation, or of its judge, are recorded (rule G2)."""
     what = f"judge-{_judge_file(spec.judge)}" if judging else "generation"
     name = ".".join([file_part(spec.run_id), *_key(spec), what, "yaml"])
     return cassette_dir / spec.test / file_part(spec.rubric_id) / name

@@ -1,4 +1,4 @@
-"""Load a suite: a config file, its rubrics and where its log is, all checked at once (semantics A, B)."""
+"""Load a suite: a config file, its rubrics and where its log is, all checked at once (rules A, B)."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def load_suite(
 
 
 def _suite_name(config_file: Path, findings: Findings) -> str:
-    """Return the config file's stem, which names the cassette and output folders (semantics G2, H2)."""
+    """Return the config file's stem, which names the cassette and output folders (rules G2, H2)."""
     name = config_file.stem
     if reason := resolve.check_name(name):
         findings.add((), f"the file's name {shown(name)} {reason}; folders are named after it", "rename the file")
@@ -159,7 +159,7 @@ def _rubrics(
 
 
 def _log(config: Config, override: Path | None, findings: Findings, places: Places, *, required: bool) -> Path | None:
-    """Find the log, which may be absent where the suite is frozen (semantics A5, G6)."""
+    """Find the log, which may be absent where the suite is frozen (rules A5, G6)."""
     if override is not None:
         path = places.cwd / override
         if required and not exists(path):

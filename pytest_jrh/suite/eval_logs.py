@@ -1,4 +1,4 @@
-"""Runs from Inspect logs: summaries to collect from, samples read one at a time (semantics C).
+"""Runs from Inspect logs: summaries to collect from, samples read one at a time (rules C1 to C3, C5).
 
 The only importer of inspect_ai, which says what a stored sample of any log version means.
 """
@@ -50,7 +50,7 @@ def load_inspect_eval_runs(
     sample_num: int | None = None,
     seed: int = _DEFAULT_SEED,
 ) -> Iterator[AgentRun]:
-    """Yield one run per sample and epoch of an Inspect log (`.eval` or `.json`), in the log's order (semantics C1).
+    """Yield one run per sample and epoch of an Inspect log (`.eval` or `.json`), in the log's order (rule C1).
 
     `transcript_preprocessors` run in order on a copy of each run (C4); `sample_num` picks so many
     runs, the same for the same `seed`, and None or 0 means all (A9). Samples are read one at a time.

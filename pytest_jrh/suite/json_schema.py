@@ -29,12 +29,12 @@ _NOT_USED = "A key of RAND's harness that has no meaning for agentic tests: acce
 _AS_WRITTEN = (("Admin", "time_stamp"), ("AgentConfig", "target_rubric_ids"))
 # Without these no suite can be used, whatever the fallbacks; the rest is decided in `suite.resolve`.
 _NEEDED = {"Config": "admin", "Admin": "module_name"}
-_SOURCE = re.compile(r"\s*\(semantics [^)]*\)")
+_SOURCE = re.compile(r"\s*\(rules? [^)]*\)")
 _TEXT = {"type": "string", "pattern": r"\S"}
 
 
 def config_schema() -> dict[str, Any]:
-    """Describe a config file (semantics A1, A6, A10)."""
+    """Describe a config file (rules A1, A6, A10)."""
     with warnings.catch_warnings():
         # Sections' defaults are not shown, so it does not matter that they cannot be shown well.
         warnings.simplefilter("ignore", UserWarning)
@@ -51,7 +51,7 @@ def config_schema() -> dict[str, Any]:
 
 
 def rubrics_schema() -> dict[str, Any]:
-    """Describe a rubric file (semantics B1, B2)."""
+    """Describe a rubric file (rules B1, B2)."""
     entries = {"type": "array", "minItems": 1, "items": {"$ref": "#/definitions/Rubric"}}
     return {
         "$schema": _DIALECT,

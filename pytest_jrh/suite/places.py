@@ -1,4 +1,4 @@
-"""Where the files that a config names are looked for (semantics A3)."""
+"""Where the files that a config names are looked for (rule A3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a config that fits its schema to its meaning: defaults, fallbacks, files, targets (semantics A, B)."""
+"""From a config that fits its schema to its meaning: defaults, fallbacks, files, targets (rules A, B)."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def resolve_module(config: Config, findings: Findings) -> str:
 
 
 def resolve_mode(config: Config, findings: Findings) -> Mode | None:
-    """Return the mode that the template stands for (semantics A4)."""
+    """Return the mode that the template stands for (rule A4)."""
     template = config.test_agent_perturbation_config.autograder_template or config.admin.evaluation_config.template
     if template is None:
         if not findings.explained((AGENT, "autograder_template")):
@@ -101,7 +101,7 @@ def resolve_mode(config: Config, findings: Findings) -> Mode | None:
 
 
 def resolve_metric(config: Config, findings: Findings) -> str:
-    """Return the metric's name, which must be one that can be computed here (semantics J1)."""
+    """Return the metric's name, which must be one that can be computed here (rule J1)."""
     name = config.admin.evaluation_config.metric
     if name not in METRICS:
         close = nearest(name, METRICS) or next((metric for metric in METRICS if name in metric), None)
@@ -115,7 +115,7 @@ def resolve_metric(config: Config, findings: Findings) -> str:
 
 
 def resolve_format(config: Config) -> Literal["csv", "xlsx"]:
-    """Return the tables' format: CSV where XLSX cannot be written (semantics A10)."""
+    """Return the tables' format: CSV where XLSX cannot be written (rule A10)."""
     return "csv" if find_spec("openpyxl") is None else config.admin.output_file_format
 
 
@@ -130,7 +130,7 @@ def explained_by_module(key: KeyPath, findings: Findings) -> bool:
 
 
 def log_source(config: Config) -> tuple[str, KeyPath] | None:
-    """Return the log's path as the config gives it, and the key that does (semantics A5)."""
+    """Return the log's path as the config gives it, and the key that does (rule A5)."""
     if config.test_agent_perturbation_config.input_log_path:
         return config.test_agent_perturbation_config.input_log_path, (AGENT, "input_log_path")
     name = config.admin.dataset_config.dataset_name
@@ -138,7 +138,7 @@ def log_source(config: Config) -> tuple[str, KeyPath] | None:
 
 
 def rubric_source(config: Config) -> tuple[str, KeyPath] | None:
-    """Return the rubric file's path as the config gives it, and the key that does (semantics A5)."""
+    """Return the rubric file's path as the config gives it, and the key that does (rule A5)."""
     if config.test_agent_perturbation_config.rubric_path:
         return config.test_agent_perturbation_config.rubric_path, (AGENT, "rubric_path")
     name = config.admin.dataset_config.default_params_path.get("rubric")
@@ -175,7 +175,7 @@ def check_param_files(config: Config, findings: Findings) -> None:
 
 
 def targeted(config: Config, rubrics: Sequence[Rubric], findings: Findings, *, complete: bool) -> list[Rubric]:
-    """Keep the rubrics that `target_rubric_ids` names, in file order; all where it is empty (semantics B3).
+    """Keep the rubrics that `target_rubric_ids` names, in file order; all where it is empty (rule B3).
 
     Ids are only missed where the rubrics are `complete`: the one that is named may be one that is broken.
     """
@@ -192,7 +192,7 @@ def targeted(config: Config, rubrics: Sequence[Rubric], findings: Findings, *, c
 
 
 def score_range(config: Config, findings: Findings) -> tuple[int, int] | None:
-    """Return the lowest and the highest score that the config gives, if it gives both (semantics B4)."""
+    """Return the lowest and the highest score that the config gives, if it gives both (rule B4)."""
     lowest = _bound(config, ("lowest_score", "min_score"), findings)
     highest = _bound(config, ("highest_score", "max_score"), findings)
     if lowest is None or highest is None:
@@ -227,7 +227,7 @@ def _bound(config: Config, names: tuple[str, ...], findings: Findings) -> tuple[
 def resolve_tests(
     config: Config, mode: Mode | None, rubrics: Sequence[Rubric], findings: Findings, places: Places, own: str | None
 ) -> tuple[SuiteTest, ...]:
-    """Return the tests with their target scores and output folders (semantics A7, A8, B5); see `output_dir`."""
+    """Return the tests with their target scores and output folders (rules A7, A8, B5); see `output_dir`."""
     to_run = tuple(dict.fromkeys(config.admin.perturbation_config.tests_to_run))
     to_evaluate = config.admin.evaluation_config.tests_to_evaluate
     if not to_run:
@@ -252,7 +252,7 @@ def resolve_tests(
 
 
 def output_dir(config: Config, test: TestName, own: str | None) -> str:
-    """Return the folder of a test's cases as the config gives it, or its default (semantics A7).
+    """Return the folder of a test's cases as the config gives it, or its default (rule A7).
 
     RAND's defaults hold in `inputs/configs`, where no two configs have one name; elsewhere it is the config's `own`.
     """
@@ -289,7 +289,7 @@ def _check_targets(config: Config, rubrics: Sequence[Rubric], findings: Findings
 def resolve_frozen(
     config: Config, findings: Findings, places: Places, own: str | None, *, forced: bool
 ) -> tuple[bool, Path | None]:
-    """Say whether the suite is frozen, and the JSONL that its cases come from (semantics G6)."""
+    """Say whether the suite is frozen, and the JSONL that its cases come from (rule G6)."""
     frozen = config.replay.frozen or forced
     if not frozen:
         return False, None
@@ -309,13 +309,13 @@ def resolve_frozen(
 
 
 def resolve_gate(config: Config) -> GateRules:
-    """Return the rules by which the session passes or fails (semantics J4)."""
+    """Return the rules by which the session passes or fails (rule J4)."""
     gate = config.gate
     return GateRules(gate.min_accuracy, gate.lower_bound, gate.max_regressions, gate.min_cases, gate.allow_uncompared)
 
 
 def notices(config: Config, mode: Mode | None, rubrics: Sequence[Rubric], file: str) -> tuple[str, ...]:
-    """Say once what a config asks for that is not done (semantics A2, A10)."""
+    """Say once what a config asks for that is not done (rules A2, A10)."""
     found = []
     if unused := _unused_sections(config):
         found.append(f"{file}: not used by agentic tests: {', '.join(unused)}")

@@ -1,4 +1,4 @@
-"""A suite written back as a config in which nothing is left to a default, for the record (semantics H2)."""
+"""A suite written back as a config in which nothing is left to a default, for the record (rule H2)."""
 
 from __future__ import annotations
 

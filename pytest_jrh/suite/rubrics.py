@@ -1,4 +1,4 @@
-"""Rubric files, YAML or JSON, as `Rubric` values (semantics B)."""
+"""Rubric files, YAML or JSON, as `Rubric` values (rules B)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _INSTRUCTIONS = re.compile(r"(?m)^(?:[^\S\n]|[\-{\[])*+[\"']?instructions?[\"']?
 def load_rubrics(
     path: str | Path, *, mode: Mode = "binary", score_range: tuple[int, int] | None = None, file: str | None = None
 ) -> tuple[Rubric, ...]:
-    """Read every rubric of a file, in file order (semantics B1, B2, B4).
+    """Read every rubric of a file, in file order (rules B1, B2, B4).
 
     In ordinal mode a rubric without levels gets `score_range` (lowest, highest) with empty labels.
     `file` is how messages name the file. Raises InputError with everything that is wrong in it.
@@ -71,7 +71,7 @@ def read_rubrics(path: Path, *, file: str | None = None) -> tuple[list[Rubric], 
 def with_scales(
     rubrics: Sequence[Rubric], score_range: tuple[int, int] | None, *, file: str
 ) -> tuple[list[Rubric], list[Problem]]:
-    """Give each rubric without levels the range, and refuse what makes no scale (semantics B4)."""
+    """Give each rubric without levels the range, and refuse what makes no scale (rule B4)."""
     scaled: list[Rubric] = []
     problems: list[Problem] = []
     for rubric in rubrics:

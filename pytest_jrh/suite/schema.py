@@ -1,4 +1,4 @@
-"""The shape of a config file: RAND's schema and our own sections (semantics A1, A6, A10).
+"""The shape of a config file: RAND's schema and our own sections (rules A1, A6, A10).
 
 A field's description says what may stand there, in the words of an error message. Every key may be
 left out or null; what must be there in the end is decided in `suite.resolve`, which knows the fallbacks.
@@ -26,7 +26,7 @@ from pytest_jrh.suite.suite import MAX_SAMPLE_MB
 
 
 class NotUsed:
-    """Marks RAND keys that are accepted and have no meaning for agentic tests (semantics A2)."""
+    """Marks RAND keys that are accepted and have no meaning for agentic tests (rule A2)."""
 
 
 _NON_EMPTY = StringConstraints(min_length=1, strip_whitespace=True)
@@ -90,7 +90,7 @@ class ModelDefaults(Section):
 
 
 class Stage(Section):
-    """A stage model (semantics A6)."""
+    """A stage model (rule A6)."""
 
     model: Text | None = None
     """The model's name as litellm knows it, such as openai/gpt-4.1-mini. Its key comes from the environment."""
@@ -133,7 +133,7 @@ class JudgeStage(Stage):
 
 
 class PanelJudge(JudgeStage):
-    """One judge of a panel (semantics E4)."""
+    """One judge of a panel (rule E4)."""
 
     name: Text
     """How this judge is called in node ids, recordings and reports."""
@@ -312,7 +312,7 @@ class AgentConfig(Section):
 
 
 class Replay(Section):
-    """Where recordings are and how they are used (semantics G)."""
+    """Where recordings are and how they are used (rules G)."""
 
     cassette_dir: PathText | None = None
     """Where recordings are. Left out: inputs/cassettes/{suite}."""
@@ -326,7 +326,7 @@ class Replay(Section):
 
 
 class Gate(Section):
-    """When the session fails (semantics J4)."""
+    """When the session fails (rule J4)."""
 
     min_accuracy: Annotated[float | dict[str, float] | None, PlainValidator(values.accuracy), values.ACCURACY_JSON] = (
         None

@@ -15,7 +15,7 @@ MAX_SAMPLE_MB = 256
 
 @dataclass(frozen=True, slots=True)
 class SuiteTest:
-    """One of the two tests of a suite (semantics A7, A8).
+    """One of the two tests of a suite (rules A7, A8).
 
     `targets` lists for each rubric id the target scores in ascending order; (None,) in binary mode.
     """
@@ -29,7 +29,7 @@ class SuiteTest:
 
 @dataclass(frozen=True, slots=True)
 class SuiteJudge:
-    """One judge of the panel; `name` is None where the suite has a single judge (semantics E4).
+    """One judge of the panel; `name` is None where the suite has a single judge (rule E4).
 
     `template` is the suite's mode for this judge; `stage` holds its model, prompt and settings.
     """
@@ -41,7 +41,7 @@ class SuiteJudge:
 
 @dataclass(frozen=True, slots=True)
 class GateRules:
-    """When a session of the suite fails (semantics J4).
+    """When a session of the suite fails (rule J4).
 
     `min_accuracy` is a share of the verdicts of each judge: one for all its tests, or one per test; with
     `lower_bound` the lower end of the accuracy's interval has to reach it. `max_regressions` is how many
@@ -62,7 +62,7 @@ class GateRules:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """What a config file means, with every path found and every default filled in (semantics A).
+    """What a config file means, with every path found and every default filled in (rules A).
 
     Paths are absolute. `rubrics` are the targeted ones, in file order; in ordinal mode each has its
     `score_levels` (labels empty where only a range was given). `stages` holds planner, editor, summary
@@ -111,6 +111,6 @@ class Suite:
     max_sample_mb: int = MAX_SAMPLE_MB
 
     def record_modes(self, own: RecordMode | None, judge: RecordMode | None) -> tuple[RecordMode, RecordMode]:
-        """The record modes of generation and of judging, with the command line's two over these (semantics G1)."""
+        """The record modes of generation and of judging, with the command line's two over these (rule G1)."""
         generation: RecordMode = own or self.record_mode or "none"
         return generation, judge or own or self.judge_record_mode or generation

@@ -1,4 +1,4 @@
-"""The HTML report in headless Chromium, opened from disk (semantics I: `--jrh-report`)."""
+"""The HTML report in headless Chromium, opened from disk (rules I: `--jrh-report`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decisions in headless Chromium: seen by others, void, final, and there after a restart (semantics K2)."""
+"""Decisions in headless Chromium: seen by others, void, final, and there after a restart (rule K2)."""
 
 from __future__ import annotations
 

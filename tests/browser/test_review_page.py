@@ -1,4 +1,4 @@
-"""The review page in headless Chromium: what a reviewer does with a case, and how the page is used (semantics K1)."""
+"""The review page in headless Chromium: what a reviewer does with a case, and how the page is used (rule K1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of pytest that people review in the browser, from the first case to the verdicts (semantics K)."""
+"""Runs of pytest that people review in the browser, from the first case to the verdicts (rules K)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replay by fingerprint and by HTTP, and the insides of vcrpy that recording leans on (semantics G3)."""
+"""Replay by fingerprint and by HTTP, and the insides of vcrpy that recording leans on (rule G3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets in the environment, in transcripts, answers and errors reach no file (semantics G4)."""
+"""Secrets in the environment, in transcripts, answers and errors reach no file (rule G4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Baseline and gate in a session: what turns red, what is tolerated, and what is written (semantics J)."""
+"""Baseline and gate in a session: what turns red, what is tolerated, and what is written (rules J)."""
 
 from __future__ import annotations
 

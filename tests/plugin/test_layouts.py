@@ -1,4 +1,4 @@
-"""A suite is the same suite wherever its config, pytest's rootdir and the starting folder are (semantics J5, M9)."""
+"""A suite is the same suite wherever its config, pytest's rootdir and the starting folder are (rules J5 and J6)."""
 
 from __future__ import annotations
 

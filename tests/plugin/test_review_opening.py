@@ -1,4 +1,4 @@
-"""When the page opens, what the terminal says of it, Enter and Ctrl-C while it is open (semantics K)."""
+"""When the page opens, what the terminal says of it, Enter and Ctrl-C while it is open (rules K)."""
 
 from __future__ import annotations
 

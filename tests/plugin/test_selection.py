@@ -1,4 +1,4 @@
-"""A run of a selection, or one that is interrupted, leaves the results of all other cases as they are (semantics H)."""
+"""A run of a selection, or one that is interrupted, leaves the results of all other cases as they are (rules H)."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class SuiteFiles:
 
     @property
     def cassettes(self) -> Path:
-        """Where cassettes go unless the config or an option says otherwise (semantics G2)."""
+        """Where cassettes go unless the config or an option says otherwise (rule G2)."""
         return self.folder / "inputs" / "cassettes" / self.name
 
     @property

@@ -1,4 +1,4 @@
-"""Config files: their schema, their defaults and what is said about mistakes (semantics A)."""
+"""Config files: their schema, their defaults and what is said about mistakes (rules A)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A frozen suite loses no case in silence; what is read of one is checked before anything is asked (semantics G6)."""
+"""A frozen suite loses no case in silence; what is read of one is checked before anything is asked (rule G6)."""
 
 from __future__ import annotations
 

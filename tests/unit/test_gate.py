@@ -1,4 +1,4 @@
-"""The gate: which disagreements are let through, what the session comes to, and what is said (semantics J3 to J5)."""
+"""The gate: which disagreements are let through, what the session comes to, and what is said (rules J3 to J5)."""
 
 from __future__ import annotations
 

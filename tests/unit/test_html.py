@@ -1,4 +1,4 @@
-"""The HTML report, read back with the standard library's parser (semantics I: `--jrh-report`)."""
+"""The HTML report, read back with the standard library's parser (rules I: `--jrh-report`)."""
 
 from __future__ import annotations
 

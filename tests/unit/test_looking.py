@@ -1,4 +1,4 @@
-"""No gate passes by not looking, and every report says what its decision does not rest on (semantics L6, M9)."""
+"""No gate passes by not looking, and every report says what its decision does not rest on (rules J6)."""
 
 from __future__ import annotations
 

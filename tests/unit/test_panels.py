@@ -1,4 +1,4 @@
-"""What the judges of a panel share is counted once, whichever process has made it (semantics E4)."""
+"""What the judges of a panel share is counted once, whichever process has made it (rule E4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agent templates: a preview is what the pipeline sends, and what does not render is not saved (semantics K3)."""
+"""Agent templates: a preview is what the pipeline sends, and what does not render is not saved (rule K3)."""
 
 from __future__ import annotations
 

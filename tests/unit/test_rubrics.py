@@ -1,4 +1,4 @@
-"""Rubric files (semantics B)."""
+"""Rubric files (rules B)."""
 
 from __future__ import annotations
 
