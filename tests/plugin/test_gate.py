@@ -279,7 +279,7 @@ def test_without_a_gate_a_stopped_session_is_not_told_what_it_did_not_reach(
 
 
 def test_the_last_attempt_counts(pytester: pytest.Pytester, project: Project, server: ModelServer) -> None:
-    server.faults.add(stage="judge", fault=Fault.status(401))
+    server.faults.add(stage="judge", fault=Fault.status(400))
     option = f"--jrh-cassette-dir={project.suite.cassettes}"
     result = pytester.runpytest(
         project.suite.option, BASELINE, option, "--jrh-judge-record-mode=all", "--reruns", "1", "-k", "run-1"
@@ -495,7 +495,7 @@ def test_an_update_of_what_failed_last_touches_that_alone(pytester: pytest.Pytes
 
 def test_an_update_takes_the_last_attempt(pytester: pytest.Pytester, project: Project, server: ModelServer) -> None:
     before = project.cases
-    server.faults.add(stage="judge", fault=Fault.status(401))
+    server.faults.add(stage="judge", fault=Fault.status(400))
     option = f"--jrh-cassette-dir={project.suite.cassettes}"
     arguments = [project.suite.option, BASELINE, UPDATE, option, "--jrh-judge-record-mode=all", "-k", "run-1"]
     result = pytester.runpytest(*arguments, "--reruns", "1")
