@@ -23,6 +23,7 @@ from pytest_jrh.results.spools import read_jsonl
 from pytest_jrh.results.stored import RESULTS_NAME, read_results
 from pytest_jrh.results.terminal import session_lines
 from pytest_jrh.suite.cases import case_id
+from pytest_jrh.suite.places import argument
 from pytest_jrh.suite.problems import listed, nearest, shown
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ def _refuse_other_judges(ready: ReadySuite, found: Mapping[str, _Found]) -> None
 
 def _told(ready: ReadySuite, results: Sequence[CaseResult], decision: GateDecision, folder: Path) -> SessionResults:
     suite = ready.suite
-    config = os.path.relpath(suite.config_file, folder)
+    config = argument(suite.config_file, folder)
     recording = recording_options(results)
     nodes = {case_id(spec): f"{config}::{case_id(spec).partition('::')[2]}" for spec in ready.specs()}
     return gather(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from functools import cache
 from typing import TYPE_CHECKING
 
 from pytest_jrh.results.session import recording_options
 from pytest_jrh.suite.cases import case_name, node_part
+from pytest_jrh.suite.places import argument
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -25,7 +25,7 @@ class Commands:
         self._session = session
         folder = session.config.invocation_params.dir
         # A suite has one config file, and thousands of cases that are named after it.
-        self._relative = cache(lambda path: os.path.relpath(path, folder))
+        self._relative = cache(lambda path: argument(path, folder))
 
     def node(self, spec: CaseSpec) -> str:
         """The case as an argument of pytest."""

@@ -32,6 +32,7 @@ def decide(
     selected: Collection[str],
     *,
     stopped: bool,
+    left_out: Collection[CaseSpec] = (),
 ) -> GateDecision:
     """Decide about one suite from what the controller received; `selected` are the ids of what was to run.
 
@@ -44,7 +45,7 @@ def decide(
     if stopped and not gate.is_active(rules, baseline):
         wanted &= {result.case_id for result in results}
     scope = Scope.of(map(case_id, ready.specs()), wanted)
-    decision = gate.decide(results, baseline, rules, scope, suite.sampling_seed)
+    decision = gate.decide(results, baseline, rules, scope, suite.sampling_seed, left_out)
     return replace(decision, update_command=session.commands.update_baseline(suite) if decision.uncompared else "")
 
 

@@ -208,7 +208,8 @@ class Reporter:
         stopped = bool(session.shouldfail or session.shouldstop) or session.exitstatus not in _FINISHED
         self._stopped = stopped
         results = {result.case_id: result for result in self._results.values()}
-        selected = {case for case, nodeid in nodes.items() if nodeid not in self._left_out}
+        left_out = {case for case, nodeid in nodes.items() if nodeid in self._left_out} - results.keys()
+        selected = nodes.keys() - left_out
         specs = {ready.suite.name: {case_id(spec): spec for spec in ready.specs()} for ready in suites}
         ordered = [results[case] for own in specs.values() for case in own if case in results]
         if len(ordered) < len(results):
@@ -220,7 +221,8 @@ class Reporter:
             name = ready.suite.name
             own = [results[case] for case in specs[name] if case in results]
             wanted = [case for case in selected if case in specs[name]]
-            decisions[name] = decide(self._session, ready, own, wanted, stopped=stopped)
+            skipped = [spec for case, spec in specs[name].items() if case in left_out]
+            decisions[name] = decide(self._session, ready, own, wanted, stopped=stopped, left_out=skipped)
         self._told = self._gather(suites, specs, results, decisions)
         records = [
             self._write(ready, list(specs[ready.suite.name].values()), decisions[ready.suite.name]) for ready in suites

@@ -20,7 +20,9 @@ from pytest_jrh.results.statistics import describe
 from pytest_jrh.suite.suite import GateRules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Collection, Iterator
+
+    from pytest_jrh.models import CaseSpec
 
 WRONG_BEFORE = "wrong in the baseline too"
 LEFT_TO_THE_GATE = "left to the gate"
@@ -122,11 +124,17 @@ def is_active(rules: GateRules, baseline: Baseline | None) -> bool:
 
 
 def decide(
-    results: Iterable[CaseResult], baseline: Baseline | None, rules: GateRules, scope: Scope, seed: int
+    results: Iterable[CaseResult],
+    baseline: Baseline | None,
+    rules: GateRules,
+    scope: Scope,
+    seed: int,
+    left_out: Collection[CaseSpec] = (),
 ) -> GateDecision:
     """Decide about one suite, from the last result of each of its cases (rules J3 to J5).
 
-    `scope` holds the suite's ids alone; `seed` is the bootstrap's. Nothing is lost: what was to run and is not
+    `scope` holds the suite's ids alone; `seed` is the bootstrap's; `left_out` are cases that a marker or another plugin
+    has skipped, which are in neither. Nothing is lost: what was to run and is not
     among the results is named.
     """
     given = {result.case_id: result for result in results}
@@ -157,22 +165,21 @@ def decide(
         never_reported=never_reported,
         unscored=unscored,
         nothing_ran=active and not received,
-        unjudged=tuple(_unjudged(received)),
+        unjudged=tuple(_unjudged(received, left_out)),
     )
 
 
-def _unjudged(received: Sequence[CaseResult]) -> Iterator[Unjudged]:
+def _unjudged(received: Sequence[CaseResult], left_out: Iterable[CaseSpec]) -> Iterator[Unjudged]:
     """What every case was skipped or unscored of; a suite's only judge has no name to give."""
-    kinds: tuple[tuple[Literal["judge", "rubric", "test"], Callable[[CaseResult], str]], ...] = (
-        ("judge", lambda result: result.judge),
-        ("rubric", lambda result: result.rubric_id),
-        ("test", lambda result: result.test),
-    )
-    for kind, name_of in kinds:
+    found = [
+        *((one.judge, one.rubric_id, one.test, one.outcome) for one in received if one.outcome != "generated"),
+        *((spec.judge or "", spec.rubric_id, spec.test, "skipped") for spec in left_out),
+    ]
+    kinds: tuple[Literal["judge", "rubric", "test"], ...] = ("judge", "rubric", "test")
+    for place, kind in enumerate(kinds):
         outcomes: dict[str, Counter[str]] = {}
-        for result in received:
-            if result.outcome != "generated":
-                outcomes.setdefault(name_of(result), Counter())[result.outcome] += 1
+        for names in found:
+            outcomes.setdefault(names[place], Counter())[names[-1]] += 1
         for name, counts in outcomes.items():
             if name and not counts.keys() & set(JUDGED):
                 yield Unjudged(kind, name, tuple(sorted(counts.items())))

@@ -32,7 +32,7 @@ def decision_sentence(decision: GateDecision) -> str:
         if not decision.active:
             return "No gate is set: each disagreement fails its item."
         told = [each for each in decision.thresholds if each.rule != "min_cases" or each.limit > 1]
-        met = "; ".join(threshold_text(threshold, decision) for threshold in told)
+        met = "; ".join(threshold_text(threshold, decision) for threshold in told or decision.thresholds)
         return f"Gate passed: {met or 'nothing was to be judged'}."
     failed = [threshold_text(threshold, decision) for threshold in decision.thresholds if not threshold.passed]
     return f"{'Gate failed' if decision.active else 'Not green'}: {'; '.join([*failed, *missing])}."

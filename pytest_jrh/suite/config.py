@@ -11,18 +11,20 @@ from pytest_jrh.suite import resolve
 from pytest_jrh.suite.documents import read_document
 from pytest_jrh.suite.fitting import AGENT, fit
 from pytest_jrh.suite.places import Places, exists
-from pytest_jrh.suite.problems import shown
+from pytest_jrh.suite.problems import listed, shown
 from pytest_jrh.suite.resolved import as_resolved
 from pytest_jrh.suite.rubrics import read_head, read_rubrics, with_scales
 from pytest_jrh.suite.stages import resolve_judges, resolve_stages
 from pytest_jrh.suite.suite import Suite
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pytest_jrh.models import Mode, Rubric
     from pytest_jrh.suite.problems import Findings, KeyPath
     from pytest_jrh.suite.schema import Config
+    from pytest_jrh.suite.suite import SuiteTest
 
 _SECTION = re.compile(
     rf"^[\"']?(?:admin|{AGENT})[\"']?[ \t]*:|\A\s*\{{(?s:.*?)[\"'](?:admin|{AGENT})[\"']\s*:", re.MULTILINE
@@ -66,6 +68,7 @@ def load_suite(
     notices = resolve.notices(config, mode, rubrics, shown_file)
     own = None if places.conventional else places.results(config_file)
     tests = resolve.resolve_tests(config, mode, rubrics, findings, places, own)
+    _check_gate(config, tests, findings)
     is_frozen, frozen_file = resolve.resolve_frozen(config, findings, places, own, forced=frozen)
     log = _log(config, log_path, findings, places, required=not is_frozen) or frozen_file
     instruction = resolve.resolve_instruction(config, findings, places)
@@ -116,6 +119,17 @@ def load_suite(
         max_sample_mb=agent.max_sample_mb,
     )
     return replace(suite, resolved=as_resolved(suite, config, places))
+
+
+def _check_gate(config: Config, tests: Sequence[SuiteTest], findings: Findings) -> None:
+    """Refuse a minimal accuracy for a test that gives no verdicts: the gate would pass without it."""
+    limits = config.gate.min_accuracy
+    judged = [test.name for test in tests if test.evaluate]
+    for name in limits if isinstance(limits, dict) and tests else ():
+        if name not in judged:
+            message = f"got a threshold for {name}, of which the suite has no verdicts; it judges {listed(judged)}"
+            hint = f"add {name} to tests_to_run, and to tests_to_evaluate where that is set"
+            findings.add(("gate", "min_accuracy", name), message, hint)
 
 
 def _suite_name(config_file: Path, findings: Findings) -> str:

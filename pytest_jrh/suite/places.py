@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -126,6 +127,12 @@ def remote_hint(name: str) -> str | None:
         return None
     copy = f"copy it first (aws s3 cp {printable(name, 300)} .)" if scheme == "s3" else "download it first"
     return f"remote files are not supported; {copy}, and name the copy"
+
+
+def argument(path: Path, folder: Path) -> str:
+    """Name a path from a folder as an argument of pytest, which reads `@scope/x.yml` as a file that holds arguments."""
+    relative = os.path.relpath(path, folder)
+    return os.path.join(".", relative) if relative.startswith(("@", "-")) else relative  # noqa: PTH118
 
 
 def exists(path: Path) -> bool:

@@ -951,3 +951,19 @@ def test_loading_a_suite_imports_nothing_heavy() -> None:
     code = f"import sys, pytest_jrh.suite.config; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "judged", [{"tests_to_run": ["agent_perturbation"]}, {"tests_to_evaluate": ["agent_perturbation"]}]
+)
+def test_a_minimal_accuracy_for_a_test_without_verdicts_is_refused(
+    folder: Folder, judged: dict[str, list[str]]
+) -> None:
+    (name, tests), *_ = judged.items()
+    section = "perturbation_config" if name == "tests_to_run" else "evaluation_config"
+    config = changed("gate.min_accuracy", {"agent_positives": 0.9})
+    config["admin"]["perturbation_config"]["tests_to_run"] = ["agent_perturbation", "agent_positives"]
+    config["admin"].setdefault(section, {})[name] = tests
+    (problem,) = folder.problems(config)
+    assert problem.key == "gate.min_accuracy.agent_positives"
+    assert "the suite has no verdicts; it judges agent_perturbation" in problem.message

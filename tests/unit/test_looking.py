@@ -13,7 +13,13 @@ from pytest_jrh.models import CaseResult, Outcome
 from pytest_jrh.redact import Redactor
 from pytest_jrh.results.baseline import Baseline, Scope, update
 from pytest_jrh.results.gate import GateDecision, decide, is_active
-from pytest_jrh.results.gate_text import change_sentences, decision_sentence, gate_lines, update_sentence
+from pytest_jrh.results.gate_text import (
+    change_sentences,
+    decision_sentence,
+    gate_lines,
+    styled_gate_lines,
+    update_sentence,
+)
 from pytest_jrh.results.html import write_html
 from pytest_jrh.results.json_report import decision_data, table_data
 from pytest_jrh.results.markdown import markdown_report
@@ -97,6 +103,23 @@ def test_what_no_verdict_was_given_on_is_named(tmp_path: Path, form: Form) -> No
     assert "No verdict on any case of rubric silent (3 cases: 2 no_case, 1 unrecorded)." in text
     assert "No verdict on any case of judge mute (3 cases: 2 no_case, 1 unrecorded)." in text
     assert "any case of test" not in text
+
+
+def test_what_a_marker_skipped_as_a_whole_is_named() -> None:
+    results = judged(right, judge="strict")
+    skipped = [make_spec(f"run-{run}", rubric_id="later", judge="strict") for run in range(3)]
+    scope = Scope.of(result.case_id for result in results)
+    decision = decide(results, None, GateRules(min_accuracy=0.5), scope, SEED, skipped)
+    assert decision.passed
+    lines = [line.text for line in styled_gate_lines(decision, str, width=400)]
+    assert "No verdict on any case of rubric later (3 cases: 3 skipped)." in lines
+
+
+def test_a_gate_whose_rules_are_for_other_tests_says_what_it_has_seen() -> None:
+    """As with `-k agent_perturbation` where only agent_positives has a minimal accuracy."""
+    results = of_test("agent_perturbation", judged(right))
+    decision = decide(results, None, GateRules({"agent_positives": 0.9}), Scope.of(r.case_id for r in results), SEED)
+    assert decision_sentence(decision) == f"Gate passed: {len(results)} verdicts, at least 1 needed."
 
 
 class TestUncompared:

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from pytest_jrh.suite.config import load_suite
+from pytest_jrh.suite.places import argument
 from pytest_jrh.suite.suite import Suite
 from tests.support.suites import SuiteFiles, write_suite
 
@@ -96,3 +97,11 @@ def test_a_config_can_name_the_folder(tmp_path: Path) -> None:
     output = {"test_agent_perturbation_config": {"output": {"results_dir": "outputs/shared"}}}
     files = write_suite(tmp_path, overrides=output)
     assert load(files, ".", ".").output_dir == tmp_path / "outputs" / "shared"
+
+
+def test_a_path_that_pytest_would_read_as_something_else_begins_with_its_folder(tmp_path: Path) -> None:
+    """pytest takes `@file` for a file of arguments, and `-x` for an option."""
+    assert argument(tmp_path / "@scope" / "x.yml", tmp_path) == "./@scope/x.yml"
+    assert argument(tmp_path / "-x.yml", tmp_path) == "./-x.yml"
+    assert argument(tmp_path / "x.yml", tmp_path) == "x.yml"
+    assert argument(tmp_path / "@x.yml", tmp_path / "sub") == "../@x.yml"
