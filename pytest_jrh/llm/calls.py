@@ -54,10 +54,14 @@ def score_on_offer(scores: tuple[int, ...]) -> Any:
 
 @dataclass
 class Attempts:
-    """What became of one call so far: how often it was `sent`, and how many of these gave no answer (`lost`)."""
+    """What became of one call so far: how often it was `sent`, and how many of these gave no answer (`lost`).
+
+    `refused` names what the provider refused of it: "temperature", or a way to send the schema.
+    """
 
     sent: int = 0
     lost: int = 0
+    refused: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)

@@ -216,6 +216,7 @@ class LiteLLMExchange:
             sent_less = sending is not None and self._negotiation.repaired(request, sending, status, words)
             if sent_less:
                 return Failure("", repaired=True)
+            self._negotiation.failed(request, status)
             failure = failure_of(error, timed_out(request, timeout), self._redact, missing)
             request.attempts.lost += status is None and was_sent(error)
             if failure.keyless:

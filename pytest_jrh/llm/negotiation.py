@@ -37,6 +37,8 @@ _NAMES_FORMAT = re.compile(
     r"|\b(?:schema|format|tools?|tool_choice)\b",
     re.IGNORECASE,
 )
+# The class of what litellm raises where it knows itself that a provider does not take a parameter.
+_UNSUPPORTED = "UnsupportedParamsError"
 # Groq's word for one answer that did not fit the schema: nothing that the next answer must do, too.
 _ONE_BAD_ANSWER = re.compile(r"json_validate_failed|failed_generation", re.IGNORECASE)
 
@@ -55,6 +57,9 @@ class Negotiation:
     def __init__(self) -> None:
         self._without_temperature: set[Server] = set()
         self._fallen_back: dict[Server, SchemaSent] = {}
+        # What was left out in vain proves nothing; these were answered.
+        self._answered_without_temperature: set[Server] = set()
+        self._answered_in: dict[Server, SchemaSent] = {}
         self._notices: dict[tuple[str, str], str] = {}
 
     @property
@@ -70,9 +75,12 @@ class Negotiation:
         recorded = request.recorded
         if recorded is not None:
             return Sending(recorded.left_out, recorded.schema_sent or _sent_before(request, recorded))
-        server = server_of(request)
-        left_out = frozenset({"temperature"} if server in self._without_temperature else ())
-        return Sending(left_out, self._fallen_back.get(server) or _first_try(request.stage.model))
+        server, refused = server_of(request), request.attempts.refused
+        leaves_out = server in self._without_temperature or "temperature" in refused
+        schema_sent = self._fallen_back.get(server) or _first_try(request.stage.model)
+        while schema_sent in refused:
+            schema_sent = _FALLBACK[schema_sent]
+        return Sending(frozenset({"temperature"} if leaves_out else ()), schema_sent)
 
     def repaired(self, request: CallRequest, sending: Sending, status: int | None, words: str) -> bool:
         """Whether a refusal is worth another attempt with less, which is then what `sending` gives (rule A6).
@@ -80,28 +88,53 @@ class Negotiation:
         `status` is HTTP's, None where litellm refused by itself. What counts is what this very attempt sent: others
         may have learned it while it was on its way.
         """
+        if request.recorded is not None:
+            # It is sent again as it was, so there is no less to send.
+            return False
         server = server_of(request)
-        by_itself = status is None and ("response_format" in words or "temperature" in words)
+        by_itself = status is None and _UNSUPPORTED in words and ("response_format" in words or "temperature" in words)
         if (status not in _BAD_REQUEST and not by_itself) or is_too_long(status, words):
             return False
         if "temperature" in words.lower() and "temperature" in request.parameters.keys() - sending.left_out:
             self._without_temperature.add(server)
-            model = request.stage.model
-            self._notices[model, "temperature"] = f"{model} takes no temperature: it is left out."
+            request.attempts.refused.add("temperature")
             return True
         less = _FALLBACK.get(sending.schema_sent)
         if less is None or _ONE_BAD_ANSWER.search(words) or not _NAMES_FORMAT.search(words):
             return False
         if self._fallen_back.get(server) != "words":
             self._fallen_back[server] = less
+        request.attempts.refused.add(sending.schema_sent)
         return True
 
     def answered(self, request: CallRequest, sending: Sending) -> None:
         """Note that a model answered: what was left out for it to do so is worth a notice, and not before."""
-        notice = _NOTICES.get(self._fallen_back.get(server_of(request), sending.schema_sent))
-        if notice is not None and request.recorded is None:
-            model = request.stage.model
+        if request.recorded is not None:
+            return
+        model, server = request.stage.model, server_of(request)
+        if "temperature" in sending.left_out:
+            self._answered_without_temperature.add(server)
+            self._notices[model, "temperature"] = f"{model} takes no temperature: it is left out."
+        notice = _NOTICES.get(sending.schema_sent)
+        if notice is not None and self._answered_in.get(server) != "words":
+            self._answered_in[server] = sending.schema_sent
             self._notices[model, "response_format"] = f"{model} {notice}"
+
+    def failed(self, request: CallRequest, status: int | None) -> None:
+        """Take back what was left out in vain: a request that is refused with less, too, is refused for another reason.
+
+        What concerns one request, whose words may be anything, must change nothing for all others.
+        """
+        server = server_of(request)
+        if status not in _BAD_REQUEST or not request.attempts.refused:
+            return
+        if server not in self._answered_without_temperature:
+            self._without_temperature.discard(server)
+        proven = self._answered_in.get(server)
+        if proven is not None:
+            self._fallen_back[server] = proven
+        else:
+            self._fallen_back.pop(server, None)
 
 
 def arguments(request: CallRequest, sending: Sending) -> dict[str, Any]:

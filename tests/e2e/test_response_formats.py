@@ -131,6 +131,60 @@ def test_other_failures_change_nothing(status: int | None, words: str) -> None:
     assert negotiation.sending(asked).schema_sent == "json_schema+words"
 
 
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_request_that_is_refused_for_another_reason_changes_nothing_for_others(status: int) -> None:
+    """A server may quote the request, and so name whatever is in it."""
+    words = "messages.3: invalid tool message; got {'temperature': 0.5, 'response_format': ...}"
+    negotiation, refused, other = Negotiation(), call(UNKNOWN, 0.5), call(UNKNOWN, 0.5)
+    first = negotiation.sending(other)
+    attempts = 0
+    while negotiation.repaired(refused, negotiation.sending(refused), status, words):
+        attempts += 1
+    negotiation.failed(refused, status)
+    assert attempts == 3
+    assert negotiation.sending(other) == first
+    negotiation.answered(other, first)
+    assert negotiation.notices == []
+
+
+def test_an_answer_in_the_schema_is_no_proof_of_a_refusal_on_its_way() -> None:
+    negotiation, refused, other = Negotiation(), call(UNKNOWN), call(UNKNOWN)
+    sent = negotiation.sending(other)
+    assert negotiation.repaired(refused, negotiation.sending(refused), 400, "invalid format of messages.3")
+    negotiation.answered(other, sent)
+    assert negotiation.notices == []
+
+
+def test_what_was_answered_with_less_is_kept_when_another_request_is_refused() -> None:
+    negotiation = Negotiation()
+    for attempt in (call(UNKNOWN, 0.5), call(UNKNOWN, 0.5)):
+        while (sending := negotiation.sending(attempt)).schema_sent == "json_schema+words":
+            assert negotiation.repaired(attempt, sending, 400, "takes no temperature, and no response_format")
+        negotiation.answered(attempt, sending)
+    refused = call(UNKNOWN, 0.5)
+    assert negotiation.repaired(refused, negotiation.sending(refused), 400, "invalid tool message")
+    negotiation.failed(refused, 400)
+    after = negotiation.sending(call(UNKNOWN, 0.5))
+    assert after.left_out == {"temperature"}
+    assert after.schema_sent == "json_object+words"
+
+
+def test_only_litellm_itself_refuses_without_an_answer() -> None:
+    """An answer that litellm cannot read may hold any word."""
+    asked, negotiation = call(UNKNOWN, 0.5), Negotiation()
+    assert not negotiation.repaired(asked, negotiation.sending(asked), None, "cannot read: 'the temperature in Rome'")
+    said = "litellm.UnsupportedParamsError: o1 does not support temperature=0.5"
+    assert negotiation.repaired(asked, negotiation.sending(asked), None, said)
+
+
+def test_what_litellm_refuses_of_a_recorded_call_is_not_tried_for_ever() -> None:
+    """A later litellm may know that a model takes no temperature, and a recorded call is always sent as it was."""
+    recorded = replace(call(UNKNOWN, 0.5), recorded=Answer("{}", schema_sent="json_schema+words"))
+    negotiation = Negotiation()
+    said = "litellm.UnsupportedParamsError: o1 does not support temperature=0.5"
+    assert not negotiation.repaired(recorded, negotiation.sending(recorded), None, said)
+
+
 def test_a_new_session_asks_for_the_schema_again(make_bench: MakeBench, server: ModelServer) -> None:
     bench = make_bench()
     server.faults.add(fault=refusal("openai"), times=1, when=sends("json_schema"))
@@ -192,8 +246,10 @@ def test_a_provider_whose_protocol_has_no_format_is_sent_the_schema_in_words() -
     assert Negotiation().sending(call("cohere/command-r")).schema_sent == "words"
 
 
-def call(name: str) -> CallRequest:
-    return CallRequest(StageModel("judge", name), ({"role": "user", "content": "?"},), VerifierResponse)
+def call(name: str, temperature: float | None = None) -> CallRequest:
+    return CallRequest(
+        StageModel("judge", name, temperature=temperature), ({"role": "user", "content": "?"},), VerifierResponse
+    )
 
 
 def kind_of(request: Request) -> str:
