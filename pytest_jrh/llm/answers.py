@@ -34,13 +34,18 @@ def answer_of(response: Any, sending: Sending) -> Answer | Failure:
     return Answer(
         text=text,
         finish_reason=choice.finish_reason or "stop",
-        refusal=fields.get("refusal"),
+        refusal=_refusal(fields.get("refusal")),
         usage=usage,
         # What is made of a count that cannot be is no price.
         cost=_cost(response._hidden_params.get("response_cost")) if is_counted else None,
         left_out=sending.left_out,
         schema_sent=sending.schema_sent,
     )
+
+
+def _refusal(said: object) -> str | None:
+    """What the provider says of a refusal, as the text that a cassette keeps; nothing where it says nothing."""
+    return said if isinstance(said, str | None) else json.dumps(said, default=str) if said else None
 
 
 def has_plausible_usage(response: Any) -> bool:

@@ -92,14 +92,21 @@ def test_a_duplicate_key_is_asked_again_in_every_stage(bench: Bench, server: Mod
             tool_calls=[{**CALL, "function": {"name": "v", "arguments": json.dumps(VERDICT)}}],
         ),
         Fault.text(json.dumps(VERDICT), finish_reason="length"),
+        message_with(refusal=[]),
     ],
-    ids=["an agreeing tool call", "whole, and ended by max_tokens"],
+    ids=["an agreeing tool call", "whole, and ended by max_tokens", "an empty refusal that is no text"],
 )
 def test_an_answer_that_can_be_read_in_one_way_is_taken(bench: Bench, server: ModelServer, fault: Fault) -> None:
     server.faults.add(stage="judge", fault=fault)
     assert bench.run().outcomes == [("agree", 1)]
     assert server.count("judge") == 1
-    assert bench.replay("http").outcomes == [("agree", 1)]
+    assert bench.replay().outcomes == bench.replay("http").outcomes == [("agree", 1)]
+
+
+def test_a_refusal_that_is_no_text_is_recorded_and_replayed_as_one(bench: Bench, server: ModelServer) -> None:
+    server.faults.add(stage="judge", fault=message_with(refusal={"reason": "no"}))
+    assert bench.run().only.outcome == "refused"
+    assert bench.replay().only.outcome == bench.replay("http").only.outcome == "refused"
 
 
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
