@@ -129,8 +129,13 @@ class LiteLLMExchange:
         from openai import OpenAIError
 
         request = CallRequest(stage, ({"role": "user", "content": "?"},), Response)
+        timeout = stage.timeout or DEFAULT_TIMEOUT
         try:
-            await litellm().acompletion(**arguments(request, self._negotiation.sending(request)))
+            # A login of the provider's SDK is not intercepted: it may wait for somebody.
+            async with asyncio.timeout(timeout):
+                await litellm().acompletion(**arguments(request, self._negotiation.sending(request)), timeout=timeout)
+        except TimeoutError:
+            return None
         except OpenAIError as error:
             failure = failure_of(error, timed_out(request, 0.0), self._redact, missing_keys(stage.model))
             return failure if failure.keyless or failure.ends else None

@@ -12,14 +12,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 _BAD_REQUEST, _UNAUTHORIZED, _PAYMENT, _FORBIDDEN, _NOT_FOUND, _TOO_MANY = 400, 401, 402, 403, 404, 429
-# Codes that stand for an account without credit, whatever the status: Anthropic answers 400, OpenAI 429, DeepSeek 402.
+# Codes that stand for an account without credit, whatever the status: Anthropic and litellm's proxy answer 400, OpenAI
+# 429, DeepSeek 402.
 _NO_CREDIT_CODE = re.compile(
-    r"insufficient_quota|billing_hard_limit|billing_not_active|insufficient_credits|credit balance is too low",
+    r"insufficient_quota|billing_hard_limit|billing_not_active|insufficient_credits|credit balance is too low"
+    r"|reached your specified (?:workspace )?api usage limits|budget has been exceeded! current",
     re.IGNORECASE,
 )
 _NO_CREDIT = re.compile(
-    r"insufficient (?:quota|balance|credits?|funds)|out of credits|no credits|spending limit|account is not active"
-    r"|exceeded your current quota",
+    r"insufficient (?:quota|balance|credits?|funds)|out of credits|(?:no|any) credits\b(?! (?:were|have been))"
+    r"|spending limit|account is not active|exceeded your current quota",
     re.IGNORECASE,
 )
 # Gemini words its limits per minute as a used-up quota, too, but says when to come back.
@@ -32,10 +34,14 @@ _WHO_ASKS = re.compile(
     r"|billing|quota|country, region",
     re.IGNORECASE,
 )
+# Whatever else is said: a text that was looked at says nothing about the next one. OpenRouter's 403 ends in "No credits
+# were charged", and gateways quote what they stopped.
+_ABOUT_TEXT = re.compile(r"flagged|moderation|guardrail|content.?(?:policy|filter|management)", re.IGNORECASE)
 _BAD_KEY = re.compile(r"(?:api.?key not valid|(?:invalid|incorrect) api.?key)", re.IGNORECASE)
 _TOO_LONG = re.compile(
     r"context.?length|context.?size|context.?window|maximum context|prompt is too long|input is too long"
-    r"|input token count|too many (?:input )?tokens|request too large|reduce the length|maximum (?:number of )?tokens",
+    r"|input token count|too many (?:input )?tokens|request too large|reduce the length|maximum (?:number of )?tokens"
+    r"|maximum prompt length|range of input length",
     re.IGNORECASE,
 )
 _REQUEST_TOO_LARGE = re.compile(r"request too large", re.IGNORECASE)
@@ -86,6 +92,8 @@ def is_too_long(status: int | None, words: str) -> bool:
 def _is_without_credit(status: int | None, words: str) -> bool:
     if status == _PAYMENT or (status in {_BAD_REQUEST, _FORBIDDEN, _TOO_MANY} and _NO_CREDIT_CODE.search(words)):
         return True
+    if status == _FORBIDDEN and _ABOUT_TEXT.search(words):
+        return False
     return status in {_FORBIDDEN, _TOO_MANY} and bool(_NO_CREDIT.search(words)) and not _PASSES.search(words)
 
 
@@ -98,7 +106,7 @@ def _is_unknown_provider(status: int | None, words: str) -> bool:
 
 
 def _is_no_access(status: int | None, words: str) -> bool:
-    return status == _FORBIDDEN and _WHO_ASKS.search(words) is not None
+    return status == _FORBIDDEN and _WHO_ASKS.search(words) is not None and _ABOUT_TEXT.search(words) is None
 
 
 _KINDS: tuple[tuple[Callable[[int | None, str], bool], Lasting], ...] = (

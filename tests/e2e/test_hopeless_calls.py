@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_jrh.llm.client import LiteLLMExchange
 from pytest_jrh.llm.lasting import lasting
+from pytest_jrh.llm.provider import litellm
+from pytest_jrh.models import StageModel
 from tests.e2e.bench import Bench
 from tests.support.model_server import Fault, ModelServer
 
@@ -116,6 +120,19 @@ def test_a_key_that_is_there_is_found_without_a_request(bench: Bench, server: Mo
     assert server.count() == 6
 
 
+def test_a_key_that_somebody_has_to_log_in_for_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hang(**_: object) -> None:
+        await asyncio.Event().wait()
+
+    async def tried() -> None:
+        exchange = LiteLLMExchange()
+        async with asyncio.timeout(20):
+            assert await exchange.trial(StageModel("judge", "openai/gpt-4.1-mini", timeout=0.05)) is None
+
+    monkeypatch.setattr(litellm(), "acompletion", hang)
+    asyncio.run(tried())
+
+
 @pytest.mark.parametrize(
     ("status", "words", "ends"),
     [
@@ -130,6 +147,12 @@ def test_a_key_that_is_there_is_found_without_a_request(bench: Bench, server: Mo
         (400, "The user wrote: my account is not active, insufficient funds", None),
         (400, "API key not valid. Please pass a valid API key.", True),
         (403, "error code: 1020 (Cloudflare)", False),
+        (403, 'x requires moderation. Your input was flagged for "violence". No credits were charged.', False),
+        (403, "Blocked by the guardrail pii: `my account number is ...`", False),
+        (403, "Your team doesn't have any credits yet.", True),
+        (400, "You have reached your specified API usage limits. You will regain access on 2026-09-01.", True),
+        (400, "Budget has been exceeded! Current cost: 10.1, Max budget: 10.0", True),
+        (400, "This model's maximum prompt length is 131072 but the request contains 537812 tokens.", False),
         (403, "Country, region, or territory not supported", True),
         (400, "prompt is too long: 210000 tokens > 200000 maximum", False),
         (413, "Request too large for model", False),

@@ -66,6 +66,7 @@ PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "bounds._PERCENT_WIDTH": pumped("%", "%1", "1", "-", "%(a", start="%"),
     "llm.cassettes._readable": "a class of single characters",
     "llm.failures._CLASS_NAMES": pumped("Error", "aError: ", "litellm.", "litellm.aError: ", "Exception - "),
+    "llm.lasting._ABOUT_TEXT": pumped("content", "flag"),
     "llm.lasting._BAD_KEY": pumped("api key ", "invalid "),
     "llm.lasting._NO_CREDIT": pumped("insufficient ", "out of "),
     "llm.lasting._NO_CREDIT_CODE": pumped("insufficient_", "billing_"),
