@@ -209,6 +209,8 @@ class LiteLLMExchange:
             if isinstance(answer, Answer):
                 self._negotiation.answered(request, sending)
                 actual = answer.cost if answer.cost is not None else most
+            else:
+                request.attempts.lost += 1
         except TimeoutError:
             request.attempts.lost += 1
             return timed_out(request, timeout)

@@ -36,6 +36,14 @@ def test_calls_that_failed_count_as_made(bench: Bench, server: ModelServer, faul
     assert (spending.calls, spending.lost) == (server.count(), lost)
 
 
+def test_an_answer_that_holds_none_may_be_billed(bench: Bench, server: ModelServer) -> None:
+    body = b'{"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": []}'
+    server.faults.add(stage="judge", fault=Fault.raw(body, status=200), times=None)
+    spending = bench.run().only.spending
+    assert spending.calls == server.count()
+    assert spending.lost == server.count("judge")
+
+
 def test_a_call_that_was_tried_twice_counts_twice(bench: Bench, server: ModelServer) -> None:
     server.faults.add(stage="judge", fault=Fault.status(500))
     spending = bench.run().only.spending
