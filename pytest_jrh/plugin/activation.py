@@ -56,6 +56,7 @@ def activate_named(config: pytest.Config) -> None:
     session = activate(config)
     given = list(config.args) if config.args_source is pytest.Config.ArgsSource.ARGS else []
     others = [argument for argument in given if not _stands_in(argument, session)]
+    _refuse_pruning(session)
     problems: list[Problem] = []
     for path in session.options.configs:
         try:
@@ -108,6 +109,17 @@ def _only(argument: str, path: Path, before: Path | None, what: str) -> Path:
     if before is not None and before != path:
         raise pytest.UsageError(f"{argument}: {before} already stands in for the suite's own {what}; name one of them")
     return path
+
+
+def _refuse_pruning(session: SuiteSession) -> None:
+    """Refuse to call the recordings of the suite's own log unused where another log or rubric file stands in for it."""
+    options, other = session.options, session.log_path or session.rubric_file
+    if other is not None and (options.prune or options.report_unused):
+        option = "--jrh-prune" if options.prune else "--jrh-report-unused"
+        raise pytest.UsageError(
+            f"{option}: not supported with {other.name} in place of the suite's own file, whose recordings would all "
+            "be unused; run without it"
+        )
 
 
 def _refuse_forked(config: pytest.Config) -> None:

@@ -331,7 +331,7 @@ class Reporter:
         """Find a suite's cassettes that no case uses, and remove them where that is asked for."""
         folder = self._session.cassette_dir(ready)
         used = {cassette_path(folder, spec, judging=judging) for spec in ready.specs() for judging in (False, True)}
-        found = unused_cassettes(folder, used)
+        found = unused_cassettes(folder, used, frozen=ready.suite.frozen is not None)
         if self._pruned:
             found, problems = prune(folder, found)
             self._problems += problems

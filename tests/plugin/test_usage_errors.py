@@ -315,6 +315,17 @@ def test_forked_is_refused(pytester: pytest.Pytester, recorded: Recorded) -> Non
     result.stderr.fnmatch_lines(["ERROR: --forked: not supported for suites of judges, *"])
 
 
+def test_pruning_by_another_log_is_refused(pytester: pytest.Pytester, recorded: Recorded) -> None:
+    """It would remove the recordings of every run that is not in that log."""
+    before = sorted(recorded.tiny.cassettes.rglob("*.yaml"))
+    other = pytester.path / "other.eval"
+    other.write_bytes((recorded.tiny.data / "runs.eval").read_bytes())
+    result = pytester.runpytest_inprocess(recorded.tiny.option, str(other), "--jrh-prune")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --jrh-prune: not supported with other.eval in place of *"])
+    assert sorted(recorded.tiny.cassettes.rglob("*.yaml")) == before
+
+
 def test_pruning_through_a_linked_folder_is_refused(pytester: pytest.Pytester, recorded: Recorded) -> None:
     outside = pytester.mkdir("elsewhere") / "old.e1.generation.yaml"
     outside.write_text("{}", encoding="utf-8")

@@ -25,6 +25,13 @@ def test_pruning_removes_unused_cassettes_and_leaves_all_else(tmp_path: Path) ->
     assert not unused.exists()
 
 
+def test_what_a_frozen_suite_was_made_with_is_no_rubbish(tmp_path: Path) -> None:
+    """A run that gave no case is not in the frozen file, and asking its models again would be paid for again."""
+    cassette(tmp_path, "agent_positives/r/no-case.e1.generation.yaml")
+    unused = cassette(tmp_path, "agent_positives/r/gone.e1.judge-default.yaml")
+    assert unused_cassettes(tmp_path, (), frozen=True) == [unused]
+
+
 def test_pruning_follows_no_link_out_of_the_folder(tmp_path: Path) -> None:
     outside = cassette(tmp_path, "elsewhere/a.e1.generation.yaml")
     folder = tmp_path / "cassettes"
