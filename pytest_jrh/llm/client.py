@@ -129,11 +129,11 @@ class LiteLLMExchange:
         from openai import OpenAIError
 
         request = CallRequest(stage, ({"role": "user", "content": "?"},), Response)
-        timeout = stage.timeout or DEFAULT_TIMEOUT
         try:
-            # A login of the provider's SDK is not intercepted: it may wait for somebody.
-            async with asyncio.timeout(timeout):
-                await litellm().acompletion(**arguments(request, self._negotiation.sending(request)), timeout=timeout)
+            # A login of the provider's SDK is not intercepted: it may wait for somebody. Not the stage's own time-out:
+            # the first trial of a session also imports what takes seconds.
+            async with asyncio.timeout(DEFAULT_TIMEOUT):
+                await litellm().acompletion(**arguments(request, self._negotiation.sending(request)))
         except TimeoutError:
             return None
         except OpenAIError as error:
