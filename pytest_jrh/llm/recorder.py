@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -17,14 +18,20 @@ from urllib.parse import urlsplit
 
 from pytest_jrh.redact import Redactor, covers
 
+_SAYS_WHO = re.compile(r"auth|key|token|secret|cookie|credential", re.IGNORECASE)
+
 
 @dataclass
 class Capture:
-    """The HTTP exchanges of one call: those it may play, and those it made."""
+    """The HTTP exchanges of one call: those it may play, and those it made.
+
+    `missed` is the last one that it may not make; `anonymous` says that this one would have gone out with no key.
+    """
 
     playable: tuple[Mapping[str, Any], ...] | None = None
     made: list[Mapping[str, Any]] = field(default_factory=list)
     missed: str | None = None
+    anonymous: bool = False
 
 
 class HttpRecorder:
@@ -89,6 +96,7 @@ class _Router:
             return False
         if self._recorded(request, capture) is None:
             capture.missed = f"{request.method} {urlsplit(request.uri).path}"
+            capture.anonymous = self._is_anonymous(request)
             # Not vcrpy's own way to refuse: its error would ask much more of a cassette.
             raise LookupError(f"no recorded exchange for {capture.missed}")
         return True
@@ -108,6 +116,12 @@ class _Router:
         if capture is None or response["status"]["code"] != 200:  # noqa: PLR2004 - errors are not recorded (G5)
             return
         capture.made.append(self._interaction(request, response))
+
+    def _is_anonymous(self, request: Any) -> bool:
+        """Whether a question goes to a server on the internet without anything that says who asks."""
+        is_question = request.method == "POST" and request.uri.startswith("https://")
+        named = any(_SAYS_WHO.search(name) for name in request.headers)
+        return is_question and not named and self._redactor.url(request.uri) == request.uri
 
     def _recorded(self, request: Any, capture: Capture) -> Mapping[str, Any] | None:
         """The exchange with this method and JSON body; the base URL may have moved since."""

@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_jrh.engine.checked import Trials
+from pytest_jrh.llm import client
+from pytest_jrh.llm.calls import CallRequest, Response
 from pytest_jrh.llm.client import LiteLLMExchange
 from pytest_jrh.llm.lasting import lasting
 from pytest_jrh.llm.provider import litellm
+from pytest_jrh.llm.recorder import HttpRecorder
 from pytest_jrh.models import StageModel
+from pytest_jrh.redact import Redactor
 from tests.e2e.bench import Bench
 from tests.support.model_server import Fault, ModelServer
 
@@ -101,18 +106,41 @@ def test_a_provider_that_does_not_exist_is_found_before_anything_is_paid_for(
     assert "Name the provider before the model" in " ".join(session.results[0].detail.split())
 
 
+@pytest.mark.parametrize(
+    ("name", "key"), [("anthropic/claude-sonnet-4-5", "ANTHROPIC_API_KEY"), ("groq/some", "GROQ_API_KEY")]
+)
 def test_a_judge_without_a_key_is_found_before_anything_is_paid_for(
-    make_bench: MakeBench, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+    make_bench: MakeBench, server: ModelServer, monkeypatch: pytest.MonkeyPatch, name: str, key: str
 ) -> None:
-    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    bench = make_bench(overrides={"judge": {"model": "anthropic/claude-sonnet-4-5"}})
+    """litellm refuses the one by itself, and would send the other without a key."""
+    monkeypatch.delenv(key, raising=False)
+    bench = make_bench(overrides={"judge": {"model": name}})
     session = bench.run()
     assert session.only.outcome == "unrecorded"
-    assert "ANTHROPIC_API_KEY is not set" in " ".join(session.only.detail.split())
+    assert f"{key} is not set" in " ".join(session.only.detail.split())
     assert server.count() == 0
     # Where the judge is not to be asked, its key is not asked for, either.
     assert bench.run(judge_record_mode="none").only.outcome == "unrecorded"
     assert server.count() == 5
+
+
+@pytest.mark.parametrize(
+    ("key", "api_base"), [("a-key-for-the-test", None), ("", "https://localhost:1/v1"), ("", "http://localhost:1/v1")]
+)
+def test_a_call_with_a_key_or_to_a_server_of_ones_own_may_be_made(
+    monkeypatch: pytest.MonkeyPatch, key: str, api_base: str | None
+) -> None:
+    monkeypatch.setenv("GROQ_API_KEY", key)
+
+    async def tried() -> None:
+        http, stage = HttpRecorder(Redactor()), StageModel("judge", "groq/some", api_base=api_base)
+        http.install()
+        try:
+            await Trials(LiteLLMExchange(), http).check(CallRequest(stage, (), Response), [stage])
+        finally:
+            http.remove()
+
+    asyncio.run(tried())
 
 
 def test_a_key_that_is_there_is_found_without_a_request(bench: Bench, server: ModelServer) -> None:
@@ -127,8 +155,9 @@ def test_a_key_that_somebody_has_to_log_in_for_is_not_waited_for(monkeypatch: py
     async def tried() -> None:
         exchange = LiteLLMExchange()
         async with asyncio.timeout(20):
-            assert await exchange.trial(StageModel("judge", "openai/gpt-4.1-mini", timeout=0.05)) is None
+            assert await exchange.trial(StageModel("judge", "openai/gpt-4.1-mini")) is None
 
+    monkeypatch.setattr(client, "DEFAULT_TIMEOUT", 0.05)
     monkeypatch.setattr(litellm(), "acompletion", hang)
     asyncio.run(tried())
 

@@ -77,6 +77,7 @@ PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "llm.negotiation._NAMES_FORMAT": pumped("response", "json", "structured", "tool"),
     "llm.negotiation._ONE_BAD_ANSWER": pumped("json_validate_", "failed_"),
     "llm.prompts._SEPARATOR": pumped("---user---x\n", "---user---\t", " ", start="---user---", end="x"),
+    "llm.recorder._SAYS_WHO": "fixed words",
     "redact._CREDENTIAL_WORD": "names of environment variables",
     "redact._block_of": "in `WORK`, as redactor",
     "redact._SCHEME": pumped(" ", start="Bearer"),
