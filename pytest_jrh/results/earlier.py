@@ -56,12 +56,17 @@ def earlier_results(
     try:
         found = read_results(path)
     except InputError as error:
-        return Earlier(notes=(f"The results of earlier sessions cannot be used, and were not kept:\n{error}",))
+        aside = path.with_name(f"{path.name}.unreadable")
+        path.replace(aside)
+        return Earlier(
+            notes=(f"The results of earlier sessions cannot be used; they are in {aside.name} now.\n{error}",)
+        )
     kept: dict[str, CaseResult] = {}
     left: Counter[str] = Counter()
     for case, stored in found.items():
         spec = cases.specs.get(case)
-        if spec is None or case in ran or stored.result.suite != suite.name:
+        own = stored.result.suite == suite.name and stored.config in ("", suite.key)
+        if spec is None or case in ran or not own:
             continue
         if reason := _outdated(suite, cases, spec, stored.result, record_of):
             left[reason] += 1

@@ -72,6 +72,23 @@ def test_results_of_another_judge_or_another_version_of_a_case_are_not_kept(
     assert counts(project.folder / RESULTS)["case_results.jsonl"] == 6
 
 
+def test_results_of_another_config_are_not_kept_and_unreadable_ones_not_lost(
+    pytester: pytest.Pytester, project: Project
+) -> None:
+    path = project.folder / RESULTS / "case_results.jsonl"
+    pytester.runpytest(project.suite.option)
+    whole = path.read_text("utf-8")
+    path.write_text(whole.replace(TINY, "another/tiny.yaml"), encoding="utf-8")
+    pytester.runpytest(project.suite.option, "-k", "run-4")
+    assert len(lines(path)) == 2
+    damaged = whole.replace('"agree"', '"maybe"', 1)
+    assert damaged != whole
+    path.write_text(damaged, encoding="utf-8")
+    done = pytester.runpytest(project.suite.option, "-k", "run-4")
+    assert path.with_name("case_results.jsonl.unreadable").read_text("utf-8") == damaged
+    done.stdout.fnmatch_lines(["*they are in case_results.jsonl.unreadable now.*"])
+
+
 def test_a_whole_run_drops_records_of_cases_that_are_gone(pytester: pytest.Pytester, project: Project) -> None:
     pytester.runpytest(project.suite.option)
     path = project.suite.negatives / "agent_perturbations.jsonl"
