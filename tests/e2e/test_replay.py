@@ -31,7 +31,7 @@ ROUTER_MEMBERS = {
 }
 # Asked for by aiohttp's stub, and where classes are patched.
 UNUSED_BY_HTTPX = {"_path", "filter_request"}
-_PRIVATE = {"_current", "_redactor", "_recorded", "_interaction"}
+_PRIVATE = {"_current", "_redactor", "_recorded", "_interaction", "_is_anonymous"}
 LISTED = """
 import json, sys
 from tests.e2e.bench import Bench
