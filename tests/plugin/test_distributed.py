@@ -190,13 +190,14 @@ def test_a_discovered_suite_is_reported_by_the_controller(recorded_once: Recorde
     assert done.code == pytest.ExitCode.OK, done.stdout
     assert "5 passed" in done.stdout
     assert "  agent_perturbation  3  100.0%" in done.stdout
-    assert (recorded.scale.negatives / "agent_perturbations.jsonl").read_text("utf-8").count("\n") == 3
+    made = tmp_path / "outputs" / "scale.jrh.yml" / "agent_perturbations.jsonl"
+    assert made.read_text("utf-8").count("\n") == 3
     assert not list((tmp_path / "outputs").rglob(".spool*"))
 
 
 def test_the_last_attempt_counts(pytester: pytest.Pytester, server: ModelServer) -> None:
     suite = write_suite(pytester.path, runs=2, tests=["agent_positives"])
-    server.faults.add(stage="judge", fault=Fault.status(401))
+    server.faults.add(stage="judge", fault=Fault.status(400))
     result = pytester.runpytest_inprocess(
         suite.option, "--jrh-record-mode=once", "--reruns", "1", "--junitxml=junit.xml"
     )
@@ -236,7 +237,7 @@ def test_workers_repeat_attempts_and_pass_on_what_their_clients_have_to_say(tmp_
     with ModelServer() as server:
         refusal = Fault.raw(body, status=400)
         server.faults.add(stage="planner", fault=refusal, times=None, when=lambda asked: asked.temperature is not None)
-        server.faults.add(stage="planner", fault=Fault.status(401))
+        server.faults.add(stage="planner", fault=Fault.status(400))
         server.delay = 0.02
         done = run_pytest(tmp_path, *options, env=server.environment)
         assert server.peak_in_flight <= 2
