@@ -144,7 +144,7 @@ def test_a_model_error_is_an_error_of_setup_whose_command_tries_again(
     pytester: pytest.Pytester, server: ModelServer
 ) -> None:
     suite = write_suite(pytester.path, runs=1, tests=["agent_positives"])
-    server.faults.add(stage="planner", fault=Fault.status(400))
+    server.faults.add(stage="planner", fault=Fault.status(401))
     result = pytester.runpytest_inprocess(suite.option, RECORDING)
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*ERROR at setup of *", "No verdict (model_error): the planner got no answer*"])
