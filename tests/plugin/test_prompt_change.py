@@ -122,10 +122,11 @@ def test_the_readme_shows_what_the_gate_says(project: Path) -> None:
     assert "\n".join(done.lines[start : end + 1]) in readme
 
 
-def test_the_config_differs_from_the_demos_in_its_prompt_and_its_cassettes_alone() -> None:
+def test_the_config_differs_from_the_demos_in_its_prompt_and_its_folders_alone() -> None:
     import yaml
 
     demo, changed = (yaml.safe_load((ROOT / name).read_text("utf-8")) for name in (DEMO, CHANGED))
     assert changed.pop("judge").keys() == {"prompt_path"}
     assert changed.pop("replay").keys() == {"cassette_dir"}
+    assert demo["test_agent_perturbation_config"].pop("output").keys() == {"dir"}
     assert changed == demo

@@ -28,17 +28,17 @@ def test_the_spools_of_other_sessions_are_not_taken_over(
     options = [recorded.tiny.option, "-k", "run-1 and agent_perturbation", *workers]
     pytester.runpytest_inprocess(*options).assert_outcomes(passed=1, deselected=0 if workers else 7)
     made = recorded.tiny.negatives / "agent_perturbations.jsonl"
-    before = made.read_bytes()
+    results, before = recorded.tiny.results, made.read_bytes()
     record = json.loads(before.splitlines()[0])
     # A process id that is used again is that of another session.
-    same_id = stale_spool(made.parent, str(os.getpid()), record)
-    crashed, live = (stale_spool(made.parent, name, record) for name in ("crashed", "live"))
+    same_id = stale_spool(results, str(os.getpid()), record)
+    crashed, live = (stale_spool(results, name, record) for name in ("crashed", "live"))
     crashed.with_name(".spool-crashed.lock").touch()
     with FileLock(live.with_name(".spool-live.lock")):
         result = pytester.runpytest_inprocess(*options)
     result.assert_outcomes(passed=1, deselected=0 if workers else 7)
     assert made.read_bytes() == before
-    assert {path.name for path in made.parent.glob(".spool-*")} >= {same_id.name, live.name}
+    assert {path.name for path in results.glob(".spool-*")} >= {same_id.name, live.name}
     assert not crashed.exists()
     notes = [line for line in result.outlines if line.startswith("note: ") and ".spool-" in line]
     assert len(notes) == 2, notes

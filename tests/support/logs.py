@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from inspect_ai.log import EvalLog
 
 Message = dict[str, Any]
 Sample = dict[str, Any]
@@ -61,7 +64,7 @@ def sample(id: int | str, epoch: int = 1, messages: Sequence[Message] | None = N
 
 def write_log(path: Path, samples: Sequence[Sample], *, sample_ids: Sequence[int | str] | None = None) -> Path:
     """Write a log with Inspect's writer; `.eval` or `.json` by the path's suffix."""
-    from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSample, EvalSpec, write_eval_log
+    from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSample, EvalSpec
 
     ids = list(dict.fromkeys(item["id"] for item in samples)) if sample_ids is None else list(sample_ids)
     spec = EvalSpec(
@@ -72,8 +75,16 @@ def write_log(path: Path, samples: Sequence[Sample], *, sample_ids: Sequence[int
         config=EvalConfig(epochs=max((item["epoch"] for item in samples), default=1)),
     )
     made = [EvalSample.model_validate(item, context={"deserializing": True}) for item in samples]
-    write_eval_log(EvalLog(status="success", eval=spec, samples=made), str(path))
+    store(EvalLog(status="success", eval=spec, samples=made), path)
     return path
+
+
+def store(log: EvalLog, path: Path) -> None:
+    """Write a log outside of any running loop, such as Playwright's: there Inspect would patch asyncio for good."""
+    from inspect_ai.log import write_eval_log
+
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(write_eval_log, log, str(path)).result()
 
 
 def rewrite(path: Path, change: Callable[[dict[str, bytes]], None], *, compression: int = zipfile.ZIP_DEFLATED) -> Path:

@@ -14,6 +14,8 @@ from typing import Any, Literal, TypeAlias
 import pytest
 import yaml
 
+from tests.support.logs import store
+
 MODEL = "openai/gpt-4.1-mini"
 BOTH_TESTS = ("agent_perturbation", "agent_positives")
 _AGENTHARM = Path(__file__).resolve().parents[3] / "shared" / "data" / "agentharm"
@@ -57,6 +59,11 @@ class SuiteFiles:
     @property
     def positives(self) -> Path:
         return self.folder / "outputs" / "agent_positives"
+
+    @property
+    def results(self) -> Path:
+        """Where results go unless the config says otherwise (rule H2)."""
+        return self.folder / "outputs" / self.name
 
 
 def write_suite(
@@ -175,7 +182,7 @@ def _order_lookup(number: int) -> list[dict[str, Any]]:
 @functools.cache
 def _built_log(runs: str) -> Path:
     # Importing Inspect takes over a second: only tests that need a log of their own pay for it, and once.
-    from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSample, EvalSpec, write_eval_log
+    from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSample, EvalSpec
 
     samples = [EvalSample.model_validate(sample) for sample in json.loads(runs)]
     spec = EvalSpec(
@@ -187,7 +194,7 @@ def _built_log(runs: str) -> Path:
     )
     folder = _session_folder() / str(_built_log.cache_info().misses)
     folder.mkdir()
-    write_eval_log(EvalLog(status="success", eval=spec, samples=samples), str(folder / "runs.eval"))
+    store(EvalLog(status="success", eval=spec, samples=samples), folder / "runs.eval")
     return folder
 
 
