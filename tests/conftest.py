@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.fork_server import fork_server
+
 
 def pytest_configure() -> None:
     """Import numpy once and for all.
@@ -15,6 +17,13 @@ def pytest_configure() -> None:
     """
     with contextlib.suppress(ImportError):
         import numpy  # noqa: F401
+
+
+@pytest.fixture(scope="session")
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Fork the interpreters of inner runs off one that has imported what they need."""
+    with fork_server(tmp_path_factory.mktemp("forks")):
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -25,6 +25,11 @@ CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _forks(forks: None) -> None:
+    """Have the fork server import while the first tests run."""
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     if not Path(CHROMIUM).exists():

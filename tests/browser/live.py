@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tests.plugin.test_stopping import PATIENCE, read_until, running
+from tests.support.fork_server import python
 
 if TYPE_CHECKING:
     import subprocess
@@ -71,7 +72,9 @@ class Live:
 @contextmanager
 def live(browser: Any, suite: SuiteFiles, server: ModelServer, *arguments: str) -> Iterator[Live]:
     """Start a session of the suite with the page, and open it."""
-    with running(suite, server, "--jrh-record-mode=new_episodes", "--jrh-review", *arguments) as process:
+    with running(
+        suite, server, "--jrh-record-mode=new_episodes", "--jrh-review", *arguments, interpreter=python()
+    ) as process:
         said = read_until(process, "jrh: review the cases at")
         [url] = re.findall(r"http://127\.0\.0\.1:\d+/\?token=\S+", said)
         page = browser.new_page()

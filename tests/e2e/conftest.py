@@ -18,6 +18,11 @@ MakeBench = Callable[..., Bench]
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _forks(forks: None) -> None:
+    """Have the fork server import while the first tests run."""
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _imported_once(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Import, by using it all once, what a run of pytest inside this process would import and forget each time."""
     import hypothesis  # noqa: F401 - its pytest plugin imports it at the end of every run

@@ -16,6 +16,7 @@ import jsonschema
 import pytest
 from markdown_it import MarkdownIt
 
+from tests.support.fork_server import python
 from tests.support.judged_sessions import HOSTILE
 from tests.support.model_server import ModelServer, Obedient, override
 from tests.support.page_reader import Page
@@ -51,7 +52,7 @@ def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     )
     options = ["--jrh-report=report.html", "--jrh-summary=summary.md", "--jrh-eval-log=judged.eval"]
     options += ["--junitxml=junit.xml", "--jrh-baseline=baseline.json", "--jrh-update-baseline", "-rA"]
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", files.option, "--jrh-record-mode=once"]
+    command = [*python(), "-m", "pytest", "-p", "no:cacheprovider", files.option, "--jrh-record-mode=once"]
     with ModelServer(override(Obedient(), judge=lambda asked: {"reasoning": HOSTILE, "score": 1})) as server:
         environment = {**os.environ, **server.environment, "GITHUB_ACTIONS": "true"}
         environment.pop("GITHUB_STEP_SUMMARY", None)
@@ -74,7 +75,7 @@ def test_the_reason_of_a_skip_is_text_alone(tmp_path: Path) -> None:
     files = write_suite(tmp_path / "suite", runs=1, tests=["agent_perturbation"])
     said = {"verdict": "PASS", "rationale": f"##[error]owned {HOSTILE}"}
     with ModelServer(override(Obedient(), verifier=lambda asked: said)) as server:
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", files.option, "--jrh-record-mode=once"]
+        command = [*python(), "-m", "pytest", "-p", "no:cacheprovider", files.option, "--jrh-record-mode=once"]
         environment = {**os.environ, **server.environment}
         done = subprocess.run([*command, "-ra"], cwd=files.folder, env=environment, capture_output=True, check=False)
     printed = done.stdout.decode("utf-8")

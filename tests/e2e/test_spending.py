@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from pytest_jrh.models import Completion
 from pytest_jrh.results.report import total_spending
 from tests.e2e.bench import Bench
 from tests.e2e.test_replay import ANSWERS
+from tests.support.fork_server import python
 from tests.support.model_server import ModelServer
 from tests.support.obedient import Obedient
 from tests.support.suites import SuiteFiles, run, write_suite
@@ -28,11 +30,13 @@ if TYPE_CHECKING:
 BOTH = ["agent_perturbation", "agent_positives"]
 
 
-def pytest_in(files: SuiteFiles, server: ModelServer | None, *arguments: str) -> subprocess.CompletedProcess[str]:
+def pytest_in(
+    files: SuiteFiles, server: ModelServer | None, *arguments: str, interpreter: Sequence[str] = ()
+) -> subprocess.CompletedProcess[str]:
     import os
 
     environment = {**os.environ, **(server.environment if server else {})}
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", files.option, *arguments]
+    command = [*(interpreter or python()), "-m", "pytest", "-p", "no:cacheprovider", files.option, *arguments]
     return subprocess.run(command, cwd=files.folder, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -253,7 +257,7 @@ def test_a_frozen_suite_needs_neither_its_log_nor_inspect_nor_litellm(tmp_path: 
         "def pytest_unconfigure():\n"
         "    print('loaded:', [name for name in ('litellm', 'inspect_ai', 'vcr') if name in sys.modules])\n"
     )
-    frozen = pytest_in(files, None, "--jrh-frozen", "-rA")
+    frozen = pytest_in(files, None, "--jrh-frozen", "-rA", interpreter=[sys.executable])
 
     def passed(done: subprocess.CompletedProcess[str]) -> list[str]:
         return sorted(line for line in done.stdout.splitlines() if line.startswith("PASSED "))
@@ -300,7 +304,7 @@ def test_shards_are_merged_as_if_one_machine_had_run_them(tmp_path: Path, server
         shutil.copytree(files.folder / "outputs", tmp_path / f"shard-{number}")
         shards.append(str(tmp_path / f"shard-{number}"))
     shutil.rmtree(files.folder / "outputs")
-    command = [sys.executable, "-m", "pytest_jrh", "merge", "--jrh-config", str(files.config)]
+    command = [*python(), "-m", "pytest_jrh", "merge", "--jrh-config", str(files.config)]
     merged = subprocess.run([*command, *shards], cwd=files.folder, capture_output=True, text=True, check=False)
     assert merged.returncode == 0, merged.stdout + merged.stderr
     assert _artefacts(files) == whole
@@ -321,7 +325,8 @@ def _artefacts(files: SuiteFiles) -> dict[str, Any]:
     return found
 
 
-def test_an_over_budget_case_says_so_and_names_the_options(bench: Bench, tmp_path: Path) -> None:
+def test_an_over_budget_case_says_so_and_names_the_options(bench: Bench, server: ModelServer, tmp_path: Path) -> None:
     result = bench.run(ledger=Ledger(tmp_path / "budget.json", Limits(calls=0))).only
     assert result.outcome == "over_budget"
     assert "--jrh-max-calls" in result.detail
+    assert server.count() == 0

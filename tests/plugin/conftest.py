@@ -25,6 +25,11 @@ _HEAVY = (
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _forks(forks: None) -> None:
+    """Have the fork server import while the first tests run."""
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _heavy_modules() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")

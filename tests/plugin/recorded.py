@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tests.support.fork_server import python
 from tests.support.model_server import ModelServer, Obedient, Request, override
 from tests.support.obedient import VIOLATION
 from tests.support.suites import SuiteFiles, run, write_suite
@@ -81,9 +81,11 @@ class Done:
         return self.stdout.splitlines()
 
 
-def run_pytest(folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> Done:
+def run_pytest(
+    folder: Path, *arguments: str, env: Mapping[str, str] | None = None, interpreter: Sequence[str] = ()
+) -> Done:
     """Run `python -m pytest` in the folder, under the environment of a user."""
-    command = [sys.executable, "-m", "pytest", *arguments]
+    command = [*(interpreter or python()), "-m", "pytest", *arguments]
     made = subprocess.run(
         command, cwd=folder, env=environment(env), capture_output=True, text=True, timeout=120, check=False
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.plugin.recorded import PERTURBATION, POSITIVES, Recorded
+from tests.support.fork_server import python
 from tests.support.suites import run, write_suite
 
 TINY = "inputs/configs/tiny.yml"
@@ -204,9 +205,9 @@ def test_collecting_asks_no_model_and_writes_nothing(pytester: pytest.Pytester, 
 
 def test_the_plugin_can_be_switched_off(pytester: pytest.Pytester, recorded: Recorded) -> None:
     shutil.copy(recorded.tiny.config, "orders.jrh.yml")
-    result = pytester.runpytest_subprocess("-p", "no:jrh", "-q")
+    result = pytester.run(*python(), "-m", "pytest", "-p", "no:jrh", "-q")
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
-    result = pytester.runpytest_subprocess("-p", "no:jrh", recorded.tiny.option)
+    result = pytester.run(*python(), "-m", "pytest", "-p", "no:jrh", recorded.tiny.option)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*unrecognized arguments: --jrh-config=*"])
 

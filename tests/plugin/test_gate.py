@@ -13,6 +13,7 @@ import pytest
 from tests.plugin.gated import BASELINE, FILE, LAX, REGRESSED, TINY, UPDATE, WORKERS, Project, section
 from tests.plugin.recorded import PERTURBATION, POSITIVES
 from tests.support.faults import Fault
+from tests.support.fork_server import python
 from tests.support.model_server import ModelServer
 
 
@@ -181,7 +182,7 @@ def test_a_killed_worker_leaves_a_red_session_that_names_what_never_came(
     )
     before = (project.folder / FILE).read_bytes()
     arguments = [project.suite.option, BASELINE, UPDATE, "-n", "2", "--max-worker-restart=0"]
-    result = pytester.runpytest_subprocess(*arguments)
+    result = pytester.run(*python(), "-m", "pytest", *arguments)
     assert result.ret in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
     [title] = [line for line in result.outlines if line.startswith("never reported")]
     missing = section(result.outlines, title)
@@ -203,7 +204,7 @@ def test_a_worker_that_dies_and_is_replaced_leaves_its_case_named_and_the_baseli
         """
     )
     before = (project.folder / FILE).read_bytes()
-    result = pytester.runpytest_subprocess(project.suite.option, BASELINE, UPDATE, "-n", "2")
+    result = pytester.run(*python(), "-m", "pytest", project.suite.option, BASELINE, UPDATE, "-n", "2")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert section(result.outlines, "never reported (1):") == [f"{TINY}::{POSITIVES}run-2[e1]"]
     result.stdout.fnmatch_lines(
@@ -223,7 +224,7 @@ def test_a_dead_worker_turns_a_session_of_allowed_regressions_red(pytester: pyte
         """
     )
     allowed = project.rules(LAX, "{max_regressions: 3}")
-    result = pytester.runpytest_subprocess(allowed, BASELINE, "-n", "2")
+    result = pytester.run(*python(), "-m", "pytest", allowed, BASELINE, "-n", "2")
     result.assert_outcomes(passed=3, failed=1, xfailed=4)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert section(result.outlines, "never reported (1):") == [f"{LAX}::{POSITIVES}run-2[e1]"]
@@ -299,7 +300,7 @@ def test_a_failed_gate_masks_no_other_exit_code(pytester: pytest.Pytester, proje
         """
     )
     before = project.cases
-    result = pytester.runpytest_subprocess(f"--jrh-config={LAX}", BASELINE, UPDATE)
+    result = pytester.run(*python(), "-m", "pytest", f"--jrh-config={LAX}", BASELINE, UPDATE)
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines(["Gate failed: 3 regressions*never reported."])
     assert project.cases == before

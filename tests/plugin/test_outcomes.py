@@ -12,6 +12,7 @@ import pytest
 
 from tests.plugin.recorded import PERTURBATION, POSITIVES, Recorded, environment, outcomes
 from tests.support.faults import Fault
+from tests.support.fork_server import python
 from tests.support.model_server import ModelServer, Obedient, override
 from tests.support.suites import run, write_suite
 
@@ -206,7 +207,7 @@ def test_a_bug_keeps_its_traceback(pytester: pytest.Pytester, recorded: Recorded
         ReadySuite.read = broken
         """
     )
-    result = pytester.runpytest_subprocess(recorded.tiny.option, "-k", "run-1", *distributed)
+    result = pytester.run(*python(), "-m", "pytest", recorded.tiny.option, "-k", "run-1", *distributed)
     result.assert_outcomes(errors=2, deselected=0 if distributed else 6)
     result.stdout.fnmatch_lines(["*ERROR at setup of *", "*conftest.py:*", "E *ZeroDivisionError: a bug in the house"])
     assert result.ret == pytest.ExitCode.TESTS_FAILED

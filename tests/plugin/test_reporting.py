@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -118,7 +119,7 @@ def test_a_session_without_suites_pays_for_nothing(tmp_path: Path, arguments: li
     (tmp_path / "conftest.py").write_text(REPORT, encoding="utf-8")
     (tmp_path / "test_ordinary.py").write_text("def test_ordinary(): pass", encoding="utf-8")
     (tmp_path / "settings.yml").write_text("colour: blue\n", encoding="utf-8")
-    done = run_pytest(tmp_path, "-s", *arguments)
+    done = run_pytest(tmp_path, "-s", *arguments, interpreter=[sys.executable])
     assert "imported: []" in done.lines
     assert "jrh:" not in done.stdout
     assert "judge reliability" not in done.stdout

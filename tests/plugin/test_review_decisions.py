@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
 from pytest_jrh.review.places import decisions_path
-from tests.plugin.recorded import PERTURBATION, Recorded, outcomes, run_pytest
+from tests.plugin.recorded import PERTURBATION, Done, Recorded, outcomes, run_pytest
+from tests.support.fork_server import python
 from tests.support.model_server import ModelServer
 from tests.support.reviews import decide, records, rows
 from tests.support.suites import SuiteFiles, write_suite
@@ -124,7 +126,7 @@ def test_the_judge_is_asked_about_the_edited_transcript(pytester: pytest.Pyteste
 
 
 def test_workers_obey_and_no_worker_opens_a_page(pytester: pytest.Pytester, reviewed: SuiteFiles) -> None:
-    result = pytester.runpytest_subprocess(reviewed.option, "-n2", "--jrh-review", "-rA")
+    result = pytester.run(*python(), "-m", "pytest", reviewed.option, "-n2", "--jrh-review", "-rA")
     assert outcomes(result.outlines)[node("run-2")] == "PASSED"
     result.stdout.fnmatch_lines(
         [
@@ -166,8 +168,12 @@ def test_a_run_without_decisions_imports_nothing_of_the_page(recorded: Recorded)
         "    print('imported:', [name for name in rooms if name in sys.modules])\n",
         encoding="utf-8",
     )
-    imported = [line for line in run_pytest(folder, recorded.tiny.option, "-s").lines if line.startswith("imported:")]
+
+    def started() -> Done:
+        return run_pytest(folder, recorded.tiny.option, "-s", interpreter=[sys.executable])
+
+    imported = [line for line in started().lines if line.startswith("imported:")]
     assert imported == ["imported: []"]
     decide(recorded.tiny.negatives, "run-1", "accepted")
-    imported = [line for line in run_pytest(folder, recorded.tiny.option, "-s").lines if line.startswith("imported:")]
+    imported = [line for line in started().lines if line.startswith("imported:")]
     assert imported == ["imported: ['pytest_jrh.review.board', 'pytest_jrh.review.decisions']"]

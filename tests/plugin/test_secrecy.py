@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.fork_server import python
 from tests.support.suites import write_suite
 
 KEY = "sk-proj-" + "Zq7" * 20 + "END"
@@ -61,7 +62,9 @@ def test_a_mistake_of_ours_shows_no_secret(
     pytester: pytest.Pytester, option: str, broken: str, processes: tuple[str, ...]
 ) -> None:
     pytester.makeconftest(broken)
-    result = pytester.runpytest_subprocess(option, "--showlocals", "-rA", "--junitxml=results.xml", *processes)
+    result = pytester.run(
+        *python(), "-m", "pytest", option, "--showlocals", "-rA", "--junitxml=results.xml", *processes
+    )
     assert result.ret != 0
     report = pytester.path / "results.xml"
     shown = str(result.stdout) + str(result.stderr) + (report.read_text(encoding="utf-8") if report.exists() else "")
@@ -72,6 +75,6 @@ def test_a_mistake_of_ours_shows_no_secret(
 
 def test_what_an_item_prints_and_logs_is_shown_without_secrets(pytester: pytest.Pytester, option: str) -> None:
     pytester.makeconftest(_BROKEN_RESULT)
-    result = pytester.runpytest_subprocess(option, "-o", "log_cli=true")
+    result = pytester.run(*python(), "-m", "pytest", option, "-o", "log_cli=true")
     result.stdout.fnmatch_lines(["*logged [[]REDACTED]*", "printed [[]REDACTED]"])
     result.stdout.no_fnmatch_line(f"*{PIECE}*")

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,9 +22,11 @@ PATIENCE = 60.0
 
 
 @contextmanager
-def running(suite: SuiteFiles, server: ModelServer, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+def running(
+    suite: SuiteFiles, server: ModelServer, *arguments: str, interpreter: Sequence[str] = (sys.executable,)
+) -> Iterator[subprocess.Popen[str]]:
     """A recording session of its own process, in a process group of its own, as a terminal would start it."""
-    command = [sys.executable, "-u", "-m", "pytest", suite.option, "--jrh-record-mode=once", *arguments]
+    command = [*interpreter, "-u", "-m", "pytest", suite.option, "--jrh-record-mode=once", *arguments]
     with subprocess.Popen(
         command,
         cwd=suite.folder,
