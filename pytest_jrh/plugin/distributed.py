@@ -36,6 +36,7 @@ class _Reported:
         self._done: set[str] = set()
         self._unread: list[str] = []
         self._spending = Spending()
+        self._counted = (0, 0)
 
     def add(self, report: pytest.TestReport) -> None:
         """Note what a report says of its case."""
@@ -56,9 +57,12 @@ class _Reported:
         """Whether every case has ended."""
         return len(self._done) >= self._total
 
-    @cached_property
+    @property
     def _total(self) -> int:
-        return sum(map(may_be_case, self._selected))
+        # Counted again when there are more: whoever asks before the workers have collected knows of none.
+        if self._counted[0] != len(self._selected):
+            self._counted = len(self._selected), sum(map(may_be_case, self._selected))
+        return self._counted[1]
 
 
 class ControllerTicker:

@@ -32,7 +32,7 @@ def test_where_there_is_no_terminal_a_line_now_and_then_says_how_far_it_is(
     with ModelServer(delay=0.4) as server:
         lines = run(files, server, subprocess.PIPE, *arguments).splitlines()
         quiet = run(files, server, subprocess.PIPE, "-q", *arguments)
-    assert any(line.startswith("jrh: 0 of 2 cases | ") for line in lines)
+    assert any(line.startswith("jrh: 0 of 2 cases | ") for line in lines), lines
     assert "of 2 cases" not in quiet
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 
 from pytest_jrh.models import Progress, Spending, Usage
+from pytest_jrh.plugin.distributed import _Reported
 from pytest_jrh.plugin.progress import PLAIN_INTERVAL, LiveLine, PlainLine
 from pytest_jrh.results.report import progress_line
 
@@ -52,3 +53,13 @@ def test_a_plain_line_is_written_once_an_interval_from_a_line_of_its_own() -> No
     assert [text.rpartition(" | ")[0] for text in said] == ["jrh: 1 of 4 cases | 3 calls | 0 tokens | $0.00"] * 2
     assert written[::2] == ["(new line)"] * 2
     assert "about 1 min 30 s left" in said[0]
+
+
+def test_a_controller_that_asks_before_its_workers_have_collected_learns_of_their_cases() -> None:
+    selected: set[str] = set()
+    reported = _Reported(selected)
+    assert reported.is_done
+    selected |= {f"tiny.yml::agent_positives::rubric-1::run-{number}[e1]" for number in (1, 2)}
+    selected.add("test_ordinary.py::test_ordinary")
+    assert not reported.is_done
+    assert reported.progress().total == 2
