@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import contextlib
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.support.fork_server import fork_server
+from tests.support.fork_server import fork_server, is_served
 
 
-def pytest_configure() -> None:
-    """Import numpy once and for all.
+def pytest_configure(config: pytest.Config) -> None:
+    """Import numpy once and for all, and let xdist's workers be forked off one that has imported all else.
 
     pytester forgets what an inner run imports, and numpy refuses to be loaded a second time.
     """
     with contextlib.suppress(ImportError):
         import numpy  # noqa: F401
+    if config.option.dist != "no" and not hasattr(config, "workerinput"):
+        started = contextlib.ExitStack()
+        folder = started.enter_context(tempfile.TemporaryDirectory())
+        started.enter_context(fork_server(Path(folder)))
+        config.add_cleanup(started.close)
 
 
 @pytest.fixture(scope="session")
 def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Fork the interpreters of inner runs off one that has imported what they need."""
+    if is_served():
+        yield
+        return
     with fork_server(tmp_path_factory.mktemp("forks")):
         yield
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 import yaml
 
 from pytest_jrh.__main__ import main
+from tests.support.fork_server import python
 from tests.support.model_server import ModelServer
 from tests.support.suites import built_log, run
 
@@ -34,7 +36,7 @@ def shell(folder: Path, script: str, env: Mapping[str, str] | None = None) -> su
     inherited = {name: value for name, value in os.environ.items() if name not in KEYS and not name.startswith("GIT_")}
     environment = {
         **inherited,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": os.pathsep.join([str(commands(folder)), str(Path(sys.executable).parent), os.environ["PATH"]]),
         "HOME": str(folder),
         "GIT_CONFIG_NOSYSTEM": "1",
         **(env or {}),
@@ -43,6 +45,17 @@ def shell(folder: Path, script: str, env: Mapping[str, str] | None = None) -> su
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=240
     )
+
+
+def commands(folder: Path) -> Path:
+    """A folder beside this one with `python` and `pytest`, forked off an interpreter that has imported all."""
+    beside = folder.parent / "commands"
+    beside.mkdir(exist_ok=True)
+    for name, more in (("python", []), ("pytest", ["-m", "pytest"])):
+        command = beside / name
+        command.write_text(f'#!/bin/sh\nexec {shlex.join([*python(), *more])} "$@"\n')
+        command.chmod(0o755)
+    return beside
 
 
 def readme_steps() -> list[str]:

@@ -64,6 +64,11 @@ def python() -> list[str]:
     return [sys.executable, "-I", "-S", str(_LAUNCHER), address] if address else [sys.executable]
 
 
+def is_served() -> bool:
+    """Whether a server forks the interpreters of this process already."""
+    return _ADDRESS in os.environ
+
+
 @contextlib.contextmanager
 def fork_server(folder: Path) -> Iterator[None]:
     """Start a server that listens in the folder; it ends, with all that it forked, at the end of the block."""
