@@ -134,11 +134,13 @@ async def _cancelled() -> None:
     Again and again, since `asyncio.wait_for` of Python 3.11 loses a cancellation that arrives just as what it
     waits for is done; a task that goes on all the same ends with the loop.
     """
-    leftover = asyncio.all_tasks() - {asyncio.current_task()}
     for _ in range(_CANCELLATIONS):
+        # Anew each time: a task that ends may have begun another one.
+        leftover = asyncio.all_tasks() - {asyncio.current_task()}
+        if not leftover:
+            return
         for task in leftover:
             task.cancel()
-        if leftover:
-            done, leftover = await asyncio.wait(leftover, timeout=_BETWEEN_CANCELLATIONS)
-            # Looked at, since asyncio logs an exception that nobody has seen.
-            await asyncio.gather(*done, return_exceptions=True)
+        done, _pending = await asyncio.wait(leftover, timeout=_BETWEEN_CANCELLATIONS)
+        # Looked at, since asyncio logs an exception that nobody has seen.
+        await asyncio.gather(*done, return_exceptions=True)

@@ -91,11 +91,20 @@ class Calls:
 
     def _live(self, needed: tuple[StageModel, ...]) -> Exchange:
         """The way to the models, made when the first case needs it: importing litellm takes seconds."""
+        from pytest_jrh.llm.client import LiteLLMExchange, RetryPolicy
+
         complete = self._settings.complete
+        retry = self._settings.retry or RetryPolicy()
         if complete is not None:
-            return SuppliedExchange(complete, self._settings.ledger, self._slots, self._settings.ends_session)
+            return SuppliedExchange(
+                complete,
+                self._settings.ledger,
+                self._slots,
+                self._settings.ends_session,
+                stopping=self._stopping,
+                most_timeouts=retry.timeouts,
+            )
         if self._client is None:
-            from pytest_jrh.llm.client import LiteLLMExchange, RetryPolicy
             from pytest_jrh.llm.recorder import HttpRecorder
 
             self._http = HttpRecorder(self._settings.redactor)
@@ -109,7 +118,7 @@ class Calls:
                 self._client = LiteLLMExchange(
                     limit=self._settings.max_workers,
                     shared_slots=self._settings.shared_slots,
-                    retry=self._settings.retry or RetryPolicy(),
+                    retry=retry,
                     processes=self._settings.processes,
                     ledger=self._settings.ledger,
                     redact=self._settings.redactor.text,

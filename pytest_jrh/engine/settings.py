@@ -27,7 +27,8 @@ class EngineSettings:
     either, nothing is asked. `keep` is False where answers are asked for and not recorded.
     `on_case` gets every made case once, in the engine's thread. `rerun_command` and
     `record_command` give the shell line that reruns, or records, a case. `retry` is for the session's
-    own client. `retry_unscored` asks again what was recorded and could not be used. `processes` and
+    own client; `complete` is tried again after a time-out alone. `retry_unscored` asks again what was recorded and
+    could not be used. `processes` and
     `session` say how many processes share the session's limits, and which session it is; `shared_slots` are lock
     files, one for each call that all of them together may have in flight; `ledger` holds
     the budget that they share. Without `ask`, nobody is asked whatever the mode. `review` is where cases go before

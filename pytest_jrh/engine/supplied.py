@@ -12,7 +12,7 @@ from pytest_jrh.models import UNSCORED
 from pytest_jrh.user_code import SessionEnd, error_places, error_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pytest_jrh.llm.budget import Ledger
     from pytest_jrh.llm.calls import CallRequest
@@ -29,23 +29,67 @@ class SuppliedExchange:
     """Asks the project's client; its parsed completion is read again like any answer.
 
     What it raises is a `model_error` of the case (rules F). Only `ends_session` ends the session, and
-    `Unscored` is passed on as the outcome that it names.
+    `Unscored` is passed on as the outcome that it names. A call ends with the stage's `timeout`, or our own client's
+    default, and is then tried as often as our own client would (`most_timeouts`).
     """
 
     def __init__(
-        self, complete: Complete, ledger: Ledger | None, slots: Slots, ends_session: tuple[type[BaseException], ...]
+        self,
+        complete: Complete,
+        ledger: Ledger | None,
+        slots: Slots,
+        ends_session: tuple[type[BaseException], ...],
+        *,
+        stopping: Callable[[], bool],
+        most_timeouts: int,
     ) -> None:
         self._complete = complete
         self._ledger = ledger
         self._slots = slots
         self._ends_session = ends_session
+        self._stopping = stopping
+        self._most_timeouts = most_timeouts
+        self._given_up: set[asyncio.Task[str]] = set()
 
     async def __call__(self, request: CallRequest) -> Answer:
-        async with self._slots.one():
-            refusal = self._ledger.enter(0.0) if self._ledger is not None else None
-            if refusal is not None:
-                raise Unscored("over_budget", stage=request.stage.stage, cause=f"{refusal}.")
-            return Answer(await self._text(request))
+        from pytest_jrh.llm.client import DEFAULT_TIMEOUT
+
+        timeout = request.stage.timeout or DEFAULT_TIMEOUT
+        for _ in range(self._most_timeouts):
+            async with self._slots.one():
+                if self._stopping():
+                    raise Stopped
+                refusal = self._ledger.enter(0.0) if self._ledger is not None else None
+                if refusal is not None:
+                    raise Unscored("over_budget", stage=request.stage.stage, cause=f"{refusal}.")
+                text = await self._in_time(request, timeout)
+                if text is not None:
+                    return Answer(text)
+        raise _late(request.stage, timeout, self._most_timeouts)
+
+    async def _in_time(self, request: CallRequest, timeout: float) -> str | None:
+        """What the client answers; None where it does not within `timeout` seconds.
+
+        A task of its own, which is not waited for once its time is over: a client may ignore its cancellation.
+        """
+        asked = asyncio.create_task(self._text(request))
+        try:
+            await asyncio.wait([asked], timeout=timeout)
+        except asyncio.CancelledError:
+            asked.cancel()
+            raise
+        if asked.done():
+            return await asked
+        asked.cancel()
+        self._given_up.add(asked)
+        asked.add_done_callback(self._forget)
+        return None
+
+    def _forget(self, asked: asyncio.Task[str]) -> None:
+        self._given_up.discard(asked)
+        if not asked.cancelled():
+            # Looked at, since asyncio logs an exception that nobody has seen.
+            asked.exception()
 
     async def _text(self, request: CallRequest) -> str:
         stage = request.stage.stage
@@ -97,6 +141,18 @@ def _raised(stage: str, who: str, error: BaseException) -> Unscored:
         cause=f"{who} raised {error_text(error)}",
         advice="Mend it and run again: what has been recorded is kept, and only the missing calls are made.",
         places=error_places(error),
+    )
+
+
+def _late(stage: StageModel, timeout: float, attempts: int) -> Unscored:
+    default = " (the default)" if stage.timeout is None else ""
+    return Unscored(
+        "model_error",
+        stage=stage.stage,
+        cause=f"The client of `pytest_jrh_complete` gave no answer within {timeout:g} s ({attempts} attempts); "
+        f"`timeout` is {timeout:g}{default}.",
+        advice="Set a longer `timeout` for this stage or for all of them under `models`, or let the client give up "
+        "earlier; then run again: only the missing calls are made.",
     )
 
 

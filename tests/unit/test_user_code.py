@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,13 +14,15 @@ from typing import Any
 import pytest
 
 from pytest_jrh.engine import Engine, broken_client
-from pytest_jrh.models import CaseResult, Completion, StageModel
+from pytest_jrh.models import CaseResult, CaseSpec, Completion, StageModel
 from pytest_jrh.redact import Redactor
 from pytest_jrh.user_code import error_places, error_text
 from tests.e2e.bench import Bench
 from tests.support.suites import write_suite
 
 HERE = Path(__file__).name
+# "Within a second", on a machine that may be busy.
+AT_ONCE = 5
 SECRET = "sesame-open-sesame-4711"
 RAISED: tuple[tuple[BaseException, str], ...] = (
     (ValueError("no"), "ValueError: no"),
@@ -69,6 +72,58 @@ def test_whatever_a_client_raises_is_the_model_error_of_its_case(bench: Bench) -
         assert SECRET[:8] not in result.detail
 
 
+def test_what_a_client_raises_is_an_outcome_at_once(bench: Bench) -> None:
+    raised: list[float] = []
+
+    async def complete(stage: StageModel, messages: object, response_model: object) -> None:
+        raised.append(time.monotonic())
+        raise RAISED[min(number_of(messages), len(RAISED)) - 1][0]
+
+    assert awaited(bench, bench.specs, raised, complete=complete) == ["model_error"] * len(bench.specs)
+
+
+def test_what_a_preprocessor_raises_is_an_outcome_at_once(bench: Bench) -> None:
+    raised: list[float] = []
+
+    def raising(run: dict[str, Any]) -> None:
+        raised.append(time.monotonic())
+        raise RAISED[min(int(run["run_id"][-1]), len(RAISED)) - 1][0]
+
+    outcomes = awaited(with_preprocessor(bench, raising), bench.specs, raised)
+    assert outcomes == ["input_error"] * len(bench.specs)
+
+
+def test_an_interrupt_of_a_client_is_raised_at_once(bench: Bench) -> None:
+    raised: list[float] = []
+
+    async def complete(stage: StageModel, messages: object, response_model: object) -> None:
+        raised.append(time.monotonic())
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        awaited(bench, bench.specs[:1], raised, complete=complete)
+    assert time.monotonic() - raised[0] < AT_ONCE
+
+
+def awaited(bench: Bench, specs: list[CaseSpec], raised: list[float], **settings: Any) -> list[str]:
+    """The outcomes of cases, one after the other; each must come soon after what the user's code has raised."""
+    engine = Engine({bench.ready.suite.name: bench.ready}, bench.settings("new_episodes", [], **settings))
+
+    def soon() -> None:
+        assert not raised or time.monotonic() - raised[0] < AT_ONCE
+
+    for spec in specs:
+        raised.clear()
+        engine.start([spec])
+        # An engine that hangs is left alone: to stop it would be to wait for it.
+        engine.wait(spec, soon)
+        soon()
+    try:
+        return [engine.result(spec).outcome for spec in specs]
+    finally:
+        engine.stop()
+
+
 def test_a_background_task_of_a_client_that_exits_ends_no_other_case(bench: Bench) -> None:
     async def leave() -> None:
         raise SystemExit(5)
@@ -108,7 +163,9 @@ def test_a_loop_that_dies_leaves_nobody_waiting(tmp_path: Path) -> None:
     bench = Bench(write_suite(tmp_path / "suite", runs=1, tests=["agent_positives"]), tmp_path / "cassettes")
 
     async def complete(stage: StageModel, messages: object, response_model: object) -> None:
-        asyncio.get_running_loop().stop()
+        if stage.stage == "planner":
+            # Once: what the engine does with a stopped loop runs in it, too.
+            asyncio.get_running_loop().stop()
         await asyncio.sleep(3600)
 
     engine = Engine({bench.ready.suite.name: bench.ready}, bench.settings("new_episodes", [], complete=complete))
