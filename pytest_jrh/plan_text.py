@@ -37,8 +37,8 @@ def plan_lines(
     if to_make.high:
         sentences.append(
             "Planner and judge are counted as one call a case, edits and summaries as a range; answers that have to be "
-            "asked for again come on top. Tokens are estimated from the transcripts' letters, an answer as at most "
-            "max_tokens, or 2,000 tokens where none is set."
+            "asked for again come on top, and so do attempts that fail, which count as made. Tokens are estimated from "
+            "the transcripts' letters, an answer as at most max_tokens, or 2,000 tokens where none is set."
         )
     return [*lines, *(line for sentence in sentences for line in wrapped(sentence, width))]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.engine.session import Session
 from pytest_jrh.engine.settings import EngineSettings
-from pytest_jrh.engine.supplied import broken_client
+from pytest_jrh.engine.supplied import BrokenClient
 from pytest_jrh.engine.threads import Threads
 from pytest_jrh.models import CaseResult
 from pytest_jrh.user_code import SessionEnd
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pytest_jrh.models import CaseSpec, Progress
     from pytest_jrh.planning import Survey
 
-__all__ = ["Engine", "EngineSettings", "broken_client"]
+__all__ = ["BrokenClient", "Engine", "EngineSettings"]
 
 _MEANWHILE = 0.25
 _CANCELLATIONS = 20

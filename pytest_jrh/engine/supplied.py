@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from typing import TYPE_CHECKING, NoReturn
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pytest_jrh.errors import Unscored
 from pytest_jrh.llm.calls import Answer, Stopped
@@ -23,6 +24,8 @@ _CONTRACT = (
     "The hook must return an `async def complete(stage, messages, response_model)`, and that a "
     "`pytest_jrh.Completion`, whose `text` is what the model answered."
 )
+# Outcomes that a client which is built on ours ends in without having asked.
+_UNSENT = frozenset({"unrecorded", "over_budget", "input_error"})
 
 
 class SuppliedExchange:
@@ -54,6 +57,8 @@ class SuppliedExchange:
     async def __call__(self, request: CallRequest) -> Answer:
         from pytest_jrh.llm.client import DEFAULT_TIMEOUT
 
+        if isinstance(self._complete, BrokenClient):
+            raise self._complete.trouble(request.stage.stage)
         timeout = request.stage.timeout or DEFAULT_TIMEOUT
         for _ in range(self._most_timeouts):
             async with self._slots.one():
@@ -62,10 +67,23 @@ class SuppliedExchange:
                 refusal = self._ledger.enter(0.0) if self._ledger is not None else None
                 if refusal is not None:
                     raise Unscored("over_budget", stage=request.stage.stage, cause=f"{refusal}.")
-                text = await self._in_time(request, timeout)
+                text = await self._counted(request, timeout)
                 if text is not None:
                     return Answer(text)
         raise _late(request.stage, timeout, self._most_timeouts)
+
+    async def _counted(self, request: CallRequest, timeout: float) -> str | None:
+        """Make one attempt, and count it: what a client that failed has sent before is not known, and may be billed."""
+        attempts = request.attempts
+        attempts.sent += 1
+        try:
+            text = await self._in_time(request, timeout)
+        except Unscored as trouble:
+            attempts.sent -= trouble.outcome in _UNSENT
+            attempts.lost += trouble.outcome == "model_error"
+            raise
+        attempts.lost += text is None
+        return text
 
     async def _in_time(self, request: CallRequest, timeout: float) -> str | None:
         """What the client answers; None where it does not within `timeout` seconds.
@@ -112,26 +130,29 @@ class SuppliedExchange:
         return text
 
 
-def broken_client(error: BaseException | None, returned: object = None) -> Complete:
-    """Stand in for a client that the hook failed to supply: each call to be made is a `model_error`."""
+@dataclass(frozen=True, slots=True)
+class BrokenClient:
+    """Stands in for a client that the hook failed to supply: each call to be made is a `model_error`, and none is made.
 
-    async def complete(
-        stage: StageModel, messages: Sequence[Mapping[str, str]], response_model: type[ResponseT]
+    `error` is what the hook raised; None where it `returned` what cannot be called.
+    """
+
+    error: BaseException | None
+    returned: object = None
+
+    async def __call__(
+        self, stage: StageModel, messages: Sequence[Mapping[str, str]], response_model: type[ResponseT]
     ) -> Completion[ResponseT]:
+        """Raise `Unscored`."""
         del messages, response_model
-        _fail(stage.stage)
+        raise self.trouble(stage.stage)
 
-    def _fail(stage: str) -> NoReturn:
-        if error is not None:
-            raise _raised(stage, "The hook `pytest_jrh_complete`", error)
-        raise Unscored(
-            "model_error",
-            stage=stage,
-            cause=f"The hook `pytest_jrh_complete` returned {type(returned).__name__}, which cannot be called.",
-            advice=_CONTRACT,
-        )
-
-    return complete
+    def trouble(self, stage: str) -> Unscored:
+        """Why a stage cannot ask its model."""
+        if self.error is not None:
+            return _raised(stage, "The hook `pytest_jrh_complete`", self.error)
+        cause = f"The hook `pytest_jrh_complete` returned {type(self.returned).__name__}, which cannot be called."
+        return Unscored("model_error", stage=stage, cause=cause, advice=_CONTRACT)
 
 
 def _raised(stage: str, who: str, error: BaseException) -> Unscored:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_jrh.engine import Engine, EngineSettings, broken_client
+from pytest_jrh.engine import BrokenClient, Engine, EngineSettings
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.loading import ReadySuite, make_ready
 from pytest_jrh.plugin.commands import Commands
@@ -250,8 +250,8 @@ class SuiteSession:
         except _ENDS_SESSION:
             raise
         except BaseException as error:  # noqa: BLE001 - user code may raise anything; each case says so
-            return broken_client(error)
-        return supplied if supplied is None or callable(supplied) else broken_client(None, supplied)
+            return BrokenClient(error)
+        return supplied if supplied is None or callable(supplied) else BrokenClient(None, supplied)
 
     def _ledger(self) -> Ledger | None:
         options = self.options

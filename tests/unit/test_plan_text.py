@@ -61,3 +61,8 @@ def test_the_mode_that_makes_the_calls_is_named_where_none_is_set() -> None:
     assert "would be made with --jrh-record-mode=once." in said(row(), modes=REPLAY)
     assert "would be made with --jrh-record-mode=new_episodes." in said(row(), modes=REPLAY, plan={"complete": True})
     assert "would be made with" not in said(row(), modes={"tiny": ("none", "once")})
+
+
+def test_attempts_that_fail_come_on_top_of_the_plan() -> None:
+    assert "and so do attempts that fail, which count as made." in said(row())
+    assert "attempts" not in said(row(calls=0, cost=0.0))

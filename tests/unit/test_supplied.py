@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.models import Completion, StageModel
+from pytest_jrh.engine import BrokenClient
+from pytest_jrh.errors import Unscored
+from pytest_jrh.llm.budget import Ledger, Limits, Spent
+from pytest_jrh.models import Completion, Spending, StageModel
 from tests.e2e.bench import Bench
 from tests.support.suites import write_suite
 
@@ -103,3 +106,56 @@ def test_a_call_that_is_given_up_gives_its_place_to_another(tmp_path: Path) -> N
 
     session = bench_of(tmp_path, runs=2).run(complete=Client(at_first), max_workers=1)
     assert sorted(session.outcomes) == [("agree", 0), ("model_error", None)]
+
+
+class Failing:
+    """Fails when it is asked to judge, in the way that a test gives; counts what it was asked."""
+
+    def __init__(self, failure: object) -> None:
+        self._failure = failure
+        self.asked = 0
+
+    async def __call__(self, stage: StageModel, messages: object, response_model: Any) -> object:
+        self.asked += 1
+        if stage.stage != "judge":
+            text = ANSWERS[stage.stage]
+            return Completion(text, response_model.model_validate_json(text))
+        if isinstance(self._failure, BaseException):
+            raise self._failure
+        return await asyncio.Event().wait() if self._failure == "hang" else self._failure
+
+
+@pytest.mark.parametrize(
+    ("failure", "sent", "lost"),
+    [
+        (ValueError("no"), 1, 1),
+        (pytest.skip.Exception("no"), 1, 1),
+        ("hang", 2, 2),
+        (None, 1, 1),
+        (Unscored("model_error", stage="judge", cause="no"), 1, 1),
+        (Unscored("refused", stage="judge", cause="no"), 1, 0),
+        (Unscored("over_budget", stage="judge", cause="no"), 0, 0),
+    ],
+    ids=["raises", "skips", "hangs", "returns nothing", "has no answer", "was refused", "has no budget"],
+)
+def test_calls_of_a_client_that_fail_count_as_made(tmp_path: Path, failure: object, sent: int, lost: int) -> None:
+    client = Failing(failure)
+    ledger = Ledger(tmp_path / "ledger.json", Limits(calls=99))
+    spending = bench_of(tmp_path).run(complete=client, ledger=ledger).only.spending
+    before = client.asked - max(sent, 1)
+    assert (spending.calls, spending.lost) == (before + sent, lost)
+    assert ledger.spent().calls == client.asked
+
+
+def test_a_limit_of_calls_ends_the_tries_of_a_client(tmp_path: Path) -> None:
+    client = Failing("hang")
+    ledger = Ledger(tmp_path / "ledger.json", Limits(calls=4))
+    result = bench_of(tmp_path).run(complete=client, ledger=ledger).only
+    assert (result.outcome, result.spending.calls, result.spending.lost) == ("over_budget", 4, 1)
+    assert client.asked == 4
+
+
+def test_a_client_that_the_hook_did_not_supply_makes_no_call(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.json", Limits(calls=99))
+    result = bench_of(tmp_path).run(complete=BrokenClient(ValueError("no")), ledger=ledger).only
+    assert (result.outcome, result.spending, ledger.spent()) == ("model_error", Spending(), Spent())

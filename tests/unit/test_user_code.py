@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.engine import Engine, broken_client
+from pytest_jrh.engine import BrokenClient, Engine
 from pytest_jrh.models import CaseResult, CaseSpec, Completion, StageModel
 from pytest_jrh.redact import Redactor
 from pytest_jrh.user_code import error_places, error_text
@@ -199,9 +199,9 @@ def test_a_client_that_is_no_coroutine_is_a_model_error(bench: Bench) -> None:
 
 
 def test_a_hook_that_supplies_no_client_is_a_model_error(bench: Bench) -> None:
-    result = bench.run(complete=broken_client(ZeroDivisionError("no client"))).results[0]
+    result = bench.run(complete=BrokenClient(ZeroDivisionError("no client"))).results[0]
     assert "The hook `pytest_jrh_complete` raised ZeroDivisionError: no client." in told(result)
-    result = bench.run(complete=broken_client(None, 7)).results[0]
+    result = bench.run(complete=BrokenClient(None, 7)).results[0]
     assert "The hook `pytest_jrh_complete` returned int, which cannot be called." in told(result)
 
 
