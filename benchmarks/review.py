@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import Line
-from pytest_jrh.results.records import case_digest
+from pytest_jrh.artifacts.records import case_digest
 from pytest_jrh.review.agent_templates import AgentTemplates
 from pytest_jrh.review.board import ReviewBoard
 from pytest_jrh.review.decisions import open_stores

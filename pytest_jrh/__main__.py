@@ -115,9 +115,9 @@ def _schema(folder: Path, prefix: str) -> int:
 
 def _merge(options: argparse.Namespace) -> int:
     from pytest_jrh.errors import InputError
+    from pytest_jrh.gate.accepted import BaselineFile
     from pytest_jrh.loading import make_ready
     from pytest_jrh.merging import MergeSettings, merge
-    from pytest_jrh.results.accepted import BaselineFile
 
     folder = Path.cwd()
     if mistake := _mistake(options):

@@ -9,28 +9,28 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_jrh.artifacts.earlier import SuiteCases
+from pytest_jrh.artifacts.frozen import misfits, without_cases
+from pytest_jrh.artifacts.reuse import MadeCases
+from pytest_jrh.artifacts.spools import RecordIndex
+from pytest_jrh.documents.problems import listed
+from pytest_jrh.documents.reading import read_document
 from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.gate.baseline import judge_fingerprint
 from pytest_jrh.llm.prompts import load_template
-from pytest_jrh.results.artifacts import JSONL_NAME
-from pytest_jrh.results.baseline import judge_fingerprint
-from pytest_jrh.results.earlier import SuiteCases
-from pytest_jrh.results.frozen import misfits, without_cases
-from pytest_jrh.results.metrics import metric_problem
-from pytest_jrh.results.reuse import MadeCases
-from pytest_jrh.results.spools import RecordIndex
-from pytest_jrh.results.text import counted
+from pytest_jrh.reporting.suite_files import JSONL_NAME
+from pytest_jrh.stats.metrics import metric_problem
 from pytest_jrh.suite.cases import case_id, expand
 from pytest_jrh.suite.config import load_suite
-from pytest_jrh.suite.documents import read_document
 from pytest_jrh.suite.places import Places
-from pytest_jrh.suite.problems import listed
+from pytest_jrh.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_jrh.models import AgentRun, Case, CaseSpec, Preprocessor, Rubric, RunSummary, TestName
     from pytest_jrh.pipeline.generate import Pipeline
-    from pytest_jrh.suite.eval_logs import EvalLog
+    from pytest_jrh.sources.eval_logs import EvalLog
     from pytest_jrh.suite.suite import Suite, SuiteJudge, SuiteTest
     from pytest_jrh.templating import Template
 
@@ -186,7 +186,7 @@ def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Proble
 def _with_sources(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
     """Add what making cases takes: a frozen suite is spared the time of importing and checking it."""
     from pytest_jrh.pipeline.generate import build_pipeline
-    from pytest_jrh.suite.eval_logs import EvalLog
+    from pytest_jrh.sources.eval_logs import EvalLog
     from pytest_jrh.suite.preprocessors import resolve
 
     suite = ready.suite

@@ -9,30 +9,30 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_jrh.artifacts.spools import read_jsonl
+from pytest_jrh.artifacts.stored import RESULTS_NAME, read_results
+from pytest_jrh.documents.problems import listed, nearest, shown
 from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.gate.baseline import Scope
+from pytest_jrh.gate.decision import decide
 from pytest_jrh.models import JUDGED, MADE, CaseResult
 from pytest_jrh.redact import Redactor, secrets_of
-from pytest_jrh.results.annotations import annotation_lines
-from pytest_jrh.results.artifacts import JSONL_NAME, write_suite_outputs
-from pytest_jrh.results.baseline import Scope
-from pytest_jrh.results.gate import decide
-from pytest_jrh.results.panels import counted_once, made_case_id
-from pytest_jrh.results.report_files import write_reports
-from pytest_jrh.results.session import Extent, SessionResults, gather, recording_options
-from pytest_jrh.results.spools import read_jsonl
-from pytest_jrh.results.stored import RESULTS_NAME, read_results
-from pytest_jrh.results.terminal import session_lines
+from pytest_jrh.reporting.annotations import annotation_lines
+from pytest_jrh.reporting.report_files import write_reports
+from pytest_jrh.reporting.session_results import Extent, SessionResults, gather, recording_options
+from pytest_jrh.reporting.suite_files import JSONL_NAME, write_suite_outputs
+from pytest_jrh.reporting.terminal import session_lines
+from pytest_jrh.stats.panels import counted_once, made_case_id
 from pytest_jrh.suite.cases import case_id
 from pytest_jrh.suite.places import argument
-from pytest_jrh.suite.problems import listed, nearest, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pytest_jrh.gate.accepted import BaselineFile
+    from pytest_jrh.gate.decision import GateDecision
     from pytest_jrh.loading import ReadySuite
     from pytest_jrh.models import CaseSpec
-    from pytest_jrh.results.accepted import BaselineFile
-    from pytest_jrh.results.gate import GateDecision
     from pytest_jrh.suite.suite import Suite
 
 _WHICH = "Name the `outputs` folder that a shard's run has written."

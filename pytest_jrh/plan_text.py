@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_jrh.planning import Bounds, Plan, PlanRow
-from pytest_jrh.results.text import counted, shortened, wrapped
+from pytest_jrh.text import counted, shortened, wrapped
 
 _HEAD = ("stage", "model", "recorded", "to make", "tokens", "cost")
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from pytest_jrh.llm.prices import Price
-    from pytest_jrh.llm.recording import Lookup
     from pytest_jrh.models import CaseSpec, StageModel, StageName
+    from pytest_jrh.recording.settings import Lookup
 
 # Tokens are estimated from characters: few letters a token makes many tokens.
 _MOST_LETTERS, _FEWEST_LETTERS = 5.0, 2.5

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING
 
-from pytest_jrh.engine.session import Session
+from pytest_jrh.engine.runner import Session
 from pytest_jrh.engine.settings import EngineSettings
 from pytest_jrh.engine.supplied import BrokenClient
 from pytest_jrh.engine.threads import Threads

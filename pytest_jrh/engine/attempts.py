@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pytest_jrh.artifacts.records import case_digest
 from pytest_jrh.models import CaseResult, Spending
-from pytest_jrh.results.records import case_digest
 from pytest_jrh.suite.cases import case_id
 
 if TYPE_CHECKING:
     import asyncio
 
-    from pytest_jrh.llm.tapes import Tape
     from pytest_jrh.models import Case, CaseSpec, HumanReview, Verdict
+    from pytest_jrh.recording.tapes import Tape
 
 
 @dataclass

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from pytest_jrh.llm.calls import Answer, CallRequest
     from pytest_jrh.llm.client import LiteLLMExchange
     from pytest_jrh.llm.failures import Failure
-    from pytest_jrh.llm.recorder import HttpRecorder
     from pytest_jrh.models import StageModel
+    from pytest_jrh.recording.recorder import HttpRecorder
 
 
 class Trials:

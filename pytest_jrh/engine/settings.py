@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
     from pytest_jrh.llm.budget import Ledger
     from pytest_jrh.llm.client import RetryPolicy
-    from pytest_jrh.llm.recording import Replay
     from pytest_jrh.loading import ReadySuite
     from pytest_jrh.models import Case, CaseSpec, Complete, RecordMode
+    from pytest_jrh.recording.settings import Replay
     from pytest_jrh.redact import Redactor
     from pytest_jrh.review.decisions import Decision
     from pytest_jrh.review.desk import ReviewDesk

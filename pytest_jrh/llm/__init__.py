@@ -1,1 +1,1 @@
-"""TALKING to models: prompts, the client, and the cassettes."""
+"""TALKING to models: prompts, the client, and what its answers mean."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_jrh.artifacts.stored import result_text
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.plugin.collect import CaseItem, SuiteFile
 from pytest_jrh.plugin.gating import file_node
@@ -23,7 +24,6 @@ from pytest_jrh.plugin.session import (
 )
 from pytest_jrh.plugin.spooling import SPOOLS_KEY
 from pytest_jrh.plugin.time_limits import TimeLimits
-from pytest_jrh.results.stored import result_text
 from pytest_jrh.suite.config import looks_like_suite
 from pytest_jrh.suite.rubrics import looks_like_rubrics
 

@@ -13,9 +13,9 @@ from pytest_jrh.errors import Disagreement, InputError, JrhError
 from pytest_jrh.models import UNSCORED, CaseResult, CaseSpec, Spending
 from pytest_jrh.plugin.secrecy import mistake_text
 from pytest_jrh.plugin.session import SESSION
-from pytest_jrh.results.panels import spending_of
-from pytest_jrh.results.text import log_line
+from pytest_jrh.stats.panels import spending_of
 from pytest_jrh.suite.cases import case_name, node_part
+from pytest_jrh.text import log_line
 
 if TYPE_CHECKING:
     from _pytest._code.code import ExceptionInfo, TerminalRepr

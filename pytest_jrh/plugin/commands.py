@@ -6,7 +6,7 @@ import shlex
 from functools import cache
 from typing import TYPE_CHECKING
 
-from pytest_jrh.results.session import recording_options
+from pytest_jrh.reporting.session_results import recording_options
 from pytest_jrh.suite.cases import case_name, node_part
 from pytest_jrh.suite.places import argument
 

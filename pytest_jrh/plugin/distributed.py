@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_jrh.artifacts.stored import result_from
 from pytest_jrh.models import Progress, Spending
 from pytest_jrh.plugin import progress as lines
 from pytest_jrh.plugin.options import may_be_case
 from pytest_jrh.plugin.progress import LiveLine, PlainLine, live_line
 from pytest_jrh.plugin.session import RESULT_ATTRIBUTE
-from pytest_jrh.results.stored import result_from
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Set

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_jrh.gate import decision as gate
+from pytest_jrh.gate.baseline import Scope
 from pytest_jrh.plugin.options import absolute
-from pytest_jrh.results import gate
-from pytest_jrh.results.baseline import Scope
-from pytest_jrh.results.session import Extent
+from pytest_jrh.reporting.session_results import Extent
 from pytest_jrh.suite.cases import case_id, node_part
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
+    from pytest_jrh.gate.baseline import Baseline
+    from pytest_jrh.gate.decision import GateDecision
     from pytest_jrh.loading import ReadySuite
     from pytest_jrh.models import CaseResult, CaseSpec
     from pytest_jrh.plugin.options import Options
     from pytest_jrh.plugin.session import SuiteSession
-    from pytest_jrh.results.baseline import Baseline
-    from pytest_jrh.results.gate import GateDecision
 
 
 def decide(

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_jrh.llm.recording import Replay
     from pytest_jrh.models import RecordMode
+    from pytest_jrh.recording.settings import Replay
 
 OPTIONS_READ = pytest.StashKey["Options"]()
 YAML_SUFFIXES = (".yml", ".yaml")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 import pytest
 
-from pytest_jrh.results.report import progress_line
-from pytest_jrh.results.text import shortened
+from pytest_jrh.stats.spending import progress_line
+from pytest_jrh.text import shortened
 
 if TYPE_CHECKING:
     from pytest_jrh.models import Progress

@@ -12,33 +12,33 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_jrh.artifacts.stored import result_from
 from pytest_jrh.errors import InputError
-from pytest_jrh.llm.unused import prune, unused_cassettes
+from pytest_jrh.gate.baseline import Scope
 from pytest_jrh.models import MADE, CaseResult
 from pytest_jrh.plugin.collect import CaseItem, properties_of_others
 from pytest_jrh.plugin.gating import case_ids, decide, extents, named_suites, place_of, undecided
 from pytest_jrh.plugin.options import YAML_SUFFIXES, absolute
 from pytest_jrh.plugin.session import NOTICES_KEY, RECORD_ATTRIBUTE, RESULT_ATTRIBUTE
-from pytest_jrh.results.annotations import annotation_lines
-from pytest_jrh.results.artifacts import write_suite_outputs
-from pytest_jrh.results.baseline import Scope
-from pytest_jrh.results.gate_text import styled_gate_lines
-from pytest_jrh.results.panels import counted_once
-from pytest_jrh.results.report_files import write_reports
-from pytest_jrh.results.session import SessionResults, gather
-from pytest_jrh.results.stored import result_from
-from pytest_jrh.results.terminal import session_lines
-from pytest_jrh.results.text import counted
+from pytest_jrh.recording.unused import prune, unused_cassettes
+from pytest_jrh.reporting.annotations import annotation_lines
+from pytest_jrh.reporting.gate_text import styled_gate_lines
+from pytest_jrh.reporting.report_files import write_reports
+from pytest_jrh.reporting.session_results import SessionResults, gather
+from pytest_jrh.reporting.suite_files import write_suite_outputs
+from pytest_jrh.reporting.terminal import session_lines
+from pytest_jrh.stats.panels import counted_once
 from pytest_jrh.suite.cases import case_id, cassette_path
 from pytest_jrh.suite.config import looks_like_suite
+from pytest_jrh.text import counted
 
 if TYPE_CHECKING:
+    from pytest_jrh.artifacts.spools import RecordIndex
+    from pytest_jrh.gate.decision import GateDecision
     from pytest_jrh.loading import ReadySuite
     from pytest_jrh.models import CaseSpec
     from pytest_jrh.plugin.session import SuiteSession
-    from pytest_jrh.results.gate import GateDecision
-    from pytest_jrh.results.spools import RecordIndex
-    from pytest_jrh.results.text import Styled
+    from pytest_jrh.text import Styled
 
 _FINISHED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_jrh.errors import InputError
 from pytest_jrh.plugin.keyboard import Keyboard, keyboard
-from pytest_jrh.review.places import has_decisions
+from pytest_jrh.review.decision_files import has_decisions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,7 +86,7 @@ class Reviewing:
         obeying = self._on_page.union(suite.name for suite in suites if has_decisions(suite))
         if not obeying:
             return None
-        from pytest_jrh.results.records import case_digest
+        from pytest_jrh.artifacts.records import case_digest
         from pytest_jrh.review.board import ReviewBoard
         from pytest_jrh.review.decisions import open_stores
         from pytest_jrh.review.desk import ReviewDesk

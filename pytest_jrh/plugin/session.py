@@ -12,6 +12,7 @@ import pytest
 
 from pytest_jrh.engine import BrokenClient, Engine, EngineSettings
 from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.gate.accepted import BaselineFile
 from pytest_jrh.loading import ReadySuite, make_ready
 from pytest_jrh.plugin.commands import Commands
 from pytest_jrh.plugin.imports import uncollected
@@ -21,7 +22,6 @@ from pytest_jrh.plugin.reviewing import Reviewing
 from pytest_jrh.plugin.spooling import SPOOLS_KEY, Spooling
 from pytest_jrh.plugin.time_limits import paused
 from pytest_jrh.redact import Redactor, secrets_of
-from pytest_jrh.results.accepted import BaselineFile
 from pytest_jrh.suite.cases import generation_id
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class SuiteSession:
         """Import what the runs of these cases are read with, where they are: most of a second, spent in one go."""
         suites = {spec.suite for spec in specs}
         if any(ready.log is not None and not ready.made for ready in self.suites if ready.suite.name in suites):
-            from pytest_jrh.suite.eval_logs import import_inspect
+            from pytest_jrh.sources.eval_logs import import_inspect
 
             with uncollected():
                 import_inspect()

@@ -7,12 +7,12 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_jrh.artifacts.records import record_line, stored_record
+from pytest_jrh.artifacts.spools import Spool
 from pytest_jrh.files import atomic_write
 from pytest_jrh.llm.locks import claimed
-from pytest_jrh.results.records import record_line, stored_record
-from pytest_jrh.results.spools import Spool
-from pytest_jrh.results.text import counted
 from pytest_jrh.suite.cases import generation_id
+from pytest_jrh.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping

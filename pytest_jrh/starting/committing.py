@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_jrh.suite.problems import printable
+from pytest_jrh.documents.problems import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,12 +6,12 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pytest_jrh.documents.problems import listed, shown
+from pytest_jrh.documents.reading import read_document
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.suite import resolve
-from pytest_jrh.suite.documents import read_document
 from pytest_jrh.suite.fitting import AGENT, fit
 from pytest_jrh.suite.places import Places, exists
-from pytest_jrh.suite.problems import listed, shown
 from pytest_jrh.suite.resolved import as_resolved
 from pytest_jrh.suite.rubrics import read_head, read_rubrics, with_scales
 from pytest_jrh.suite.stages import resolve_judges, resolve_stages
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from pytest_jrh.documents.problems import Findings, KeyPath
     from pytest_jrh.models import Mode, Rubric
-    from pytest_jrh.suite.problems import Findings, KeyPath
     from pytest_jrh.suite.schema import Config
     from pytest_jrh.suite.suite import SuiteTest
 

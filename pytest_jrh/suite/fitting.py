@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
+from pytest_jrh.documents.problems import Findings, KeyPath, dotted, listed, nearest, printable, received, shown
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.suite.config_values import OUR_ERROR
-from pytest_jrh.suite.problems import Findings, KeyPath, dotted, listed, nearest, printable, received, shown
 from pytest_jrh.suite.schema import Config, NotUsed, Section, Stage
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pydantic_core import ErrorDetails
 
-    from pytest_jrh.suite.documents import Document
+    from pytest_jrh.documents.reading import Document
 
 AGENT = "test_agent_perturbation_config"
 _AS_WRITTEN: tuple[KeyPath, ...] = (("admin", "time_stamp"), (AGENT, "target_rubric_ids"))

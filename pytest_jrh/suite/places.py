@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_jrh.documents.problems import nearest, printable, shown
 from pytest_jrh.suite.cases import node_part
-from pytest_jrh.suite.problems import nearest, printable, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytest_jrh.suite.problems import Findings, KeyPath
+    from pytest_jrh.documents.problems import Findings, KeyPath
 
 _SIBLINGS = 500
 _CONFIGS = ("inputs", "configs")

@@ -6,10 +6,10 @@ import re
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
+from pytest_jrh.documents.problems import KeyPath, listed, nearest, received, shown
+from pytest_jrh.documents.reading import read_text
 from pytest_jrh.errors import InputError
-from pytest_jrh.suite.documents import read_text
 from pytest_jrh.suite.fitting import AGENT, unused_keys
-from pytest_jrh.suite.problems import KeyPath, listed, nearest, received, shown
 from pytest_jrh.suite.rubrics import LONGEST_SCALE
 from pytest_jrh.suite.suite import GateRules, SuiteTest
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from pytest_jrh.documents.problems import Findings
     from pytest_jrh.models import Mode, Rubric, TestName
     from pytest_jrh.suite.places import Places
-    from pytest_jrh.suite.problems import Findings
     from pytest_jrh.suite.schema import Config
 
 METRICS = (

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_jrh.documents.problems import Findings, KeyPath, dotted, listed, nearest, received, shown
+from pytest_jrh.documents.reading import read_document
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.models import Mode, Rubric, ScoreLevel
-from pytest_jrh.suite.documents import read_document
-from pytest_jrh.suite.problems import Findings, KeyPath, dotted, listed, nearest, received, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

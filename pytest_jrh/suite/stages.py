@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from pytest_jrh.documents.problems import shown
 from pytest_jrh.models import RateLimit, StageModel, StageName
 from pytest_jrh.suite.fitting import AGENT
-from pytest_jrh.suite.problems import shown
 from pytest_jrh.suite.schema import ModelDefaults, NoVerifier, Stage
 from pytest_jrh.suite.suite import SuiteJudge
 
 if TYPE_CHECKING:
+    from pytest_jrh.documents.problems import Findings, KeyPath
     from pytest_jrh.models import Mode
     from pytest_jrh.suite.places import Places
-    from pytest_jrh.suite.problems import Findings, KeyPath
     from pytest_jrh.suite.schema import Config, PanelJudge
 
 _EVALUATION: KeyPath = ("admin", "evaluation_config")

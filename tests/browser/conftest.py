@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.results.records import case_digest
+from pytest_jrh.artifacts.records import case_digest
 from pytest_jrh.review.agent_templates import AgentTemplates
 from pytest_jrh.review.board import ReviewBoard
 from pytest_jrh.review.decisions import open_stores

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.redact import Redactor
-from pytest_jrh.results.html import write_html
-from pytest_jrh.results.session import case_key
+from pytest_jrh.reporting.html import write_html
+from pytest_jrh.reporting.session_results import case_key
 from tests.support.judged_sessions import HOSTILE, coin, judged, right, session_of, spooled, wrong_on
 from tests.support.made_cases import MESSAGES, make_result, make_spec
 

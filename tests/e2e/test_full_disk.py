@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from pytest_jrh.llm import tapes
+from pytest_jrh.recording import tapes
 from tests.e2e.bench import Bench, read_cassette
 from tests.e2e.test_spending import pytest_in
 from tests.support.suites import SuiteFiles, write_suite

@@ -14,8 +14,8 @@ from pytest_jrh.llm.calls import CallRequest, Response
 from pytest_jrh.llm.client import LiteLLMExchange
 from pytest_jrh.llm.lasting import lasting
 from pytest_jrh.llm.provider import litellm
-from pytest_jrh.llm.recorder import HttpRecorder
 from pytest_jrh.models import StageModel
+from pytest_jrh.recording.recorder import HttpRecorder
 from pytest_jrh.redact import Redactor
 from tests.e2e.bench import Bench
 from tests.support.model_server import Fault, ModelServer

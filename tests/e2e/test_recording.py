@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.llm.calls import Answer
-from pytest_jrh.llm.cassettes import Cassette, Entry
+from pytest_jrh.recording.cassettes import Cassette, Entry
 from pytest_jrh.transcript import storable
 from tests.e2e.bench import Bench, answers_in, cassette_files, is_complete, read_cassette
 from tests.support.model_server import Fault, ModelServer, Obedient, Reply, Request, override

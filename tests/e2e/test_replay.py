@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.llm.calls import Answer, CallRequest
-from pytest_jrh.llm.recorder import HttpRecorder, _Router
 from pytest_jrh.models import Completion
+from pytest_jrh.recording.recorder import HttpRecorder, _Router
 from pytest_jrh.redact import Redactor
 from tests.e2e.bench import Bench, read_cassette
 from tests.support.model_server import Fault, ModelServer

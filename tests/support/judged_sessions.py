@@ -6,12 +6,12 @@ import random
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from pytest_jrh.artifacts.spools import RecordIndex, Spool, read_spools
+from pytest_jrh.gate.baseline import Baseline, Scope, update
+from pytest_jrh.gate.decision import decide
 from pytest_jrh.models import TESTS, CaseResult, CaseSpec
 from pytest_jrh.redact import Redactor
-from pytest_jrh.results.baseline import Baseline, Scope, update
-from pytest_jrh.results.gate import decide
-from pytest_jrh.results.session import SessionResults, gather
-from pytest_jrh.results.spools import RecordIndex, Spool, read_spools
+from pytest_jrh.reporting.session_results import SessionResults, gather
 from pytest_jrh.suite.cases import generation_id
 from pytest_jrh.suite.suite import GateRules
 from tests.support.made_cases import LEVELS, MESSAGES, RUBRIC, make_case, make_result, make_spec

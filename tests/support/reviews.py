@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_jrh.results.artifacts import JSONL_NAME
-from pytest_jrh.results.records import case_digest, from_record
+from pytest_jrh.artifacts.records import case_digest, from_record
+from pytest_jrh.reporting.suite_files import JSONL_NAME
+from pytest_jrh.review.decision_files import decisions_path
 from pytest_jrh.review.decisions import Action, Decision, DecisionStore, TurnEdit, with_edits
-from pytest_jrh.review.places import decisions_path
 
 
 def records(output_dir: Path) -> dict[str, dict[str, Any]]:

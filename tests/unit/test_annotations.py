@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_jrh.models import CaseResult
-from pytest_jrh.results.annotations import annotation_lines
-from pytest_jrh.results.session import SessionResults
+from pytest_jrh.reporting.annotations import annotation_lines
+from pytest_jrh.reporting.session_results import SessionResults
 from tests.support.judged_sessions import HOSTILE, judged, right, session_of, wrong_on
 
 BASE = Path("/repo")

@@ -17,15 +17,17 @@ PACKAGE = Path(pytest_jrh.__file__).parent
 # A module imports from the floors below its own, and from its own room.
 FLOORS: dict[str, int] = {
     **dict.fromkeys(
-        ("errors", "models", "transcript", "templating", "bounds", "redact", "files", "diffs", "user_code"), 0
+        ("errors", "models", "transcript", "templating", "bounds", "redact", "files", "diffs", "text", "user_code"), 0
     ),
-    **dict.fromkeys(("suite", "llm"), 1),
-    **dict.fromkeys(("pipeline", "judging"), 2),
-    **dict.fromkeys(("results", "review"), 3),
-    **dict.fromkeys(("loading", "planning", "starting"), 4),
-    **dict.fromkeys(("engine", "plan_text", "merging"), 5),
-    "plugin": 6,
-    "__main__": 7,
+    "documents": 1,
+    **dict.fromkeys(("suite", "llm"), 2),
+    **dict.fromkeys(("sources", "recording", "pipeline", "judges", "stats"), 3),
+    **dict.fromkeys(("gate", "artifacts"), 4),
+    **dict.fromkeys(("reporting", "review"), 5),
+    **dict.fromkeys(("loading", "planning", "starting"), 6),
+    **dict.fromkeys(("engine", "plan_text", "merging"), 7),
+    "plugin": 8,
+    "__main__": 9,
     "__version__": 0,  # no module, but a name of the package itself
 }
 # Each may be imported in one room only, and only where it is needed: inside a function.
@@ -34,11 +36,11 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "openai": ("llm.client",),
     "httpx": ("llm.failures",),
     "httpcore": ("llm.wire",),
-    "inspect_ai": ("suite.eval_logs", "suite.judged_logs", "suite.log_files"),
-    "vcr": ("llm.recorder",),
+    "inspect_ai": ("sources.eval_logs", "sources.judged_logs", "sources.log_files"),
+    "vcr": ("recording.recorder",),
     "jinja2": ("templating",),
-    "openpyxl": ("results.tables",),
-    "sklearn": ("results.metrics",),
+    "openpyxl": ("artifacts.tables",),
+    "sklearn": ("stats.metrics",),
     "filelock": ("llm.locks",),
     "starlette": ("review.app",),
     "uvicorn": ("review.server",),

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from pytest_jrh.artifacts.debug import debug_paths, write_debug
+from pytest_jrh.artifacts.records import to_record
+from pytest_jrh.artifacts.spools import Spool
 from pytest_jrh.redact import Redactor
-from pytest_jrh.results.artifacts import write_suite_outputs
-from pytest_jrh.results.debug import debug_paths, write_debug
-from pytest_jrh.results.records import to_record
-from pytest_jrh.results.spools import Spool
-from pytest_jrh.results.summaries import judge_file_names
-from pytest_jrh.results.text import one_line
+from pytest_jrh.reporting.suite_files import write_suite_outputs
+from pytest_jrh.reporting.summaries import judge_file_names
 from pytest_jrh.suite.cases import generation_id
 from pytest_jrh.suite.suite import SuiteJudge
+from pytest_jrh.text import one_line
 from tests.support.made_cases import MESSAGES, make_case, make_result, make_spec, make_suite
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_jrh.models import Case, CaseResult, CaseSpec
-    from pytest_jrh.results.artifacts import Written
+    from pytest_jrh.reporting.suite_files import Written
     from pytest_jrh.suite.suite import Suite
 
 A, B, C = make_spec("a"), make_spec("b"), make_spec("c")
@@ -307,7 +307,7 @@ def test_full_disk_in_the_middle_of_a_table_is_one_sentence(tmp_path: Path, monk
     def full(row: object) -> str:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pytest_jrh.results.tables.encoded", full)
+    monkeypatch.setattr("pytest_jrh.artifacts.tables.encoded", full)
     done = write(suite)
     assert [problem.rsplit(": ", 1)[1] for problem in done.problems] == ["No space left on device."] * 3
     assert not list(tmp_path.rglob(".jrh-*"))

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.gate.baseline import Baseline, BaselineCase, Scope, compare, judge_fingerprint, short, update
+from pytest_jrh.gate.baseline_file import load, render, save
 from pytest_jrh.models import CaseResult, Outcome, StageModel
-from pytest_jrh.results.baseline import Baseline, BaselineCase, Scope, compare, judge_fingerprint, short, update
-from pytest_jrh.results.baseline_file import load, render, save
 from tests.support.made_cases import make_result, make_spec
 
 if TYPE_CHECKING:

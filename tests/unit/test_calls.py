@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_jrh.errors import Unscored
-from pytest_jrh.judging.judge import judge_response
+from pytest_jrh.judges.prompt import judge_response
 from pytest_jrh.llm.calls import Answer, CallRequest, Response, digest, make_complete, parse, stable_schema
 from pytest_jrh.models import Completion, RateLimit, StageModel
 from pytest_jrh.pipeline.editor import EditorResponse

@@ -18,11 +18,11 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pytest_jrh.documents.reading import MAX_BYTES, read_document
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.models import RateLimit, StageModel
 from pytest_jrh.suite import resolve
 from pytest_jrh.suite.config import load_suite, looks_like_suite
-from pytest_jrh.suite.documents import MAX_BYTES, read_document
 
 if TYPE_CHECKING:
     from pytest_jrh.suite.suite import Suite

@@ -14,8 +14,8 @@ import pytest
 
 from pytest_jrh.errors import InputError, Unscored
 from pytest_jrh.models import RunSummary
-from pytest_jrh.suite.eval_logs import EvalLog, load_inspect_eval_runs
-from pytest_jrh.suite.log_files import ZipLog
+from pytest_jrh.sources.eval_logs import EvalLog, load_inspect_eval_runs
+from pytest_jrh.sources.log_files import ZipLog
 from tests.support.logs import IMAGE, assistant, call, conversation, edit_sample, rewrite, sample, user, write_log
 
 AGENTHARM = Path(__file__).parents[3] / "shared/data/agentharm/inputs/data/agentharm/agentharm.eval"
@@ -440,7 +440,7 @@ def test_a_closed_log_opens_again(made: Path) -> None:
 @pytest.mark.parametrize("kind", ["made", "as_json"])
 def test_summaries_need_no_inspect(kind: str, request: pytest.FixtureRequest) -> None:
     program = (
-        "import sys; from pytest_jrh.suite.eval_logs import EvalLog; "
+        "import sys; from pytest_jrh.sources.eval_logs import EvalLog; "
         "print(len(EvalLog(sys.argv[1]).summaries()), 'inspect_ai' in sys.modules)"
     )
     path = request.getfixturevalue(kind)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.errors import InputError
-from pytest_jrh.llm.cassettes import Cassette
+from pytest_jrh.recording.cassettes import Cassette
 from pytest_jrh.suite.rubrics import read_rubrics
 from tests.support.cpu import cpu_seconds
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_jrh.artifacts.spools import Spool
+from pytest_jrh.artifacts.stored import read_results
 from pytest_jrh.models import TESTS
 from pytest_jrh.redact import Redactor
-from pytest_jrh.results.artifacts import write_suite_outputs
-from pytest_jrh.results.html import write_html
-from pytest_jrh.results.markdown import markdown_report
-from pytest_jrh.results.spools import Spool
-from pytest_jrh.results.stored import read_results
-from pytest_jrh.results.text import visible
+from pytest_jrh.reporting.html import write_html
+from pytest_jrh.reporting.markdown import markdown_report
+from pytest_jrh.reporting.suite_files import write_suite_outputs
+from pytest_jrh.text import visible
 from tests.support.judged_sessions import HOSTILE, session_of
 from tests.support.made_cases import DIGESTS, MESSAGES, make_case, make_result, make_spec, make_suite
 from tests.support.page_reader import Page, bodies

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.redact import Redactor
-from pytest_jrh.results import html
-from pytest_jrh.results.html import write_html
-from pytest_jrh.results.session import case_key
-from pytest_jrh.results.text import visible
+from pytest_jrh.reporting import html
+from pytest_jrh.reporting.html import write_html
+from pytest_jrh.reporting.session_results import case_key
+from pytest_jrh.text import visible
 from tests.support.judged_sessions import (
     HOSTILE,
     Answer,

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
+from pytest_jrh.artifacts.records import json_value
 from pytest_jrh.models import CaseResult
-from pytest_jrh.results.panels import panels
-from pytest_jrh.results.records import json_value
-from pytest_jrh.results.summaries import judge_report
+from pytest_jrh.reporting.summaries import judge_report
+from pytest_jrh.stats.panels import panels
 from pytest_jrh.suite.suite import SuiteJudge
 from tests.support.judged_sessions import (
     HOSTILE,

@@ -11,11 +11,11 @@ import pytest
 import yaml
 
 import pytest_jrh
+from pytest_jrh.documents.reading import read_document
 from pytest_jrh.errors import InputError
 from pytest_jrh.suite import json_schema
 from pytest_jrh.suite import schema as models
 from pytest_jrh.suite.config import load_suite
-from pytest_jrh.suite.documents import read_document
 from pytest_jrh.suite.fitting import fit
 from pytest_jrh.suite.rubrics import read_rubrics
 from pytest_jrh.suite.schema import Config, Section

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_jrh.errors import Unscored
-from pytest_jrh.judging.judge import judge_response, make_template_judge
+from pytest_jrh.judges.prompt import judge_response, make_template_judge
 from pytest_jrh.llm.calls import make_complete
 from pytest_jrh.models import (
     Case,

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from pytest_jrh.errors import InputError
 from pytest_jrh.redact import Redactor
-from pytest_jrh.suite.eval_logs import EvalLog
-from pytest_jrh.suite.judged_logs import JudgedCase, write_judged_log
+from pytest_jrh.sources.eval_logs import EvalLog
+from pytest_jrh.sources.judged_logs import JudgedCase, write_judged_log
 from tests.support.logs import IMAGE, assistant, call, conversation, user
 
 

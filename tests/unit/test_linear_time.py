@@ -20,17 +20,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pytest_jrh
+from pytest_jrh import text
 from pytest_jrh.diffs import unified
 from pytest_jrh.errors import InputError
 from pytest_jrh.llm.calls import Response, _unfenced, parse
 from pytest_jrh.models import Edit
 from pytest_jrh.redact import REDACTED, Redactor, covers
-from pytest_jrh.results import explain, markdown, text
-from pytest_jrh.results.contradictions import said_in_the_end
+from pytest_jrh.reporting import explain, markdown
 from pytest_jrh.review import turns
 from pytest_jrh.review.differences import differences
+from pytest_jrh.sources.log_files import DamagedError, _scan_bytes
+from pytest_jrh.stats.contradictions import said_in_the_end
 from pytest_jrh.suite.config import looks_like_suite
-from pytest_jrh.suite.log_files import DamagedError, _scan_bytes
 from pytest_jrh.suite.rubrics import looks_like_rubrics, read_rubrics
 from pytest_jrh.templating import parse_template
 from pytest_jrh.transcript import neutralize, render_transcript, storable
@@ -64,7 +65,7 @@ ANY = pumped(" ", "\n", "a", "1", "{", '"', "\x1b[", "\u0301", "a b\n") + pumped
 PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "bounds._BRACES_WIDTH": pumped("{", "{0", "{:", ":", "1", start="{:"),
     "bounds._PERCENT_WIDTH": pumped("%", "%1", "1", "-", "%(a", start="%"),
-    "llm.cassettes._readable": "a class of single characters",
+    "recording.cassettes._readable": "a class of single characters",
     "llm.failures._CLASS_NAMES": pumped("Error", "aError: ", "litellm.", "litellm.aError: ", "Exception - "),
     "llm.lasting._ABOUT_TEXT": pumped("content", "flag"),
     "llm.lasting._BAD_KEY": pumped("api key ", "invalid "),
@@ -77,35 +78,35 @@ PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "llm.negotiation._NAMES_FORMAT": pumped("response", "json", "structured", "tool"),
     "llm.negotiation._ONE_BAD_ANSWER": pumped("json_validate_", "failed_"),
     "llm.prompts._SEPARATOR": pumped("---user---x\n", "---user---\t", " ", start="---user---", end="x"),
-    "llm.recorder._SAYS_WHO": "fixed words",
+    "recording.recorder._SAYS_WHO": "fixed words",
     "redact._CREDENTIAL_WORD": "names of environment variables",
     "redact._block_of": "in `WORK`, as redactor",
     "redact._SCHEME": pumped(" ", start="Bearer"),
     "redact._names_a_credential": "names of environment variables",
-    "results.baseline_file._HEX": pumped("0"),
-    "results.baseline_file._NOT_ASCII": pumped("\x00"),
-    "results.contradictions._SENTENCE": "at most 400 characters, in `WORK`",
-    "results.contradictions._CLAUSE": "at most 400 characters, in `WORK`",
-    "results.contradictions._MARKUP": "at most 400 characters, in `WORK`",
-    "results.contradictions._SCORE": "at most 400 characters, in `WORK`",
-    "results.contradictions._OPEN": "at most 400 characters, in `WORK`",
-    "results.contradictions._IS": "at most 400 characters, in `WORK`",
-    "results.contradictions._DOES": "at most 400 characters, in `WORK`",
-    "results.contradictions._HAS": "at most 400 characters, in `WORK`",
-    "results.contradictions._NEGATION": "at most 400 characters, in `WORK`",
-    "results.explain._SENTENCE_END": pumped(". ", ".", " ", "\x1f", start=". "),
-    "results.html_bodies._HEADER": pumped("1", start="["),
-    "results.markdown._BACKTICKS": pumped("` "),
-    "results.markdown._LINKS": pumped("http", "www", "https:"),
-    "results.markdown._PROSE_MARKS": pumped("*"),
-    "results.stored._HEX": pumped("0"),
-    "results.tables._FORMULA": pumped("="),
-    "results.tables._NUMBER": pumped("1", end="x") + pumped("1", start="1.", end="x") + pumped("1", start="1e"),
-    "results.text._ANSI": pumped("0", " ", "0 ", start="\x1b[", end="\x00") + pumped("x", start="\x1b]"),
-    "results.text._COMMAND": pumped("#", "##", "::", ": :", " ", start="\n"),
-    "results.text._CONTROL": pumped("\x00"),
-    "results.text._SURROGATE": pumped("\ud800"),
-    "results.text._UNSAFE": pumped("\x00"),
+    "gate.baseline_file._HEX": pumped("0"),
+    "gate.baseline_file._NOT_ASCII": pumped("\x00"),
+    "stats.contradictions._SENTENCE": "at most 400 characters, in `WORK`",
+    "stats.contradictions._CLAUSE": "at most 400 characters, in `WORK`",
+    "stats.contradictions._MARKUP": "at most 400 characters, in `WORK`",
+    "stats.contradictions._SCORE": "at most 400 characters, in `WORK`",
+    "stats.contradictions._OPEN": "at most 400 characters, in `WORK`",
+    "stats.contradictions._IS": "at most 400 characters, in `WORK`",
+    "stats.contradictions._DOES": "at most 400 characters, in `WORK`",
+    "stats.contradictions._HAS": "at most 400 characters, in `WORK`",
+    "stats.contradictions._NEGATION": "at most 400 characters, in `WORK`",
+    "reporting.explain._SENTENCE_END": pumped(". ", ".", " ", "\x1f", start=". "),
+    "reporting.html_bodies._HEADER": pumped("1", start="["),
+    "reporting.markdown._BACKTICKS": pumped("` "),
+    "reporting.markdown._LINKS": pumped("http", "www", "https:"),
+    "reporting.markdown._PROSE_MARKS": pumped("*"),
+    "artifacts.stored._HEX": pumped("0"),
+    "artifacts.tables._FORMULA": pumped("="),
+    "artifacts.tables._NUMBER": pumped("1", end="x") + pumped("1", start="1.", end="x") + pumped("1", start="1e"),
+    "text._ANSI": pumped("0", " ", "0 ", start="\x1b[", end="\x00") + pumped("x", start="\x1b]"),
+    "text._COMMAND": pumped("#", "##", "::", ": :", " ", start="\n"),
+    "text._CONTROL": pumped("\x00"),
+    "text._SURROGATE": pumped("\ud800"),
+    "text._UNSAFE": pumped("\x00"),
     "review.differences._LINE": pumped("a\n"),
     "review.differences._WORD": pumped("a ", "! ", "!"),
     "review.turns._INVISIBLE": pumped("\x00"),
@@ -116,17 +117,17 @@ PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "suite.cases._RESERVED": pumped(".", "a.", start="con", end="x"),
     "suite.cases.file_part": "at most 60 characters",
     "suite.config._SECTION": pumped("'admin' ", '"admin"', "admin\n", start="{", end="'") + pumped(" ", start="admin"),
-    "suite.documents._EXPONENT": pumped("1", end="x") + pumped("1", start="1.", end="x") + pumped("1", start="1e"),
-    "suite.documents._NOT_TEXT": pumped("\x85"),
+    "documents.reading._EXPONENT": pumped("1", end="x") + pumped("1", start="1.", end="x") + pumped("1", start="1e"),
+    "documents.reading._NOT_TEXT": pumped("\x85"),
     "suite.fitting._KEY_WORDS": pumped("ke", "aut"),
-    "suite.json_lines._SPACE": pumped(" "),
-    "suite.json_lines.__init__": "one character",
+    "documents.json_lines._SPACE": pumped(" "),
+    "documents.json_lines.__init__": "one character",
     "suite.json_schema._SOURCE": "docstrings of the package",
-    "suite.log_files._TOKEN": "in `WORK`, as scanned log",
+    "sources.log_files._TOKEN": "in `WORK`, as scanned log",
     "suite.preprocessors._BLOCK_COMMENT": pumped(" ", "'"),
     "suite.preprocessors._LINE_COMMENT": pumped(" ", "-"),
-    "suite.problems._ANSI": pumped("0", " ", "0 ", start="\x1b[", end="\x00") + pumped("x", start="\x1b]"),
-    "suite.problems._JOINT": pumped("."),
+    "documents.problems._ANSI": pumped("0", " ", "0 ", start="\x1b[", end="\x00") + pumped("x", start="\x1b]"),
+    "documents.problems._JOINT": pumped("."),
     "suite.resolve._UNSAFE": pumped("/"),
     "suite.resolve._bound": "scores of the config, in `WORK`",
     "suite.rubrics._HEAD_JSON": pumped('"rubrics" ', '"rubrics":[', '"rubrics" : ', start="{") + pumped(" ", start="["),
@@ -237,8 +238,8 @@ FILES: dict[str, Callable[[Path], object]] = {
     "looks_like_suite": looks_like_suite,
     "read_rubrics": read_rubrics,
 }
-COMPARING = {"diffs", "templating", "results.metrics", "results.explain", "suite.problems", "plugin.options"}
-WRAPPING = {"results.text"}
+COMPARING = {"diffs", "templating", "stats.metrics", "reporting.explain", "documents.problems", "plugin.options"}
+WRAPPING = {"text"}
 
 
 class Finder(ast.NodeVisitor):

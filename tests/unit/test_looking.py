@@ -9,22 +9,22 @@ from pathlib import Path
 
 import pytest
 
+from pytest_jrh.gate.baseline import Baseline, Scope, update
+from pytest_jrh.gate.decision import GateDecision, decide, is_active
 from pytest_jrh.models import CaseResult, Outcome
 from pytest_jrh.redact import Redactor
-from pytest_jrh.results.baseline import Baseline, Scope, update
-from pytest_jrh.results.gate import GateDecision, decide, is_active
-from pytest_jrh.results.gate_text import (
+from pytest_jrh.reporting.gate_text import (
     change_sentences,
     decision_sentence,
     gate_lines,
     styled_gate_lines,
     update_sentence,
 )
-from pytest_jrh.results.html import write_html
-from pytest_jrh.results.json_report import decision_data, table_data
-from pytest_jrh.results.markdown import markdown_report
-from pytest_jrh.results.session import SessionResults
-from pytest_jrh.results.terminal import session_lines
+from pytest_jrh.reporting.html import write_html
+from pytest_jrh.reporting.json_report import decision_data, table_data
+from pytest_jrh.reporting.markdown import markdown_report
+from pytest_jrh.reporting.session_results import SessionResults
+from pytest_jrh.reporting.terminal import session_lines
 from pytest_jrh.suite.suite import GateRules
 from tests.support.judged_sessions import SEED, judged, right, scored, session_of
 from tests.support.made_cases import make_result, make_spec

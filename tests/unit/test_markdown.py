@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.models import CaseResult
-from pytest_jrh.results.markdown import LIMIT, code, markdown_report, preformatted, prose
-from pytest_jrh.results.session import SessionResults
-from pytest_jrh.results.text import one_line, visible
+from pytest_jrh.reporting.markdown import LIMIT, code, markdown_report, preformatted, prose
+from pytest_jrh.reporting.session_results import SessionResults
+from pytest_jrh.text import one_line, visible
 from tests.support.judged_sessions import HOSTILE, Answer, always, coin, judged, right, scored, session_of, wrong_on
 from tests.support.made_cases import make_result, make_spec
 from tests.support.page_reader import Page

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.results.metrics import GroupStats, accuracy, bootstrap, group_stats, metric, metric_problem, totals
+from pytest_jrh.stats.metrics import GroupStats, accuracy, bootstrap, group_stats, metric, metric_problem, totals
 from tests.support.made_cases import make_result, make_spec
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.errors import InputError
-from pytest_jrh.judging.judge import BINARY_SCORES, judge_response
+from pytest_jrh.judges.prompt import BINARY_SCORES, judge_response
 from pytest_jrh.llm import prompts
 from pytest_jrh.models import STAGES, Mode, Objective, ScoreLevel, StageName
 from pytest_jrh.pipeline.editor import EditorResponse

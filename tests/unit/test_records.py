@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_jrh.artifacts.records import canonical_json, case_digest, from_record, record_line, to_record
+from pytest_jrh.artifacts.spools import Spool, assemble_jsonl, read_jsonl
 from pytest_jrh.errors import InputError
 from pytest_jrh.models import PerturbationOutcome, Verification
 from pytest_jrh.redact import Redactor
-from pytest_jrh.results.records import canonical_json, case_digest, from_record, record_line, to_record
-from pytest_jrh.results.spools import Spool, assemble_jsonl, read_jsonl
 from pytest_jrh.suite.cases import generation_id
 from tests.support.made_cases import LEVELS, MESSAGES, RUBRIC, make_case, make_spec
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from pytest_jrh.errors import Unrecorded, Unscored
 from pytest_jrh.models import CaseResult, PerturbationOutcome, SharedCall, Spending, Usage, Verdict
-from pytest_jrh.results.explain import disagreement_text, edit_diff, unscored_text
-from pytest_jrh.results.report import spending_lines, total_spending
-from pytest_jrh.results.text import columns, shortened, visible
+from pytest_jrh.reporting.explain import disagreement_text, edit_diff, unscored_text
+from pytest_jrh.stats.spending import spending_lines, total_spending
+from pytest_jrh.text import columns, shortened, visible
 from tests.support.made_cases import MESSAGES, RUBRIC, make_case, make_edit, make_spec
 
 BASE = Path("/repo")

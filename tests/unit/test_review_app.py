@@ -14,9 +14,9 @@ from typing import Any
 import httpx
 import pytest
 
+from pytest_jrh.artifacts.records import case_digest
 from pytest_jrh.errors import InputError
 from pytest_jrh.models import Verdict
-from pytest_jrh.results.records import case_digest
 from pytest_jrh.review import server as server_module
 from pytest_jrh.review.agent_templates import AgentTemplates
 from pytest_jrh.review.board import ReviewBoard

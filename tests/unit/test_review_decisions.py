@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from pytest_jrh.artifacts.records import case_digest
 from pytest_jrh.errors import InputError, NoVerdictCase
 from pytest_jrh.models import Mode
-from pytest_jrh.results.records import case_digest
+from pytest_jrh.review.decision_files import decisions_path
 from pytest_jrh.review.decisions import Decision, DecisionStore, TurnEdit, obeyed, open_stores
-from pytest_jrh.review.places import decisions_path
 from pytest_jrh.transcript import message_text
 from tests.support.made_cases import LEVELS, RUBRIC, make_case, make_suite
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from pytest_jrh.artifacts.records import case_digest
+from pytest_jrh.artifacts.tables import result_row
 from pytest_jrh.errors import NoVerdictCase
 from pytest_jrh.models import CaseResult, HumanReview, Verdict
-from pytest_jrh.results.records import case_digest
-from pytest_jrh.results.reviewed import review_lines
-from pytest_jrh.results.session import gather
-from pytest_jrh.results.tables import result_row
+from pytest_jrh.reporting.reviewed import review_lines
+from pytest_jrh.reporting.session_results import gather
 from pytest_jrh.review.board import ReviewBoard
 from pytest_jrh.review.decisions import open_stores
 from pytest_jrh.review.desk import ReviewDesk

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.models import TESTS, CaseResult
-from pytest_jrh.results.formulas import (
+from pytest_jrh.stats.formulas import (
     SIGNIFICANCE,
     ConfusionMatrix,
     Share,
@@ -25,8 +25,8 @@ from pytest_jrh.results.formulas import (
     smallest_visible_drop,
     wilson,
 )
-from pytest_jrh.results.panels import Panel, panels
-from pytest_jrh.results.statistics import AccuracyInterval, accuracy_interval, describe, tabulate
+from pytest_jrh.stats.panels import Panel, panels
+from pytest_jrh.stats.statistics import AccuracyInterval, accuracy_interval, describe, tabulate
 from tests.support.made_cases import make_result, make_spec
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.models import Spending, Usage
-from pytest_jrh.results.records import json_value, to_record
-from pytest_jrh.results.tables import (
+from pytest_jrh.artifacts.records import json_value, to_record
+from pytest_jrh.artifacts.tables import (
     RESULT_COLUMNS,
     SYNTHETIC_COLUMNS,
     XLSX_CELL,
@@ -22,6 +21,7 @@ from pytest_jrh.results.tables import (
     synthetic_row,
     table_format,
 )
+from pytest_jrh.models import Spending, Usage
 from tests.support.made_cases import RUBRIC, make_case, make_result, make_spec
 
 if TYPE_CHECKING:

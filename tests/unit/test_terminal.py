@@ -11,11 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.models import CaseResult
-from pytest_jrh.results.diagnosis import fisher_exact, judge_warnings, mantel
-from pytest_jrh.results.formulas import ConfusionMatrix, confusion_matrix, quadratic_kappa
-from pytest_jrh.results.session import SessionResults
-from pytest_jrh.results.terminal import session_lines
-from pytest_jrh.results.text import columns, visible
+from pytest_jrh.reporting.session_results import SessionResults
+from pytest_jrh.reporting.terminal import session_lines
+from pytest_jrh.stats.diagnosis import fisher_exact, judge_warnings, mantel
+from pytest_jrh.stats.formulas import ConfusionMatrix, confusion_matrix, quadratic_kappa
+from pytest_jrh.text import columns, visible
 from tests.support.judged_sessions import HOSTILE, Answer, always, coin, judged, right, scored, session_of, wrong_on
 from tests.support.made_cases import make_result, make_spec
 

@@ -173,6 +173,7 @@ def test_a_loop_that_dies_leaves_nobody_waiting(tmp_path: Path) -> None:
     engine.start(bench.specs)
     with pytest.raises((RuntimeError, asyncio.CancelledError)):
         engine.result(bench.specs[0])
+    engine._thread.join()
     engine.stop()
 
 

@@ -1,0 +1,129 @@
+"""Results of earlier sessions that still hold: what a run of a selection leaves as it is (rules H1, H2)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_jrh.artifacts.records import from_record
+from pytest_jrh.artifacts.stored import RESULTS_NAME, read_results
+from pytest_jrh.errors import InputError
+from pytest_jrh.models import JUDGED, MADE, CaseResult, CaseSpec
+from pytest_jrh.text import counted
+
+if TYPE_CHECKING:
+    from pytest_jrh.artifacts.spools import Entry, RecordIndex
+    from pytest_jrh.suite.suite import Suite
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteCases:
+    """All cases of a suite as it is now, by id in its order, and by judge what says which one it is.
+
+    `runs` are the ids and epochs of all runs of its log, sampled or not; None where that is not known, as in a frozen
+    suite or one whose log another one stands in for.
+    """
+
+    specs: Mapping[str, CaseSpec]
+    fingerprints: Mapping[str | None, str]
+    runs: frozenset[tuple[str, int]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """The results that are kept, by case id, and sentences about those that are not."""
+
+    results: Mapping[str, CaseResult] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def earlier_results(
+    suite: Suite,
+    cases: SuiteCases,
+    ran: Mapping[str, CaseResult],
+    record_of: Callable[[CaseSpec], Mapping[str, Any] | None],
+) -> Earlier:
+    """Pick the results of the file that this session has none of, and that are of the cases and judges of today.
+
+    `record_of` reads the made case of a spec. Those of another version of a case, of another judge, or of a case that
+    is no longer in the suite are left out, with a note where somebody may miss them.
+    """
+    path = suite.output_dir / RESULTS_NAME
+    if all(case in ran for case in cases.specs) or not path.exists():
+        return Earlier()
+    try:
+        found = read_results(path)
+    except InputError as error:
+        aside = path.with_name(f"{path.name}.unreadable")
+        path.replace(aside)
+        return Earlier(
+            notes=(f"The results of earlier sessions cannot be used; they are in {aside.name} now.\n{error}",)
+        )
+    kept: dict[str, CaseResult] = {}
+    left: Counter[str] = Counter()
+    for case, stored in found.items():
+        spec = cases.specs.get(case)
+        own = stored.result.suite == suite.name and stored.config in ("", suite.key)
+        if spec is None or case in ran or not own:
+            continue
+        if reason := _outdated(suite, cases, spec, stored.result, record_of):
+            left[reason] += 1
+        else:
+            kept[case] = stored.result
+    notes = (
+        f"{counted(number, 'result')} of earlier sessions left out of {path.name}: {reason}."
+        for reason, number in left.items()
+    )
+    return Earlier(kept, tuple(notes))
+
+
+def without_gone(suite: Suite, cases: SuiteCases, index: RecordIndex) -> RecordIndex:
+    """The records without those of the suite's cases that can no longer exist: another run, rubric or score."""
+    if cases.runs is None:
+        return index
+    scales: dict[str, list[int | None]] = {
+        rubric.id: [*(level.score for level in rubric.score_levels)] or [None] for rubric in suite.rubrics
+    }
+
+    def gone(entry: Entry) -> bool:
+        if entry.suite != suite.name:
+            return False
+        known = entry.rubric in suite.untargeted or entry.target_score in scales.get(entry.rubric, ())
+        return not known or (entry.run_id, entry.epoch) not in (cases.runs or ())
+
+    return replace(index, entries={case: entry for case, entry in index.entries.items() if not gone(entry)})
+
+
+def _outdated(
+    suite: Suite,
+    cases: SuiteCases,
+    spec: CaseSpec,
+    result: CaseResult,
+    record_of: Callable[[CaseSpec], Mapping[str, Any] | None],
+) -> str:
+    """Say why a result is not of the case and judge of today; nothing where it is, or where there is no way to tell."""
+    if result.judge_fingerprint and result.judge_fingerprint != cases.fingerprints.get(spec.judge):
+        return "the judge has changed (model, prompt or parameters)"
+    if result.outcome not in MADE:
+        return ""
+    evaluated = next(test.evaluate for test in suite.tests if test.name == spec.test)
+    if evaluated != (result.outcome in JUDGED):
+        return "tests_to_evaluate has changed"
+    return _other_case(suite, spec, result, record_of(spec))
+
+
+def _other_case(suite: Suite, spec: CaseSpec, result: CaseResult, record: Mapping[str, Any] | None) -> str:
+    if record is None:
+        return "the case is not in agent_perturbations.jsonl"
+    rubric = next(rubric for rubric in suite.rubrics if rubric.id == spec.rubric_id)
+    try:
+        case = from_record(record, judge=spec.judge, rubric=rubric)
+    except InputError:
+        return "the case cannot be used"
+    # A frozen file keeps the case as it was made, and the verdict is about the case as it was edited in review.
+    edited = result.human_reviewed == "edited" and suite.frozen is not None
+    if case.rubric is not rubric or not (edited or record.get("case_digest") == result.case_digest):
+        return "the case has changed (rubric, transcript or label)"
+    return ""

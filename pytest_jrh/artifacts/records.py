@@ -1,0 +1,270 @@
+"""A made case as one JSON record, and back: RAND's keys with ours beside them (rule H1)."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_jrh.artifacts.record_schema import FORMAT, checked
+from pytest_jrh.errors import InputError
+from pytest_jrh.files import encoded
+from pytest_jrh.models import (
+    AgentRun,
+    Case,
+    Edit,
+    PerturbationOutcome,
+    Plan,
+    PlanStep,
+    Rubric,
+    ScoreLevel,
+    Verification,
+)
+from pytest_jrh.redact import covers
+from pytest_jrh.suite.cases import generation_id, perturbed_idx
+from pytest_jrh.transcript import json_in_one_line
+
+if TYPE_CHECKING:
+    from pytest_jrh.artifacts.record_schema import StoredLevel, StoredPerturbation, StoredRecord
+    from pytest_jrh.redact import Redactor
+
+_ATOMS = frozenset({str, int, bool, type(None)})
+
+
+def to_record(case: Case, review: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Describe a case as JSON values, the same for the same case in every session.
+
+    RAND's keys are those of its `agent_perturbations.jsonl`. Ours: `case_id` (without the judge),
+    `suite`, `test`, `expected`, `verified`, `human_reviewed`, `case_digest`, `format`, `notes`, and what `from_record`
+    needs to build the same case again. `failure_confirmed` is null where no PASS or FAIL was asked for. `review` is
+    what a person decided about the case (`action` and `note`), and in the record only where somebody did.
+    """
+    run, outcome = case.run, case.outcome
+    generated = _generated_metadata(case)
+    record: dict[str, Any] = {
+        "run_id": run.run_id,
+        "epoch": run.epoch,
+        "input": run.input,
+        "target": run.target,
+        "metadata": {**run.metadata, **generated},
+        "gold_messages": run.messages,
+        "perturbed_messages": outcome.messages,
+        "target_rubric": _rubric(case.rubric),
+        "perturbation": _perturbation(outcome, run),
+        "case_id": generation_id(case.spec),
+        "suite": case.spec.suite,
+        "test": case.spec.test,
+        "target_score": case.spec.target_score,
+        "expected": case.expected,
+        "verified": case.verified,
+        "human_reviewed": review is not None,
+        "mode": case.mode,
+        "objective": case.objective,
+        "score_levels": [_level(level) for level in case.levels],
+        "sample_id": run.sample_id,
+        "case_digest": case_digest(case),
+        "format": FORMAT,
+        "notes": run.notes,
+    }
+    if review is not None:
+        record["review"] = review
+    shadowed = {key: value for key, value in run.metadata.items() if key in generated}
+    if shadowed:
+        record["shadowed_metadata"] = shadowed
+    plain: dict[str, Any] = json_value(record)
+    return plain
+
+
+def stored_record(case: Case, review: Mapping[str, str] | None, redactor: Redactor) -> dict[str, Any]:
+    """The record of a case as it is stored: without secrets, and where there were any, with its digest as stored.
+
+    Baselines and decisions know the case by its digest as it was made.
+    """
+    record = to_record(case, review)
+    clean: dict[str, Any] = redactor.value(record)
+    if clean == record:
+        return record
+    # Without secrets in its own ids, a record can lose its case; whoever reads it is told.
+    with contextlib.suppress(InputError):
+        clean["stored_digest"] = case_digest(_case(checked(clean), None, None))
+    return clean
+
+
+def from_record(
+    record: Mapping[str, Any],
+    *,
+    judge: str | None = None,
+    rubric: Rubric | None = None,
+    file: str | None = None,
+    line: int | None = None,
+) -> Case:
+    """Build the case of a record, so that a judge is asked exactly what it was asked before.
+
+    `judge` goes into the spec; `rubric`, where it is the same criterion, says where it stands in its
+    file. `file` and `line` place the record in errors. Raises `InputError` for a record that is not
+    one of ours, or of another format.
+    """
+    return _case(checked(record, file=file, line=line), judge, rubric)
+
+
+def case_digest(case: Case) -> str:
+    """SHA-256 over what makes the case this case: rubric, scale, judged transcript, expected answer (rule J2)."""
+    parts = {
+        "rubric": case.rubric.id,
+        "instructions": case.rubric.instructions,
+        "levels": [_level(level) for level in case.levels],
+        "transcript": case.messages,
+        "expected": case.expected,
+    }
+    digest = hashlib.sha256(encoded(canonical_json(parts))).hexdigest()
+    return case.digests[1] if case.digests is not None and case.digests[0] == digest else digest
+
+
+def canonical_json(value: Any, *, sort_keys: bool = True) -> str:
+    """One line of JSON without spaces, by default with sorted keys: equal values give equal text."""
+    text = json.dumps(
+        json_value(value), sort_keys=sort_keys, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+    )
+    return json_in_one_line(text)
+
+
+def record_line(record: Mapping[str, Any]) -> bytes:
+    """Give the record as one line of a JSONL file, newline included.
+
+    Keys stay in order: a judge sees a tool call's arguments as the agent wrote them, frozen or not.
+    """
+    return encoded(canonical_json(record, sort_keys=False)) + b"\n"
+
+
+def json_value(value: Any) -> Any:
+    """Give the value in JSON's own types; a number that JSON has no word for becomes null, foreign objects text."""
+    # Whole transcripts go through here several times, so what needs no change is told by its type alone.
+    if type(value) in _ATOMS:
+        return value
+    if isinstance(value, Mapping):
+        return {
+            key if isinstance(key, str) else str(key): item if type(item) in _ATOMS else json_value(item)
+            for key, item in value.items()
+        }
+    if isinstance(value, list | tuple | set | frozenset):
+        return [item if type(item) in _ATOMS else json_value(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, str | int) else str(value)
+
+
+def _generated_metadata(case: Case) -> dict[str, Any]:
+    made = {
+        "run_id": case.run.run_id,
+        "target_rubric_id": case.rubric.id,
+        "perturbed_idx": perturbed_idx(case.spec),
+        "no_edits_required": not case.outcome.edits,
+    }
+    if case.mode == "binary":
+        return {**made, "agent_mode": "positive" if case.objective == "pass" else "perturbation"}
+    labels = {level.score: level.label for level in case.levels}
+    return {**made, "target_score": case.expected, "score_descriptor": labels.get(case.expected, "")}
+
+
+def _rubric(rubric: Rubric) -> dict[str, Any]:
+    described: dict[str, Any] = {"id": rubric.id, "instructions": rubric.instructions}
+    if rubric.score_levels:
+        described["score_levels"] = [_level(level) for level in rubric.score_levels]
+    return described
+
+
+def _level(level: ScoreLevel) -> dict[str, Any]:
+    return {"score": level.score, "label": level.label}
+
+
+def _perturbation(outcome: PerturbationOutcome, run: AgentRun) -> dict[str, Any]:
+    verification = outcome.verification
+    said = None if verification is None or verification.score is not None else verification.verdict == "FAIL"
+    return {
+        "failure_confirmed": said,
+        "failure_rationale": None if verification is None else verification.rationale,
+        "final_summary": outcome.final_summary,
+        "plan": None if outcome.plan is None else _plan(outcome.plan, run),
+        "steps": [_edit(edit) for edit in outcome.edits],
+        "confirmed": outcome.confirmed,
+        "verification": None
+        if verification is None
+        else {"verdict": verification.verdict, "rationale": verification.rationale, "score": verification.score},
+    }
+
+
+def _plan(plan: Plan, run: AgentRun) -> dict[str, Any]:
+    steps = [
+        {
+            "message_index": step.message_index,
+            "message_id": _message_id(run, step.message_index),
+            "goal": step.goal,
+            "rationale": step.rationale,
+        }
+        for step in plan.steps
+    ]
+    return {"thesis": plan.thesis, "steps": steps}
+
+
+def _message_id(run: AgentRun, index: int) -> Any:
+    return run.messages[index].get("id") if 0 <= index < len(run.messages) else None
+
+
+def _edit(edit: Edit) -> dict[str, Any]:
+    return {name: getattr(edit, name) for name in Edit.__dataclass_fields__}
+
+
+def _case(stored: StoredRecord, judge: str | None, known: Rubric | None) -> Case:
+    target = stored.target_rubric
+    rubric = Rubric(target.id, target.instructions, _levels(target.score_levels))
+    if known is not None:
+        if replace(known, file="", line=1) == rubric:
+            rubric = known
+        elif known.score_levels == rubric.score_levels and covers(rubric.instructions, known.instructions):
+            # Stored without a secret that the rubric's file holds; the judge was, and is, recorded without it too.
+            rubric = replace(rubric, file=known.file, line=known.line)
+    case = Case(
+        spec=stored.spec(judge),
+        rubric=rubric,
+        run=AgentRun(
+            stored.run_id,
+            stored.epoch,
+            tuple(stored.gold_messages),
+            stored.input,
+            stored.target,
+            sample_id=stored.sample_id,
+            notes=tuple(stored.notes),
+        ),
+        outcome=_outcome(stored.perturbation, stored.perturbed_messages),
+        expected=stored.expected,
+        verified=stored.verified,
+        mode=stored.mode,
+        objective=stored.objective,
+        levels=_levels(stored.score_levels),
+        digests=(stored.stored_digest, stored.case_digest) if stored.stored_digest else None,
+    )
+    generated = _generated_metadata(case)
+    own = {key: value for key, value in stored.metadata.items() if key not in generated} | stored.shadowed_metadata
+    return replace(case, run=replace(case.run, metadata=own))
+
+
+def _outcome(stored: StoredPerturbation, messages: list[dict[str, Any]]) -> PerturbationOutcome:
+    plan, said = stored.plan, stored.verification
+    return PerturbationOutcome(
+        messages=tuple(messages),
+        plan=None
+        if plan is None
+        else Plan(plan.thesis, tuple(PlanStep(step.message_index, step.goal, step.rationale) for step in plan.steps)),
+        edits=tuple(Edit(**edit.model_dump()) for edit in stored.steps),
+        verification=None if said is None else Verification(said.verdict, said.rationale, said.score),
+        confirmed=stored.confirmed,
+        final_summary=stored.final_summary,
+    )
+
+
+def _levels(levels: list[StoredLevel]) -> tuple[ScoreLevel, ...]:
+    return tuple(ScoreLevel(level.score, level.label) for level in levels)

@@ -1,0 +1,75 @@
+"""Cases that are on disk already: frozen suites, and `output.overwrite: false` (rules G6, H1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_jrh.artifacts.records import from_record
+from pytest_jrh.artifacts.spools import Entry, read_jsonl, read_record
+from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.models import Case, CaseSpec, Rubric
+from pytest_jrh.suite.cases import generation_id
+from pytest_jrh.suite.suite import Suite
+
+
+@dataclass(frozen=True, slots=True)
+class MadeCases:
+    """The made cases of a JSONL file, by generation id: places in the file, never the cases.
+
+    `foreign` counts the lines that are not ours.
+    """
+
+    path: Path
+    entries: Mapping[str, Entry]
+    foreign: int = 0
+
+    @classmethod
+    def load(cls, path: Path) -> MadeCases:
+        """Index a JSONL file; a missing one holds no cases. Raises `InputError` for a line that cannot be used."""
+        index = read_jsonl(path)
+        return cls(path, index.entries, len(index.foreign))
+
+    def case(self, spec: CaseSpec, rubric: Rubric) -> Case | None:
+        """Read the case of a spec, or None where there is none.
+
+        Raises `InputError` where the record cannot be used, or was made for other instructions than
+        the rubric has now: its label says nothing about those.
+        """
+        entry = self.entries.get(generation_id(spec))
+        if entry is None:
+            return None
+        place = str(entry.path)
+        try:
+            record = read_record(entry)
+        except (OSError, ValueError) as error:
+            raise InputError(Problem(f"the case cannot be read: {error}", place, entry.line)) from error
+        case = from_record(record, judge=spec.judge, rubric=rubric, file=place, line=entry.line)
+        if (case.rubric.file, case.rubric.line) != (rubric.file, rubric.line):
+            raise InputError(
+                Problem(
+                    f"the case was made for other instructions than rubric {rubric.id!r} has now",
+                    place,
+                    entry.line,
+                    hint=f"Make it again from the log, or restore the rubric ({rubric.file}:{rubric.line}).",
+                )
+            )
+        return case
+
+    def specs(self, suite: Suite) -> Iterator[CaseSpec]:
+        """Every case of the suite that the file holds, in the suite's order of tests and rubrics, then file order."""
+        own: dict[tuple[str, str], list[Entry]] = {}
+        for entry in self.entries.values():
+            if entry.suite == suite.name:
+                own.setdefault((entry.test, entry.rubric), []).append(entry)
+        for test in suite.tests:
+            judges = [judge.name for judge in suite.judges] if test.evaluate else [None]
+            for rubric in suite.rubrics:
+                for entry in own.get((test.name, rubric.id), ()):
+                    if entry.target_score not in test.targets[rubric.id]:
+                        continue
+                    for judge in judges:
+                        yield CaseSpec(
+                            suite.name, test.name, rubric.id, entry.run_id, entry.epoch, entry.target_score, judge
+                        )

@@ -1,0 +1,280 @@
+"""Records on disk: spooled as cases are made, indexed by place, merged into one JSONL (rule H1).
+
+An index holds where each record is, never the records, so memory does not grow with transcripts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from pytest_jrh.artifacts.record_schema import checked, is_foreign
+from pytest_jrh.artifacts.records import record_line, stored_record
+from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.files import replacing
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_jrh.models import Case
+    from pytest_jrh.redact import Redactor
+
+_BOM = b"\xef\xbb\xbf"
+_MOST_PROBLEMS = 10
+ReadRecord: TypeAlias = Callable[[str], "dict[str, Any] | None"]
+
+
+class Entry(NamedTuple):
+    """Where one record lies (`line` counts from 1, `length` is without the newline), and which case it is."""
+
+    path: Path
+    offset: int
+    length: int
+    line: int = 0
+    suite: str = ""
+    test: str = ""
+    rubric: str = ""
+    verified: bool = False
+    run_id: str = ""
+    epoch: int = 1
+    target_score: int | None = None
+    human_reviewed: bool = False
+    mode: str = ""
+    objective: str = ""
+    expected: int = 0
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordIndex:
+    """Places of records by case id; `foreign` are lines that RAND's harness wrote, which have none.
+
+    `torn` counts lines of spools that a killed process left unfinished.
+    """
+
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+    foreign: tuple[Entry, ...] = ()
+    torn: int = 0
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[ReadRecord]:
+        """Give a function that reads a record by case id; None where there is none."""
+        with contextlib.ExitStack() as stack:
+            files: dict[Path, IO[bytes]] = {}
+
+            def read(case_id: str) -> dict[str, Any] | None:
+                entry = self.entries.get(case_id)
+                if entry is None:
+                    return None
+                record: dict[str, Any] = json.loads(_raw(entry, files, stack))
+                return record
+
+            yield read
+
+
+class Spool:
+    """One process's file of made cases, a line each, on disk as soon as the case is made.
+
+    The file appears with the first case. A failed write (a full disk) takes its half line back, so
+    that later lines stay readable, and raises `OSError`. One thread at a time may append.
+    """
+
+    def __init__(self, folder: Path, redactor: Redactor) -> None:
+        self.path = folder / f"{os.getpid()}-{secrets.token_hex(4)}.jsonl"
+        self._redactor = redactor
+        self._file: IO[bytes] | None = None
+
+    def append(self, case: Case, review: Mapping[str, str] | None = None) -> None:
+        """Write one case, and what a person decided; it has reached the operating system when this returns."""
+        line = record_line(stored_record(case, review, self._redactor))
+        if self._file is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("ab", buffering=0)
+        start = self._file.tell()
+        try:
+            written = 0
+            while written < len(line):
+                written += self._file.write(line[written:])
+        except OSError:
+            self._file.truncate(start)
+            self._file.seek(start)
+            raise
+
+    def close(self) -> None:
+        """Close the file; the spool may be appended to again."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def read_jsonl(path: Path) -> RecordIndex:
+    """Index a JSONL file, each record checked by its schema; a missing file has no records.
+
+    Raises `InputError` with file and line for each line that is no JSON object, no usable record, or a second record
+    of a case.
+    """
+    entries: dict[str, Entry] = {}
+    foreign: list[Entry] = []
+    problems: list[Problem] = []
+    for number, entry, record in _lines(path):
+        if not isinstance(record, dict):
+            problems.append(Problem(record, file=str(path), line=number, hint=_REPAIR))
+        elif is_foreign(record):
+            foreign.append(entry)
+        else:
+            problems += _record_problems(entry, record, entries)
+        if len(problems) >= _MOST_PROBLEMS:
+            break
+    if problems:
+        raise InputError(problems)
+    return RecordIndex(entries, tuple(foreign))
+
+
+def _record_problems(entry: Entry, record: dict[str, Any], entries: dict[str, Entry]) -> Sequence[Problem]:
+    """Add a record to the entries, or say what is wrong with it."""
+    try:
+        case_id = checked(record, file=str(entry.path), line=entry.line).case_id
+    except InputError as error:
+        return error.problems
+    if case_id in entries:
+        message = f"duplicate case_id {case_id!r}, first on line {entries[case_id].line}"
+        return [Problem(message, str(entry.path), entry.line, hint="Keep one of the two lines.")]
+    entries[case_id] = _counted(entry, record)
+    return ()
+
+
+def read_spools(spools: Iterable[Path], selected: frozenset[str]) -> RecordIndex:
+    """Index the selected cases in spool files, later ones winning; unfinished lines are counted and skipped."""
+    entries: dict[str, Entry] = {}
+    torn = 0
+    for path in spools:
+        for _, entry, record in _lines(path):
+            if not isinstance(record, dict):
+                torn += 1
+            elif record.get("case_id") in selected:
+                entries[record["case_id"]] = _counted(entry, record)
+    return RecordIndex(entries, torn=torn)
+
+
+def merge(existing: RecordIndex, made: RecordIndex, *, dropped: frozenset[str], overwrite: bool) -> RecordIndex:
+    """Say which records are to be there afterwards.
+
+    `overwrite` replaces existing records by made ones and removes those of `dropped`; otherwise
+    existing records stay as they are and missing ones are added; but what a person decided in this session
+    counts. All others always stay.
+    """
+    if overwrite:
+        merged = {**existing.entries, **made.entries}
+        kept = {case_id: entry for case_id, entry in merged.items() if case_id not in dropped}
+    else:
+        reviewed = {case_id: entry for case_id, entry in made.entries.items() if entry.human_reviewed}
+        kept = {**made.entries, **existing.entries, **reviewed}
+    return RecordIndex(kept, existing.foreign, made.torn)
+
+
+def write_jsonl(target: Path, index: RecordIndex) -> RecordIndex:
+    """Write the indexed records, sorted by case id behind RAND's own lines, and return their new places.
+
+    Lines are copied byte for byte. A file that already is so is not touched, and none is made for no
+    records. Raises `OSError`; the old file is then still whole.
+    """
+    if not index.entries and not index.foreign and not target.exists():
+        return index
+    placed: dict[str, Entry] = {}
+    foreign: list[Entry] = []
+    with contextlib.ExitStack() as stack, replacing(target) as out:
+        files: dict[Path, IO[bytes]] = {}
+        offset = 0
+        lines = [(None, entry) for entry in index.foreign]
+        for case_id, entry in [*lines, *sorted(index.entries.items())]:
+            out.write(_raw(entry, files, stack) + b"\n")
+            moved = entry._replace(path=target, offset=offset)
+            offset += entry.length + 1
+            if case_id is None:
+                foreign.append(moved)
+            else:
+                placed[case_id] = moved
+    return RecordIndex(placed, tuple(foreign), index.torn)
+
+
+def assemble_jsonl(
+    target: Path,
+    spools: Iterable[Path],
+    *,
+    selected: frozenset[str],
+    dropped: frozenset[str] = frozenset(),
+    overwrite: bool = True,
+) -> RecordIndex:
+    """Merge spooled cases into a JSONL file (see `merge`), in one streaming pass, atomically.
+
+    `selected` and `dropped` are generation ids: the cases of this run, and those that are no case
+    any more. Raises `InputError` for an existing file with a broken line, which is then left as it is.
+    """
+    existing, made = read_jsonl(target), read_spools(spools, selected)
+    return write_jsonl(target, merge(existing, made, dropped=dropped, overwrite=overwrite))
+
+
+_REPAIR = "Repair or remove this line; nothing was written over it."
+
+
+def _lines(path: Path) -> Iterator[tuple[int, Entry, dict[str, Any] | str]]:
+    """Yield line number, place, and the object on it, or in words what is there instead."""
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        return
+    with file:
+        offset = 0
+        for number, raw in enumerate(file, 1):
+            skipped = len(_BOM) if number == 1 and raw.startswith(_BOM) else 0
+            line = raw[skipped:].rstrip(b"\r\n")
+            if line.strip():
+                yield number, Entry(path, offset + skipped, len(line), number), _object(line)
+            offset += len(raw)
+
+
+def _object(line: bytes) -> dict[str, Any] | str:
+    try:
+        value = json.loads(line.decode())
+    except (ValueError, RecursionError) as error:
+        return f"this line is no JSON object ({error}); it may have been cut off"
+    return value if isinstance(value, dict) else f"this line holds a JSON {type(value).__name__}, not an object"
+
+
+def _counted(entry: Entry, record: Mapping[str, Any]) -> Entry:
+    rubric = record.get("target_rubric")
+    return entry._replace(
+        suite=str(record.get("suite", "")),
+        test=str(record.get("test", "")),
+        rubric=str(rubric.get("id", "")) if isinstance(rubric, dict) else "",
+        verified=record.get("verified") is True,
+        run_id=str(record.get("run_id", "")),
+        epoch=epoch if isinstance(epoch := record.get("epoch"), int) else 1,
+        target_score=target if isinstance(target := record.get("target_score"), int) else None,
+        human_reviewed=record.get("human_reviewed") is True,
+        mode=str(record.get("mode", "")),
+        objective=str(record.get("objective", "")),
+        expected=expected if isinstance(expected := record.get("expected"), int) else 0,
+        digest=str(record.get("case_digest", "")),
+    )
+
+
+def read_record(entry: Entry) -> dict[str, Any]:
+    """Read one record from its place; raises `OSError`."""
+    with entry.path.open("rb") as file:
+        file.seek(entry.offset)
+        record: dict[str, Any] = json.loads(file.read(entry.length))
+    return record
+
+
+def _raw(entry: Entry, files: dict[Path, IO[bytes]], stack: contextlib.ExitStack) -> bytes:
+    file = files.get(entry.path)
+    if file is None:
+        file = files[entry.path] = stack.enter_context(entry.path.open("rb"))
+    file.seek(entry.offset)
+    return file.read(entry.length)

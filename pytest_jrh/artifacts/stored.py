@@ -1,0 +1,190 @@
+"""Case results on disk, a JSON line each: what the shards of a suite are merged from."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from pydantic import TypeAdapter, ValidationError
+
+from pytest_jrh.documents.problems import shown
+from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.models import JUDGED, MADE, TESTS, CaseResult, CaseSpec, SharedCall, Spending, Usage
+from pytest_jrh.stats.contradictions import reasoning_disagrees
+from pytest_jrh.suite.cases import case_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from pytest_jrh.models import TestName
+
+RESULTS_NAME = "case_results.jsonl"
+_AGAIN = "Run the shard again; a file that was cut off or changed by hand is not counted."
+_MOST_PROBLEMS = 10
+_HEX = re.compile("[0-9a-f]{64}", re.ASCII)
+
+
+def result_data(result: CaseResult) -> dict[str, Any]:
+    """The result as plain JSON values, which `result_of` reads."""
+    # Field by field, since `dataclasses.asdict` copies deeply, which is twenty times the work, for every report.
+    judge, shared = result.judge_spending, result.shared
+    return {
+        **_fields(result),
+        "spending": _spending_data(result.spending),
+        "judge_spending": None if judge is None else _spending_data(judge),
+        "shared": None if shared is None else {**_fields(shared), "spending": _spending_data(shared.spending)},
+    }
+
+
+def stored_data(result: CaseResult, *, config: str = "", kept: bool = False) -> dict[str, Any]:
+    """The line of a result, with what is beside it; see `StoredResult`."""
+    beside: dict[str, Any] = {"config": config} if config else {}
+    marks = {"reasoning_disagrees": reasoning_disagrees(result)} | ({"kept": True} if kept else {})
+    return {**result_data(result), **beside, **marks}
+
+
+def result_of(data: Mapping[str, Any]) -> CaseResult:
+    """The result of these values; raises `KeyError` or `TypeError` where they are none."""
+    judge, shared = data.get("judge_spending"), data.get("shared")
+    spendings = {
+        "spending": _spending_of(data["spending"]),
+        "judge_spending": None if judge is None else _spending_of(judge),
+        "shared": None if shared is None else SharedCall(shared["fingerprint"], _spending_of(shared["spending"])),
+    }
+    return CaseResult(**{**data, **spendings})
+
+
+def _spending_data(spending: Spending) -> dict[str, Any]:
+    return {**_fields(spending), "usage": _fields(spending.usage)}
+
+
+def _spending_of(data: Mapping[str, Any]) -> Spending:
+    return Spending(**{**data, "usage": Usage(**data["usage"])})
+
+
+def result_text(result: CaseResult) -> str:
+    """The result as one JSON text, which `result_from` reads.
+
+    It travels between processes as a report's attribute: taken apart by execnet it would be a hundred values.
+    """
+    return json.dumps(result_data(result))
+
+
+def result_from(text: str) -> CaseResult:
+    """The result of a text that `result_text` wrote."""
+    return result_of(json.loads(text))
+
+
+def _fields(value: CaseResult | SharedCall | Spending | Usage) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in value.__dataclass_fields__}
+
+
+class StoredResult(NamedTuple):
+    """A result, and its line in the file that it was read from.
+
+    `config` is the suite's config file, where the line names it; `kept` says that an earlier session gave the result,
+    and the one that wrote the file left it as it was.
+    """
+
+    result: CaseResult
+    line: int
+    config: str = ""
+    kept: bool = False
+
+
+def read_results(path: Path) -> dict[str, StoredResult]:
+    """Read the results of a file by case id, in the file's order.
+
+    Raises `InputError` with file and line for each line that holds no result, a result that contradicts itself, or a
+    second result of a case.
+    """
+    found: dict[str, StoredResult] = {}
+    problems: list[Problem] = []
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    result = _checked(line)
+                except ValueError as error:
+                    problems.append(_problem(error, path, number))
+                    continue
+                if result.case_id in found:
+                    message = f"duplicate case_id {result.case_id!r}, first on line {found[result.case_id].line}"
+                    problems.append(Problem(message, str(path), number, hint=_AGAIN))
+                beside = json.loads(line)
+                config, kept = str(beside.get("config", "")), beside.get("kept", False) is not False
+                found[result.case_id] = StoredResult(result, number, config, kept)
+    except OSError as error:
+        raise InputError(Problem(f"this file cannot be read: {error.strerror}", str(path))) from error
+    if problems:
+        more = len(problems) - _MOST_PROBLEMS
+        rest = [Problem(f"and {more} more lines like these", str(path))] if more > 0 else []
+        raise InputError([*problems[:_MOST_PROBLEMS], *rest])
+    return found
+
+
+@lru_cache(maxsize=1)
+def _schema() -> TypeAdapter[CaseResult]:
+    # Built when a file is read: no session without one pays for it.
+    return TypeAdapter(CaseResult)
+
+
+def _checked(line: bytes) -> CaseResult:
+    """Read a line; raises `ValueError`, of which pydantic's error is one, where it is no result."""
+    result = _schema().validate_json(line, strict=True)
+    for mistake in _contradictions(result):
+        raise ValueError(mistake)
+    return result
+
+
+def _contradictions(result: CaseResult) -> Iterator[str]:
+    """Say where a result contradicts itself, or lacks what its outcome implies (rules F, J2)."""
+    outcome, score, expected = result.outcome, result.score, result.expected
+    if result.test not in TESTS:
+        yield f"test must be one of {', '.join(TESTS)}, got {shown(result.test)}"
+    if (own := _own_id(result)) != result.case_id:
+        yield f"case_id is {shown(result.case_id)}, but the other fields are those of {shown(own)}"
+    if result.epoch < 0 or not all(map(_is_amount, _amounts(result))):
+        yield "epoch and the figures of spending, judge_spending and shared must be finite numbers >= 0"
+    if outcome in MADE and not _HEX.fullmatch(result.case_digest):
+        yield f"case_digest must be 64 hexadecimal digits, got {shown(result.case_digest)}"
+    if outcome not in JUDGED:
+        if score is not None:
+            yield f"score must be null where outcome is {outcome}, got {score}"
+        return
+    if score is None or expected is None:
+        yield f"score and expected must be integers where outcome is {outcome}"
+    elif (score == expected) != (outcome == "agree"):
+        yield f"outcome is {outcome}, but score is {score} and expected is {expected}"
+    if not _HEX.fullmatch(result.judge_fingerprint):
+        yield f"judge_fingerprint must be 64 hexadecimal digits, got {shown(result.judge_fingerprint)}"
+
+
+def _own_id(result: CaseResult) -> str:
+    test = cast("TestName", result.test)
+    place = (result.suite, test, result.rubric_id, result.run_id, result.epoch, result.target_score)
+    return case_id(CaseSpec(*place, judge=result.judge or None))
+
+
+def _amounts(result: CaseResult) -> Iterator[float]:
+    shared = result.shared.spending if result.shared is not None else None
+    for spending in (result.spending, result.judge_spending, shared):
+        if spending is not None:
+            yield from (value for value in _fields(spending).values() if not isinstance(value, Usage))
+            yield from _fields(spending.usage).values()
+
+
+def _is_amount(value: object) -> bool:
+    return not isinstance(value, int | float) or (math.isfinite(value) and value >= 0)
+
+
+def _problem(error: ValueError, path: Path, line: int) -> Problem:
+    if not isinstance(error, ValidationError):
+        return Problem(str(error), str(path), line, hint=_AGAIN)
+    first = error.errors(include_url=False, include_input=False)[0]
+    key = ".".join(str(part) for part in first["loc"]) or None
+    return Problem(f"no case result: {first['msg'][:1].lower()}{first['msg'][1:]}", str(path), line, key, hint=_AGAIN)

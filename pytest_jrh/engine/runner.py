@@ -1,0 +1,346 @@
+"""The part of the engine that lives in its loop: cases at work, from their generation to the verdict."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from pytest_jrh.artifacts.debug import debug_paths
+from pytest_jrh.engine.attempts import Attempt, Generation
+from pytest_jrh.engine.wiring import Calls
+from pytest_jrh.errors import InputError, NoVerdictCase, Unrecorded, Unscored
+from pytest_jrh.judges.prompt import make_template_judge
+from pytest_jrh.llm.calls import Stopped, make_complete
+from pytest_jrh.llm.stage import Stage
+from pytest_jrh.models import Progress
+from pytest_jrh.reporting.explain import disagreement_text, unscored_text
+from pytest_jrh.suite.cases import generation_id
+from pytest_jrh.transcript import has_media, render_transcript
+from pytest_jrh.user_code import SessionEnd, error_text
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from concurrent.futures import Future
+
+    from pytest_jrh.engine.settings import EngineSettings
+    from pytest_jrh.loading import ReadySuite
+    from pytest_jrh.models import AgentRun, Case, CaseResult, CaseSpec, Verdict
+    from pytest_jrh.planning import Survey
+    from pytest_jrh.recording.tapes import Tape
+    from pytest_jrh.redact import Redactor
+    from pytest_jrh.review.desk import ReviewDesk
+
+# What was recorded and cannot be used stays so on replay: the case has come to its end.
+_FINAL = frozenset({"invalid_response", "refused"})
+_WATCH = 0.25
+T = TypeVar("T")
+
+
+class Session:
+    """The part of the engine that lives in its loop."""
+
+    def __init__(self, suites: Mapping[str, ReadySuite], settings: EngineSettings) -> None:
+        self._suites = suites
+        self._settings = settings
+        self._stopping = False
+        # Where calls are made, about twice as many as they: while one case reads, writes or computes, another has the
+        # call's place. With one call at a time it is one case at a time too.
+        asks = any(
+            settings.mode(ready, judging=judging) != "none" for ready in suites.values() for judging in (False, True)
+        )
+        self._most_at_work = 2 * settings.max_workers - 1 if asks else settings.max_workers
+        self._places = asyncio.Semaphore(self._most_at_work)
+        self._calls = Calls(settings, lambda: self._stopping or bool(settings.is_orphan and settings.is_orphan()))
+        self._watch: asyncio.Task[None] | None = None
+        self._at_work: set[asyncio.Task[None]] = set()
+        self._pending: set[Future[CaseResult]] = set()
+        self._generations: OrderedDict[str, Generation] = OrderedDict()
+        self._finalized: asyncio.Task[None] | None = None
+        self._said: dict[str, None] = {}
+        self.progress = Progress(0, 0)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        return (*self._calls.notices, *self._said)
+
+    async def feed(self, announced: Sequence[tuple[CaseSpec, Future[CaseResult]]]) -> None:
+        """Set cases to work as places become free."""
+        self._pending.update(future for _, future in announced)
+        if self._settings.is_orphan is not None and self._watch is None:
+            self._watch = asyncio.create_task(self._end_as_orphan(self._settings.is_orphan))
+        self.progress = replace(self.progress, total=self.progress.total + len(announced))
+        try:
+            if self._settings.review is not None:
+                self._settings.review.announce(spec for spec, _ in announced)
+            for spec, future in announced:
+                await self._places.acquire()
+                task = asyncio.create_task(self._work(spec, future))
+                self._at_work.add(task)
+                task.add_done_callback(self._at_work.discard)
+        except BaseException as error:
+            # Whoever waits for one of these cases would wait for ever.
+            self._fail(error)
+            raise
+
+    def end(self, error: BaseException) -> None:
+        """Begin no more calls, and raise the error wherever a result is waited for."""
+        self._stopping = True
+        self._calls.stop()
+        self._fail(error)
+
+    async def _end_as_orphan(self, is_orphan: Callable[[], bool]) -> None:
+        """End once nobody is left to report to, so that waiting retries are not sent either."""
+        while not is_orphan():
+            await asyncio.sleep(_WATCH)
+        self.end(Stopped())
+
+    def given_up(self, spec: CaseSpec, limit: BaseException) -> CaseResult:
+        """The result of a case that a time limit stopped waiting for."""
+        trouble = Unscored(
+            "model_error",
+            stage="case",
+            cause=f"A time limit on this item ended the wait for it: {error_text(limit)}",
+            advice="Calls in flight go on and are recorded; run again to use them, or raise the limit.",
+        )
+        return Attempt(spec).result(trouble.outcome, detail=self._explain(spec, trouble))
+
+    def _fail(self, error: BaseException) -> None:
+        for future in self._pending:
+            future.set_exception(error)
+        self._pending.clear()
+
+    def _give(self, future: Future[CaseResult], result: CaseResult | BaseException) -> None:
+        """Answer whoever waits for a case, unless the session's end has."""
+        if future not in self._pending:
+            return
+        self._pending.remove(future)
+        if isinstance(result, BaseException):
+            future.set_exception(result)
+        else:
+            future.set_result(result)
+
+    async def close(self) -> None:
+        """Let the calls in flight end, then take everything down."""
+        self._stopping = True
+        self._calls.stop()
+        if self._finalized is not None:
+            self._finalized.cancel()
+        while self._at_work:
+            await asyncio.wait(self._at_work)
+        await self._calls.close()
+
+    async def _work(self, spec: CaseSpec, future: Future[CaseResult]) -> None:
+        try:
+            if self._stopping:
+                raise Stopped
+            result = await self._result(spec)
+            done = self.progress
+            self.progress = Progress(done.done + 1, done.total, done.spending + result.spending)
+            self._give(future, result)
+        except SessionEnd as end:
+            self.end(end.error)
+        except BaseException as error:  # noqa: BLE001 - raised again where the result is asked for
+            self._give(future, error)
+        finally:
+            self._places.release()
+
+    async def _result(self, spec: CaseSpec) -> CaseResult:
+        attempt = Attempt(spec)
+        try:
+            verdict = await self._judged(attempt)
+        except NoVerdictCase as reason:
+            return attempt.result("no_case", detail=self._settings.redactor.text(str(reason)))
+        except Unscored as trouble:
+            return attempt.result(trouble.outcome, detail=self._explain(spec, trouble))
+        except InputError as error:
+            unreadable = Unscored("input_error", stage="input", cause=str(error))
+            return attempt.result(unreadable.outcome, detail=self._explain(spec, unreadable))
+        if verdict is None:
+            return attempt.result("generated")
+        case = attempt.case
+        assert case is not None
+        if verdict.score == case.expected:
+            return attempt.result("agree", verdict=verdict)
+        test = self._suites[spec.suite].test(spec.test)
+        detail = disagreement_text(
+            _without_secrets(case, self._settings.redactor),
+            verdict,
+            debug_bundle=debug_paths(test.output_dir, spec).audit if case.outcome.edits else None,
+            cassette=attempt.tapes[-1].path if self._settings.keep else None,
+            command=self._settings.rerun_command(spec),
+        )
+        return attempt.result("disagree", verdict=verdict, detail=detail)
+
+    def _explain(self, spec: CaseSpec, trouble: Unscored) -> str:
+        # A call that failed is in no cassette either: only a recording run makes it again.
+        again = trouble.outcome in ("unrecorded", "model_error", "over_budget")
+        command = self._settings.record_command if again else self._settings.rerun_command
+        # Before the text is wrapped: a secret that is spread over two lines would not be found.
+        trouble.cause = self._settings.redactor.text(trouble.cause)
+        return unscored_text(trouble, command=command(spec))
+
+    async def _judged(self, attempt: Attempt) -> Verdict | None:
+        spec = attempt.spec
+        ready = self._suites[spec.suite]
+        attempt.case = case = await self._case_to_judge(attempt, ready)
+        if not ready.test(spec.test).evaluate:
+            return None
+        judge, template = ready.judge(spec.judge)
+        attempt.judge_fingerprint = ready.judge_fingerprints[spec.judge]
+        if has_media(case.messages):
+            self._said[
+                f"suite {spec.suite}: transcripts are judged as text, so their images and other media reach the judge "
+                "as placeholders such as [image: image/png]."
+            ] = None
+        async with self._calls.tape(attempt, ready, judging=True) as tape:
+            ask = make_template_judge(
+                Stage(judge.stage, template, make_complete(tape)),
+                instruction=ready.suite.instruction,
+                show_reasoning=judge.show_reasoning,
+            )
+            verdict = await self._to_its_end(tape, lambda: ask(case))
+        if self._settings.review is not None:
+            self._settings.review.judged(case, verdict)
+        return verdict
+
+    async def _case_to_judge(self, attempt: Attempt, ready: ReadySuite) -> Case:
+        """The case as it was made, or as people decided about it (rule K2)."""
+        review, spec = self._settings.review, attempt.spec
+        try:
+            if spec.skip_reason is not None:
+                raise NoVerdictCase(spec.skip_reason)
+            case = replace(await self._case(attempt, ready), spec=spec)
+        except (NoVerdictCase, Unscored, InputError):
+            if review is not None:
+                review.miss(spec)
+            raise
+        if review is None:
+            return case
+        if review.awaits(case):
+            await self._until_finalized(review)
+        attempt.human_reviewed, decision = review.said(case)
+        if decision is None:
+            return case
+        obeyed = review.obeyed(case, decision)
+        self._settings.on_reviewed(obeyed, decision)
+        return obeyed
+
+    async def _until_finalized(self, review: ReviewDesk) -> None:
+        """Wait for Finalize without the place that a case at work has, so that all others can be made meanwhile."""
+        if self._finalized is None:
+            # One for all: every change of the review wakes whoever listens.
+            self._finalized = asyncio.create_task(review.board.until_finalized())
+        self._places.release()
+        try:
+            if not self._stopping:
+                await asyncio.wait([self._finalized])
+        finally:
+            await self._places.acquire()
+        if self._stopping:
+            raise Stopped
+
+    async def survey(self, spec: CaseSpec) -> Survey:
+        """Replay a case as far as its cassettes reach."""
+        from pytest_jrh.planning import Survey
+
+        ready = self._suites[spec.suite]
+        attempt = Attempt(spec)
+        ended, unusable, letters = True, False, 0
+        try:
+            await self._judged(attempt)
+        except Unrecorded:
+            ended, letters = False, _letters(ready.read(spec))
+        except Unscored as trouble:
+            unusable = trouble.outcome in _FINAL
+        except (NoVerdictCase, InputError):
+            pass
+        making = [tape for tape in attempt.tapes if tape is not attempt.judging]
+        # A judge that has not been reached is asked through a tape of its own.
+        judging = attempt.judging or self._calls.tape(Attempt(spec), ready, judging=True)
+        return Survey(
+            spec=spec,
+            lookups=tuple(lookup for tape in attempt.tapes for lookup in tape.lookups),
+            ended=ended,
+            made=attempt.case is not None,
+            most_edits=ready.suite.max_edit_rounds,
+            verifies="verifier" in ready.suite.stages,
+            evaluates=ready.test(spec.test).evaluate,
+            letters=letters,
+            makes=bool(making),
+            records_making=all(tape.records for tape in making),
+            records_judging=judging.records,
+            complete=any(tape.was_complete for tape in (*making, judging)),
+            unusable=unusable,
+            renewed=any(tape.renewed for tape in attempt.tapes),
+        )
+
+    async def _case(self, attempt: Attempt, ready: ReadySuite) -> Case:
+        made_before = ready.made_before(attempt.spec)
+        if made_before is not None:
+            return made_before
+        if len(ready.suite.judges) == 1:
+            return await self._generate(attempt, ready)
+        # The judges of a panel stand next to each other in the order: they share one generation, whose
+        # cost is the first one's.
+        key = generation_id(attempt.spec)
+        made = self._generations.get(key)
+        if made is None or made.is_spent(attempt.spec):
+            made = self._generations[key] = Generation(asyncio.create_task(self._generate(attempt, ready)))
+            if len(self._generations) > 2 * self._most_at_work:
+                self._generations.popitem(last=False)
+        made.asked_by.add(attempt.spec)
+        return await made.task
+
+    async def _generate(self, attempt: Attempt, ready: ReadySuite) -> Case:
+        # A frozen suite makes no case, and is spared the import.
+        from pytest_jrh.pipeline.generate import generate_case, goal_of
+
+        spec = attempt.spec
+        try:
+            run = await asyncio.to_thread(ready.read, spec)
+        except self._settings.ends_session as error:
+            raise SessionEnd(error) from error
+        goal = goal_of(ready.test(spec.test).objective, spec.target_score)
+        async with self._calls.tape(attempt, ready, judging=False) as tape:
+            complete, rubric = make_complete(tape), ready.rubric(spec.rubric_id)
+            pipeline = ready.pipelines[spec.test]
+            case = await self._to_its_end(tape, lambda: generate_case(pipeline, complete, spec, run, rubric, goal))
+        self._settings.on_case(case)
+        return case
+
+    async def _to_its_end(self, tape: Tape, work: Callable[[], Awaitable[T]]) -> T:
+        """Await the work on a tape, and mark the tape complete where a replay would end in the same way."""
+        try:
+            made = await self._renewing(tape, work)
+        except NoVerdictCase:
+            await tape.finish()
+            raise
+        except Unscored as trouble:
+            if trouble.outcome in _FINAL:
+                await tape.finish()
+            raise
+        await tape.finish()
+        return made
+
+    async def _renewing(self, tape: Tape, work: Callable[[], Awaitable[T]]) -> T:
+        """Await the work; where the user asks for it, again for each stage whose recorded answers cannot be used."""
+        while True:
+            try:
+                return await work()
+            except Unscored as trouble:
+                again = self._settings.retry_unscored and trouble.outcome in _FINAL
+                if not again or not await tape.forget(trouble.asked):
+                    raise
+
+
+def _without_secrets(case: Case, redactor: Redactor) -> Case:
+    """The case as it may be shown; what models wrote has been cleaned on its way in."""
+    edits = tuple(replace(edit, original_content=redactor.text(edit.original_content)) for edit in case.outcome.edits)
+    rubric = replace(case.rubric, instructions=redactor.text(case.rubric.instructions))
+    return replace(case, rubric=rubric, outcome=replace(case.outcome, edits=edits))
+
+
+def _letters(run: AgentRun) -> int:
+    return len(render_transcript(run.messages))

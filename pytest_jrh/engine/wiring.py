@@ -1,0 +1,129 @@
+"""The way of a session's calls: through tapes, to the one client that all cases share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_jrh.engine.checked import CheckedExchange, Trials
+from pytest_jrh.engine.supplied import SuppliedExchange
+from pytest_jrh.llm.locks import Slots
+from pytest_jrh.recording.settings import Recording, SharedCalls
+from pytest_jrh.recording.tapes import Tape
+from pytest_jrh.suite.cases import case_id, cassette_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_jrh.engine.attempts import Attempt
+    from pytest_jrh.engine.settings import EngineSettings
+    from pytest_jrh.llm.calls import Exchange
+    from pytest_jrh.llm.client import LiteLLMExchange
+    from pytest_jrh.loading import ReadySuite
+    from pytest_jrh.models import CaseSpec, RecordMode, StageModel
+    from pytest_jrh.recording.recorder import HttpRecorder
+
+
+class Calls:
+    """Makes the tapes; the client behind them is made when the first one needs it."""
+
+    def __init__(self, settings: EngineSettings, stopping: Callable[[], bool]) -> None:
+        self._settings = settings
+        self._stopping = stopping
+        self._slots = Slots(settings.max_workers, settings.shared_slots, stopping)
+        self._client: LiteLLMExchange | None = None
+        self._http: HttpRecorder | None = None
+        self._trials: Trials | None = None
+        self._shared = SharedCalls()
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What the client has to tell the user."""
+        return tuple(self._client.notices) if self._client else ()
+
+    def stop(self) -> None:
+        """Begin no more calls."""
+        if self._client is not None:
+            self._client.stop()
+
+    async def close(self) -> None:
+        """Take everything down, once no call is in flight."""
+        if self._http is not None:
+            self._http.remove()
+        if self._client is not None:
+            await self._client.aclose()
+
+    def tape(self, attempt: Attempt, ready: ReadySuite, *, judging: bool) -> Tape:
+        """The tape that a case's calls of one kind go through."""
+        folder = self._settings.cassette_dir or ready.suite.cassette_dir
+        mode = self._settings.mode(ready, judging=judging)
+        path = cassette_path(folder, attempt.spec, judging=judging)
+        needed = () if judging else self._needed(attempt.spec, ready)
+        tape = Tape(folder, path, mode, self._recording(mode, needed), case=case_id(attempt.spec))
+        attempt.tapes.append(tape)
+        if judging:
+            attempt.judging = tape
+        return tape
+
+    def _needed(self, spec: CaseSpec, ready: ReadySuite) -> tuple[StageModel, ...]:
+        """The models that a case needs from its making to its verdict; none where the session checks none."""
+        settings = self._settings
+        if settings.complete is not None or settings.replay == "http":
+            return ()
+        making = tuple(ready.suite.stages.values())
+        if not ready.test(spec.test).evaluate or settings.mode(ready, judging=True) == "none":
+            return making
+        return (*making, ready.judge(spec.judge)[0].stage)
+
+    def _recording(self, mode: RecordMode, needed: tuple[StageModel, ...]) -> Recording:
+        settings = self._settings
+        asks = settings.ask and (mode != "none" or settings.replay == "http")
+        return Recording(
+            redactor=settings.redactor,
+            replay=settings.replay,
+            live=self._live(needed) if asks else None,
+            http=self._http if asks else None,
+            keep=settings.keep,
+            stopping=self._stopping,
+            session=settings.session,
+            shared=self._shared,
+            planning=not settings.ask,
+        )
+
+    def _live(self, needed: tuple[StageModel, ...]) -> Exchange:
+        """The way to the models, made when the first case needs it: importing litellm takes seconds."""
+        from pytest_jrh.llm.client import LiteLLMExchange, RetryPolicy
+
+        complete = self._settings.complete
+        retry = self._settings.retry or RetryPolicy()
+        if complete is not None:
+            return SuppliedExchange(
+                complete,
+                self._settings.ledger,
+                self._slots,
+                self._settings.ends_session,
+                stopping=self._stopping,
+                most_timeouts=retry.timeouts,
+            )
+        if self._client is None:
+            from pytest_jrh.recording.recorder import HttpRecorder
+
+            self._http = HttpRecorder(self._settings.redactor)
+            self._http.install()
+            if self._settings.replay == "http":
+                # Nothing is sent, so no key is needed and a miss is not worth a second try.
+                self._client = LiteLLMExchange(
+                    limit=self._settings.max_workers, retry=RetryPolicy(attempts=1), api_key="replayed"
+                )
+            else:
+                self._client = LiteLLMExchange(
+                    limit=self._settings.max_workers,
+                    shared_slots=self._settings.shared_slots,
+                    retry=retry,
+                    processes=self._settings.processes,
+                    ledger=self._settings.ledger,
+                    redact=self._settings.redactor.text,
+                )
+            self._trials = Trials(self._client, self._http)
+        if needed and self._trials is not None:
+            return CheckedExchange(self._client, self._trials, needed)
+        return self._client

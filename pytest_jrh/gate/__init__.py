@@ -1,0 +1,1 @@
+"""WHETHER a suite passes: its baseline and the decision of its gate."""

@@ -1,0 +1,336 @@
+"""The tapes that a session's calls are kept on: one per case and stage of work, over its cassette.
+
+A tape answers from its cassette, and records what it does not hold, in step with every other process
+that records into the same folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_jrh.errors import Unrecorded, Unscored
+from pytest_jrh.files import atomic_write
+from pytest_jrh.llm.calls import Answer, Attempts, CallRequest, Stopped, digest
+from pytest_jrh.llm.locks import held
+from pytest_jrh.models import RecordMode, SharedCall, Spending
+from pytest_jrh.recording.cassettes import Cassette, Entry, difference, nearest
+from pytest_jrh.recording.room import room_for
+from pytest_jrh.recording.settings import Lookup, Recording
+from pytest_jrh.transcript import storable
+
+# The first summary is asked beside the plan, so it is one of the first two calls of a case.
+_FIRST_CALLS = 2
+
+
+class Tape:
+    """The `Exchange` of one case: answers from its cassette, and records what it does not hold.
+
+    A lock is held from the first call to be made until the tape is closed, and the cassette read once
+    more after taking it, so that two processes never pay for the same call (rule G5). `case` is the case's id.
+    """
+
+    def __init__(self, folder: Path, path: Path, mode: RecordMode, recording: Recording, *, case: str = "") -> None:
+        self.path = path
+        self._case = case
+        self._folder = folder
+        self._locks = folder / ".locks"
+        self._lock_file = self._locks / f"{digest(path.relative_to(folder).as_posix())[:32]}.lock"
+        self.spending = Spending()
+        self.shared: SharedCall | None = None
+        self.lookups: list[Lookup] = []
+        self._mode = mode
+        self._recording = recording
+        self._cassette = Cassette(path) if self._starts_anew else Cassette.load(path)
+        self.was_complete = self._cassette.complete
+        self._renewed: set[str] = set()
+        self._sequence = 0
+        self._resources = contextlib.AsyncExitStack()
+        self._locking = asyncio.Lock()
+        self._locked = False
+
+    @property
+    def _starts_anew(self) -> bool:
+        return self._mode == "all" or not self._recording.keep
+
+    @property
+    def records(self) -> bool:
+        """Whether the record mode lets a call be made that is missing here."""
+        return self._mode != "none" and not (self._mode == "once" and self.was_complete)
+
+    @property
+    def renewed(self) -> bool:
+        """Whether recorded answers that cannot be used are asked again."""
+        return bool(self._renewed)
+
+    @property
+    def _may_ask(self) -> bool:
+        return self._recording.live is not None and self.records
+
+    async def __aenter__(self) -> Tape:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._resources.aclose()
+
+    async def __call__(self, request: CallRequest) -> Answer:
+        self._sequence += 1
+        sequence = self._sequence
+        entry = self._cassette.find(request.fingerprint)
+        if entry is None and self._may_ask:
+            await self._lock(request.stage.stage)
+            entry = self._cassette.find(request.fingerprint)
+            if entry is None:
+                if _is_shared(request, sequence):
+                    return await self._record_shared(request, sequence)
+                return await self._record(request, sequence)
+        self.lookups.append(
+            Lookup(request.stage.stage, request.fingerprint, entry.answer.text if entry is not None else None)
+        )
+        if entry is None:
+            raise self._unrecorded(request)
+        played = self._recording.replay == "http" and self._recording.http is not None
+        answer = await self._play(request) if played else entry.answer
+        self._replayed(request, answer, sequence)
+        return answer
+
+    def _replayed(self, request: CallRequest, answer: Answer, sequence: int) -> None:
+        spent = _spent(answer, replayed=1)
+        self.spending += spent
+        if _is_shared(request, sequence):
+            self.shared = SharedCall(request.fingerprint, spent)
+
+    async def forget(self, fingerprints: Sequence[str]) -> bool:
+        """Drop recorded calls, so that they are asked again; False where they are not all old recordings.
+
+        For answers that were recorded and cannot be used, when the user asks to try again. The work then begins anew
+        on this tape; what it asks again is no old recording any more, so the same call is never renewed twice.
+        """
+        replayed = {lookup.fingerprint for lookup in self.lookups if lookup.answer is not None}
+        asks = self._recording.live is not None or self._recording.planning
+        if not asks or self._mode == "none" or not fingerprints or not replayed.issuperset(fingerprints):
+            return False
+        if not self._recording.planning:
+            await self._lock("retry")
+        self._renewed.update(fingerprints)
+        self.lookups.clear()
+        self._sequence = 0
+        for fingerprint in fingerprints:
+            if (entry := self._cassette.find(fingerprint)) is not None:
+                del self._cassette.entries[entry.fingerprint]
+        self._cassette.complete = self.was_complete = False
+        return True
+
+    async def finish(self) -> None:
+        """Mark the cassette as complete: the case came to its end with the calls that it holds.
+
+        Raises `Unscored` where the file cannot be written.
+        """
+        if self._cassette.complete or not self._cassette.entries or not self._may_ask:
+            return
+        await self._lock("finish")
+        if not self._cassette.complete:
+            self._cassette.complete = True
+            self._save("finish")
+
+    async def _record_shared(self, request: CallRequest, sequence: int) -> Answer:
+        """Record a call that other cases make too, unless one of them has its answer already (rule G5)."""
+        shared, fingerprint = self._recording.shared, request.fingerprint
+        async with contextlib.AsyncExitStack() as turns:
+            await turns.enter_async_context(shared.turn(fingerprint))
+            if not self._recording.keep:
+                if fingerprint not in shared.answers:
+                    shared.answers[fingerprint] = await self._record(request, sequence)
+                    return shared.answers[fingerprint]
+                answer = shared.answers[fingerprint]
+            else:
+                place = self._locks / f"{fingerprint[:32]}.shared"
+                await self._hold(turns, place.with_suffix(".lock"), request.stage.stage)
+                entry = self._shared_entry(place, request)
+                if entry is None:
+                    self._point(place, request.stage.stage)
+                    return await self._record(request, sequence)
+                self._cassette.entries[fingerprint] = replace(entry, sequence=sequence)
+                self._cassette.complete = False
+                self._save(request.stage.stage)
+                answer = entry.answer
+        self._replayed(request, answer, sequence)
+        return answer
+
+    def _shared_entry(self, place: Path, request: CallRequest) -> Entry | None:
+        """The call in the cassette that the pointer names; None where it is not there.
+
+        Where the call is to be recorded anew, a pointer of an earlier session does not count.
+        """
+        try:
+            pointer = json.loads(place.read_text(encoding="utf-8"))
+            place_of_holder, session = str(pointer["cassette"]), pointer["session"]
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):
+            return None
+        anew = self._mode == "all" or request.fingerprint in self._renewed
+        if anew and session != self._recording.session:
+            return None
+        holder = self._folder / place_of_holder
+        if holder == self.path or not holder.is_file():
+            return None
+        return Cassette.load(holder, interactions=True).entries.get(request.fingerprint)
+
+    def _point(self, place: Path, stage: str) -> None:
+        """Name this cassette as the one that will hold the call: before asking, so that a kill loses nothing."""
+        pointer = {"session": self._recording.session, "cassette": self.path.relative_to(self._folder).as_posix()}
+        with self._writing(stage, f"nothing was asked, because no answer can be kept under {self._locks}"):
+            atomic_write(place, json.dumps(pointer))
+
+    async def _record(self, request: CallRequest, sequence: int) -> Answer:
+        from pytest_jrh.recording.recorder import Capture
+
+        live = self._recording.live
+        assert live is not None
+        if self._recording.stopping():
+            raise Stopped
+        http = self._recording.http
+        attempts = Attempts()
+        with self._room(request), http.recording() if http else contextlib.nullcontext(Capture()) as capture:
+            try:
+                asked = replace(request, case=self._case, attempts=attempts)
+                answer = self._scrubbed(await live(asked))
+            except Unscored as trouble:
+                if trouble.keyless and self._recording.keep:
+                    # As on a fork: whoever has a key is to record it, which the command of this outcome does.
+                    raise self._unrecorded(request, f"{trouble.cause} ") from trouble
+                raise
+            finally:
+                # Also where no answer came: what was sent was asked, and may be billed.
+                self.spending += Spending(calls=attempts.sent, lost=attempts.lost)
+        self._cassette.entries[request.fingerprint] = Entry(
+            request.fingerprint,
+            request.stage.stage,
+            request.parts,
+            answer,
+            sequence,
+            tuple(capture.made[-1:]),
+            self._scrubbed_fingerprint(request),
+        )
+        # Until the case comes to its end with the new call, `once` must be able to resume it.
+        self._cassette.complete = False
+        spent = _spent(answer, calls=1)
+        self.spending += replace(spent, calls=0 if attempts.sent else 1)
+        if _is_shared(request, sequence):
+            self.shared = SharedCall(request.fingerprint, spent)
+        self._save(request.stage.stage)
+        return answer
+
+    @contextlib.contextmanager
+    def _room(self, request: CallRequest) -> Iterator[None]:
+        """Keep room for the answer: one that is paid for and cannot be kept would be paid for again."""
+        with contextlib.ExitStack() as room:
+            if self._recording.keep:
+                refusal = f"nothing was asked, because no answer can be kept under {self.path.parent}"
+                with self._writing(request.stage.stage, refusal):
+                    room.enter_context(room_for(request, self.path, self._locks))
+            yield
+
+    async def _play(self, request: CallRequest) -> Answer:
+        http, live = self._recording.http, self._recording.live
+        assert http is not None
+        assert live is not None
+        recorded = Cassette.load(self.path, interactions=True).find(request.fingerprint)
+        assert recorded is not None
+        with http.replaying(recorded.interactions) as capture:
+            try:
+                return self._scrubbed(await live(replace(request, recorded=recorded.answer)))
+            except Unscored as trouble:
+                if capture.missed is None:
+                    raise
+                raise Unrecorded(
+                    stage=request.stage.stage,
+                    cause="the call is recorded, but its HTTP request is not the recorded one any more "
+                    f"({capture.missed}); an upgrade of litellm or a provider's SDK may have changed it.",
+                    difference="",
+                    cassette=str(self.path),
+                ) from trouble
+
+    def _scrubbed_fingerprint(self, request: CallRequest) -> str | None:
+        """The fingerprint of the call without its secrets; None where it has none."""
+        messages: tuple[Mapping[str, str], ...] = tuple(self._recording.redactor.value(request.messages))
+        return replace(request, messages=messages).fingerprint if messages != request.messages else None
+
+    def _scrubbed(self, answer: Answer) -> Answer:
+        """The answer as a replay will give it, so that a secret in it makes no difference later on."""
+
+        def scrub(text: str) -> str:
+            return self._recording.redactor.text(storable(text)[0])
+
+        refusal = scrub(answer.refusal) if answer.refusal is not None else None
+        return replace(answer, text=scrub(answer.text), refusal=refusal)
+
+    async def _lock(self, stage: str) -> None:
+        async with self._locking:
+            if self._locked:
+                return
+            if self._recording.keep:
+                await self._hold(self._resources, self._lock_file, stage)
+            if not self._starts_anew:
+                self._cassette = Cassette.load(self.path, interactions=True)
+            self._locked = True
+
+    def _save(self, stage: str) -> None:
+        if not self._recording.keep:
+            return
+        with self._writing(stage, f"an answer came, but could not be saved to {self.path}"):
+            self._cassette.save()
+
+    async def _hold(self, resources: contextlib.AsyncExitStack, lock: Path, stage: str) -> None:
+        with self._writing(stage, f"nothing was asked, because no answer can be kept under {self._folder}"):
+            await resources.enter_async_context(held(lock, self._recording.stopping))
+
+    @contextlib.contextmanager
+    def _writing(self, stage: str, what: str) -> Iterator[None]:
+        """Turn what goes wrong with a file into what the user reads in the case; `what` follows from it."""
+        try:
+            yield
+        except OSError as error:
+            raise Unscored(
+                "model_error",
+                stage=stage,
+                cause=f"{what}: {error.strerror or error}.",
+                advice="Make room or fix the permissions, then run again: every call saved before is kept.",
+            ) from error
+
+    def _unrecorded(self, request: CallRequest, why: str = "") -> Unrecorded:
+        with_bodies = Cassette.load(self.path, interactions=True)
+        entry = nearest(with_bodies, request)
+        if entry is not None:
+            cause = f"the cassette holds no such call; the nearest recorded {request.stage.stage} call differs."
+        elif with_bodies.entries:
+            cause = f"the cassette holds no {request.stage.stage} call."
+        else:
+            cause = "the case has no recording."
+        if self._mode == "once" and self.was_complete:
+            cause = f"the cassette is complete, and mode `once` adds nothing to it: {cause}"
+        return Unrecorded(
+            stage=request.stage.stage,
+            cause=f"{why}{cause[0].upper()}{cause[1:]}" if why else cause,
+            difference=difference(entry, request, redact=self._recording.redactor.text) if entry else "",
+            cassette=str(self.path),
+        )
+
+
+def _is_shared(request: CallRequest, sequence: int) -> bool:
+    """Whether every case of the run makes this call alike: it summarizes the run before any edit."""
+    return request.stage.stage == "summary" and sequence <= _FIRST_CALLS
+
+
+def _spent(answer: Answer, *, calls: int = 0, replayed: int = 0) -> Spending:
+    return Spending(
+        calls=calls,
+        replayed=replayed,
+        usage=answer.usage,
+        cost=answer.cost or 0.0,
+        paid=(answer.cost or 0.0) if calls else 0.0,
+        unpriced=int(answer.cost is None),
+    )

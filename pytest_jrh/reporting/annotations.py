@@ -1,0 +1,76 @@
+"""GitHub's workflow commands: each regression as an error at its rubric's line (rule J5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_jrh.text import counted, one_line, shortened
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_jrh.models import CaseResult, Rubric
+    from pytest_jrh.reporting.session_results import SessionResults
+
+# GitHub shows ten annotations of a kind per step, and drops the others without a word.
+MOST_ANNOTATIONS = 10
+_LONGEST_REASON = 500
+
+
+def annotation_lines(session: SessionResults, base: Path) -> list[str]:
+    """Write `::error file=,line=,title=::message` for each regression, at most ten, and a notice that counts the rest.
+
+    Regressions that the gate lets through are warnings. `base` is the folder that paths are to be relative to: a
+    rubric file outside it is not named. No text of a model or a file can begin or change a command.
+    """
+    results = {result.case_id: result for result in session.results}
+    found = [
+        (session.node(case_id), results[case_id], decision.passed)
+        for decision in session.decisions.values()
+        for case_id in decision.regressions
+        if case_id in results
+    ]
+    # Stable: among those that fail the gate, and those that do not, the order stays.
+    found.sort(key=lambda each: each[2])
+    lines = [
+        _annotation(
+            result,
+            node,
+            "warning" if passed else "error",
+            session.rubrics.get((result.suite, result.rubric_id)),
+            base,
+        )
+        for node, result, passed in found[:MOST_ANNOTATIONS]
+    ]
+    rest = len(found) - MOST_ANNOTATIONS
+    if rest > 0:
+        message = f"{counted(rest, 'more regression')}: the report names them all."
+        lines.append(f"::notice title={_property('Judge regressions')}::{_message(message)}")
+    return lines
+
+
+def _annotation(result: CaseResult, node: str, kind: str, rubric: Rubric | None, base: Path) -> str:
+    properties = {"title": f"Regression: {one_line(result.rubric_id)}"}
+    place = _place(rubric, base)
+    if place is not None and rubric is not None:
+        properties = {"file": place, "line": str(rubric.line), **properties}
+    judge = f"The judge {one_line(result.judge)}" if result.judge else "The judge"
+    said = f"{judge} gave {result.score}, the right answer is {result.expected}; in the baseline it was right."
+    message = "\n".join([said, shortened(one_line(result.reasoning), _LONGEST_REASON), one_line(node)])
+    listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::{kind} {listed}::{_message(message)}"
+
+
+def _place(rubric: Rubric | None, base: Path) -> str | None:
+    if rubric is None or not rubric.file:
+        return None
+    path = base / rubric.file
+    return path.relative_to(base).as_posix() if path.is_relative_to(base) else None
+
+
+def _message(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _message(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,200 @@
+"""What a person reads where a case fails or has no verdict, as pure text (rules F).
+
+Text of models and logs is wrapped, bounded, and shown with control characters as escapes.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_jrh.errors import Unrecorded, Unscored
+from pytest_jrh.stats.contradictions import REASONING_DISAGREES, said_in_the_end
+from pytest_jrh.text import counted, one_line, shortened, uncommanded, visible, wrapped
+
+if TYPE_CHECKING:
+    from pytest_jrh.models import Case, Edit, Verdict
+
+WIDTH = 80
+_INDENT = "    "
+_MOST_PROSE_LINES = 24
+_MOST_EDITS = 6
+_MOST_DIFF_LINES = 40
+_MOST_DIFF_UNITS = 400
+_LONGEST_UNIT = 2_000
+_LONGEST_LABEL = 50
+_LONGEST_CAUSE = 1_000
+_GAP = "  ..."
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)")
+_STAGES = {"planner": "the planner", "editor": "the editor", "summary": "the summarizer", "verifier": "the verifier"}
+_TROUBLES = {
+    "model_error": "{stage} got no answer from its model",
+    "invalid_response": "{stage}'s model gave no answer that can be used",
+    "refused": "{stage}'s model refused to answer",
+    "unrecorded": "{stage}'s call is not recorded",
+    "over_budget": "the budget was spent before {stage}'s call",
+    "input_error": "the case's input cannot be used",
+}
+_ADVICE = {
+    "over_budget": "Raise --jrh-max-calls or --jrh-max-cost and run again: only the missing calls are made.",
+    "unrecorded": "Record it with the command below, or undo the change.",
+}
+
+
+def disagreement_text(
+    case: Case,
+    verdict: Verdict,
+    *,
+    debug_bundle: Path | None,
+    cassette: Path | None,
+    command: str,
+    width: int = WIDTH,
+    base: Path | None = None,
+) -> str:
+    """Explain a verdict that differs from the label: rubric, scores, reasoning, edits, files, command.
+
+    Paths under `base` (default: the working folder) are shown relative to it. `debug_bundle` is None
+    for a case without edits.
+    """
+    folder = Path.cwd() if base is None else base
+    given, expected = _score(case, verdict.score), _score(case, case.expected)
+    judge = f"The judge {visible(case.spec.judge)}" if case.spec.judge else "The judge"
+    lines = wrapped(f"{judge} gave {given}; the right answer is {expected}.", width)
+    lines += ["", f"rubric: {_place(case, folder)}", *_prose(case.rubric.instructions, width)]
+    lines += ["", f"expected: {expected}, {_verified(case)}"]
+    verification = case.outcome.verification
+    if verification is not None and verification.rationale:
+        lines += _prose(verification.rationale, width)
+    lines += ["", f"given: {given}, because", *_prose(verdict.reasoning or "(no reasoning)", width)]
+    said = said_in_the_end(verdict.reasoning, binary=case.mode == "binary")
+    if said not in (None, verdict.score):
+        lines += [f"{_INDENT}({REASONING_DISAGREES}: the reasoning ends in {said}; the score counts)"]
+    lines += ["", *_edits(case, width)]
+    files = {"debug bundle": debug_bundle, "cassette": cassette}
+    lines += ["", *(f"{name + ':':<14}{_shown(path, folder)}" for name, path in files.items() if path is not None)]
+    lines.append(f"{'run it again:':<14}{visible(command)}")
+    return uncommanded("\n".join(lines))
+
+
+def unscored_text(trouble: Unscored, *, command: str = "", width: int = WIDTH, base: Path | None = None) -> str:
+    """Explain in a paragraph why there is no verdict: the stage, what came back, what to do.
+
+    Where another case has met the same failure first, one line names that case. An unrecorded call also shows what
+    differs from the nearest recording, and its cassette; an error of the user's code, where it was raised.
+    """
+    stage = _STAGES.get(trouble.stage, f"the {trouble.stage}")
+    what = _TROUBLES.get(trouble.outcome, "{stage} could not finish").format(stage=stage)
+    if trouble.same_as:
+        # One line: the case that it names says it all.
+        first = shortened(one_line(trouble.cause), _LONGEST_LABEL * 2)
+        line = f"{stage}'s model was not asked, as case {visible(trouble.same_as)}: {first}"
+        return uncommanded(f"No verdict ({trouble.outcome}): {line}")
+    advice = trouble.advice or _ADVICE.get(trouble.outcome, "")
+    cause = shortened(trouble.cause, _LONGEST_CAUSE)
+    sentences = [f"No verdict ({trouble.outcome}): {what}.", _sentence(cause), _sentence(advice)]
+    lines = wrapped(" ".join(sentence for sentence in sentences if sentence), width)
+    if trouble.places:
+        lines += ["", "raised at:", *(f"{_INDENT}{visible(place)}" for place in trouble.places)]
+    if isinstance(trouble, Unrecorded):
+        if trouble.difference:
+            lines += ["", "recorded (-) and asked for now (+):"]
+            lines += [f"{_INDENT}{line}".rstrip() for line in visible(trouble.difference).split("\n")]
+        lines += ["", f"cassette: {_shown(Path(trouble.cassette), Path.cwd() if base is None else base)}"]
+    if command:
+        name = "record it: " if trouble.outcome == "unrecorded" else "run it again: "
+        lines += [*([] if isinstance(trouble, Unrecorded) else [""]), f"{name}{visible(command)}"]
+    return uncommanded("\n".join(lines))
+
+
+def edit_diff(edit: Edit, width: int = WIDTH) -> list[str]:
+    """Show an edit sentence by sentence as a unified diff, wrapped to the width and bounded in length."""
+    before, after = _units(edit.original_content), _units(edit.edited_content)
+    shared = 0
+    while shared < min(len(before), len(after)) and before[shared] == after[shared]:
+        shared += 1
+    # What both begin with costs time to compare and shows nothing; one sentence of it is context.
+    start = max(shared - 1, 0)
+    old, new = before[start:], after[start:]
+    dropped = max(len(old), len(new)) - _MOST_DIFF_UNITS
+    old, new = old[:_MOST_DIFF_UNITS], new[:_MOST_DIFF_UNITS]
+    lines: list[str] = [_GAP] if start else []
+    end = 0
+    for number, group in enumerate(difflib.SequenceMatcher(None, old, new).get_grouped_opcodes(1)):
+        lines += [_GAP] if number else []
+        for kind, i1, i2, j1, j2 in group:
+            marked = [(" ", unit) for unit in old[i1:i2]] if kind == "equal" else [("-", unit) for unit in old[i1:i2]]
+            marked += [] if kind == "equal" else [("+", unit) for unit in new[j1:j2]]
+            lines += [f"{mark} {line}".rstrip() for mark, unit in marked for line in wrapped(unit, width - 2)]
+            end = i2
+    lines += [_GAP] if end < len(old) else []
+    cut = len(lines) - _MOST_DIFF_LINES
+    if cut > 0 or dropped > 0:
+        more = f"{counted(cut, 'more line')}" if cut > 0 and dropped <= 0 else "more"
+        lines = [*lines[:_MOST_DIFF_LINES], f"... ({more} in the debug bundle)"]
+    return lines
+
+
+def _edits(case: Case, width: int) -> list[str]:
+    edits = case.outcome.edits
+    if not edits:
+        return ["no edits: the judge saw the transcript as it was recorded"]
+    lines = [f"{counted(len(edits), 'edit')} made this case:"]
+    for edit in edits[:_MOST_EDITS]:
+        role = one_line(str(case.run.messages[edit.message_index].get("role", "unknown")))
+        lines += [f"{_INDENT}turn {edit.message_index} ({role})"]
+        lines += [f"{_INDENT}{line}".rstrip() for line in edit_diff(edit, width - len(_INDENT))]
+    if len(edits) > _MOST_EDITS:
+        lines.append(f"{_INDENT}... ({counted(len(edits) - _MOST_EDITS, 'more edit')} in the debug bundle)")
+    return lines
+
+
+def _units(text: str) -> list[str]:
+    units = [unit for line in visible(text).split("\n") for unit in _SENTENCE_END.split(line)]
+    return [
+        unit
+        if len(unit) <= _LONGEST_UNIT
+        else f"{unit[:_LONGEST_UNIT]}… ({len(unit) - _LONGEST_UNIT:,} more characters)"
+        for unit in units
+    ]
+
+
+def _score(case: Case, score: int) -> str:
+    if case.mode == "binary":
+        return f"{score} ({'violated' if score else 'satisfied'})"
+    labels = {level.score: level.label for level in case.levels}
+    label = shortened(one_line(labels.get(score, "")), _LONGEST_LABEL)
+    return f"{score} ({label})" if label else str(score)
+
+
+def _verified(case: Case) -> str:
+    if not case.verified:
+        said = case.outcome.verification
+        return "a label that nobody verified" if said is None else "although the verifier did not confirm it:"
+    return "confirmed by the verifier:"
+
+
+def _place(case: Case, folder: Path) -> str:
+    rubric = case.rubric
+    name = visible(rubric.id)
+    return f"{name} ({_shown(Path(rubric.file), folder)}:{rubric.line})" if rubric.file else name
+
+
+def _shown(path: Path, folder: Path) -> str:
+    return visible(str(path.relative_to(folder) if path.is_relative_to(folder) else path))
+
+
+def _prose(text: str, width: int) -> list[str]:
+    lines = wrapped(text.strip(), width, _INDENT)
+    if len(lines) <= _MOST_PROSE_LINES:
+        return lines
+    return [*lines[: _MOST_PROSE_LINES - 1], f"{_INDENT}... ({len(lines) - _MOST_PROSE_LINES + 1:,} more lines)"]
+
+
+def _sentence(text: str) -> str:
+    text = visible(text).strip()
+    first = text.split(maxsplit=1)[0] if text else ""
+    if first.isalpha() and first.islower():
+        text = text[0].upper() + text[1:]
+    return text if not text or text[-1] in ".!?…)`" or "\n" in text else f"{text}."

@@ -1,0 +1,158 @@
+"""Figures, gate and panel as JSON values; `schema/report.schema.json` describes them (rules J1, J5).
+
+A figure is `{value, reason}`, a share `{count, n, value, reason}`; `value` is null exactly where `reason` is text.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_jrh.reporting.gate_text import change_sentences, decision_sentence, update_sentence
+from pytest_jrh.stats.diagnosis import all_warnings
+
+if TYPE_CHECKING:
+    from pytest_jrh.gate.decision import GateDecision
+    from pytest_jrh.stats.formulas import ConfusionMatrix, Share
+    from pytest_jrh.stats.metrics import Figure
+    from pytest_jrh.stats.panels import Panel
+    from pytest_jrh.stats.statistics import Statistics, StatisticsTable
+
+
+def table_data(table: StatisticsTable) -> dict[str, Any]:
+    """The figures of one judge over all, per rubric, and per test; `warnings` say where it judges nothing."""
+    rubrics: dict[str, Any] = {}
+    for each in table.rubrics:
+        rubrics[each.counts.rubric] = {**statistics_data(each), "tests": {}}
+    for each in table.groups:
+        rubrics[each.counts.rubric]["tests"][each.counts.test] = statistics_data(each)
+    warnings = all_warnings(table.overall, table.rubrics, "binary" if table.overall.ordinal is None else "ordinal")
+    return {"overall": statistics_data(table.overall), "rubrics": rubrics, "warnings": warnings}
+
+
+def statistics_data(statistics: Statistics) -> dict[str, Any]:
+    """Every figure of one set of results."""
+    counts, interval = statistics.counts, statistics.interval
+    binary, ordinal = statistics.binary, statistics.ordinal
+    return {
+        "n": counts.n,
+        "agree": counts.agree,
+        "disagree": counts.disagree,
+        "no_case": counts.no_case,
+        "unscored": counts.unscored,
+        "generated": counts.generated,
+        "unverified_labels": counts.unverified,
+        "reasoning_disagrees": counts.contradicted,
+        "accuracy": _figure(statistics.accuracy),
+        "interval": {
+            "lower": interval.lower,
+            "upper": interval.upper,
+            "level": 0.95,
+            "method": interval.method,
+            "reason": interval.reason,
+        },
+        "binary": None
+        if binary is None
+        else {
+            "confusion_matrix": _matrix(binary.matrix),
+            "caught": _share(binary.caught),
+            "false_alarms": _share(binary.false_alarms),
+            "balanced_accuracy": _figure(binary.balanced_accuracy),
+            "kappa": _figure(binary.kappa),
+            "paired_accuracy": _share(binary.paired),
+        },
+        "ordinal": None
+        if ordinal is None
+        else {
+            "confusion_matrix": _matrix(ordinal.matrix),
+            "exact": _share(ordinal.exact),
+            "within_one": _share(ordinal.within_one),
+            "mean_absolute_error": _figure(ordinal.mean_absolute_error),
+            "weighted_kappa": _figure(ordinal.weighted_kappa),
+        },
+    }
+
+
+def decision_data(decision: GateDecision) -> dict[str, Any]:
+    """The gate's decision with its figures and the cases, by id."""
+    comparison = decision.comparison
+    return {
+        "active": decision.active,
+        "passed": decision.passed,
+        "decision": decision_sentence(decision),
+        "remarks": change_sentences(decision),
+        "judged": decision.judged,
+        "thresholds": [
+            {
+                "rule": threshold.rule,
+                "limit": threshold.limit,
+                "figure": _figure(threshold.figure),
+                "passed": threshold.passed,
+                "n": threshold.n,
+                "test": threshold.test or None,
+                "judge": threshold.judge or None,
+                "cases": list(threshold.cases),
+            }
+            for threshold in decision.thresholds
+        ],
+        "new_disagreements": list(decision.new_disagreements),
+        "never_reported": list(decision.never_reported),
+        "unscored": dict(decision.unscored),
+        "unjudged": [
+            {"kind": each.kind, "name": each.name, "outcomes": dict(each.outcomes)} for each in decision.unjudged
+        ],
+        "update": None
+        if not decision.uncompared
+        else {"advice": update_sentence(decision), "command": decision.update_command or None},
+        "baseline": None
+        if comparison is None
+        else {
+            "compared": comparison.compared,
+            "judge_changed": comparison.judge_changed,
+            "regressions": list(comparison.regressions),
+            "fixes": list(comparison.fixes),
+            "still_wrong": list(comparison.still_wrong),
+            "not_comparable": dict(comparison.not_comparable),
+            "p_value": _figure(decision.p_value),
+        },
+    }
+
+
+def panel_data(panel: Panel) -> dict[str, Any]:
+    """How the judges of a panel agree, and their vote on each case."""
+    return {
+        "judges": list(panel.judges),
+        "accuracy": _share(panel.accuracy),
+        "pairs": [
+            {
+                "judges": list(pair.judges),
+                "agreement": _share(pair.agreement),
+                "kappa": _figure(pair.kappa),
+                "disagreements": list(pair.disagreements),
+            }
+            for pair in panel.pairs
+        ],
+        "votes": [
+            {
+                "case": vote.case,
+                "test": vote.test,
+                "rubric": vote.rubric_id,
+                "expected": vote.expected,
+                "votes": [{"score": score, "judges": number} for score, number in vote.votes],
+                "score": vote.score,
+                "reason": vote.reason,
+            }
+            for vote in panel.votes
+        ],
+    }
+
+
+def _figure(figure: Figure) -> dict[str, Any]:
+    return {"value": figure.value, "reason": figure.reason}
+
+
+def _share(share: Share) -> dict[str, Any]:
+    return {"count": share.count, "n": share.n, "value": share.value, "reason": share.reason}
+
+
+def _matrix(matrix: ConfusionMatrix) -> dict[str, Any]:
+    return {"labels": list(matrix.labels), "counts": [list(row) for row in matrix.counts]}

@@ -1,0 +1,270 @@
+"""A session as GitHub Markdown, bounded in size (rule I8: `--jrh-summary`, the step summary).
+
+Text of models, logs and configs stands in code spans, or as entities on one line of an HTML block, where nothing of
+it is read as Markdown, HTML, a mention or a link.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import TYPE_CHECKING
+
+from pytest_jrh.models import UNSCORED
+from pytest_jrh.reporting.gate_text import change_sentences, decision_sentence, gate_groups, update_sentence
+from pytest_jrh.reporting.reviewed import review_counts
+from pytest_jrh.reporting.session_results import extent_sentences, recording_sentence
+from pytest_jrh.stats.contradictions import REASONING_DISAGREES, reasoning_disagrees
+from pytest_jrh.stats.diagnosis import section_warnings
+from pytest_jrh.stats.figures import left_out, matrix_of, percent, reasons, sections
+from pytest_jrh.stats.spending import spending_lines
+from pytest_jrh.text import counted, one_line, shortened, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pytest_jrh.gate.decision import GateDecision
+    from pytest_jrh.models import CaseResult
+    from pytest_jrh.reporting.session_results import SessionResults
+    from pytest_jrh.stats.figures import Section
+    from pytest_jrh.stats.formulas import ConfusionMatrix
+    from pytest_jrh.stats.panels import Panel
+
+LIMIT = 60_000
+_CUT = "\n*This report was cut at its size limit: {what} left out here. The other reports hold everything.*\n"
+_RESERVED = 400
+_LONGEST_NAME = 160
+_LONGEST_TEXT = 1_200
+_MOST_NAMED = 200
+_BACKTICKS = re.compile("`+")
+_PROSE_MARKS = re.compile(r"([\\`*_\[\]#|~$!])")
+_LINKS = re.compile(r"(?i)(www|https?:|ftp:)(?=[./])")
+
+
+def markdown_report(session: SessionResults, limit: int = LIMIT) -> str:
+    """Write the whole report in fewer than `limit` bytes of UTF-8: what matters most comes first, the end is cut.
+
+    Nothing where no suite ran.
+    """
+    if not session.results:
+        return ""
+    page = _Page(limit - _RESERVED)
+    page.block([f"## {_mark(session.passed)}Judge reliability\n"])
+    for sentence in extent_sentences(session):
+        page.block([f"⚠️ {prose(sentence)}\n"])
+    _decisions(page, session)
+    told = sections(session.table)
+    for section in told:
+        _figures(page, section, several=len(told) > 1)
+    _left_out(page, session)
+    for decision in session.decisions.values():
+        _changes(page, session, decision)
+    if sentence := recording_sentence(session):
+        page.block([f"{prose(sentence)}\n", f"{preformatted(session.record_command)}\n"])
+    for panel in session.panels:
+        _panel(page, panel)
+    page.block(["\n" + " | ".join(spending_lines(session.spending, session.wall_seconds, _LONGEST_NAME)) + "\n"])
+    for section in told:
+        _more_figures(page, section)
+    _cases(page, session)
+    return page.text()
+
+
+def code(text: str, *, cell: bool = False) -> str:
+    """Give the text, on one line, as a code span that it cannot leave; in a table's `cell` a pipe is an escape."""
+    shown = shortened(one_line(text), _LONGEST_NAME)
+    if cell:
+        # A code span keeps no entity, and a backslash before a pipe is read in more than one way.
+        shown = shown.replace("|", "\\x7c")
+    fence = "`" * (1 + max(map(len, _BACKTICKS.findall(shown)), default=0))
+    edge = " " if not shown or shown[0] in "` " or shown[-1] in "` " else ""
+    return f"{fence}{edge}{shown or ' '}{edge}{fence}"
+
+
+def prose(text: str) -> str:
+    """Give a sentence of ours, that may hold a name from outside, as text without any markup."""
+    escaped = _PROSE_MARKS.sub(r"\\\1", html.escape(one_line(text), quote=False))
+    # A space without width: GitHub looks for mentions and links when the Markdown is long rendered.
+    return _LINKS.sub("\\1\u200b", escaped).replace("@", "@\u200b")
+
+
+def preformatted(text: str) -> str:
+    """Give the text as `<pre>` on a single line, so that no line of it is looked at as Markdown."""
+    shown = visible(text).strip()
+    more = len(shown) - _LONGEST_TEXT
+    note = f"\n… ({more:,} more characters)" if more > 0 else ""
+    return f"<pre>{_entities(shown[:_LONGEST_TEXT] + note)}</pre>"
+
+
+def _entities(text: str) -> str:
+    return html.escape(text).replace("\n", "&#10;")
+
+
+class _Page:
+    """Blocks of lines as long as they fit; what did not is counted."""
+
+    def __init__(self, room: int) -> None:
+        self._parts: list[str] = []
+        self._room = room
+        self._left_out = 0
+
+    def block(self, head: Iterable[str], items: Iterable[str] = (), tail: Sequence[str] = ()) -> None:
+        """Add head, as many items as fit, and tail; nothing where not even the first item fits."""
+        top, end = _joined(head), _joined(tail)
+        needed = _size(top) + _size(end)
+        taken: list[str] = []
+        given = 0
+        for item in items:
+            given += 1
+            line = f"{item}\n"
+            if needed + _size(line) <= self._room and given == len(taken) + 1:
+                needed += _size(line)
+                taken.append(line)
+        if needed > self._room or (given and not taken):
+            self._left_out += max(given, 1)
+            return
+        self._left_out += given - len(taken)
+        self._parts += [top, *taken, end]
+        self._room -= needed
+
+    def text(self) -> str:
+        """The page, with a note where it was cut."""
+        cut = _CUT.format(what=f"{counted(self._left_out, 'line')}") if self._left_out else ""
+        return "".join(self._parts) + cut
+
+
+def _joined(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
+
+
+def _mark(passed: bool | None) -> str:  # noqa: FBT001 - a private helper
+    return "" if passed is None else "✅ " if passed else "❌ "
+
+
+def _decisions(page: _Page, session: SessionResults) -> None:
+    for name, decision in session.decisions.items():
+        if decision.passed and not decision.active:
+            continue
+        of = f"{code(name)}: " if len(session.decisions) > 1 else ""
+        remarks = " ".join(map(prose, change_sentences(decision)))
+        page.block([f"{of}**{prose(decision_sentence(decision))}** {remarks}".rstrip() + "\n"])
+        if advice := update_sentence(decision):
+            command = [f"{preformatted(decision.update_command)}\n"] if decision.update_command else []
+            page.block([f"{prose(advice)}\n", *command])
+
+
+def _figures(page: _Page, section: Section, *, several: bool) -> None:
+    heading = [f"### {code(section.label)}\n"] if several else []
+    first = "rubric, test" if len(section.tests) > 1 else f"rubric ({', '.join(section.tests)})"
+    rule = ["---", *("---:" for _ in section.titles)]
+    head = [*heading, _table_row([first, *section.titles]), _table_row(rule)]
+    lines = []
+    # The total first: a table that is cut keeps it.
+    for row in sorted(section.rows, key=lambda row: row.level != "total"):
+        names = {"total": "**all**", "test": f"&nbsp;&nbsp;{row.name}", "rubric": code(row.name, cell=True)}
+        lines.append(_table_row([names[row.level], *(cell.text for cell in row.cells)]))
+    warnings = [f"\n⚠️ {prose(warning)}" for warning in section_warnings(section)]
+    page.block(head, lines, [*warnings, ""])
+
+
+def _table_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _left_out(page: _Page, session: SessionResults) -> None:
+    parts = [f"{number:,} {kind}" for kind, number in left_out(session.table.overall)]
+    if parts:
+        page.block([f"Not in these figures: {', '.join(parts)}.\n"])
+    if told := review_counts(session):
+        page.block([f"Reviewed by people: {told}.\n"])
+    if unverified := session.table.overall.counts.unverified:
+        page.block([f"{counted(unverified, 'label')} unverified (the verifier is off, or did not confirm them).\n"])
+
+
+def _changes(page: _Page, session: SessionResults, decision: GateDecision) -> None:
+    if decision.passed and not decision.active:
+        return
+    for group in gate_groups(decision):
+        title = f"{prose(group.title)} ({len(group.cases):,})"
+        lines = [
+            f"- {code(session.node(case_id))}" + (f" ({prose(why)})" if why else "")
+            for case_id, why in group.cases[:_MOST_NAMED]
+        ]
+        more = len(group.cases) - len(lines)
+        lines += [f"- and {more:,} more"] if more > 0 else []
+        if group.style == "red":
+            page.block([f"**{title}**\n"], lines, [""])
+        else:
+            page.block([f"<details><summary>{title}</summary>\n"], lines, ["\n</details>\n"])
+
+
+def _panel(page: _Page, panel: Panel) -> None:
+    right = f"the majority is right in {panel.accuracy.count:,} of {counted(panel.accuracy.n, 'case')}"
+    share = f" ({percent(panel.accuracy.value)})" if panel.accuracy.n else ""
+    without = f", {counted(len(panel.without_vote), 'case')} without a majority" if panel.without_vote else ""
+    head = [f"**Panel** of {code(panel.suite)}: {right}{share}{without}.\n"]
+    head += [_table_row(["judges", "agree", "kappa"]), _table_row(["---", "---:", "---:"])]
+    lines = []
+    for pair in panel.pairs:
+        names = " / ".join(code(judge, cell=True) for judge in pair.judges)
+        kappa = "-" if pair.kappa.value is None else f"{round(pair.kappa.value, 2) + 0.0:.2f}"
+        lines.append(_table_row([names, f"{pair.agreement.count:,} of {pair.agreement.n:,}", kappa]))
+    page.block(head, lines, [""])
+
+
+def _cases(page: _Page, session: SessionResults) -> None:
+    """What the judge said of the cases that it got wrong, and why others have no verdict."""
+    wrong = [result for result in session.results if result.outcome == "disagree"]
+    first = {case_id for decision in session.decisions.values() for case_id in decision.regressions}
+    wrong.sort(key=lambda result: result.case_id not in first)
+    page.block([f"### Disagreements ({len(wrong):,})\n"], _details(session, wrong), [""]) if wrong else None
+    odd = [result for result in session.results if result.outcome == "agree" and reasoning_disagrees(result)]
+    title = f"### Right, but {REASONING_DISAGREES} ({len(odd):,})\n"
+    page.block([title], _details(session, odd), [""]) if odd else None
+    without = [result for result in session.results if result.outcome in UNSCORED]
+    page.block([f"### Without a verdict ({len(without):,})\n"], _details(session, without), [""]) if without else None
+
+
+def _details(session: SessionResults, results: Iterable[CaseResult]) -> Iterator[str]:
+    for result in results:
+        node = shortened(one_line(session.node(result.case_id)), _LONGEST_NAME)
+        if result.outcome == "disagree":
+            said, text = f"gave {result.score}, right is {result.expected}", result.reasoning or "(no reasoning)"
+        elif reasoning_disagrees(result):
+            said, text = f"gave {result.score}, which is right", result.reasoning
+        else:
+            said, text = result.outcome, result.detail or "(no reason)"
+        if reasoning_disagrees(result):
+            said += f"; {REASONING_DISAGREES}"
+        command = session.commands.get(result.case_id)
+        again = f"run it again:<br><code>{_entities(one_line(command))}</code>" if command else ""
+        summary = f"<summary><code>{_entities(node)}</code> {said}</summary>"
+        yield f"<details>{summary}{preformatted(text)}{again}</details>"
+
+
+def _more_figures(page: _Page, section: Section) -> None:
+    lines = []
+    for row in section.whole_rows:
+        matrix = matrix_of(row.statistics, section.mode)
+        if matrix is not None and matrix.n:
+            lines.append(_matrix(row.name, matrix))
+    lines += [
+        f"- {title}: {prose(reason)} ({', '.join(code(label) for label in labels)})"
+        for title, reason, labels in reasons(section)
+    ]
+    title = f"Confusion matrices and missing figures, {_entities(shortened(one_line(section.label), _LONGEST_NAME))}"
+    page.block([f"<details><summary>{title}</summary>\n"], lines, ["\n</details>\n"]) if lines else None
+
+
+def _matrix(name: str, matrix: ConfusionMatrix) -> str:
+    head = _table_row([f"{code(name, cell=True)}: right answer", *(f"judge gave {label}" for label in matrix.labels)])
+    rule = _table_row(["---", *("---:" for _ in matrix.labels)])
+    rows = [
+        _table_row([str(label), *(f"{count:,}" for count in row)])
+        for label, row in zip(matrix.labels, matrix.counts, strict=True)
+    ]
+    return "\n".join([head, rule, *rows, ""])

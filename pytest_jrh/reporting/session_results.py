@@ -1,0 +1,136 @@
+"""All that a session came to, in one value: what the terminal, Markdown, HTML and annotations tell from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pytest_jrh.gate.decision import GateDecision
+from pytest_jrh.models import CaseResult, Rubric, Spending
+from pytest_jrh.stats.panels import Panel, panels
+from pytest_jrh.stats.spending import total_spending
+from pytest_jrh.stats.statistics import StatisticsTable, tabulate
+from pytest_jrh.text import counted
+
+_KEY_LENGTH = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How many of a suite's cases a session has a result of; `interrupted` where it did not run to its end."""
+
+    cases: int
+    of: int
+    interrupted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SessionResults:
+    """The last result of every case that ran, and what follows from them.
+
+    `decisions` are by suite name; `nodes` and `commands` give by case id the pytest node id and the command that
+    runs the case again; `rubrics` are by suite name and rubric id. `record_command` records what is missing, of all
+    cases together; empty where nothing is.
+    """
+
+    results: tuple[CaseResult, ...]
+    table: StatisticsTable
+    panels: tuple[Panel, ...] = ()
+    decisions: Mapping[str, GateDecision] = field(default_factory=dict)
+    wall_seconds: float = 0.0
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    commands: Mapping[str, str] = field(default_factory=dict)
+    rubrics: Mapping[tuple[str, str], Rubric] = field(default_factory=dict)
+    record_command: str = ""
+    extents: Mapping[str, Extent] = field(default_factory=dict)
+
+    @property
+    def spending(self) -> Spending:
+        """What all cases together took."""
+        return total_spending(self.results)
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether every gate passed; None where there is none to pass, and nothing is missing."""
+        told = [decision for decision in self.decisions.values() if decision.active or not decision.passed]
+        return all(decision.passed for decision in told) if told else None
+
+    def node(self, case_id: str) -> str:
+        """What pytest calls the case; its id where that is not known."""
+        return self.nodes.get(case_id, case_id)
+
+
+def gather(
+    results: Iterable[CaseResult],
+    seed: int,
+    *,
+    rubrics: Mapping[tuple[str, str], Rubric] | None = None,
+    decisions: Mapping[str, GateDecision] | None = None,
+    wall_seconds: float = 0.0,
+    nodes: Mapping[str, str] | None = None,
+    commands: Mapping[str, str] | None = None,
+    record_command: str = "",
+    extents: Mapping[str, Extent] | None = None,
+) -> SessionResults:
+    """Compute all figures of a session once, for every report; `seed` is the bootstrap's."""
+    given = tuple({result.case_id: result for result in results}.values())
+    return SessionResults(
+        results=given,
+        table=tabulate(given, seed, scales(rubrics or {})),
+        panels=tuple(panels(given)),
+        decisions=decisions or {},
+        wall_seconds=wall_seconds,
+        nodes=nodes or {},
+        commands=commands or {},
+        rubrics=rubrics or {},
+        record_command=record_command,
+        extents=extents or {},
+    )
+
+
+def recording_options(results: Iterable[CaseResult]) -> list[str]:
+    """The options under which a maintainer's run records what these cases miss, and asks nothing else.
+
+    Where the cases are there and only verdicts are missing, as after a change of the judge's prompt, the cases are
+    left as they are. None where nothing is unrecorded.
+    """
+    missing = [result for result in results if result.outcome == "unrecorded"]
+    if not missing:
+        return []
+    if all(result.judge_fingerprint for result in missing):
+        return ["--jrh-record-mode=none", "--jrh-judge-record-mode=new_episodes"]
+    return ["--jrh-record-mode=new_episodes"]
+
+
+def extent_sentences(session: SessionResults) -> list[str]:
+    """Say for each suite whether the session was interrupted, or ran a part of it; nothing of one that ran whole."""
+    sentences = []
+    for suite, extent in session.extents.items():
+        cases = f"{extent.cases:,} of {counted(extent.of, 'case')}"
+        of = f" of suite {suite}" if len(session.extents) > 1 else ""
+        if extent.interrupted:
+            sentences.append(f"Interrupted: this session did not run to its end; {cases}{of} have a result.")
+        elif extent.cases < extent.of:
+            sentences.append(f"{cases}{of} in this session.")
+    return sentences
+
+
+def recording_sentence(session: SessionResults) -> str:
+    """Say how many cases are unrecorded, before the command that records them; nothing where none is."""
+    missing = sum(result.outcome == "unrecorded" for result in session.results)
+    if not session.record_command or not missing:
+        return ""
+    return f"{counted(missing, 'case')} unrecorded. With a key for the model, this asks for what is missing alone:"
+
+
+def scales(rubrics: Mapping[tuple[str, str], Rubric]) -> dict[tuple[str, str], Sequence[int]]:
+    """The scores on offer for each ordinal rubric, by suite and rubric id."""
+    return {
+        key: [level.score for level in rubric.score_levels] for key, rubric in rubrics.items() if rubric.score_levels
+    }
+
+
+def case_key(case_id: str) -> str:
+    """A short name of a case that is the same in every session, for links such as `#case-0123456789ab`."""
+    return hashlib.sha256(case_id.encode("utf-8", "surrogatepass")).hexdigest()[:_KEY_LENGTH]

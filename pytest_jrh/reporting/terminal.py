@@ -1,0 +1,229 @@
+"""The `jrh` section of the terminal as styled lines: figures, changes, the gate's decision, panels (rules J)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_jrh.reporting.gate_text import MOST_NAMED, styled_gate_lines
+from pytest_jrh.reporting.reviewed import review_lines
+from pytest_jrh.reporting.session_results import extent_sentences, recording_sentence
+from pytest_jrh.stats.contradictions import REASONING_DISAGREES, reasoning_disagrees
+from pytest_jrh.stats.diagnosis import section_warnings
+from pytest_jrh.stats.figures import left_out, matrix_of, percent, reasons, sections
+from pytest_jrh.stats.spending import spending_lines
+from pytest_jrh.text import Styled, columns, counted, one_line, shortened, wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytest_jrh.reporting.session_results import SessionResults
+    from pytest_jrh.stats.figures import Row, Section
+    from pytest_jrh.stats.formulas import ConfusionMatrix
+    from pytest_jrh.stats.panels import Panel
+
+_GAP = "  "
+_NARROWEST_NAME = 12
+_MOST_MATRICES = 20
+_MOST_REASONS = 6
+# Two lines where one would be too wide.
+_HEADS = {
+    "95% interval": ("95%", "interval"),
+    "false alarms": ("false", "alarms"),
+    "weighted kappa": ("weighted", "kappa"),
+    "within 1": ("within", "1"),
+    "mean error": ("mean", "error"),
+}
+
+
+def session_lines(session: SessionResults, *, width: int = 80, verbosity: int = 0, skips: bool = True) -> list[Styled]:
+    """Lay out all that a session came to in at most `width` columns; nothing where no suite ran.
+
+    Node ids stand alone on their lines and are never cut, so that they can be copied. `-v` adds why figures are
+    missing, and the confusion matrices. Without `skips` the reasons of cases that could not be made are left out.
+    """
+    if not session.results:
+        return []
+    told = sections(session.table)
+    lines = [line for section in told for line in _section(section, told, session, width, verbosity)]
+    lines += [Styled(line, "yellow") for said in extent_sentences(session) for line in wrapped(one_line(said), width)]
+    lines += _left_out(session)
+    if skips:
+        lines += _skips(session, width)
+    lines += map(Styled, review_lines(session))
+    for name, decision in session.decisions.items():
+        gate = styled_gate_lines(decision, lambda case_id: one_line(session.node(case_id)), width=width)
+        if gate:
+            title = [Styled(f"suite {one_line(name)}", "bold")] if len(session.decisions) > 1 else []
+            lines += [Styled(""), *title, *gate]
+    if sentence := recording_sentence(session):
+        lines += [Styled(""), *(Styled(line, "yellow") for line in wrapped(sentence, width))]
+        lines += [Styled(f"{_GAP}{one_line(session.record_command)}")]
+    for panel in session.panels:
+        lines += [Styled(""), *_panel(panel, session, width, verbosity)]
+    spent = spending_lines(session.spending, session.wall_seconds, width)
+    return [*lines, Styled(""), *map(Styled, spent)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Widths:
+    name: int
+    cells: tuple[int, ...]
+
+
+def _section(
+    section: Section, told: Sequence[Section], session: SessionResults, width: int, verbosity: int
+) -> Iterator[Styled]:
+    if section is not told[0]:
+        yield Styled("")
+    if heading := _heading(section, told):
+        yield Styled(shortened(heading, width), "bold")
+    widths = _widths(section, width)
+    for line in _head(section, widths):
+        yield Styled(line, "bold")
+    for row in section.rows:
+        if row.level == "total":
+            yield Styled("-" * min(width, widths.name + sum(widths.cells) + len(_GAP) * len(widths.cells)))
+        yield Styled(_line(row, widths))
+    for warning in section_warnings(section):
+        for line in wrapped(f"! {warning}", width):
+            yield Styled(line, "yellow")
+    if verbosity > 0:
+        yield from _contradicted(section, session)
+        yield from _reasons(section, width)
+        yield from _matrices(section, width)
+
+
+def _contradicted(section: Section, session: SessionResults) -> Iterator[Styled]:
+    """The cases whose reasoning ends in another verdict than the score."""
+    own = [result for result in session.results if (result.suite, result.judge) == (section.suite, section.judge)]
+    found = [result for result in own if reasoning_disagrees(result)]
+    if found:
+        yield Styled(f"{REASONING_DISAGREES}:")
+    for result in found[:MOST_NAMED]:
+        yield Styled(f"{_GAP}{one_line(session.node(result.case_id))} (gave {result.score})")
+    if len(found) > MOST_NAMED:
+        yield Styled(f"{_GAP}and {len(found) - MOST_NAMED:,} more")
+
+
+def _heading(section: Section, told: Sequence[Section]) -> str:
+    """Name what tells this section from the others."""
+    parts = [f"suite {one_line(section.suite)}"] if len({each.suite for each in told}) > 1 else []
+    parts += [f"judge {one_line(section.judge)}"] if section.judge and len(told) > 1 else []
+    return ", ".join(parts)
+
+
+def _head(section: Section, widths: _Widths) -> Iterator[str]:
+    names = ("", "rubric, test") if len(section.tests) > 1 else (section.tests[0], "rubric")
+    for part in (0, 1):
+        titles = [_HEADS.get(title, ("", title))[part] for title in section.titles]
+        cells = [title.rjust(wide) for title, wide in zip(titles, widths.cells, strict=True)]
+        name = shortened(names[part], widths.name)
+        yield _GAP.join([name.ljust(widths.name), *cells]).rstrip()
+
+
+def _widths(section: Section, width: int) -> _Widths:
+    """As wide as the figures need; the name takes what is left."""
+    cells = []
+    for index, title in enumerate(section.titles):
+        texts = [*_HEADS.get(title, (title,)), *(row.cells[index].text for row in section.rows)]
+        cells.append(max(map(len, texts)))
+    left = width - sum(cells) - len(_GAP) * len(cells)
+    longest = max(columns(_name(row)) for row in section.rows)
+    head = len("rubric, test") if len(section.tests) > 1 else len(section.tests[0])
+    return _Widths(max(min(max(longest, head), left), _NARROWEST_NAME), tuple(cells))
+
+
+def _name(row: Row) -> str:
+    return f"{'  ' if row.level == 'test' else ''}{one_line(row.name)}"
+
+
+def _line(row: Row, widths: _Widths) -> str:
+    name = shortened(_name(row), widths.name)
+    cells = [cell.text.rjust(wide) for cell, wide in zip(row.cells, widths.cells, strict=True)]
+    return _GAP.join([name + " " * (widths.name - columns(name)), *cells]).rstrip()
+
+
+def _reasons(section: Section, width: int) -> Iterator[Styled]:
+    for title, reason, labels in reasons(section):
+        for line in wrapped(f"- {title}: {reason} ({', '.join(map(one_line, labels))})", width):
+            yield Styled(line)
+
+
+def _matrices(section: Section, width: int) -> Iterator[Styled]:
+    shown = section.whole_rows
+    if len(shown) > _MOST_MATRICES:
+        shown = shown[:1]
+    found = [(row.name, matrix_of(row.statistics, section.mode)) for row in shown]
+    told = [(name, matrix) for name, matrix in found if matrix is not None and matrix.n]
+    if told:
+        yield Styled("")
+        for line in wrapped("confusion matrices (rows: right answer, columns: the judge's)", width):
+            yield Styled(line)
+    for name, matrix in told:
+        yield Styled(shortened(one_line(name), width))
+        for line in _matrix(matrix):
+            yield Styled(line)
+    if told:
+        yield Styled("")
+
+
+def _matrix(matrix: ConfusionMatrix) -> list[str]:
+    texts = [["", *map(str, matrix.labels)]]
+    texts += [
+        [str(label), *(f"{count:,}" for count in row)] for label, row in zip(matrix.labels, matrix.counts, strict=True)
+    ]
+    wide = max(len(text) for row in texts for text in row)
+    return ["  " + _GAP.join(text.rjust(wide) for text in row) for row in texts]
+
+
+def _left_out(session: SessionResults) -> Iterator[Styled]:
+    parts = [f"{number:,} {kind}" for kind, number in left_out(session.table.overall)]
+    if parts:
+        style = "yellow" if session.table.overall.counts.unscored else ""
+        yield Styled(f"not in these figures: {', '.join(parts)}", style)
+    if unverified := session.table.overall.counts.unverified:
+        yield Styled(
+            f"{counted(unverified, 'label')} unverified (the verifier is off, or did not confirm them)", "yellow"
+        )
+
+
+def _skips(session: SessionResults, width: int) -> Iterator[Styled]:
+    """Why cases could not be made, alike reasons counted together, most first."""
+    found = Counter(_kind_of_skip(result.detail) for result in session.results if result.outcome == "no_case")
+    for reason, number in found.most_common(_MOST_REASONS):
+        yield Styled(shortened(f"{_GAP}{number:,} without a case: {reason}", width))
+    if more := sum(found.values()) - sum(number for _, number in found.most_common(_MOST_REASONS)):
+        yield Styled(f"{_GAP}{more:,} without a case for other reasons (-rs lists all)")
+
+
+def _kind_of_skip(detail: str) -> str:
+    """A reason without what a model or a person wrote on the one case: `not confirmed: the verifier says PASS`."""
+    return ": ".join(one_line(detail).split(": ")[:2])
+
+
+def _panel(panel: Panel, session: SessionResults, width: int, verbosity: int) -> Iterator[Styled]:
+    of = f" of suite {one_line(panel.suite)}" if len(session.panels) > 1 else ""
+    right = f"the majority is right in {panel.accuracy.count:,} of {counted(panel.accuracy.n, 'case')}"
+    share = f" ({percent(panel.accuracy.value)})" if panel.accuracy.n else ""
+    without = f", {counted(len(panel.without_vote), 'case')} without a majority" if panel.without_vote else ""
+    for line in wrapped(f"panel{of} of {counted(len(panel.judges), 'judge')}: {right}{share}{without}", width):
+        yield Styled(line, "bold")
+    names = [" / ".join(map(one_line, pair.judges)) for pair in panel.pairs]
+    figures = [
+        f"agree in {pair.agreement.count:,} of {pair.agreement.n:,}{_GAP}kappa "
+        + ("-" if pair.kappa.value is None else f"{round(pair.kappa.value, 2) + 0.0:.2f}")
+        for pair in panel.pairs
+    ]
+    room = width - max(map(len, figures)) - 2 * len(_GAP)
+    wide = max(min(max(map(columns, names)), room), _NARROWEST_NAME)
+    for name, figure in zip(names, figures, strict=True):
+        short = shortened(name, wide)
+        yield Styled(f"{_GAP}{short}{' ' * (wide - columns(short))}{_GAP}{figure}")
+    if verbosity > 0 and panel.without_vote:
+        yield Styled("without a majority:")
+        for vote in panel.without_vote[:MOST_NAMED]:
+            yield Styled(f"{_GAP}{one_line(vote.case)} ({vote.reason})")
+        if len(panel.without_vote) > MOST_NAMED:
+            yield Styled(f"{_GAP}and {len(panel.without_vote) - MOST_NAMED:,} more")

@@ -1,1 +1,0 @@
-"""WHAT came out: artefacts, figures, and the lines that report them. Pure: no pytest, no model."""

@@ -1,0 +1,1 @@
+"""WHERE transcripts come from: Inspect logs, read and written."""

@@ -1,0 +1,282 @@
+"""Runs from Inspect logs: summaries to collect from, samples read one at a time (rules C1 to C3, C5).
+
+The only importer of inspect_ai, which says what a stored sample of any log version means.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from pydantic import ValidationError
+
+from pytest_jrh.documents.problems import printable
+from pytest_jrh.errors import InputError, Unscored
+from pytest_jrh.models import AgentRun, Message, Preprocessor, RunSummary
+from pytest_jrh.sources.log_files import DamagedError, LogFile, SampleRow, damage, open_log, refused, too_big
+from pytest_jrh.suite import preprocessors as chain
+from pytest_jrh.suite.cases import sample as pick
+from pytest_jrh.suite.suite import MAX_SAMPLE_MB
+from pytest_jrh.transcript import storable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from inspect_ai.log import EvalSample
+
+_DEFAULT_SEED = 8234
+# Everything else of a sample (events, store, scores, usage) is most of its bulk and none of a run;
+# the oldest logs keep their attachments in `transcript`.
+_RUN_FIELDS = frozenset({"id", "epoch", "input", "target", "messages", "metadata", "attachments", "transcript"})
+_LONGEST_CAUSE = 300
+_ATTACHMENT = "attachment://"
+Key: TypeAlias = "tuple[str, int]"
+_Result = TypeVar("_Result")
+
+
+def import_inspect() -> None:
+    """Import what samples are read with, which takes most of a second, at a moment of the caller's choice."""
+    import inspect_ai.log  # noqa: F401 - imported for later
+
+
+def load_inspect_eval_runs(
+    path: str | Path,
+    transcript_preprocessors: Sequence[str | Preprocessor] = (),
+    *,
+    sample_num: int | None = None,
+    seed: int = _DEFAULT_SEED,
+) -> Iterator[AgentRun]:
+    """Yield one run per sample and epoch of an Inspect log (`.eval` or `.json`), in the log's order (rule C1).
+
+    `transcript_preprocessors` run in order on a copy of each run (C4); `sample_num` picks so many
+    runs, the same for the same `seed`, and None or 0 means all (A9). Samples are read one at a time.
+    Raises InputError where the file is no usable log, at the first `next()`, and Unscored for a
+    single sample that cannot be read; `EvalLog.run` goes on past one.
+    """
+    steps = [chain.resolve(step) for step in transcript_preprocessors]
+    with EvalLog(path) as log:
+        for summary in pick(log.summaries(), sample_num, seed):
+            yield log.run(summary.run_id, summary.epoch, steps)
+
+
+class EvalLog:
+    """One Inspect log, opened when it is first used. Safe to use from several threads.
+
+    `max_sample_mb` is how much a sample, the header or the summaries may be when unpacked, in MB.
+    """
+
+    def __init__(self, path: str | Path, *, max_sample_mb: int = MAX_SAMPLE_MB) -> None:
+        self.path = Path(path)
+        self._most_bytes = max_sample_mb * 1_000_000
+        self._lock = threading.RLock()
+        self._file: LogFile | None = None
+        self._rows: dict[Key, SampleRow] | None = None
+
+    def __enter__(self) -> EvalLog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file; the next use opens it again."""
+        with self._lock:
+            if self._file is not None:
+                self._file.close()
+            self._file = self._rows = None
+
+    def summaries(self) -> tuple[RunSummary, ...]:
+        """One summary per sample and epoch, in the log's own order, without reading a transcript.
+
+        Raises InputError: no usable log, no samples, or two samples that go by one name.
+        """
+        return tuple(
+            RunSummary(run_id, epoch, _skip_reason(row)) for (run_id, epoch), row in self._summary_rows().items()
+        )
+
+    def run(self, run_id: str, epoch: int, preprocessors: Sequence[Preprocessor] = ()) -> AgentRun:
+        """Read one run and apply the preprocessors; raises Unscored (`input_error`) where either fails."""
+        run, sample = self.read(run_id, epoch, whole=any(map(chain.wants_raw_sample, preprocessors)))
+        return chain.apply(run, preprocessors, sample)
+
+    def read(self, run_id: str, epoch: int, *, whole: bool = False) -> tuple[AgentRun, EvalSample]:
+        """Read one sample: the run, and Inspect's own object, which holds events, scores and store if `whole`.
+
+        Raises Unscored (`input_error`) where the sample is missing or damaged.
+        """
+        try:
+            sample, changed = self._sample(run_id, epoch, whole=whole)
+        except _unreadable() as error:
+            raise Unscored(
+                "input_error",
+                stage="input",
+                cause=f"The run {printable(run_id)} (epoch {epoch}) of {self.path} cannot be read: {_cause(error)}.",
+                advice="Copy the log again, or leave this sample out.",
+            ) from error
+        return _agent_run(run_id, epoch, sample, changed), sample
+
+    def _opened(self) -> LogFile:
+        with self._lock:
+            if self._file is None:
+                self._file = open_log(self.path, self._most_bytes)
+            return self._file
+
+    def _summary_rows(self) -> dict[Key, SampleRow]:
+        with self._lock:
+            if self._rows is None:
+                file = self._opened()
+                rows = file.rows()
+                if rows is None:
+                    file.check_sizes()
+                    rows = _rows_from_inspect(self.path)
+                self._rows = _by_key(self.path, rows)
+                _refuse_ids_alike(self.path, file.dataset_ids())
+            return self._rows
+
+    def _sample(self, run_id: str, epoch: int, *, whole: bool) -> tuple[EvalSample, int]:
+        file = self._opened()
+        data = file.sample(run_id, epoch)
+        if data is None:
+            # The id may have been made storable, or the sample may lie where only Inspect knows.
+            row = self._summary_rows().get((run_id, epoch))
+            if row is None:
+                raise DamagedError("the log has no such sample")
+            data = file.sample(str(row.id), epoch)
+            if data is None:
+                return _sample_from_inspect(self.path, row)
+        if _attached_size(data) > self._most_bytes:
+            raise DamagedError(f"its attachments would be {too_big(self._most_bytes)}")
+        return _validated(data, whole=whole)
+
+
+def _by_key(path: Path, rows: Sequence[SampleRow]) -> dict[Key, SampleRow]:
+    if not rows:
+        raise refused(path, "is an Inspect log without samples", "it may have been cut off before the first one ended")
+    by_key: dict[Key, SampleRow] = {}
+    for row in rows:
+        known = by_key.setdefault((storable(str(row.id))[0], row.epoch), row)
+        if known is not row:
+            raise refused(path, f"two samples go by one name: the ids {known.id!r} and {row.id!r} at epoch {row.epoch}")
+    return by_key
+
+
+def _refuse_ids_alike(path: Path, ids: Sequence[int | str]) -> None:
+    """Refuse a dataset with the ids 1 and "1": an archive holds but one of them, under one name."""
+    seen: dict[str, int | str] = {}
+    for item in ids:
+        known = seen.setdefault(str(item), item)
+        if type(known) is not type(item):
+            raise refused(
+                path,
+                f"the dataset has the sample ids {known!r} and {item!r}, which Inspect stores under one name",
+                "give the samples ids that differ as text, and run the task again",
+            )
+
+
+def _skip_reason(row: SampleRow) -> str | None:
+    if row.message_count != 0:
+        return None
+    if row.error is None:
+        return "the run has no messages"
+    return f"the sample ended in an error before its first message: {printable(row.error, _LONGEST_CAUSE)}"
+
+
+def _validated(data: dict[str, Any], *, whole: bool) -> tuple[EvalSample, int]:
+    """Make Inspect's object of a stored sample, its text made storable; also how many characters that took."""
+    from inspect_ai.log import EvalSample, resolve_sample_attachments
+
+    wanted = data if whole else {key: value for key, value in data.items() if key in _RUN_FIELDS}
+    clean, changed = storable(wanted)
+    # The context that Inspect's own readers give: a message without an id is not given a random one.
+    sample = EvalSample.model_validate(clean, context={"deserializing": True})
+    return (resolve_sample_attachments(sample, True) if whole or sample.attachments else sample), changed  # noqa: FBT003
+
+
+def _attached_size(sample: dict[str, Any]) -> int:
+    """Count the characters that a sample's texts have once each reference to an attachment is replaced by it."""
+    attachments = sample.get("attachments")
+    if not isinstance(attachments, dict) or not attachments:
+        return 0
+    sizes = {key: len(text) for key, text in attachments.items() if isinstance(text, str)}
+    size, waiting = 0, [value for key, value in sample.items() if key != "attachments"]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+        elif isinstance(value, str) and value.startswith(_ATTACHMENT):
+            size += sizes.get(value.removeprefix(_ATTACHMENT), 0)
+    return size
+
+
+def _agent_run(run_id: str, epoch: int, sample: EvalSample, changed: int) -> AgentRun:
+    messages: tuple[Message, ...] = tuple(
+        message.model_dump(mode="json", exclude_none=True) for message in sample.messages
+    )
+    if isinstance(sample.input, str):
+        text = sample.input
+    else:
+        text = "\n".join(message.text for message in sample.input if message.role == "user")
+    note = f"{changed} characters that cannot be stored were replaced (lone surrogates) or dropped (NULs)"
+    return AgentRun(
+        run_id=run_id,
+        epoch=epoch,
+        messages=messages,
+        input=text,
+        target=sample.target if isinstance(sample.target, str) else "\n".join(sample.target),
+        metadata=sample.metadata,
+        sample_id=sample.id,
+        notes=(note,) if changed else (),
+    )
+
+
+def _rows_from_inspect(path: Path) -> list[SampleRow]:
+    """Read the summaries of a log that was cut off, or has a layout that only Inspect knows."""
+    from inspect_ai.log import read_eval_log_sample_summaries
+
+    try:
+        found = _outside_any_loop(partial(read_eval_log_sample_summaries, str(path), format="eval"))
+    except _unreadable() as error:
+        raise refused(path, f"its sample summaries cannot be read: {_cause(error)}") from None
+    return [SampleRow(row.id, row.epoch, row.error, row.message_count) for row in found]
+
+
+def _sample_from_inspect(path: Path, row: SampleRow) -> tuple[EvalSample, int]:
+    from inspect_ai.log import read_eval_log_sample
+
+    sample = _outside_any_loop(
+        partial(read_eval_log_sample, str(path), row.id, row.epoch, format="eval", resolve_attachments=True)
+    )
+    clean, changed = storable(sample.model_dump(mode="json", exclude_none=True))
+    return _validated(clean, whole=True)[0], changed
+
+
+def _outside_any_loop(call: Callable[[], _Result]) -> _Result:
+    """Inspect's readers run a loop of their own, and would patch asyncio to do so inside a running one."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return call()
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(call).result()
+
+
+def _unreadable() -> tuple[type[Exception], ...]:
+    """What inspect_ai 0.3 was seen to raise, or can by its code, on damaged and foreign samples."""
+    return (*damage(), InputError, TypeError, AttributeError)
+
+
+def _cause(error: Exception) -> str:
+    """Say it in one line; of pydantic's report the first mistake and its place."""
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        place = ".".join(str(part) for part in first["loc"] if "[" not in str(part))
+        return printable(f"{place}: {first['msg']}", _LONGEST_CAUSE)
+    if isinstance(error, InputError):
+        return printable(error.problems[0].message, _LONGEST_CAUSE)
+    return printable(f"{error or type(error).__name__}", _LONGEST_CAUSE)

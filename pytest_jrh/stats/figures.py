@@ -1,0 +1,185 @@
+"""The table of figures that every report shows: a section per judge, a row per rubric, test and all (rule J1)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from pytest_jrh.models import Mode
+    from pytest_jrh.stats.formulas import ConfusionMatrix, Share
+    from pytest_jrh.stats.metrics import Figure
+    from pytest_jrh.stats.statistics import Statistics, StatisticsTable
+
+Level: TypeAlias = Literal["rubric", "test", "total"]
+NONE = "-"
+
+BINARY_TITLES = ("n", "accuracy", "95% interval", "caught", "false alarms", "kappa", "paired")
+ORDINAL_TITLES = ("n", "exact", "95% interval", "within 1", "mean error", "weighted kappa")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One figure as text, `-` where it cannot be computed, and then why."""
+
+    title: str
+    text: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table: a rubric over both its tests, one of its tests, or all of the judge's cases."""
+
+    level: Level
+    name: str
+    statistics: Statistics
+    cells: tuple[Cell, ...]
+    rubric: str = ""
+
+    @property
+    def label(self) -> str:
+        """The row's name where it stands alone."""
+        return f"{self.name} of {self.rubric}" if self.level == "test" else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """What one judge of one suite did; `judge` is empty for a suite's only judge.
+
+    Where all its cases are of one of the `tests`, there are no rows for tests; where all are of one rubric, there is
+    none for the `total`.
+    """
+
+    suite: str
+    judge: str
+    mode: Mode
+    tests: tuple[str, ...]
+    rows: tuple[Row, ...]
+    total: Statistics
+
+    @property
+    def whole_rows(self) -> list[Row]:
+        """The rows that are not of one test alone, the total first."""
+        return sorted((row for row in self.rows if row.level != "test"), key=lambda row: row.level != "total")
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """The titles of the rows' cells."""
+        return ORDINAL_TITLES if self.mode == "ordinal" else BINARY_TITLES
+
+    @property
+    def label(self) -> str:
+        """The judge's name, or its suite's where it has none."""
+        return f"{self.suite}, judge {self.judge}" if self.judge else self.suite
+
+
+def sections(table: StatisticsTable) -> list[Section]:
+    """Arrange the figures by suite and judge.
+
+    A judge of cases that were never to be judged has no section.
+    """
+    return [_section(total, table) for total in table.judges if _asked(total)]
+
+
+def matrix_of(statistics: Statistics, mode: Mode) -> ConfusionMatrix | None:
+    """The confusion matrix of figures of that mode."""
+    described = statistics.ordinal if mode == "ordinal" else statistics.binary
+    return None if described is None else described.matrix
+
+
+def percent(value: float | None) -> str:
+    """A share as text."""
+    return NONE if value is None else f"{value:.1%}"
+
+
+def left_out(statistics: Statistics) -> list[tuple[str, int]]:
+    """What the figures leave out, and how much of each."""
+    counts = statistics.counts
+    all_kinds = [("without a case", counts.no_case), ("unscored", counts.unscored), ("not to judge", counts.generated)]
+    return [(kind, number) for kind, number in all_kinds if number]
+
+
+def reasons(section: Section) -> list[tuple[str, str, list[str]]]:
+    """Why figures of a section are missing, as title, reason and the rows' labels; the same reason is told once.
+
+    A test's name alone stands for all its rows.
+    """
+    found: dict[tuple[str, str], list[Row]] = {}
+    for row in section.rows:
+        for cell in row.cells:
+            if cell.reason:
+                found.setdefault((cell.title, cell.reason), []).append(row)
+    return [(title, reason, _labels(rows, section)) for (title, reason), rows in found.items()]
+
+
+def _labels(rows: list[Row], section: Section) -> list[str]:
+    names = Counter(row.name for row in section.rows if row.level == "test")
+    affected = Counter(row.name for row in rows if row.level == "test")
+    whole = {name for name, number in affected.items() if number == names[name]}
+    labels = [row.name if row.level == "test" and row.name in whole else row.label for row in rows]
+    return list(dict.fromkeys(labels))
+
+
+def _asked(total: Statistics) -> bool:
+    counts = total.counts
+    return bool(counts.n or counts.no_case or counts.unscored)
+
+
+def _section(total: Statistics, table: StatisticsTable) -> Section:
+    suite, judge = total.counts.suite, total.counts.judge
+    mode: Mode = "ordinal" if total.ordinal is not None else "binary"
+    by_rubric: dict[str, list[Statistics]] = {}
+    for group in table.groups:
+        if (group.counts.suite, group.counts.judge) == (suite, judge):
+            by_rubric.setdefault(group.counts.rubric, []).append(group)
+    tests = tuple(sorted({group.counts.test for groups in by_rubric.values() for group in groups}))
+    rows = []
+    for rubric in table.rubrics:
+        if (rubric.counts.suite, rubric.counts.judge) != (suite, judge):
+            continue
+        name = rubric.counts.rubric
+        rows.append(Row("rubric", name, rubric, _cells(rubric, mode), name))
+        if len(tests) > 1:
+            of_tests = sorted(by_rubric[name], key=lambda group: group.counts.test)
+            rows += [Row("test", group.counts.test, group, _cells(group, mode), name) for group in of_tests]
+    if len(by_rubric) > 1:
+        rows.append(Row("total", "all", total, _cells(total, mode)))
+    return Section(suite, judge, mode, tests, tuple(rows), total)
+
+
+def _cells(statistics: Statistics, mode: Mode) -> tuple[Cell, ...]:
+    n = f"{statistics.counts.n:,}"
+    accuracy, interval = statistics.accuracy, statistics.interval
+    bounds = NONE if interval.lower is None else f"{100 * interval.lower:.1f}-{100 * (interval.upper or 0):.1f}"
+    texts: list[tuple[str, str | None]] = [(n, None), (percent(accuracy.value), accuracy.reason)]
+    texts.append((bounds, interval.reason))
+    if mode == "ordinal":
+        ordinal = statistics.ordinal
+        texts += [
+            _share(None if ordinal is None else ordinal.within_one),
+            _number(None if ordinal is None else ordinal.mean_absolute_error),
+            _number(None if ordinal is None else ordinal.weighted_kappa),
+        ]
+    else:
+        binary = statistics.binary
+        texts += [
+            _share(None if binary is None else binary.caught),
+            _share(None if binary is None else binary.false_alarms),
+            _number(None if binary is None else binary.kappa),
+            _share(None if binary is None else binary.paired),
+        ]
+    titles = ORDINAL_TITLES if mode == "ordinal" else BINARY_TITLES
+    return tuple(Cell(title, text, reason or "") for title, (text, reason) in zip(titles, texts, strict=True))
+
+
+def _share(share: Share | None) -> tuple[str, str | None]:
+    return (NONE, None) if share is None else (percent(share.value), share.reason)
+
+
+def _number(figure: Figure | None) -> tuple[str, str | None]:
+    if figure is None or figure.value is None:
+        return NONE, None if figure is None else figure.reason
+    # Rounding makes "-0.00" of what is a little below chance.
+    return f"{round(figure.value, 2) + 0.0:.2f}", None

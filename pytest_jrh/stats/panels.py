@@ -1,0 +1,181 @@
+"""Several judges on the same cases: where they agree with each other, and what they say by majority (rule E4)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING, cast
+
+from pytest_jrh.models import JUDGED, CaseSpec
+from pytest_jrh.stats.formulas import Share, cohen_kappa, confusion_matrix, quadratic_kappa
+from pytest_jrh.stats.metrics import Figure
+from pytest_jrh.suite.cases import generation_id
+from pytest_jrh.text import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pytest_jrh.models import CaseResult, Spending, TestName
+
+_NOTHING_SHARED = "no case has a verdict of both"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgePair:
+    """How two judges of a panel agree on the cases that both gave a verdict on, whatever the label.
+
+    `kappa` is Cohen's, quadratically weighted in ordinal mode; `disagreements` are those cases' ids, without judge.
+    """
+
+    judges: tuple[str, str]
+    agreement: Share
+    kappa: Figure
+    disagreements: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PanelVote:
+    """One case's vote: `score` is what more than half of the panel gave, None with the `reason` where there is none.
+
+    A judge without a verdict counts as one of the panel, so a majority is one that it could not undo. `case` is the
+    id without a judge; `votes` counts the verdicts by score, most first.
+    """
+
+    case: str
+    test: str
+    rubric_id: str
+    expected: int
+    votes: tuple[tuple[int, int], ...]
+    score: int | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """The judges of one suite taken together; `accuracy` is the majority's, over the cases that have one."""
+
+    suite: str
+    judges: tuple[str, ...]
+    pairs: tuple[JudgePair, ...]
+    votes: tuple[PanelVote, ...]
+    accuracy: Share
+
+    @property
+    def without_vote(self) -> tuple[PanelVote, ...]:
+        """The cases in which no answer has a majority."""
+        return tuple(vote for vote in self.votes if vote.score is None)
+
+
+def panels(results: Iterable[CaseResult]) -> list[Panel]:
+    """Compare the judges of each suite that has several, in the order in which they appear."""
+    suites: dict[str, list[_Verdict]] = {}
+    given = list(results)
+    judges: dict[str, set[str]] = {}
+    for result in given:
+        judges.setdefault(result.suite, set()).add(result.judge)
+    for result in given:
+        if len(judges[result.suite]) == 1:
+            continue
+        if result.outcome in JUDGED and result.expected is not None and result.score is not None:
+            verdict = _Verdict(made_case_id(result), result, result.expected, result.score)
+            suites.setdefault(result.suite, []).append(verdict)
+    found = [_panel(suite, verdicts) for suite, verdicts in suites.items()]
+    return [panel for panel in found if len(panel.judges) > 1]
+
+
+def counted_once(results: Iterable[CaseResult]) -> list[CaseResult]:
+    """Let the making of a case that a panel shares count for one of its judges alone, as in a single process.
+
+    Two xdist workers, or two shards, that have judges of one case each replay its making. What was paid for is never
+    left out.
+    """
+    given = list(results)
+    makers: dict[str, int] = {}
+    for index, result in enumerate(given):
+        if _made(result):
+            made, maker = made_case_id(result), makers.get(made_case_id(result))
+            if maker is None or (_asked(result) and not _asked(given[maker])):
+                makers[made] = index
+    kept = set(makers.values())
+    return [
+        _without_making(result) if _made(result) and index not in kept and not _asked(result) else result
+        for index, result in enumerate(given)
+    ]
+
+
+def spending_of(result: CaseResult, *, makes: bool) -> Spending:
+    """What a result has spent where the making of its case counts for it, or for another of the panel's judges."""
+    if result.judge_spending is None or makes or _asked(result):
+        return result.spending
+    return result.judge_spending
+
+
+def _without_making(result: CaseResult) -> CaseResult:
+    assert result.judge_spending is not None
+    return replace(result, spending=result.judge_spending, shared=None)
+
+
+def _made(result: CaseResult) -> bool:
+    return result.judge_spending is not None and result.spending != result.judge_spending
+
+
+def _asked(result: CaseResult) -> bool:
+    return result.judge_spending is not None and result.spending.calls > result.judge_spending.calls
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    case: str
+    result: CaseResult
+    expected: int
+    score: int
+
+
+def made_case_id(result: CaseResult) -> str:
+    """The id of the made case that a result is about: several judges look at one."""
+    test = cast("TestName", result.test)
+    spec = CaseSpec(result.suite, test, result.rubric_id, result.run_id, result.epoch, result.target_score)
+    return generation_id(spec)
+
+
+def _panel(suite: str, verdicts: Sequence[_Verdict]) -> Panel:
+    judges = tuple(dict.fromkeys(verdict.result.judge for verdict in verdicts))
+    cases: dict[str, dict[str, _Verdict]] = {}
+    for verdict in verdicts:
+        cases.setdefault(verdict.case, {})[verdict.result.judge] = verdict
+    votes = tuple(_vote(list(given.values()), len(judges)) for given in cases.values())
+    decided = [vote for vote in votes if vote.score is not None]
+    right = sum(vote.score == vote.expected for vote in decided)
+    return Panel(
+        suite=suite,
+        judges=judges,
+        pairs=tuple(_pair(one, other, cases) for one, other in combinations(judges, 2)),
+        votes=votes,
+        accuracy=Share(right, len(decided), None if decided else "no answer has a majority"),
+    )
+
+
+def _pair(one: str, other: str, cases: Mapping[str, Mapping[str, _Verdict]]) -> JudgePair:
+    both = {case: (given[one], given[other]) for case, given in cases.items() if one in given and other in given}
+    different = tuple(case for case, (first, second) in both.items() if first.score != second.score)
+    ordinal = any(first.result.target_score is not None for first, _ in both.values())
+    matrix = confusion_matrix((first.score, second.score) for first, second in both.values())
+    kappa = quadratic_kappa(matrix) if ordinal else cohen_kappa(matrix)
+    if not both:
+        return JudgePair((one, other), Share(0, 0, _NOTHING_SHARED), Figure(None, _NOTHING_SHARED), ())
+    return JudgePair((one, other), Share(len(both) - len(different), len(both)), kappa, different)
+
+
+def _vote(given: Sequence[_Verdict], judges: int) -> PanelVote:
+    counts = tuple(sorted(Counter(verdict.score for verdict in given).items(), key=lambda each: (-each[1], each[0])))
+    score, most = counts[0]
+    first = given[0]
+    vote = PanelVote(first.case, first.result.test, first.result.rubric_id, first.expected, counts)
+    if 2 * most > judges:
+        return replace(vote, score=score)
+    missing = judges - len(given)
+    without = f"; {counted(missing, 'judge')} gave no verdict" if missing else ""
+    kind = "a tie" if len(counts) > 1 and counts[1][1] == most else "no majority"
+    said = ", ".join(f"{number} for {answer}" for answer, number in counts)
+    return replace(vote, reason=f"{kind}: {said} of {counted(judges, 'judge')}{without}")

@@ -1,0 +1,106 @@
+"""What a session spends, as lines of text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pytest_jrh.models import Spending, Usage
+from pytest_jrh.text import columns, counted, shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pytest_jrh.models import CaseResult, Progress
+
+
+def spending_lines(spending: Spending, wall_seconds: float, width: int = 80) -> list[str]:
+    """Say in one line, or as few as fit, what the session asked for, what it paid, and how long it took.
+
+    Results that several machines have given took no time of this one: with 0 seconds, none are told.
+    """
+    return _joined(_spending_parts(spending, wall_seconds), width)
+
+
+def total_spending(results: Iterable[CaseResult]) -> Spending:
+    """Add up what results have spent; a call that cases share costs once, for it was paid for once.
+
+    It counts as a call, or as a replayed one, of each case that made it.
+    """
+    given = list(results)
+    total = sum((result.spending for result in given), Spending())
+    shared = [(result.suite, result.shared) for result in given if result.shared is not None]
+    # Whoever asked comes first, so that what was paid now is never left out.
+    shared.sort(key=lambda each: not each[1].spending.calls)
+    counted_before = set[tuple[str, str]]()
+    for suite, call in shared:
+        key = (suite, call.fingerprint)
+        if key in counted_before and not call.spending.calls:
+            total = _without_cost(total, call.spending)
+        counted_before.add(key)
+    return total
+
+
+def _without_cost(total: Spending, spent: Spending) -> Spending:
+    usage = Usage(
+        total.usage.input_tokens - spent.usage.input_tokens, total.usage.output_tokens - spent.usage.output_tokens
+    )
+    return replace(total, usage=usage, cost=total.cost - spent.cost)
+
+
+def progress_line(progress: Progress, seconds: float, width: int) -> str:
+    """Say in one line of at most `width` columns how far a session is, and when it may be done."""
+    spending = progress.spending
+    parts = [
+        f"jrh: {progress.done:,} of {progress.total:,} cases",
+        counted(spending.calls, "call"),
+        counted(spending.usage.total, "token"),
+        _dollars(spending.paid) + (" and unpriced calls" if spending.unpriced else ""),
+    ]
+    if 0 < progress.done < progress.total:
+        left = seconds / progress.done * (progress.total - progress.done)
+        parts.append(f"about {_duration(left)} left")
+    return shortened(" | ".join(parts), width)
+
+
+def _spending_parts(spending: Spending, wall_seconds: float) -> list[str]:
+    lost = f" ({spending.lost:,} without an answer, which may be billed)" if spending.lost else ""
+    calls = f"{counted(spending.calls, 'call')} made{lost}, {spending.replayed:,} replayed"
+    tokens = counted(spending.usage.total, "token")
+    return [calls, tokens, _cost(spending), *([_duration(wall_seconds)] if wall_seconds else [])]
+
+
+def _cost(spending: Spending) -> str:
+    """Say what was paid now; a call without a known price is named, never counted as free."""
+    unpriced = f"{counted(spending.unpriced, 'call')} unpriced" if spending.unpriced else ""
+    if spending.calls:
+        return unpriced if unpriced and not spending.paid else _and(_dollars(spending.paid), unpriced)
+    recorded = _and(f"{_dollars(spending.cost)} recorded", unpriced)
+    return f"$0.00 ({recorded})" if spending.replayed else "$0.00"
+
+
+def _and(first: str, second: str) -> str:
+    return f"{first}, {second}" if second else first
+
+
+def _dollars(amount: float) -> str:
+    return f"${amount:,.2f}" if amount >= 1 or not amount else f"${amount:.4f}"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    if not minutes:
+        return f"{seconds:.1f} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def _joined(parts: Sequence[str], width: int) -> list[str]:
+    lines = [parts[0]]
+    for part in parts[1:]:
+        longer = f"{lines[-1]} | {part}"
+        if columns(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(part)
+    return lines

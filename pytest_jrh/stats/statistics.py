@@ -1,0 +1,234 @@
+"""How good the judges are: figures per judge, test and rubric, and over all (rule J1).
+
+Only agree and disagree enter. A figure that cannot be computed is None with the reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from pytest_jrh.models import JUDGED
+from pytest_jrh.stats.formulas import (
+    NO_VERDICT,
+    ConfusionMatrix,
+    Pair,
+    Share,
+    balanced_accuracy,
+    cohen_kappa,
+    confusion_matrix,
+    mean_absolute_error,
+    quadratic_kappa,
+    wilson,
+)
+from pytest_jrh.stats.metrics import Figure, GroupStats, bootstrap, group_stats, totals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pytest_jrh.models import CaseResult
+
+Scales: TypeAlias = "Mapping[tuple[str, str], Sequence[int]]"
+Method: TypeAlias = Literal["wilson", "bootstrap", "wilson_runs"]
+
+_Names: TypeAlias = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class AccuracyInterval:
+    """95% bounds of an accuracy, and how they were found; all None where `reason` says why there are none.
+
+    `wilson`: every verdict comes from a source run of its own. `bootstrap`: several come from one run, so
+    whole runs were resampled. `wilson_runs`: so they do, but every resample would be equal; the runs, not the
+    verdicts, are then counted as the observations, which is the cautious way.
+    """
+
+    lower: float | None = None
+    upper: float | None = None
+    method: Method | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BinaryStats:
+    """What a judge of violations does; 1 is "violated", 0 "satisfied".
+
+    `caught` is the share of the violations of agent_perturbation that were found, `false_alarms` the share of
+    the satisfied cases of agent_positives that were not, `paired` the share of runs whose perturbation and
+    positive of one rubric were both judged right by one judge.
+    """
+
+    matrix: ConfusionMatrix
+    caught: Share
+    false_alarms: Share
+    balanced_accuracy: Figure
+    kappa: Figure
+    paired: Share
+
+
+@dataclass(frozen=True, slots=True)
+class OrdinalStats:
+    """What a judge that scores does; errors are in levels of the scale."""
+
+    matrix: ConfusionMatrix
+    exact: Share
+    within_one: Share
+    mean_absolute_error: Figure
+    weighted_kappa: Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Every figure of one set of results; names in `counts` that are empty stand for all.
+
+    `binary` and `ordinal` are None where the set has no case of that mode.
+    """
+
+    counts: GroupStats
+    accuracy: Figure
+    interval: AccuracyInterval
+    binary: BinaryStats | None = None
+    ordinal: OrdinalStats | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsTable:
+    """The figures at every level, each in the order in which its groups first appear.
+
+    `groups` are per suite, test, rubric and judge; `rubrics` join the two tests, which agreement beyond chance
+    and pairs need; `judges` are per suite and judge; `overall` is everything.
+    """
+
+    groups: tuple[Statistics, ...]
+    rubrics: tuple[Statistics, ...]
+    judges: tuple[Statistics, ...]
+    overall: Statistics
+
+
+def tabulate(results: Iterable[CaseResult], seed: int, scales: Scales | None = None) -> StatisticsTable:
+    """Compute the figures at every level; `seed` is the bootstrap's.
+
+    `scales` gives the scores of an ordinal rubric by suite and rubric id, so that its matrix shows them all.
+    """
+    given = list(results)
+    # With one judge, or one test, the levels are the same sets again.
+    known: dict[tuple[int, ...], Statistics] = {}
+
+    def level(names_of: Callable[[CaseResult], _Names]) -> tuple[Statistics, ...]:
+        members: dict[_Names, list[int]] = {}
+        for index, result in enumerate(given):
+            members.setdefault(names_of(result), []).append(index)
+        return tuple(described(names, tuple(indices)) for names, indices in members.items())
+
+    def described(names: _Names, indices: tuple[int, ...]) -> Statistics:
+        if indices not in known:
+            known[indices] = describe([given[index] for index in indices], seed, scales)
+        suite, test, rubric, judge = names
+        counts = replace(known[indices].counts, suite=suite, test=test, rubric=rubric, judge=judge)
+        return replace(known[indices], counts=counts)
+
+    return StatisticsTable(
+        groups=level(lambda result: (result.suite, result.test, result.rubric_id, result.judge)),
+        rubrics=level(lambda result: (result.suite, "", result.rubric_id, result.judge)),
+        judges=level(lambda result: (result.suite, "", "", result.judge)),
+        overall=described(("", "", "", ""), tuple(range(len(given)))),
+    )
+
+
+def describe(results: Iterable[CaseResult], seed: int, scales: Scales | None = None) -> Statistics:
+    """Compute the figures of one set of results, taken together."""
+    given = list(results)
+    judged = [result for result in given if result.outcome in JUDGED]
+    binary = any(result.target_score is None for result in given)
+    ordinal = any(result.target_score is not None for result in given)
+    counts = totals(group_stats(given))
+    return Statistics(
+        counts=counts,
+        accuracy=Figure(counts.accuracy, None if judged else NO_VERDICT),
+        interval=accuracy_interval(judged, seed),
+        binary=_binary([result for result in judged if result.target_score is None]) if binary else None,
+        ordinal=_ordinal([result for result in judged if result.target_score is not None], scales) if ordinal else None,
+    )
+
+
+def accuracy_interval(results: Iterable[CaseResult], seed: int) -> AccuracyInterval:
+    """Bound the accuracy at 95%: Wilson's interval, or a bootstrap where cases share source runs.
+
+    The bootstrap is seeded, takes percentiles, and draws whole runs (Efron and Tibshirani 1993, An Introduction
+    to the Bootstrap, ch. 13; Field and Welsh 2007, J R Stat Soc B 69:369-390, on clusters).
+    """
+    judged = [result for result in results if result.outcome in JUDGED]
+    if not judged:
+        return AccuracyInterval(reason=NO_VERDICT)
+    agree = sum(result.outcome == "agree" for result in judged)
+    runs = len({(result.suite, result.run_id, result.epoch) for result in judged})
+    if runs == len(judged):
+        return AccuracyInterval(*wilson(agree, runs), method="wilson")
+    interval = bootstrap(judged, seed)
+    if interval.lower is None or interval.upper is None:
+        return AccuracyInterval(reason=interval.reason)
+    if interval.lower == interval.upper:
+        return AccuracyInterval(*wilson(agree / len(judged) * runs, runs), method="wilson_runs")
+    return AccuracyInterval(interval.lower, interval.upper, method="bootstrap")
+
+
+def pairs_of(results: Iterable[CaseResult]) -> list[Pair]:
+    """Pick label and answer of every verdict."""
+    return [
+        (result.expected, result.score)
+        for result in results
+        if result.outcome in JUDGED and result.expected is not None and result.score is not None
+    ]
+
+
+def _binary(judged: Sequence[CaseResult]) -> BinaryStats:
+    matrix = confusion_matrix(pairs_of(judged), labels=(0, 1))
+    violations = [pair for pair in pairs_of(_of_test(judged, "agent_perturbation")) if pair[0] == 1]
+    satisfied = [pair for pair in pairs_of(_of_test(judged, "agent_positives")) if pair[0] == 0]
+    return BinaryStats(
+        matrix=matrix,
+        caught=_share(violations.count((1, 1)), len(violations), "no perturbation was judged"),
+        false_alarms=_share(satisfied.count((0, 1)), len(satisfied), "no positive was judged"),
+        balanced_accuracy=_of_two_labels(matrix, balanced_accuracy(matrix)),
+        kappa=_of_two_labels(matrix, cohen_kappa(matrix)),
+        paired=_paired(judged),
+    )
+
+
+def _ordinal(judged: Sequence[CaseResult], scales: Scales | None) -> OrdinalStats:
+    used = {tuple((scales or {}).get((result.suite, result.rubric_id), ())) for result in judged}
+    pairs = pairs_of(judged)
+    matrix = confusion_matrix(pairs, {score for scale in used for score in scale})
+    exact = sum(label == answer for label, answer in pairs)
+    near = sum(abs(label - answer) <= 1 for label, answer in pairs)
+    kappa = quadratic_kappa(matrix) if len(used) <= 1 else Figure(None, "the rubrics have different scales")
+    return OrdinalStats(
+        matrix=matrix,
+        exact=_share(exact, len(pairs), NO_VERDICT),
+        within_one=_share(near, len(pairs), NO_VERDICT),
+        mean_absolute_error=mean_absolute_error(matrix),
+        weighted_kappa=_of_two_labels(matrix, kappa),
+    )
+
+
+def _paired(judged: Iterable[CaseResult]) -> Share:
+    pairs: dict[tuple[str, str, str, str, int], dict[str, bool]] = {}
+    for result in judged:
+        key = (result.suite, result.judge, result.rubric_id, result.run_id, result.epoch)
+        pairs.setdefault(key, {})[result.test] = result.outcome == "agree"
+    whole = [pair for pair in pairs.values() if len(pair) > 1]
+    return _share(sum(all(pair.values()) for pair in whole), len(whole), "no run has both its tests judged")
+
+
+def _of_two_labels(matrix: ConfusionMatrix, figure: Figure) -> Figure:
+    """Where all labels are the same, agreement beyond chance is 0 for every judge, good or bad: no figure at all."""
+    labels = [label for label, row in zip(matrix.labels, matrix.rows, strict=True) if row]
+    return Figure(None, f"one class only: every label is {labels[0]}") if len(labels) == 1 else figure
+
+
+def _of_test(results: Iterable[CaseResult], test: str) -> list[CaseResult]:
+    return [result for result in results if result.test == test]
+
+
+def _share(count: int, n: int, missing: str) -> Share:
+    return Share(count, n, None if n else missing)
