@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pytest_jrh.errors import InputError, JrhError, NoVerdictCase, Unscored
     from pytest_jrh.llm.calls import make_complete
     from pytest_jrh.llm.client import LiteLLMExchange
-    from pytest_jrh.models import AgentRun, PerturbationOutcome, Rubric, ScoreLevel, StageModel
+    from pytest_jrh.models import AgentRun, Completion, PerturbationOutcome, Rubric, ScoreLevel, StageModel
     from pytest_jrh.pipeline.editor import apply_single_edit, generate_single_edit
     from pytest_jrh.pipeline.generate import Pipeline, generate_agent_perturbations
     from pytest_jrh.pipeline.goal import Goal
@@ -28,6 +28,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AgentRun": "models",
+    "Completion": "models",
     "ConversationPerturber": "pipeline.perturber",
     "ConversationSummarizer": "pipeline.summarizer",
     "Goal": "pipeline.goal",
@@ -53,6 +54,7 @@ _HOMES = {
 
 __all__ = [
     "AgentRun",
+    "Completion",
     "ConversationPerturber",
     "ConversationSummarizer",
     "Goal",
