@@ -11,7 +11,7 @@ LOWEST := .venv-lowest/bin
 LOWEST_TESTS := tests/plugin/test_first_suite.py tests/unit/test_judged_logs.py tests/unit/test_tables.py \
 	tests/unit/test_metrics.py tests/unit/test_templating.py tests/unit/test_review_app.py
 
-.PHONY: demo record-demo demo-real record-demo-real test test-lowest check format bench clean
+.PHONY: demo record-demo demo-real record-demo-real test test-lowest check format bench docs clean
 
 demo: .venv/installed
 	$(BIN)/pytest $(SUITES) $(ARGS)
@@ -45,6 +45,10 @@ format: .venv/installed
 
 bench: .venv/installed
 	$(BIN)/python -m benchmarks $(ARGS)
+
+docs: .venv/installed
+	$(BIN)/python -m tools.reference
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 .venv/installed: pyproject.toml constraints.txt
 	@if command -v uv >/dev/null 2>&1; then \

@@ -8,7 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -60,7 +60,16 @@ def commands(folder: Path) -> Path:
 
 def readme_steps() -> list[str]:
     """The commands under the README's "Write your own suite", one line each."""
-    section = (ROOT / "README.md").read_text("utf-8").split("## Write your own suite")[1].split("\n## ")[0]
+    return _steps((ROOT / "README.md").read_text("utf-8").split("## Write your own suite")[1])
+
+
+def documented_steps() -> list[str]:
+    """The commands at the beginning of "Write a suite" in docs/, one line each."""
+    return _steps((ROOT / "docs" / "suite.md").read_text("utf-8"))
+
+
+def _steps(text: str) -> list[str]:
+    section = text.split("\n## ", maxsplit=1)[0]
     return [line.strip() for line in section.replace("\\\n", " ").splitlines() if re.match(r"(?: {4}| {7})\S", line)]
 
 
@@ -95,11 +104,12 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     return folder, printed_steps(done.stdout)
 
 
-def test_the_readme_says_what_init_prints(project: tuple[Path, list[str]]) -> None:
+@pytest.mark.parametrize("written", [readme_steps, documented_steps], ids=["README.md", "docs/suite.md"])
+def test_the_documents_say_what_init_prints(project: tuple[Path, list[str]], written: Callable[[], list[str]]) -> None:
     _, printed = project
     # Looking at the ids, and the next version of the judge, are no part of the README's way to a commit.
     beside = ("--collect-only -q", REJUDGE)
-    steps = [step for step in readme_steps() if not re.match(r"pip |python -m pytest_jrh init", step)]
+    steps = [step for step in written() if not re.match(r"pip |python -m pytest_jrh init", step)]
     assert steps == [step for step in printed if not step.endswith(beside)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -43,16 +44,31 @@ def test_the_demo_is_green_against_its_committed_baseline(project: Path, workers
     assert "54 cases compared with the baseline: 0 regressions, 0 fixes (nothing changed)." in done.lines
 
 
-def test_the_readme_shows_what_the_demo_prints(project: Path) -> None:
+# What a version or a machine decides is left out of the documents.
+_OF_THE_MACHINE = ("platform", "rootdir", "plugins", "SKIPPED", "0 calls made", "=")
+
+
+def without_machine(lines: Iterable[str]) -> list[str]:
+    return [line for line in lines if not line.startswith(_OF_THE_MACHINE)]
+
+
+def test_the_documents_show_what_the_demo_prints(project: Path) -> None:
     ordinal = "inputs/configs/refund_agent_ordinal.yml"
     options = [f"--jrh-config={DEMO}", f"--jrh-config={ordinal}", "-ra"]
     done = run_pytest(project, *options, env={"COLUMNS": "80"})
     assert done.code == pytest.ExitCode.OK, done.stdout
-    # What a version or a machine decides is left out there.
-    named = ("platform", "rootdir", "plugins", "SKIPPED", "0 calls made", "=")
-    shown = [line for line in done.lines if not line.startswith(named)]
-    readme = (ROOT / "README.md").read_text("utf-8").split("```")[1].splitlines()
-    assert [line for line in readme[1:] if not line.startswith(named)] == shown
+    printed = without_machine(done.lines)
+    quickstart = (ROOT / "docs/quickstart.md").read_text("utf-8").split("```")[1].splitlines()[1:]
+    assert without_machine(quickstart) == printed
+    # The README leaves out lines where it says `...`.
+    excerpt = (ROOT / "README.md").read_text("utf-8").split("```")[1].partition("\n")[2]
+    parts = [without_machine(part.splitlines()) for part in excerpt.split("...\n")]
+    assert sum(map(len, parts)) > 8
+    at = 0
+    for part in parts:
+        found = [start for start in range(at, len(printed)) if printed[start : start + len(part)] == part]
+        assert found, part
+        at = found[0] + len(part)
 
 
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])

@@ -1,0 +1,103 @@
+"""The documentation is of this code: generated pages are current, and what pages name is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from markdown_it import MarkdownIt
+
+import pytest_jrh
+from pytest_jrh.plugin.options import OPTIONS
+from pytest_jrh.stats.figures import BINARY_TITLES, ORDINAL_TITLES
+from pytest_jrh.suite.json_schema import config_schema, rubrics_schema
+from tools import reference
+
+ROOT = Path(__file__).parents[2]
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+DOCUMENTS = [*DOCS, *(ROOT / name for name in ("README.md", "SECURITY.md"))]
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    """The fenced blocks of a document in one language."""
+    tokens = MarkdownIt().parse(path.read_text("utf-8"))
+    return [token.content for token in tokens if token.type == "fence" and token.info.strip() == language]
+
+
+@pytest.mark.parametrize("name", reference.pages())
+def test_a_generated_page_is_current(name: str) -> None:
+    """Where this fails: python -m tools.reference"""
+    assert (ROOT / "docs" / name).read_text("utf-8") == reference.pages()[name]
+
+
+def test_the_configuration_names_every_key_and_leads_to_every_section() -> None:
+    page, schema = reference.configuration(), config_schema()
+    for section in (schema, *schema["definitions"].values()):
+        for key in section["properties"]:
+            assert f"`{key}`" in page
+    # Headings hold keys in backquotes and commas, of which an anchor keeps the letters.
+    titles = re.findall(r"^##+ (.+)$", page, re.MULTILINE)
+    anchors = {re.sub(r"[^\w\- ]", "", title).lower().replace(" ", "-") for title in titles}
+    linked = re.findall(r"\]\(#([^)]+)\)", page)
+    assert len(linked) > 15
+    assert set(linked) <= anchors
+
+
+def test_the_options_page_has_a_row_for_each_option() -> None:
+    rows = [line for line in reference.options().splitlines() if line.startswith("| `--jrh-")]
+    assert [re.split(r"[`=]", row)[1] for row in rows] == [option.flag for option in OPTIONS]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+def test_every_option_that_a_document_names_is_there(path: Path) -> None:
+    named = set(re.findall(r"--jrh-[a-z-]+[a-z]", path.read_text("utf-8")))
+    assert named <= {option.flag for option in OPTIONS}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+def test_every_relative_link_of_a_document_leads_to_a_file(path: Path) -> None:
+    for place in re.findall(r"\]\((?!https?:|#)([^)#]*)", path.read_text("utf-8")):
+        assert (path.parent / place).exists(), place
+
+
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if blocks(path, "yaml")], ids=name_of)
+def test_yaml_examples_fit_the_schemas(path: Path) -> None:
+    whole = config_schema()
+    del whole["required"]
+    for text in blocks(path, "yaml"):
+        data: Any = yaml.safe_load(text)
+        jsonschema.Draft7Validator(rubrics_schema() if isinstance(data, list) else whole).validate(data)
+
+
+def test_the_page_on_outcomes_has_a_row_for_each() -> None:
+    from pytest_jrh.models import MADE, UNSCORED
+
+    rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "outcomes.md").read_text("utf-8"), re.MULTILINE)
+    assert set(rows) >= {*MADE, *UNSCORED, "no_case"}
+
+
+def test_the_page_on_figures_explains_every_column() -> None:
+    explained = re.findall(r"^### (.+)$", (ROOT / "docs" / "figures.md").read_text("utf-8"), re.MULTILINE)
+    assert sorted(explained) == sorted({*BINARY_TITLES, *ORDINAL_TITLES})
+
+
+def test_the_page_on_the_library_names_what_is_public() -> None:
+    page = (ROOT / "docs" / "library.md").read_text("utf-8")
+    assert [name for name in pytest_jrh.__all__ if not re.search(rf"\b{name}\b", page)] == []
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    text = (ROOT / "mkdocs.yml").read_text("utf-8")
+    assert sorted(re.findall(r": (\w+\.md)$", text, re.MULTILINE)) == [path.name for path in DOCS]
+
+
+def test_the_readme_stays_short() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) < 130

@@ -1,0 +1,1 @@
+"""Commands for those who work on pytest-jrh; no part of the package."""
