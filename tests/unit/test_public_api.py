@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import pytest_jrh
-from tests.support.scripted import ScriptedModel
-from tests.support.suites import built_log, run
 
 HEAVY = ("litellm", "openai", "inspect_ai", "vcr", "jinja2", "openpyxl", "sklearn", "pydantic", "pytest", "yaml")
 ISSUE = {
@@ -48,32 +45,6 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     code = f"import sys, pytest_jrh; print([name for name in {HEAVY!r} if name in sys.modules])"
     found = subprocess.run([sys.executable, "-S", "-c", _with_path(code)], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
-
-
-def test_pipeline_works_without_pytest_in_a_dozen_lines(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    log = built_log([run(number) for number in (1, 2, 3)])
-    (tmp_path / "rubrics.yml").write_text("- id: kind\n  instructions: The assistant is kind.\n", encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    run_readme_example(log, ScriptedModel)
-    assert capsys.readouterr().out.splitlines() == ["run-1 kind The new text.", "run-3 kind The new text."]
-
-
-def run_readme_example(log: Path, complete_of: Callable[[], ScriptedModel]) -> None:
-    """As the README shows it, but for the log and for `complete = make_complete(LiteLLMExchange())`."""
-    from pytest_jrh import Pipeline, generate_agent_perturbations, load_inspect_eval_runs, load_rubrics
-
-    async def main() -> None:
-        runs = load_inspect_eval_runs(log, sample_num=2)
-        rubrics = load_rubrics("rubrics.yml")
-        pipeline = Pipeline.default("openai/gpt-4.1-mini")
-        complete = complete_of()
-        async for made in generate_agent_perturbations(runs, rubrics, pipeline, complete):
-            edits = [edit.edited_content for edit in made.outcome.edits]
-            print(made.run.run_id, made.rubric.id, made.outcome.no_case or edits[-1])  # noqa: T201
-
-    asyncio.run(main())
 
 
 def test_client_of_the_readme_can_be_made_without_arguments_and_without_litellm() -> None:
