@@ -19,7 +19,7 @@ from tools import reference
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
-DOCUMENTS = [*DOCS, *(ROOT / name for name in ("README.md", "SECURITY.md"))]
+DOCUMENTS = [*DOCS, *(ROOT / name for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md"))]
 
 
 def name_of(path: Path) -> str:
