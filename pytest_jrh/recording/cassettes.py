@@ -1,32 +1,24 @@
 """The file in which a case's calls are kept: a vcrpy cassette whose metadata answers without vcrpy.
 
 The metadata comes first in the file and holds one entry per finished call; the HTTP interactions, as
-vcrpy records them, follow. A replay by fingerprint reads the head alone. Files are written whole, to a
+vcrpy records them, follow. A replay by fingerprint reads this head alone. Files are written whole, to a
 temporary file that is then renamed, after every call (rules G3, G5).
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from pytest_jrh.diffs import unified
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.files import atomic_write
 from pytest_jrh.llm.calls import Answer, CallRequest
-from pytest_jrh.recording.cassette_schema import FORMAT, Malformed, check, read_yaml
-
-_VCR_FORMAT = 1
-_HEAD_ENDS = "\ninteractions:"
-# What libyaml does not print as it is inside a literal block; JSON can spell it in escapes instead.
-_UNPRINTABLE = r"[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd]"
+from pytest_jrh.recording.cassette_schema import FORMAT, check
+from pytest_jrh.recording.cassette_text import Malformed, head_of, read, write
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +61,9 @@ class Cassette:
             return cls(path)
         except (OSError, UnicodeDecodeError) as error:
             raise _unreadable(path, str(error)) from error
-        text = text if interactions else text.partition(_HEAD_ENDS)[0]
+        text = text if interactions else head_of(text)
         try:
-            return _from_data(path, read_yaml(text), text, interactions=interactions)
+            return _from_data(path, read(text), text, interactions=interactions)
         except Malformed as error:
             raise _unreadable(path, error.why, error.line, error.key) from error
 
@@ -89,21 +81,8 @@ class Cassette:
     def dump(self) -> str:
         """The file's text: deterministic, readable, and loadable by vcrpy."""
         ordered = sorted(self.entries.values(), key=lambda entry: entry.sequence)
-        head = {
-            "metadata": {
-                "jrh": {
-                    "format": FORMAT,
-                    "complete": self.complete,
-                    "calls": [_call_data(entry) for entry in ordered],
-                }
-            }
-        }
-        body = {"interactions": [_readable(one) for entry in ordered for one in entry.interactions]}
-        tail = {"version": _VCR_FORMAT}
-        return "".join(
-            yaml.dump(part, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=2**20)
-            for part in (head, body, tail)
-        )
+        ours = {"format": FORMAT, "complete": self.complete, "calls": [_call_data(entry) for entry in ordered]}
+        return write({"jrh": ours}, [one for entry in ordered for one in entry.interactions])
 
 
 def nearest(cassette: Cassette, request: CallRequest) -> Entry | None:
@@ -213,20 +192,6 @@ def _from_data(path: Path, data: Any, text: str, *, interactions: bool) -> Casse
     return cassette
 
 
-def _readable(interaction: Mapping[str, Any]) -> dict[str, Any]:
-    """The interaction with its JSON request body spread over lines, so that a change reads well in a diff."""
-    request = interaction["request"]
-    try:
-        body = json.dumps(json.loads(request["body"]), indent=2, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):
-        return dict(interaction)
-    return {**interaction, "request": {**request, "body": re.sub(_UNPRINTABLE, _json_escape, body)}}
-
-
-def _json_escape(match: re.Match[str]) -> str:
-    return json.dumps(match.group())[1:-1]
-
-
 def _unreadable(path: Path, why: str, line: int | None = None, key: str | None = None) -> InputError:
     return InputError(
         Problem(
@@ -237,15 +202,3 @@ def _unreadable(path: Path, why: str, line: int | None = None, key: str | None =
             hint="Restore the file from version control, or delete it and record the case again.",
         )
     )
-
-
-@cache
-def _dumper() -> Any:
-    base = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    dumper: Any = type("CassetteDumper", (base,), {})
-    dumper.add_representer(str, _represent_text)
-    return dumper
-
-
-def _represent_text(dumper: Any, text: str) -> Any:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)

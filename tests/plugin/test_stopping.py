@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_jrh.recording.cassettes import Cassette
 from tests.plugin.recorded import Recorded, environment
 from tests.support.faults import Fault
 from tests.support.model_server import ModelServer
@@ -60,7 +61,7 @@ def read_until(process: subprocess.Popen[str], text: str) -> str:
 
 
 def recorded_calls(suite: SuiteFiles) -> int:
-    return sum(path.read_text("utf-8").count("- stage: ") for path in suite.cassettes.rglob("*.yaml"))
+    return sum(len(Cassette.load(path).entries) for path in suite.cassettes.rglob("*.yaml"))
 
 
 def test_ctrl_c_awaits_the_calls_in_flight_and_begins_no_other(tmp_path: Path) -> None:

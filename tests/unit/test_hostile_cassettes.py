@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.errors import InputError
+from pytest_jrh.recording import cassette_text
 from pytest_jrh.recording.cassettes import Cassette
 from pytest_jrh.suite.rubrics import read_rubrics
 from tests.support.cpu import cpu_seconds
@@ -38,7 +39,9 @@ def load(path: Path, text: str | bytes) -> str:
     return said
 
 
+# As it was recorded before heads were JSON, and as it is written now.
 HEAD = CASSETTE.read_text(encoding="utf-8")
+JSON_HEAD = Cassette.load(CASSETTE, interactions=True).dump()
 
 
 @pytest.mark.parametrize(
@@ -68,17 +71,51 @@ HEAD = CASSETTE.read_text(encoding="utf-8")
 )
 def test_what_does_not_fit_is_refused_with_its_place(tmp_path: Path, old: str, new: str, wanted: str) -> None:
     assert old in HEAD
-    said = load(tmp_path / "c.yaml", HEAD.replace(old, new, 1))
+    refused_with_its_place(tmp_path / "c.yaml", HEAD.replace(old, new, 1), wanted)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "wanted"),
+    [
+        ('"complete": true', '"complete": "false"', "metadata.jrh.complete: this is not a cassette that can be read"),
+        ('"complete": true', '"complete": 2001-99-99', "it holds a value that cannot be read"),
+        ('"finish_reason": "stop"', '"finish_reason": 5', "metadata.jrh.calls[0].finish_reason"),
+        ('"refusal": null', '"refusal": ["a"]', "metadata.jrh.calls[0].refusal"),
+        ('"sequence": 1', '"sequence": 1.5', "metadata.jrh.calls[0].sequence"),
+        ('"cost": ', '"cost": NaN, "was": ', "metadata.jrh.calls[0].cost"),
+        ('"cost": ', '"cost": -Infinity, "was": ', "metadata.jrh.calls[0].cost"),
+        ('"cost": ', '"cost": .nan, "was": ', "metadata.jrh.calls[0].cost"),
+        ('"cost": ', '"cost": -1.0, "was": ', "metadata.jrh.calls[0].cost"),
+        ('"cost": ', f'"cost": {"9" * 5_000}, "was": ', "it holds a value that cannot be read"),
+        ('"stage": "judge"', '"other": "judge"', "metadata.jrh.calls[0].stage: this is not a cassette"),
+        ('"format": 1', '"format": 2', "its format is 2, and this version reads 1"),
+        ("metadata:\n  {", "metadata:\n  [", "c.yaml"),
+        ("\ninteractions:", "\nno_interactions:", "the calls have 1 interactions, but the file holds 0"),
+        ("- request:", "- other:", "interactions[0].request"),
+    ],
+)
+def test_a_head_in_json_that_does_not_fit_is_refused_with_its_place(
+    tmp_path: Path, old: str, new: str, wanted: str
+) -> None:
+    assert old in JSON_HEAD
+    refused_with_its_place(tmp_path / "c.yaml", JSON_HEAD.replace(old, new, 1), wanted)
+
+
+def refused_with_its_place(path: Path, text: str, wanted: str) -> None:
+    said = load(path, text)
     assert wanted in said
     if "[0]" in wanted:
         line = int(said.split("c.yaml:")[1].split(":")[0])
-        assert 1 <= line <= HEAD.count("\n")
+        assert 1 <= line <= text.count("\n")
 
 
 def test_the_line_is_that_of_the_value(tmp_path: Path) -> None:
-    lines = HEAD.split("\n")
-    number = next(number for number, line in enumerate(lines, 1) if "finish_reason: stop" in line)
-    assert f"c.yaml:{number}: " in load(tmp_path / "c.yaml", HEAD.replace("finish_reason: stop", "finish_reason: 5"))
+    for text, old, new in (
+        (HEAD, "finish_reason: stop", "finish_reason: 5"),
+        (JSON_HEAD, '"finish_reason": "stop"', '"finish_reason": 5'),
+    ):
+        number = next(number for number, line in enumerate(text.split("\n"), 1) if old in line)
+        assert f"c.yaml:{number}: " in load(tmp_path / "c.yaml", text.replace(old, new))
 
 
 SHARED = "a: &a [x, x, x, x]\n" + "".join(
@@ -101,6 +138,11 @@ LAUGHS = "a: &a {x: 1}\n" + "".join(
         "metadata: " + "[" * 100_000,
         HEAD.replace("refusal: null", f"refusal: {'[' * 50_000}", 1),
         HEAD.replace("interactions:", f"more: {'{a: ' * 50_000}\ninteractions:", 1),
+        JSON_HEAD.replace('"refusal": null', f'"refusal": {"[" * 50_000}', 1),
+        JSON_HEAD.replace('"refusal": null', f'"refusal": {"[" * 50_000}{"]" * 50_000}', 1),
+        JSON_HEAD.replace('"refusal": null', f'"refusal": {"[" * 1_400}{"]" * 1_400}', 1),
+        JSON_HEAD.replace('"refusal": null', '"refusal": {"a": ' * 2_000 + "1" + "}" * 2_000, 1),
+        JSON_HEAD.replace("interactions:", f"more: {'{a: ' * 50_000}\ninteractions:", 1),
         SHARED,
         LAUGHS,
         "a: " + "1:" * 100_000 + "1",
@@ -122,6 +164,10 @@ def test_an_answer_full_of_brackets_is_no_nesting(tmp_path: Path) -> None:
     data = yaml.safe_load(cassette.dump())
     data["metadata"]["jrh"]["calls"][0]["text"] = "[" * 50_000
     assert load(tmp_path / "c.yaml", yaml.safe_dump(data, sort_keys=False)) == ""
+    path = tmp_path / "json.yaml"
+    path.write_text(cassette_text.write(data["metadata"], data["interactions"]), encoding="utf-8")
+    assert path.read_text("utf-8").startswith("metadata:\n  {")
+    assert next(iter(Cassette.load(path).entries.values())).answer.text == "[" * 50_000
 
 
 VALUES = [
@@ -141,17 +187,18 @@ VALUES = [
 ]
 
 
-@settings(max_examples=60, deadline=None)
-@given(seed=st.integers(0, 2**32), count=st.integers(1, 4), source=st.sampled_from(["cassette", "rubrics"]))
+@settings(max_examples=90, deadline=None)
+@given(seed=st.integers(0, 2**32), count=st.integers(1, 4), source=st.sampled_from(["cassette", "json", "rubrics"]))
 def test_mutated_files_of_the_demo_never_crash(
     tmp_path_factory: pytest.TempPathFactory, seed: int, count: int, source: str
 ) -> None:
     random_ = random.Random(seed)
     path = tmp_path_factory.getbasetemp() / f"mutated-{source}.yaml"
-    text = HEAD if source == "cassette" else RUBRICS.read_text(encoding="utf-8")
+    texts = {"cassette": HEAD, "json": JSON_HEAD}
+    text = texts.get(source) or RUBRICS.read_text(encoding="utf-8")
     for _ in range(count):
         text = mutated(text, random_)
-    if source == "cassette":
+    if source in texts:
         load(path, text)
     else:
         path.write_text(text, encoding="utf-8", errors="replace")

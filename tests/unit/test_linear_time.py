@@ -65,7 +65,9 @@ ANY = pumped(" ", "\n", "a", "1", "{", '"', "\x1b[", "\u0301", "a b\n") + pumped
 PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "bounds._BRACES_WIDTH": pumped("{", "{0", "{:", ":", "1", start="{:"),
     "bounds._PERCENT_WIDTH": pumped("%", "%1", "1", "-", "%(a", start="%"),
-    "recording.cassettes._readable": "a class of single characters",
+    "recording.cassette_text._EXPONENT": pumped("1", start=" 1e+", end="x") + pumped(" 1"),
+    "recording.cassette_text._readable": "a class of single characters",
+    "recording.cassette_text.write": "a class of single characters",
     "llm.failures._CLASS_NAMES": pumped("Error", "aError: ", "litellm.", "litellm.aError: ", "Exception - "),
     "llm.lasting._ABOUT_TEXT": pumped("content", "flag"),
     "llm.lasting._BAD_KEY": pumped("api key ", "invalid "),

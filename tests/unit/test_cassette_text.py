@@ -1,0 +1,174 @@
+"""The head of a cassette is JSON inside of YAML: read with `json`, and the same to every reader of YAML."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_jrh.errors import InputError
+from pytest_jrh.llm.calls import Answer
+from pytest_jrh.models import Usage
+from pytest_jrh.recording import cassette_text
+from pytest_jrh.recording.cassettes import Cassette, Entry
+
+DEMO = Path(__file__).parents[2] / "inputs" / "cassettes" / "refund_agent"
+# Recorded before heads were JSON.
+OLD = next(DEMO.rglob("*.generation.yaml"))
+# A head is JSON between these two lines.
+BEGIN, END = "metadata:\n  {\n", "\n  }\ninteractions:\n"
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab: #\n\x85\u2028", max_size=3), inner),
+    max_leaves=8,
+)
+
+
+def calls_of(path: Path, *, interactions: bool = True) -> dict[str, Entry]:
+    return Cassette.load(path, interactions=interactions).entries
+
+
+@pytest.fixture
+def new(tmp_path: Path) -> Path:
+    """The demo's cassette in today's form."""
+    path = tmp_path / "new.yaml"
+    path.write_text(Cassette.load(OLD, interactions=True).dump(), encoding="utf-8")
+    return path
+
+
+@given(data=st.dictionaries(st.text("abc", max_size=3), VALUES))
+def test_json_and_yaml_read_the_same_head(data: dict[str, Any]) -> None:
+    text = cassette_text.write(data, [])
+    head = text.removeprefix("metadata:\n").partition("\ninteractions:")[0]
+    assert json.loads(head) == data
+    for loader in (yaml.SafeLoader, yaml.CSafeLoader):
+        loaded = yaml.load(text, Loader=loader)
+        assert loaded == cassette_text.read(text) == {"metadata": data, "interactions": [], "version": 1}
+        assert repr(loaded["metadata"]) == repr(data)
+
+
+@pytest.mark.parametrize("cost", [1e-05, 2e-07, 1.5e-07, -1e16, 0.1, 5.0])
+def test_a_small_number_is_a_number_to_yaml_too(cost: float) -> None:
+    text = cassette_text.write({"cost": cost, "costs": [cost], "said": f"it was {cost}"}, [])
+    assert yaml.safe_load(text)["metadata"] == {"cost": cost, "costs": [cost], "said": f"it was {cost}"}
+
+
+def test_an_old_head_is_read_and_written_anew_with_the_same_meaning(new: Path) -> None:
+    assert calls_of(new) == calls_of(OLD)
+    assert [*calls_of(new)] == [*calls_of(OLD)]
+    assert yaml.safe_load(new.read_text("utf-8")) == yaml.safe_load(OLD.read_text("utf-8"))
+    old, _, rest = OLD.read_text("utf-8").partition("\ninteractions:")
+    assert "{\n" not in old
+    assert new.read_text("utf-8").endswith(f"\n  }}\ninteractions:{rest}")
+
+
+def test_a_recording_that_is_added_to_is_in_one_form(tmp_path: Path) -> None:
+    cassette = Cassette.load(OLD, interactions=True)
+    cassette.path = tmp_path / "c.yaml"
+    before = dict(cassette.entries)
+    cassette.entries["f"] = Entry("f", "judge", {}, Answer("one\nmore", usage=Usage(1, 2), cost=1e-05), 99)
+    cassette.save()
+    text = cassette.path.read_text("utf-8")
+    assert text.startswith(BEGIN)
+    assert text.count("metadata:\n") == text.count('"calls": [') == text.count("\ninteractions:") == 1
+    after = calls_of(cassette.path)
+    assert after.pop("f").answer == Answer("one\nmore", usage=Usage(1, 2), cost=1e-05)
+    assert after == before
+
+
+def test_a_replay_parses_no_yaml(new: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = calls_of(new, interactions=False)
+
+    def refuse(*_: object, **__: object) -> object:
+        raise AssertionError("YAML was parsed")
+
+    for name in ("load", "parse", "compose"):
+        monkeypatch.setattr(yaml, name, refuse)
+    assert calls_of(new, interactions=False) == wanted
+    assert wanted
+
+
+def test_vcrpy_loads_it_and_may_write_it_again(new: Path) -> None:
+    from vcr.serialize import deserialize
+    from vcr.serializers import yamlserializer
+
+    text = new.read_text("utf-8")
+    requests, responses, *_ = deserialize(text, yamlserializer)
+    assert len(requests) == len(responses) == len(calls_of(new))
+    wanted = calls_of(new)
+    # vcrpy's serializer sorts the keys, so that the interactions come first.
+    again = yamlserializer.serialize(yamlserializer.deserialize(text))
+    assert again.startswith("interactions:")
+    for comment in ("", "---\n", "# by hand\n"):
+        new.write_text(comment + again, encoding="utf-8")
+        assert calls_of(new) == wanted
+        assert calls_of(new, interactions=False).keys() == wanted.keys()
+
+
+@pytest.mark.parametrize(
+    ("old", "edited"),
+    [
+        ('"refusal": null,', '"refusal": null, # no comma is needed after it\n'),
+        ('"stage": "planner"', "stage: planner"),
+        ('"stage": "planner"', "'stage': 'planner'"),
+        ("\n  }\ninteractions:", "\n  }\n\ninteractions:"),
+        ("\n  }\ninteractions:", "\n  } # the calls\ninteractions:"),
+        ("\n      ", " "),
+        ("\n  ", "\r\n  "),
+        (BEGIN, "metadata: {\n"),
+        (BEGIN, f"# by hand\n{BEGIN}"),
+        ("\ninteractions:", "\nversion: 1\ninteractions:"),
+    ],
+)
+def test_a_head_that_was_edited_by_hand_is_read(new: Path, old: str, edited: str) -> None:
+    wanted, text = calls_of(new), new.read_text("utf-8")
+    assert old in text
+    body = text.index("- request:")
+    text = text[:body].replace(old, edited) + text[body:]
+    if edited.startswith("\nversion"):
+        text = text.removesuffix("version: 1\n")
+    new.write_bytes(text.encode())
+    assert calls_of(new) == wanted
+    assert calls_of(new, interactions=False).keys() == wanted.keys()
+
+
+TWICE = [
+    ("old", "      finish_reason: stop\n", "finish_reason"),
+    ("new", '          "finish_reason": "stop",\n', "finish_reason"),
+    ("old", "version: 1\n", "version"),
+    ("new", "version: 1\n", "version"),
+    ("old", "metadata: {jrh: {format: 1, complete: true, calls: []}}\n", "metadata"),
+    ("new", "metadata: {jrh: {format: 1, complete: true, calls: []}}\n", "metadata"),
+]
+
+
+@pytest.mark.parametrize(("form", "line", "key"), TWICE)
+def test_a_duplicate_key_is_refused_with_its_line(new: Path, form: str, line: str, key: str) -> None:
+    text = (OLD if form == "old" else new).read_text("utf-8")
+    at = text.index(line) if line in text else len(text)
+    new.write_text(text[:at] + line + text[at:], encoding="utf-8")
+    with pytest.raises(InputError, match=f"duplicate key '{key}'") as refused:
+        Cassette.load(new, interactions=True)
+    number = int(str(refused.value).split("new.yaml:")[1].split(":")[0])
+    assert new.read_text("utf-8").split("\n")[number - 1] == line.rstrip("\n")
+
+
+def test_a_mistake_below_a_head_in_json_has_the_line_in_the_file(new: Path) -> None:
+    text = new.read_text("utf-8")
+    for broken in ("      code: @", "      code: two hundred"):
+        new.write_text(text.replace("      code: 200", broken, 1), encoding="utf-8")
+        with pytest.raises(InputError) as refused:
+            Cassette.load(new, interactions=True)
+        number = int(str(refused.value).split("new.yaml:")[1].split(":")[0])
+        assert new.read_text("utf-8").split("\n")[number - 1] == broken
+        assert calls_of(new, interactions=False)
+    assert "interactions[0].response.status.code" in str(refused.value)
