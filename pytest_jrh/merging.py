@@ -5,32 +5,27 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_jrh.artifacts.spools import read_jsonl
 from pytest_jrh.artifacts.stored import RESULTS_NAME, read_results
+from pytest_jrh.concluding import Concluded, EndSettings, SuiteRun, conclude
 from pytest_jrh.documents.problems import listed, nearest, shown
 from pytest_jrh.errors import InputError, Problem
-from pytest_jrh.gate.baseline import Scope
-from pytest_jrh.gate.decision import decide
-from pytest_jrh.models import JUDGED, MADE, CaseResult
+from pytest_jrh.models import JUDGED, CaseResult
 from pytest_jrh.redact import Redactor, secrets_of
 from pytest_jrh.reporting.annotations import annotation_lines
-from pytest_jrh.reporting.report_files import write_reports
-from pytest_jrh.reporting.session_results import Extent, SessionResults, gather, recording_options
-from pytest_jrh.reporting.suite_files import JSONL_NAME, write_suite_outputs
+from pytest_jrh.reporting.session_results import SessionResults, recording_options
+from pytest_jrh.reporting.suite_files import JSONL_NAME
 from pytest_jrh.reporting.terminal import session_lines
 from pytest_jrh.stats.panels import counted_once, made_case_id
 from pytest_jrh.suite.cases import case_id
 from pytest_jrh.suite.places import argument
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from pytest_jrh.gate.accepted import BaselineFile
-    from pytest_jrh.gate.decision import GateDecision
     from pytest_jrh.loading import ReadySuite
     from pytest_jrh.models import CaseSpec
     from pytest_jrh.suite.suite import Suite
@@ -78,42 +73,43 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
     _refuse_misfits(suite, specs, found)
     _refuse_other_judges(ready, found)
     results = counted_once(found[case].result for case in specs if case in found)
-    scope = Scope.of(specs)
-    rules = replace(suite.gate, allow_uncompared=suite.gate.allow_uncompared or settings.baseline.updating)
-    decision = decide(results, settings.baseline.content, rules, scope, suite.sampling_seed)
-    if decision.uncompared:
-        decision = replace(decision, update_command=_update_command(suite, folders, settings))
-    redactor = Redactor(secrets_of(os.environ))
-    told = _told(ready, results, decision, settings.folder)
-    made = write_suite_outputs(
-        suite,
-        list(specs.values()),
+    config = argument(suite.config_file, settings.folder)
+    nodes = {case: f"{config}::{case.partition('::')[2]}" for case in specs}
+    recording = recording_options(results)
+    run = SuiteRun(
+        ready,
         results,
-        records,
-        redactor=redactor,
-        decision=decision,
+        known=frozenset(specs),
+        selected=frozenset(specs),
+        specs=list(specs.values()),
+        spools=records,
         cases=ready.cases(),
-        interrupted=bool(decision.never_reported),
+        nodes=nodes,
+        commands={case: shlex.join(["pytest", f"--jrh-config={config}", node]) for case, node in nodes.items()},
     )
-    models = {judge.stage.model for judge in suite.judges}
-    written, unwritten = write_reports(
-        settings,
-        told,
-        [made.records],
-        model=models.pop() if len(models) == 1 else "several",
-        redactor=redactor,
-        folder=settings.folder,
+    concluded = conclude(
+        [run],
+        EndSettings(
+            baseline=settings.baseline,
+            reports=settings,
+            redactor=Redactor(secrets_of(os.environ)),
+            folder=settings.folder,
+            update_command=lambda ready: _update_command(ready.suite, folders, settings),
+            record_command=shlex.join(["pytest", f"--jrh-config={config}", *recording]) if recording else "",
+        ),
     )
-    updates, accepted = _accept(settings.baseline, told, scope, decision)
-    problems = [*made.problems, *unwritten, *_judged_nothing(results)]
-    lines = [line.text for line in session_lines(told, width=settings.width)]
-    lines += updates
-    lines += [f"report: {_shown(path, settings.folder)}" for path in written]
-    lines += [f"note: {problem}" for problem in problems]
-    lines += _annotations(told, settings.folder)
-    agreed = decision.active or not any(result.outcome == "disagree" for result in results)
-    whole = accepted and not made.failed and not unwritten
-    return Merged(tuple(lines), decision.passed and agreed and whole and not _judged_nothing(results))
+    # In pytest the item of a case that nothing decides about fails by itself.
+    decided = concluded.session.decisions[suite.name].active
+    agreed = decided or not any(result.outcome == "disagree" for result in results)
+    return Merged(tuple(_lines(concluded, settings)), concluded.passed and agreed)
+
+
+def _lines(concluded: Concluded, settings: MergeSettings) -> list[str]:
+    lines = [line.text for line in session_lines(concluded.session, width=settings.width)]
+    lines += concluded.updates
+    lines += [f"report: {_shown(path, settings.folder)}" for path in concluded.written]
+    lines += [f"note: {problem}" for problem in concluded.problems]
+    return lines + _annotations(concluded.session, settings.folder)
 
 
 class _Found(NamedTuple):
@@ -205,36 +201,6 @@ def _refuse_other_judges(ready: ReadySuite, found: Mapping[str, _Found]) -> None
         raise InputError([Problem(message.format(many), str(path), hint=_SAME_COMMIT) for path, many in others.items()])
 
 
-def _told(ready: ReadySuite, results: Sequence[CaseResult], decision: GateDecision, folder: Path) -> SessionResults:
-    suite = ready.suite
-    config = argument(suite.config_file, folder)
-    recording = recording_options(results)
-    nodes = {case_id(spec): f"{config}::{case_id(spec).partition('::')[2]}" for spec in ready.specs()}
-    return gather(
-        results,
-        suite.sampling_seed,
-        rubrics={
-            # `resolve` would follow links out of the folder that annotations are relative to.
-            (suite.name, rubric.id): replace(rubric, file=os.path.abspath(folder / rubric.file))  # noqa: PTH100
-            for rubric in suite.rubrics
-        },
-        decisions={suite.name: decision},
-        extents={suite.name: Extent(len(results), len(nodes), interrupted=bool(decision.never_reported))},
-        nodes=nodes,
-        commands={case: shlex.join(["pytest", f"--jrh-config={config}", node]) for case, node in nodes.items()},
-        record_command=shlex.join(["pytest", f"--jrh-config={config}", *recording]) if recording else "",
-    )
-
-
-def _accept(
-    baseline: BaselineFile, told: SessionResults, scope: Scope, decision: GateDecision
-) -> tuple[list[str], bool]:
-    try:
-        return baseline.accept(told.results, scope, told.node, finished=not decision.never_reported), True
-    except OSError as error:
-        return [f"note: The baseline {baseline.name} was not written: {error.strerror}."], False
-
-
 def _update_command(suite: Suite, folders: Sequence[Path], settings: MergeSettings) -> str:
     named = {
         "--jrh-config": os.path.relpath(suite.config_file, settings.folder),
@@ -245,16 +211,10 @@ def _update_command(suite: Suite, folders: Sequence[Path], settings: MergeSettin
     return shlex.join(command)
 
 
-def _judged_nothing(results: Iterable[CaseResult]) -> list[str]:
-    if any(result.outcome in MADE for result in results):
-        return []
-    return ["No case reached a verdict, so this suite is not green."]
-
-
-def _annotations(told: SessionResults, folder: Path) -> list[str]:
+def _annotations(session: SessionResults, folder: Path) -> list[str]:
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return []
-    return annotation_lines(told, Path(os.environ.get("GITHUB_WORKSPACE") or folder))
+    return annotation_lines(session, Path(os.environ.get("GITHUB_WORKSPACE") or folder))
 
 
 def _shown(path: Path, folder: Path) -> str:

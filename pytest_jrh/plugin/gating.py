@@ -2,69 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_jrh.gate import decision as gate
-from pytest_jrh.gate.baseline import Scope
 from pytest_jrh.plugin.options import absolute
-from pytest_jrh.reporting.session_results import Extent
-from pytest_jrh.suite.cases import case_id, node_part
+from pytest_jrh.suite.cases import node_part
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from pytest_jrh.gate.baseline import Baseline
-    from pytest_jrh.gate.decision import GateDecision
     from pytest_jrh.loading import ReadySuite
-    from pytest_jrh.models import CaseResult, CaseSpec
     from pytest_jrh.plugin.options import Options
-    from pytest_jrh.plugin.session import SuiteSession
-
-
-def decide(
-    session: SuiteSession,
-    ready: ReadySuite,
-    results: Collection[CaseResult],
-    selected: Collection[str],
-    *,
-    stopped: bool,
-    left_out: Collection[CaseSpec] = (),
-) -> GateDecision:
-    """Decide about one suite from what the controller received; `selected` are the ids of what was to run.
-
-    Where a session was stopped on purpose and there is no gate, what was not reached is nobody's loss. One that
-    updates the baseline may have nothing to compare.
-    """
-    suite, baseline = ready.suite, session.baseline.content
-    rules = replace(suite.gate, allow_uncompared=suite.gate.allow_uncompared or session.baseline.updating)
-    wanted = set(selected)
-    if stopped and not gate.is_active(rules, baseline):
-        wanted &= {result.case_id for result in results}
-    scope = Scope.of(map(case_id, ready.specs()), wanted)
-    decision = gate.decide(results, baseline, rules, scope, suite.sampling_seed, left_out)
-    return replace(decision, update_command=session.commands.update_baseline(suite) if decision.uncompared else "")
-
-
-def extents(
-    specs: Mapping[str, Mapping[str, CaseSpec]],
-    results: Collection[str],
-    decisions: Mapping[str, GateDecision],
-    *,
-    stopped: bool,
-) -> dict[str, Extent]:
-    """How much of each suite the session ran; one that lost a worker has not run to its end either."""
-    return {
-        name: Extent(
-            sum(case in results for case in own),
-            len(own),
-            interrupted=stopped or bool(decisions[name].never_reported),
-        )
-        for name, own in specs.items()
-    }
 
 
 def file_node(path: Path, rootdir: Path) -> str:

@@ -5,27 +5,23 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_jrh.artifacts.stored import result_from
+from pytest_jrh.concluding import Concluded, EndSettings, SuiteRun, conclude
 from pytest_jrh.errors import InputError
-from pytest_jrh.gate.baseline import Scope
-from pytest_jrh.models import MADE, CaseResult
+from pytest_jrh.models import CaseResult
 from pytest_jrh.plugin.collect import CaseItem, properties_of_others
-from pytest_jrh.plugin.gating import case_ids, decide, extents, named_suites, place_of, undecided
+from pytest_jrh.plugin.gating import case_ids, named_suites, place_of, undecided
 from pytest_jrh.plugin.options import YAML_SUFFIXES, absolute
 from pytest_jrh.plugin.session import NOTICES_KEY, RECORD_ATTRIBUTE, RESULT_ATTRIBUTE
 from pytest_jrh.recording.unused import prune, unused_cassettes
 from pytest_jrh.reporting.annotations import annotation_lines
 from pytest_jrh.reporting.gate_text import styled_gate_lines
-from pytest_jrh.reporting.report_files import write_reports
-from pytest_jrh.reporting.session_results import SessionResults, gather
-from pytest_jrh.reporting.suite_files import write_suite_outputs
 from pytest_jrh.reporting.terminal import session_lines
 from pytest_jrh.stats.panels import counted_once
 from pytest_jrh.suite.cases import case_id, cassette_path
@@ -33,8 +29,6 @@ from pytest_jrh.suite.config import looks_like_suite
 from pytest_jrh.text import counted
 
 if TYPE_CHECKING:
-    from pytest_jrh.artifacts.spools import RecordIndex
-    from pytest_jrh.gate.decision import GateDecision
     from pytest_jrh.loading import ReadySuite
     from pytest_jrh.models import CaseSpec
     from pytest_jrh.plugin.session import SuiteSession
@@ -56,15 +50,11 @@ class Reporter:
         self._unused: list[Path] = []
         self._pruned = False
         self._unpruned = False
-        self._unwritten = False
         self._lost = False
-        self._stopped = False
         self._kept_spools: set[Path] = set()
         self._heard: set[str] = set()
         self._left_out: set[str] = set()
-        self._told: SessionResults | None = None
-        self._written: list[Path] = []
-        self._updates: list[str] = []
+        self._concluded: Concluded | None = None
 
     def pytest_report_header(self) -> list[str]:
         """Say which suites are in play, and where their calls are answered from."""
@@ -135,11 +125,12 @@ class Reporter:
         terminalreporter.write_sep("=", "judge reliability")
         for line in lines:
             terminalreporter.write_line(line.text, **({line.style: True} if line.style else {}))
-        for update in self._updates:
-            terminalreporter.write_line(update)
         folder = self._session.config.invocation_params.dir
-        for path in self._written:
-            terminalreporter.write_line(f"report: {_shown(path, folder)}")
+        if self._concluded is not None:
+            for update in self._concluded.updates:
+                terminalreporter.write_line(update)
+            for path in self._concluded.written:
+                terminalreporter.write_line(f"report: {_shown(path, folder)}")
         for notice in notices:
             terminalreporter.write_line(f"note: {notice}")
         if self._session.options.report_unused or self._session.options.prune:
@@ -147,15 +138,15 @@ class Reporter:
             terminalreporter.write_line(f"{done} cassettes: {len(self._unused)}")
             for path in self._unused:
                 terminalreporter.write_line(f"  {_shown(path, folder)}")
-        if self._told is not None and os.environ.get("GITHUB_ACTIONS") == "true":
+        if self._concluded is not None and os.environ.get("GITHUB_ACTIONS") == "true":
             workspace = Path(os.environ.get("GITHUB_WORKSPACE") or self._session.config.rootpath)
-            for command in annotation_lines(self._told, workspace):
+            for command in annotation_lines(self._concluded.session, workspace):
                 terminalreporter.write_line(command)
 
     def _lines(self, terminal: pytest.TerminalReporter) -> list[Styled]:
-        told, width = self._told, terminal._tw.fullwidth
-        if told is None:
+        if self._concluded is None:
             return []
+        told, width = self._concluded.session, terminal._tw.fullwidth
         if told.results:
             # With -rs or -ra pytest lists every skip with its whole reason.
             return session_lines(told, width=width, verbosity=terminal.verbosity, skips=not terminal.hasopt("skipped"))
@@ -204,128 +195,67 @@ class Reporter:
         return not reasons
 
     def _conclude(self, session: pytest.Session, suites: list[ReadySuite], nodes: Mapping[str, str]) -> bool:
-        """Come to the session's results, write all that follows from them, and say whether they are green."""
-        stopped = bool(session.shouldfail or session.shouldstop) or session.exitstatus not in _FINISHED
-        self._stopped = stopped
+        """Write all that follows from the session's results, and say whether they are green."""
         results = {result.case_id: result for result in self._results.values()}
         left_out = {case for case, nodeid in nodes.items() if nodeid in self._left_out} - results.keys()
-        selected = nodes.keys() - left_out
+        # As collected, because the results of several workers arrive mixed.
         specs = {ready.suite.name: {case_id(spec): spec for spec in ready.specs()} for ready in suites}
         ordered = [results[case] for own in specs.values() for case in own if case in results]
         if len(ordered) < len(results):
             unknown = counted(len(results) - len(ordered), "result")
             self._lose(f"{unknown} belong to no case of the suites as this process reads them, and were not written.")
         results |= {result.case_id: result for result in counted_once(ordered)}
-        decisions: dict[str, GateDecision] = {}
-        for ready in suites:
-            name = ready.suite.name
-            own = [results[case] for case in specs[name] if case in results]
-            wanted = [case for case in selected if case in specs[name]]
-            skipped = [spec for case, spec in specs[name].items() if case in left_out]
-            decisions[name] = decide(self._session, ready, own, wanted, stopped=stopped, left_out=skipped)
-        self._told = self._gather(suites, specs, results, decisions)
-        records = [
-            self._write(ready, list(specs[ready.suite.name].values()), decisions[ready.suite.name]) for ready in suites
-        ]
-        self._report(suites, records)
-        known = (case for own in specs.values() for case in own)
-        # A worker that died took its cases with it, though pytest went on to the end.
-        whole = not stopped and not any(decision.never_reported for decision in decisions.values())
-        accepted = self._accept(Scope.of(known, selected), finished=whole)
-        outcomes = {result.outcome for result in results.values()}
-        judged = not outcomes or bool(outcomes & set(MADE))
-        if not judged:
-            self._problems.append("No case reached a verdict, so this run is not green.")
-        if self._unwritten:
-            self._problems.append(
-                "This run is not green, because of what could not be written. Make room or fix the permissions, and "
-                "run again: what is recorded is not asked again."
-            )
-        return judged and accepted and not self._unwritten and all(decision.passed for decision in decisions.values())
+        runs = [self._run(ready, specs[ready.suite.name], results, nodes.keys(), left_out) for ready in suites]
+        commands, config = self._session.commands, self._session.config
+        concluded = conclude(
+            runs,
+            EndSettings(
+                baseline=self._session.baseline,
+                reports=self._session.options,
+                redactor=self._session.redactor,
+                folder=config.invocation_params.dir,
+                update_command=lambda ready: commands.update_baseline(ready.suite),
+                record_command=commands.record_all([ready.suite for ready in suites], results.values()),
+                wall_seconds=time.monotonic() - self._started,
+                stopped=bool(session.shouldfail or session.shouldstop) or session.exitstatus not in _FINISHED,
+            ),
+        )
+        self._concluded = concluded
+        self._problems += concluded.problems
+        spooling = self._session.spooling
+        self._kept_spools |= {spooling.folder(run.ready.suite) for run in runs if run.name in concluded.kept_spools}
+        return concluded.passed
 
-    def _gather(
+    def _run(
         self,
-        suites: list[ReadySuite],
-        specs: Mapping[str, Mapping[str, CaseSpec]],
+        ready: ReadySuite,
+        specs: Mapping[str, CaseSpec],
         results: Mapping[str, CaseResult],
-        decisions: Mapping[str, GateDecision],
-    ) -> SessionResults:
-        """The results as collected, because those of several workers arrive mixed, and their figures."""
-        folder = self._session.config.invocation_params.dir
-        ran = {case: spec for own in specs.values() for case, spec in own.items() if case in results}
-        return gather(
+        selected: Collection[str],
+        left_out: Collection[str],
+    ) -> SuiteRun:
+        """What the session ran of one suite; `selected` and `left_out` are case ids of all suites."""
+        session = self._session
+        ran = {case: spec for case, spec in specs.items() if case in results}
+        self._problems += session.spooling.add_sent(ready.suite, self._sent.values())
+        return SuiteRun(
+            ready,
             [results[case] for case in ran],
-            suites[0].suite.sampling_seed,
-            rubrics={
-                (ready.suite.name, rubric.id): replace(rubric, file=str(absolute(folder / rubric.file)))
-                for ready in suites
-                for rubric in ready.suite.rubrics
-            },
-            decisions=decisions,
-            extents=extents(specs, results, decisions, stopped=self._stopped),
-            wall_seconds=time.monotonic() - self._started,
-            nodes={case: self._session.commands.node(spec) for own in specs.values() for case, spec in own.items()},
+            known=frozenset(specs),
+            selected=frozenset(case for case in selected if case in specs and case not in left_out),
+            specs=list(ran.values()),
+            spools=sorted(session.spooling.folder(ready.suite).glob("*.jsonl")),
+            cases=ready.cases(own_log=not (session.rubric_file or session.log_path)),
+            nodes={case: session.commands.node(spec) for case, spec in specs.items()},
             # Every case of the HTML report has its command; elsewhere those that went well need none.
             commands={
-                case: self._session.commands.rerun(spec)
+                case: session.commands.rerun(spec)
                 for case, spec in ran.items()
-                if self._session.options.report is not None or results[case].outcome != "agree"
+                if session.options.report is not None or results[case].outcome != "agree"
             },
-            record_command=self._session.commands.record_all([ready.suite for ready in suites], results.values()),
-        )
-
-    def _accept(self, scope: Scope, *, finished: bool) -> bool:
-        """Update the baseline where that is asked for; False where it could not be written."""
-        told = self._told
-        assert told is not None
-        try:
-            self._updates += self._session.baseline.accept(told.results, scope, told.node, finished=finished)
-        except OSError as error:
-            self._problems.append(f"The baseline {self._session.baseline.name} was not written: {error.strerror}.")
-            return False
-        return True
-
-    def _report(self, suites: list[ReadySuite], records: list[RecordIndex]) -> None:
-        told = self._told
-        assert told is not None
-        if not told.results:
-            return
-        models = {judge.stage.model for ready in suites for judge in ready.suite.judges}
-        written, problems = write_reports(
-            self._session.options,
-            told,
-            records,
-            model=models.pop() if len(models) == 1 else "several",
-            redactor=self._session.redactor,
-            folder=self._session.config.invocation_params.dir,
-        )
-        self._written += written
-        self._problems += problems
-        self._unwritten = self._unwritten or bool(problems)
-
-    def _write(self, ready: ReadySuite, specs: list[CaseSpec], decision: GateDecision) -> RecordIndex:
-        told = self._told
-        assert told is not None
-        results = [result for result in told.results if result.suite == ready.suite.name]
-        ids = {result.case_id for result in results}
-        spools = self._session.spooling.folder(ready.suite)
-        self._problems += self._session.spooling.add_sent(ready.suite, self._sent.values())
-        written = write_suite_outputs(
-            ready.suite,
-            [spec for spec in specs if case_id(spec) in ids],
-            results,
-            sorted(spools.glob("*.jsonl")),
-            redactor=self._session.redactor,
-            decision=decision,
+            left_out=[spec for case, spec in specs.items() if case in left_out],
             frozen=ready.frozen_cases if ready.suite.frozen is not None else None,
-            cases=ready.cases(own_log=not (self._session.rubric_file or self._session.log_path)),
-            interrupted=self._stopped or bool(decision.never_reported),
         )
-        self._problems += written.problems
-        self._unwritten = self._unwritten or written.failed
-        if written.keep_spools:
-            self._kept_spools.add(spools)
-        return written.records
 
     def _look_for_unused(self, ready: ReadySuite) -> None:
         """Find a suite's cassettes that no case uses, and remove them where that is asked for."""

@@ -91,7 +91,7 @@ def test_a_suite_without_any_verdict_is_red(project: Project, shards: list[str],
         ]
         path.write_text("".join(f"{json.dumps(result)}\n" for result in results), "utf-8")
     assert merge(*shards) == 1
-    assert "note: No case reached a verdict, so this suite is not green." in merge.lines
+    assert "note: No case reached a verdict, so this run is not green." in merge.lines
 
 
 def test_an_unscored_case_of_a_shard_is_red(

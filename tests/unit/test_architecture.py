@@ -25,9 +25,10 @@ FLOORS: dict[str, int] = {
     **dict.fromkeys(("gate", "artifacts"), 4),
     **dict.fromkeys(("reporting", "review"), 5),
     **dict.fromkeys(("loading", "planning", "starting"), 6),
-    **dict.fromkeys(("engine", "plan_text", "merging"), 7),
-    "plugin": 8,
-    "__main__": 9,
+    **dict.fromkeys(("engine", "plan_text", "concluding"), 7),
+    "merging": 8,
+    "plugin": 9,
+    "__main__": 10,
     "__version__": 0,  # no module, but a name of the package itself
 }
 # Each may be imported in one room only, and only where it is needed: inside a function.

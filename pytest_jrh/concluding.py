@@ -1,0 +1,218 @@
+"""How a session ends, in pytest or in a merge of shards: decisions, files, reports, baseline, and whether it is green.
+
+Nothing here knows pytest, so that what several machines ran ends as what one ran (rules F2, H, I8, J).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from pytest_jrh.gate import decision as gate
+from pytest_jrh.gate.baseline import Scope
+from pytest_jrh.models import MADE
+from pytest_jrh.reporting.report_files import write_reports
+from pytest_jrh.reporting.session_results import Extent, gather
+from pytest_jrh.reporting.suite_files import Written, write_suite_outputs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_jrh.artifacts.earlier import SuiteCases
+    from pytest_jrh.artifacts.spools import RecordIndex
+    from pytest_jrh.gate.accepted import BaselineFile
+    from pytest_jrh.gate.decision import GateDecision
+    from pytest_jrh.loading import ReadySuite
+    from pytest_jrh.models import CaseResult, CaseSpec, Rubric
+    from pytest_jrh.redact import Redactor
+    from pytest_jrh.reporting.report_files import WantedReports
+    from pytest_jrh.reporting.session_results import SessionResults
+
+_NOTHING_JUDGED = "No case reached a verdict, so this run is not green."
+_UNWRITTEN = (
+    "This run is not green, because of what could not be written. Make room or fix the permissions, and run again: "
+    "what is recorded is not asked again."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteRun:
+    """What a session ran of one suite.
+
+    `results` hold the last one of each case, in the suite's order; `known` are the ids of all its cases, `selected`
+    those that were to run, and `left_out` those of them that something else skipped. `specs` are the cases whose
+    files are written, `spools` the files with the cases that were made, and `frozen` the index of a frozen suite's
+    file where it has been read. `nodes` and `commands` give by case id what pytest calls it and what runs it again.
+    """
+
+    ready: ReadySuite
+    results: Sequence[CaseResult]
+    known: frozenset[str]
+    selected: frozenset[str]
+    specs: Sequence[CaseSpec]
+    spools: Sequence[Path]
+    cases: SuiteCases
+    nodes: Mapping[str, str]
+    commands: Mapping[str, str]
+    left_out: Sequence[CaseSpec] = ()
+    frozen: RecordIndex | None = None
+
+    @property
+    def name(self) -> str:
+        """The suite's name."""
+        return self.ready.suite.name
+
+
+@dataclass(frozen=True, slots=True)
+class EndSettings:
+    """What a session is held against, what it writes beside the suites' own files, and how it ended.
+
+    `folder` is where it was started: paths are named relative to it. `stopped` says that it was ended before its
+    time. `update_command` gives the command that updates the baseline of a suite.
+    """
+
+    baseline: BaselineFile
+    reports: WantedReports
+    redactor: Redactor
+    folder: Path
+    update_command: Callable[[ReadySuite], str]
+    record_command: str = ""
+    wall_seconds: float = 0.0
+    stopped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Concluded:
+    """What a session came to. `written` are the reports, `updates` and `problems` sentences for the user.
+
+    `kept_spools` names the suites some of whose cases are in their spools alone.
+    """
+
+    session: SessionResults
+    passed: bool
+    written: tuple[Path, ...] = ()
+    updates: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    kept_spools: frozenset[str] = field(default_factory=frozenset)
+
+
+def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
+    """Decide about each suite, write all that follows from the results, and say whether the session is green.
+
+    `runs` has at least one suite. What cannot be written becomes a sentence in `problems`, and the session is not
+    green; all else is written.
+    """
+    decisions = {run.name: _decide(run, settings) for run in runs}
+    session = _gathered(runs, decisions, settings)
+    ends = [_write(run, decisions[run.name], settings) for run in runs]
+    problems = [problem for end in ends for problem in end.problems]
+    unwritten = any(end.failed for end in ends)
+    written: Sequence[Path] = ()
+    if session.results:
+        written, missing = write_reports(
+            settings.reports,
+            session,
+            [end.records for end in ends],
+            model=_model(runs),
+            redactor=settings.redactor,
+            folder=settings.folder,
+        )
+        problems += missing
+        unwritten = unwritten or bool(missing)
+    updates, refused = _accepted(runs, session, settings)
+    problems += refused
+    outcomes = {result.outcome for result in session.results}
+    judged = not outcomes or bool(outcomes & set(MADE))
+    if not judged:
+        problems.append(_NOTHING_JUDGED)
+    if unwritten:
+        problems.append(_UNWRITTEN)
+    return Concluded(
+        session,
+        passed=judged and not refused and not unwritten and all(decision.passed for decision in decisions.values()),
+        written=tuple(written),
+        updates=tuple(updates),
+        problems=tuple(problems),
+        kept_spools=frozenset(run.name for run, end in zip(runs, ends, strict=True) if end.keep_spools),
+    )
+
+
+def _decide(run: SuiteRun, settings: EndSettings) -> GateDecision:
+    """Let the gate decide about one suite.
+
+    Where a session was stopped on purpose and there is no gate, what was not reached is nobody's loss. One that
+    updates the baseline may have nothing to compare.
+    """
+    suite, baseline = run.ready.suite, settings.baseline
+    rules = replace(suite.gate, allow_uncompared=suite.gate.allow_uncompared or baseline.updating)
+    wanted = run.selected
+    if settings.stopped and not gate.is_active(rules, baseline.content):
+        wanted &= {result.case_id for result in run.results}
+    scope = Scope.of(run.known, wanted)
+    made = gate.decide(run.results, baseline.content, rules, scope, suite.sampling_seed, run.left_out)
+    return replace(made, update_command=settings.update_command(run.ready) if made.uncompared else "")
+
+
+def _gathered(runs: Sequence[SuiteRun], decisions: Mapping[str, GateDecision], settings: EndSettings) -> SessionResults:
+    return gather(
+        [result for run in runs for result in run.results],
+        runs[0].ready.suite.sampling_seed,
+        rubrics={
+            (run.name, rubric.id): _placed(rubric, settings.folder)
+            for run in runs
+            for rubric in run.ready.suite.rubrics
+        },
+        decisions=decisions,
+        extents={
+            run.name: Extent(len(run.results), len(run.known), interrupted=_interrupted(decisions[run.name], settings))
+            for run in runs
+        },
+        wall_seconds=settings.wall_seconds,
+        nodes={case: node for run in runs for case, node in run.nodes.items()},
+        commands={case: command for run in runs for case, command in run.commands.items()},
+        record_command=settings.record_command,
+    )
+
+
+def _placed(rubric: Rubric, folder: Path) -> Rubric:
+    # `resolve` would follow links out of the folder that annotations are relative to.
+    return replace(rubric, file=os.path.abspath(folder / rubric.file))  # noqa: PTH100
+
+
+def _interrupted(decision: GateDecision, settings: EndSettings) -> bool:
+    """Whether a suite was not run to its end; a worker that died took its cases with it."""
+    return settings.stopped or bool(decision.never_reported)
+
+
+def _write(run: SuiteRun, decision: GateDecision, settings: EndSettings) -> Written:
+    return write_suite_outputs(
+        run.ready.suite,
+        run.specs,
+        run.results,
+        run.spools,
+        redactor=settings.redactor,
+        decision=decision,
+        frozen=run.frozen,
+        cases=run.cases,
+        interrupted=_interrupted(decision, settings),
+    )
+
+
+def _model(runs: Iterable[SuiteRun]) -> str:
+    """The model of all judges, under which an Inspect log is listed."""
+    models = {judge.stage.model for run in runs for judge in run.ready.suite.judges}
+    return models.pop() if len(models) == 1 else "several"
+
+
+def _accepted(
+    runs: Sequence[SuiteRun], session: SessionResults, settings: EndSettings
+) -> tuple[Sequence[str], Sequence[str]]:
+    """Update the baseline where that is asked for; what was done, and what went wrong."""
+    scope = Scope.of((case for run in runs for case in run.known), (case for run in runs for case in run.selected))
+    whole = not any(_interrupted(decision, settings) for decision in session.decisions.values())
+    try:
+        return settings.baseline.accept(session.results, scope, session.node, finished=whole), ()
+    except OSError as error:
+        return (), [f"The baseline {settings.baseline.name} was not written: {error.strerror}."]
