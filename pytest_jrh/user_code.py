@@ -1,4 +1,4 @@
-"""Errors of the user's own code (a client, a preprocessor), told in a few lines instead of a traceback."""
+"""Errors of code that is not ours (a client, a preprocessor, a library) in a few lines instead of a traceback."""
 
 from __future__ import annotations
 
@@ -55,6 +55,22 @@ def error_places(error: BaseException) -> tuple[str, ...]:
     ]
     chosen = own[-_MOST_FRAMES:] or foreign[-1:]
     return tuple(f"{_shown(Path(frame.filename))}:{frame.lineno} in {frame.name}" for frame in chosen)
+
+
+def library_places(error: BaseException, package: Path) -> tuple[str, ...]:
+    """The last three places of a library's code in the error's traceback, named from its package on."""
+    stack = traceback.StackSummary.extract(traceback.walk_tb(error.__traceback__), lookup_lines=False)
+    own = [frame for frame in stack if Path(frame.filename).is_relative_to(package)]
+    return tuple(
+        f"{Path(frame.filename).relative_to(package.parent).as_posix()}:{frame.lineno} in {frame.name}"
+        for frame in own[-_MOST_FRAMES:]
+    )
+
+
+def is_ours(error: BaseException) -> bool:
+    """Whether the error was raised by a line of this package: then it is a bug of ours, wherever it surfaces."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return bool(frames) and Path(frames[-1].f_code.co_filename).is_relative_to(_PACKAGE)
 
 
 def _shown(path: Path) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,14 +19,24 @@ from pytest_jrh.errors import Unscored
 from pytest_jrh.llm.answers import answer_of, has_plausible_usage
 from pytest_jrh.llm.budget import Ledger
 from pytest_jrh.llm.calls import Answer, CallRequest, Response, Stopped
-from pytest_jrh.llm.failures import Failure, failure_of, http_status, timed_out, was_sent
+from pytest_jrh.llm.failures import (
+    Failure,
+    failure_of,
+    http_status,
+    lacks_connection,
+    said_status,
+    timed_out,
+    unforeseen,
+    was_sent,
+)
 from pytest_jrh.llm.locks import Slots
 from pytest_jrh.llm.negotiation import Negotiation, Sending, Server, arguments, server_of
 from pytest_jrh.llm.pace import Pace
 from pytest_jrh.llm.prices import price_of
 from pytest_jrh.llm.provider import litellm, missing_keys
-from pytest_jrh.llm.wire import guarded
+from pytest_jrh.llm.wire import UnusableAnswer, guarded
 from pytest_jrh.models import StageModel
+from pytest_jrh.user_code import is_ours
 
 DEFAULT_TIMEOUT = 120.0
 _NEVER_PAID_STATUS = frozenset({400, 401, 403, 404, 429})
@@ -52,6 +62,28 @@ class RetryPolicy:
             return min(retry_after, self.longest_wait) + random.uniform(0, 0.1)  # noqa: S311 - jitter
         ceiling = min(self.first_wait * 2 ** (attempt - 1), self.longest_wait)
         return random.uniform(ceiling / 2, ceiling)  # noqa: S311 - jitter
+
+
+class UnforeseenError(Exception):
+    """litellm raised an `error` that is none of those it maps what goes wrong to."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+        super().__init__(type(error).__name__)
+
+
+async def _completion(asked: Mapping[str, Any]) -> Any:
+    """What litellm returns; raises `UnforeseenError` for what it should not raise, and lets our own bugs through."""
+    from openai import OpenAIError
+
+    try:
+        return await litellm().acompletion(**asked)
+    except (OpenAIError, TimeoutError):
+        raise
+    except Exception as error:
+        if is_ours(error) and not isinstance(error, UnusableAnswer):
+            raise
+        raise UnforeseenError(error) from error
 
 
 class LiteLLMExchange:
@@ -133,8 +165,9 @@ class LiteLLMExchange:
             # A login of the provider's SDK is not intercepted: it may wait for somebody. Not the stage's own time-out:
             # the first trial of a session also imports what takes seconds.
             async with asyncio.timeout(DEFAULT_TIMEOUT):
-                await litellm().acompletion(**arguments(request, self._negotiation.sending(request)))
-        except TimeoutError:
+                await _completion(arguments(request, self._negotiation.sending(request)))
+        except (TimeoutError, UnforeseenError):
+            # The call itself will say so.
             return None
         except OpenAIError as error:
             failure = failure_of(error, timed_out(request, 0.0), self._redact, missing_keys(stage.model))
@@ -204,7 +237,7 @@ class LiteLLMExchange:
                 if self._api_key is not None:
                     asked["api_key"] = self._api_key
                 with guarded():
-                    response = await litellm().acompletion(**asked, timeout=timeout)
+                    response = await _completion({**asked, "timeout": timeout})
             answer = self._read(request, response, sending)
             if isinstance(answer, Answer):
                 self._negotiation.answered(request, sending)
@@ -214,9 +247,14 @@ class LiteLLMExchange:
         except TimeoutError:
             request.attempts.lost += 1
             return timed_out(request, timeout)
+        except UnforeseenError as unknown:
+            sent = not lacks_connection(unknown.error)
+            request.attempts.sent -= not sent
+            request.attempts.lost += sent
+            return unforeseen(unknown.error, timed_out(request, timeout), self._redact)
         except OpenAIError as error:
             request.attempts.sent -= not was_sent(error)
-            if getattr(error, "status_code", None) in _NEVER_PAID_STATUS:
+            if said_status(error) in _NEVER_PAID_STATUS:
                 actual = 0.0
             missing = missing_keys(request.stage.model) if self._api_key is None else []
             status, words = http_status(error), str(error)

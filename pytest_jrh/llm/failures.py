@@ -7,12 +7,14 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from pytest_jrh.errors import Unscored
 from pytest_jrh.llm.calls import CallRequest
 from pytest_jrh.llm.lasting import KEY_ADVICE, lasting
 from pytest_jrh.llm.provider import litellm
 from pytest_jrh.llm.wire import UnusableAnswer
+from pytest_jrh.user_code import error_text, library_places
 
 _RETRIED_STATUS = frozenset({408, 409, 425, 429})
 _LONGEST_WORDS = 400
@@ -27,7 +29,8 @@ class Failure:
 
     `throttled` holds back every call to the model; `repaired` means that the next attempt leaves out what the
     model does not take, and does not count. `keyless` means that there is no key to ask with, `timed_out` that no
-    answer came in time, and `ends` that no call to the model can succeed.
+    answer came in time, and `ends` that no call to the model can succeed. `places` are the library's lines that raised
+    an error that it has no name for.
     """
 
     cause: str
@@ -40,6 +43,7 @@ class Failure:
     timed_out: bool = False
     ends: bool = False
     advice: str = ""
+    places: tuple[str, ...] = ()
 
     def unscored(self, request: CallRequest, attempts: int) -> Unscored:
         """The failure of the whole call, after its last attempt."""
@@ -50,6 +54,7 @@ class Failure:
             cause=f"{request.stage.model}: {self.cause.rstrip('.')}{times}.",
             advice=self.advice or (_AGAIN_ADVICE if self.retry else _CHANGE_ADVICE),
             keyless=self.keyless,
+            places=self.places,
         )
 
     def unasked(self, request: CallRequest, first: str) -> Unscored:
@@ -105,6 +110,21 @@ def failure_of(
     return _refused(error, said, words, missing) if answered is None else _status(error, answered, said, words)
 
 
+def unforeseen(error: Exception, unanswered: Failure, redact: Callable[[str], str]) -> Failure:
+    """Read an error out of litellm that is none of those it maps what goes wrong to; arguments as in `failure_of`."""
+    import httpx
+
+    if isinstance(error, httpx.TransportError | UnusableAnswer):
+        return failure_of(error, unanswered, redact)
+    words = redact(error_text(error))
+    return Failure(
+        f"litellm raised {words if len(words) <= _LONGEST_WORDS else f'{words[: _LONGEST_WORDS - 1]}…'}",
+        advice="The error is inside litellm: another version of it, or what the server answers, may be the cause. Then "
+        "run again: what has been recorded is kept, and only the missing calls are made.",
+        places=library_places(error, Path(litellm().__file__).parent),
+    )
+
+
 def _refused(error: Exception, said: str, words: str, missing: Sequence[str]) -> Failure:
     """What litellm raised without an answer of a server, or over one that it could not read."""
     if missing:
@@ -116,7 +136,7 @@ def _refused(error: Exception, said: str, words: str, missing: Sequence[str]) ->
     if isinstance(error, litellm().exceptions.AuthenticationError):
         return Failure(f"the provider refused the key: {words}", advice=KEY_ADVICE)
     # litellm gives a status to failures of its own, too: an unreadable answer becomes a 500.
-    retry = _is_retried(getattr(error, "status_code", None))
+    retry = _is_retried(said_status(error))
     return Failure(f"no usable answer: {words}" if retry else words, retry=retry)
 
 
@@ -136,6 +156,12 @@ def _is_retried(status: int | None) -> bool:
     return status is None or status in _RETRIED_STATUS or status >= 500  # noqa: PLR2004 - HTTP's own number
 
 
+def said_status(error: BaseException) -> int | None:
+    """The status that litellm gives an error; None where it is no number, but what an answer's body says."""
+    status = getattr(error, "status_code", None)
+    return status if type(status) is int else None
+
+
 def http_status(error: BaseException) -> int | None:
     """The status that the server answered with; None where no answer led to the error."""
     import httpx
@@ -150,13 +176,20 @@ def was_sent(error: BaseException) -> bool:
 
     if http_status(error) is not None:
         return True
-    causes = tuple(_causes(error))
-    if any(isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout) for cause in causes):
+    if lacks_connection(error):
         return False
+    causes = tuple(_causes(error))
     known = litellm().exceptions
     return not isinstance(error, known.BadRequestError | known.AuthenticationError) and any(
         isinstance(cause, httpx.HTTPError | UnusableAnswer | known.Timeout | ValueError) for cause in causes
     )
+
+
+def lacks_connection(error: BaseException) -> bool:
+    """Whether the error is that no connection came about, so that nothing was sent."""
+    import httpx
+
+    return any(isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout) for cause in _causes(error))
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
