@@ -35,7 +35,8 @@ _CONFIGURATION = """\
 
 A suite is one YAML file. `python -m pytest_jrh init` writes one with comments, and `python -m pytest_jrh schema` writes
 its JSON schema beside the configs, with which editors complete and check keys. Where a relative path is looked for is
-[rule A3](rules.md). A mistake is a usage error (exit code 4) with file, line, key and the nearest match.
+[rule A3](rules.md#a-configuration). A mistake is a usage error (exit code 4) with file, line, key and the nearest
+match.
 
 Every key may be left out or null unless it is marked *required*. Configs of RAND's Judge Reliability Harness are read
 as they are; their keys that have no meaning here are listed at the end of their section, accepted, and named once in a

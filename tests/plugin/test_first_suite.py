@@ -60,17 +60,17 @@ def commands(folder: Path) -> Path:
 
 def readme_steps() -> list[str]:
     """The commands under the README's "Write your own suite", one line each."""
-    return _steps((ROOT / "README.md").read_text("utf-8").split("## Write your own suite")[1])
+    return _steps((ROOT / "README.md").read_text("utf-8").split("## Write your own suite")[1], indent=4)
 
 
 def documented_steps() -> list[str]:
-    """The commands at the beginning of "Write a suite" in docs/, one line each."""
-    return _steps((ROOT / "docs" / "suite.md").read_text("utf-8"))
+    """The commands in the list that docs/suite.md begins with, one line each."""
+    return _steps((ROOT / "docs" / "suite.md").read_text("utf-8"), indent=8)
 
 
-def _steps(text: str) -> list[str]:
+def _steps(text: str, *, indent: int) -> list[str]:
     section = text.split("\n## ", maxsplit=1)[0]
-    return [line.strip() for line in section.replace("\\\n", " ").splitlines() if re.match(r"(?: {4}| {7})\S", line)]
+    return [line.strip() for line in section.splitlines() if re.match(rf" {{{indent}}}\S", line)]
 
 
 def printed_steps(output: str) -> list[str]:

@@ -24,7 +24,7 @@ def text(name: str) -> str:
 def test_the_readme_has_a_section_on_each_question() -> None:
     section = text("README.md").split("## Security ")[1].split(" ## ")[0]
     for question in (
-        "Code of yours that runs",
+        "Code that runs",
         "Hostile input",
         "What leaves the machine",
         "What is kept",
