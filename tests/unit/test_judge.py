@@ -145,6 +145,20 @@ def test_prompt_without_a_place_for_the_scale_gets_it_with_the_rubric() -> None:
     assert "0: ignores the policy\n1: mentions it\n2: follows it" in model.only("judge").text
 
 
+@pytest.mark.parametrize("reasoning", ["", " \n\t"])
+def test_an_empty_reasoning_is_one(reasoning: str) -> None:
+    # As the schema that providers enforce has it, and RAND's; small models answer so.
+    model = ScriptedModel(judge={"score": 0, "reasoning": reasoning})
+    assert judged(model, case()) == Verdict(0, "")
+    assert len(model.asked("judge")) == 1
+
+
+def test_an_answer_without_reasoning_is_no_verdict() -> None:
+    exchange = ScriptedExchange(['{"score": 0}', '{"score": 0, "reasoning": null}', '{"score": 0, "reasoning": 7}'])
+    with pytest.raises(Unscored, match="invalid_response"):
+        judged(make_complete(exchange), case())
+
+
 def test_verdict_is_score_and_reasoning() -> None:
     assert judged(ScriptedModel(judge={"score": 0, "reasoning": " All fine. "}), case()) == Verdict(0, "All fine.")
 
