@@ -6,11 +6,14 @@ A fault that a retry or a re-ask repairs changes no outcome; any other never yie
 from __future__ import annotations
 
 import datetime
+import gc
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_jrh.llm.client import RetryPolicy
 from pytest_jrh.models import STAGES, RecordMode
 from tests.e2e.bench import Bench, answered_twice
 from tests.support.model_server import Fault, ModelServer
@@ -21,11 +24,12 @@ if TYPE_CHECKING:
 MakeFault = Callable[[], Fault]
 CALLS = 6
 NAMES = {"summary": "summarizer"}
+LIMIT = 0.3
 TIMEOUTS = {
     "test_agent_perturbation_config": {
-        stage: {"timeout": 0.3} for stage in ("planner", "editor", "summary", "verifier")
+        stage: {"timeout": LIMIT} for stage in ("planner", "editor", "summary", "verifier")
     },
-    "judge": {"timeout": 0.3},
+    "judge": {"timeout": LIMIT},
 }
 ONE_SCORE = {"test_agent_perturbation_config": {"score_targets": [2]}}
 
@@ -239,6 +243,33 @@ def test_a_model_that_always_hangs_is_a_model_error(make_bench: MakeBench, serve
     )
     server.faults.clear()
     assert bench.run().outcomes == [("agree", 1)]
+
+
+def test_a_call_that_a_time_limit_ends_as_it_is_prepared_warns_of_nothing(
+    make_bench: MakeBench, server: ModelServer, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    """litellm makes the coroutine of a call in a thread; after a time-out nobody awaits what the thread returns."""
+    from litellm import main
+
+    make_call, held, timed_out = main.completion, threading.Event(), threading.Event()
+
+    def hold_the_first(*args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("timeout") == LIMIT and not held.is_set():
+            held.set()
+            assert timed_out.wait(30)
+        return make_call(*args, **kwargs)
+
+    class Policy(RetryPolicy):
+        def wait(self, attempt: int, retry_after: float | None) -> float:
+            timed_out.set()
+            return 0.0
+
+    monkeypatch.setattr(main, "completion", hold_the_first)
+    session = make_bench(overrides={"judge": {"timeout": LIMIT}}).run(retry=Policy())
+    assert session.outcomes == [("agree", 1)]
+    assert timed_out.is_set()
+    gc.collect()
+    assert not [str(warning.message) for warning in recwarn if "never awaited" in str(warning.message)]
 
 
 @pytest.mark.parametrize("code", [400, 401, 403, 404, 422])

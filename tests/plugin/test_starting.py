@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -125,6 +126,21 @@ def test_files_fit_the_schemas_that_they_point_to(project: Path, log: Path, ordi
         jsonschema.Draft7Validator(schema).validate(read_yaml(path))
         pointer = path.read_text(encoding="utf-8").splitlines()[0].removeprefix("# yaml-language-server: $schema=")
         assert read_yaml(path.parent / pointer) == schema
+
+
+def test_the_defaults_that_a_runaway_model_needs_only_have_to_be_uncommented(project: Path, log: Path) -> None:
+    init("first", "--log", log)
+    fill_in(project / "inputs/data/first/rubrics.yml")
+    config = project / "inputs/configs/first.yml"
+    text = config.read_text(encoding="utf-8")
+    assert text.count("\n# models:\n") == 1
+    config.write_text(re.sub(r"^# (models:|  (max_tokens|timeout|api_base): )", r"\1", text, flags=re.M), "utf-8")
+    suite = make_ready(config, cwd=project, rootdir=project).suite
+    stages = [*suite.stages.values(), *(judge.stage for judge in suite.judges)]
+    assert [stage.stage for stage in stages] == ["planner", "editor", "summary", "verifier", "judge"]
+    assert {(stage.max_tokens, stage.timeout, stage.api_base) for stage in stages} == {
+        (2000, 120.0, "http://127.0.0.1:8000/v1")
+    }
 
 
 @pytest.mark.parametrize("ordinal", [False, True], ids=["binary", "ordinal"])

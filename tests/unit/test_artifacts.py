@@ -367,6 +367,15 @@ def test_config_is_written_as_it_was_resolved(tmp_path: Path) -> None:
     assert read == {"admin": {"module_name": "\ufffdé"}, "paths": [str(tmp_path)], "n": None}
 
 
+def test_the_config_is_written_without_credentials_of_its_urls(tmp_path: Path) -> None:
+    stage = {"model": "m", "api_base": "https://me:word@h/v1?api-key=abc&version=2"}
+    suite = make_suite(tmp_path, resolved={"judge": stage, "judges": [stage]})
+    write(suite)
+    kept = {"model": "m", "api_base": "https://h/v1?version=2"}
+    read = yaml.safe_load((suite.output_dir / "config_resolved.yml").read_text("utf-8"))
+    assert read == {"judge": kept, "judges": [kept]}
+
+
 def test_debug_bundle_has_rands_keys_and_both_transcripts(tmp_path: Path) -> None:
     paths = debug_paths(tmp_path, A)
     assert write_debug(to_record(make_case(A)), paths) == paths.all()
