@@ -25,6 +25,19 @@ _KEY_PARAMETERS = frozenset(
 )
 # As in "key: |\n  L1\n  L2", "> L1\n> L2" and "L1\\nL2"; it cannot begin with what a line of base64 begins with.
 _BETWEEN_LINES = r"(?:[\s>|]|\\+[nrt])*+"
+# What escapes for HTML and XML make of a text: Python's two, markupsafe and Go, XML, mustache, handlebars.
+_TEXT_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+_TAG_ESCAPES = {**_TEXT_ESCAPES, '"': "&quot;"}
+_HTML_ESCAPES: tuple[Mapping[str, str], ...] = (
+    _TEXT_ESCAPES,
+    {**_TAG_ESCAPES, "'": "&#x27;"},
+    {**_TAG_ESCAPES, "'": "&#39;"},
+    {**_TAG_ESCAPES, "'": "&apos;"},
+    {**_TEXT_ESCAPES, '"': "&#34;", "'": "&#39;"},
+    {**_TEXT_ESCAPES, '"': "&#34;", "'": "&#39;", "+": "&#43;"},
+    {**_TAG_ESCAPES, "'": "&#39;", "/": "&#x2F;", "`": "&#x60;", "=": "&#x3D;"},
+    {**_TAG_ESCAPES, "'": "&#x27;", "`": "&#x60;", "=": "&#x3D;"},
+)
 _KEY_ENDINGS = ("_key", "_apikey", "_token", "_secret", "_signature", "_password", "_credential", "_auth")
 
 
@@ -51,8 +64,10 @@ def secrets_of(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Redactor:
-    r"""Replaces each secret by `[REDACTED]`, also where it is escaped for JSON, quoted for a URL, or in base64.
+    r"""Replaces each secret by `[REDACTED]`, also where it is escaped for JSON or HTML, quoted for a URL, or in base64.
 
+    In base64 it is found inside of more, too, such as the `user:KEY` of a header; bits of it that share a letter with
+    what stands beside it are left (at most four at each end).
     A secret of several lines (a PEM key) is found with its lines indented, quoted or joined by `\n`, too, and each of
     its lines of 16 characters or more on its own. What is not found: a secret that is cut, or encoded in another way.
     """
@@ -63,9 +78,9 @@ class Redactor:
 
     def __post_init__(self) -> None:
         lines = {secret: _lines_of(secret) for secret in self.secrets}
-        forms = {form for secret in self.secrets for form in _forms_of(secret)}
+        forms = {form for secret in self.secrets for form in (*_forms_of(secret), *_enclosed_forms_of(secret))}
         parts = (line for each in lines.values() for line in each if len(line) >= _SHORTEST and not _is_marker(line))
-        forms.update(form for line in parts for form in _forms_of(line))
+        forms.update(form for line in parts for form in (*_forms_of(line), *_enclosed_forms_of(line)))
         object.__setattr__(self, "_forms", tuple(sorted(forms, key=lambda form: (-len(form), form))))
         blocks = tuple((each[0], _block_of(each)) for each in lines.values() if each)
         object.__setattr__(self, "_blocks", blocks)
@@ -138,6 +153,20 @@ def _forms_of(secret: str) -> set[str]:
     raw = storable.encode()
     encoded = {base64.b64encode(raw).decode().rstrip("="), base64.urlsafe_b64encode(raw).decode().rstrip("=")}
     return {secret, *escaped, *quoted, *slashed, *unicode, *encoded}
+
+
+def _enclosed_forms_of(secret: str) -> set[str]:
+    """The secret as HTML holds it, and in base64 that begins before it and ends behind it."""
+    quoted = (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
+    escaped = {"".join(table.get(char, char) for char in text) for text in quoted for table in _HTML_ESCAPES}
+    raw = secret.encode("utf-8", "replace")
+    enclosed = set()
+    for before in range(3):
+        # Of the letters, six bits each, those which no other byte has a part in.
+        first, last = -(-8 * before // 6), 8 * (before + len(raw)) // 6
+        whole = bytes(before) + raw
+        enclosed |= {encode(whole)[first:last].decode() for encode in (base64.b64encode, base64.urlsafe_b64encode)}
+    return escaped | enclosed
 
 
 def _lines_of(secret: str) -> tuple[str, ...]:

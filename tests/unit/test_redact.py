@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 import textwrap
 from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus
 
+import markupsafe
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,9 +16,15 @@ from pytest_jrh.llm.failures import _retry_after
 from pytest_jrh.redact import REDACTED, Redactor, secrets_of, without_credentials
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 KEY = "sk-abcdefghijklmnop0123"
+MUSTACHE = {"&": "&amp;", '"': "&quot;", "<": "&lt;", ">": "&gt;", "`": "&#x60;", "=": "&#x3D;"}
+
+
+def escaped(text: str, table: Mapping[str, str]) -> str:
+    return "".join(table.get(char, char) for char in text)
 
 
 @pytest.mark.parametrize(
@@ -169,3 +177,49 @@ def test_a_resolved_config_keeps_no_credentials_of_a_url() -> None:
     assert without_credentials({"judges": [stage]}, Redactor()) == {
         "judges": [{**stage, "api_base": "https://h/v1?version=2"}]
     }
+
+
+@pytest.mark.parametrize("alphabet", [base64.b64encode, base64.urlsafe_b64encode])
+@pytest.mark.parametrize("user", ["", "u", "me", "api", "user@example.com"])
+@pytest.mark.parametrize("after", ["", "\n", ":x", " and more"])
+def test_a_secret_inside_of_base64_is_found_wherever_it_begins(
+    alphabet: Callable[[bytes], bytes], user: str, after: str
+) -> None:
+    for secret in (KEY, "pass?~>?~>?word/9+", "schl\u00fcssel-\u00fc\u00df-0123456789"):
+        header = f"Basic {alphabet(f'{user}:{secret}{after}'.encode()).decode()}"
+        cleaned = Redactor((secret,)).text(header)
+        assert REDACTED in cleaned
+        # What is left are the user, what follows, and at most the bits of the secret that share a letter with them.
+        rest = "".join(cleaned.removeprefix("Basic ").split(REDACTED)).rstrip("=")
+        assert len(rest) <= 4 * (len(f"{user}:{after}".encode()) + 2) / 3 + 2
+
+
+@given(st.binary(max_size=9), st.text("abcdefgh0123-_/+?~", min_size=16, max_size=40), st.binary(max_size=9))
+def test_no_letter_of_base64_that_is_the_secrets_alone_is_left(before: bytes, secret: str, after: bytes) -> None:
+    encoded = base64.b64encode(before + secret.encode() + after).decode()
+    first, last = -(-8 * len(before) // 6), 8 * (len(before) + len(secret)) // 6
+    assert encoded[first:last] not in Redactor((secret,)).text(encoded)
+
+
+HTML_KEY = """sk&'"<a>/=+`b-0123456789"""
+HTML_ESCAPES = {
+    "Python": html.escape(HTML_KEY),
+    "Python, in text": html.escape(HTML_KEY, quote=False),
+    "markupsafe": str(markupsafe.escape(HTML_KEY)),
+    "XML": html.escape(HTML_KEY).replace("&#x27;", "&apos;"),
+    "in JSON": json.dumps(html.escape(HTML_KEY, quote=False))[1:-1],
+    "of JSON": html.escape(json.dumps(HTML_KEY)[1:-1]),
+    "Go": escaped(HTML_KEY, {"&": "&amp;", "'": "&#39;", '"': "&#34;", "<": "&lt;", ">": "&gt;", "+": "&#43;"}),
+    "mustache": escaped(HTML_KEY, MUSTACHE | {"'": "&#39;", "/": "&#x2F;"}),
+    "handlebars": escaped(HTML_KEY, MUSTACHE | {"'": "&#x27;"}),
+}
+
+
+@pytest.mark.parametrize("how", HTML_ESCAPES)
+def test_a_secret_that_is_escaped_for_html_is_found(how: str) -> None:
+    page = f"<p>the key {HTML_ESCAPES[how]}, and so on</p>"
+    assert Redactor((HTML_KEY,)).text(page) == f"<p>the key {REDACTED}, and so on</p>"
+
+
+def test_a_secret_that_needs_no_escape_has_no_more_forms_for_html() -> None:
+    assert not [form for form in Redactor((KEY,))._forms if "&" in form]
