@@ -63,6 +63,9 @@ class Template:
             raise InputError(
                 Problem(f"no value was given for {_listed(missing)}; there are {_listed(values)}", file=self.origin)
             )
+        if self.style == "jinja" and "{" not in self.source:
+            # Such as the system part of a built-in prompt, which every call of a stage has alike.
+            return _constant(self.source)
         # A number stays one, so that a template can compare or count with it; all else is text.
         safe = {
             name: value if isinstance(value, int) else neutralize(str(value), self.tags)
@@ -262,7 +265,16 @@ def _compiled(source: str) -> jinja2.Template:
     tree = environment.parse(source)
     for loop in tree.find_all(nodes.For):
         loop.iter = nodes.Filter(loop.iter, COUNTED, [], [], None, None, lineno=loop.lineno)
-    return environment.from_string(tree)
+    template = environment.from_string(tree)
+    # Each rendering copies them, which a chain of mappings makes slow.
+    template.globals = dict(template.globals)
+    return template
+
+
+@lru_cache(maxsize=256)
+def _constant(source: str) -> str:
+    with _prompt_environment().spending(Budget(0)):
+        return _compiled(source).render()
 
 
 def _render_jinja(template: Template, values: Mapping[str, object]) -> str:

@@ -261,6 +261,9 @@ def _refuse_duplicate_keys(text: str) -> None:
     duplicates: list[str] = []
 
     def keep(pairs: list[tuple[str, Any]]) -> None:
+        names = {name for name, _ in pairs}
+        if len(names) == len(pairs) and all(map(str.isidentifier, names)):
+            return
         # As they are read in the end: two keys can become one when what no file can hold is dropped.
         seen: set[str] = set()
         for name, _ in pairs:

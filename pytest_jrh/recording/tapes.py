@@ -39,7 +39,6 @@ class Tape:
         self._case = case
         self._folder = folder
         self._locks = folder / ".locks"
-        self._lock_file = self._locks / f"{digest(path.relative_to(folder).as_posix())[:32]}.lock"
         self.spending = Spending()
         self.shared: SharedCall | None = None
         self.lookups: list[Lookup] = []
@@ -273,7 +272,8 @@ class Tape:
             if self._locked:
                 return
             if self._recording.keep:
-                await self._hold(self._resources, self._lock_file, stage)
+                lock = f"{digest(self.path.relative_to(self._folder).as_posix())[:32]}.lock"
+                await self._hold(self._resources, self._locks / lock, stage)
             if not self._starts_anew:
                 self._cassette = Cassette.load(self.path, interactions=True)
             self._locked = True

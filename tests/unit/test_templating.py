@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import jinja2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -67,6 +69,16 @@ def test_a_value_is_never_evaluated_nor_expanded(template: Template, rubric: str
 def test_a_value_cannot_close_or_open_the_delimiter_it_stands_in(template: Template, transcript: str) -> None:
     rendered = template.render({"rubric": transcript, "transcript": transcript})
     assert re.findall(r"<\s*/?\s*transcript", rendered, re.IGNORECASE) == ["<transcript", "</transcript"]
+
+
+@pytest.mark.parametrize("source", ["", "Be kind.", "Be\r\nkind. }}\n\n", "  %(rubric)s # 5 %\n# {0}"])
+def test_a_part_without_placeholders_renders_as_any_other(source: str) -> None:
+    # As the system part of a prompt, which shares the variables of the whole.
+    part = replace(JINJA, source=source)
+    expected = jinja2.Environment(trim_blocks=True, lstrip_blocks=True).from_string(source).render()
+    assert part.render({"rubric": "r", "transcript": "t"}) == expected
+    with pytest.raises(InputError, match="no value was given for transcript"):
+        part.render({"rubric": "r"})
 
 
 def test_tags_that_are_no_delimiters_of_the_template_stay_as_they_are() -> None:
