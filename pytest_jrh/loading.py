@@ -18,9 +18,8 @@ from pytest_jrh.documents.reading import read_document
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.gate.baseline import judge_fingerprint
 from pytest_jrh.llm.prompts import load_template
-from pytest_jrh.reporting.suite_files import JSONL_NAME
 from pytest_jrh.stats.metrics import metric_problem
-from pytest_jrh.suite.cases import case_id, expand
+from pytest_jrh.suite.cases import CASES_FILE, case_id, expand
 from pytest_jrh.suite.config import load_suite
 from pytest_jrh.suite.places import Places
 from pytest_jrh.text import counted
@@ -212,7 +211,7 @@ def _made_before(suite: Suite) -> dict[str, MadeCases]:
         return {test.name: cases for test in suite.tests}
     if suite.overwrite:
         return {}
-    files = {test.output_dir: MadeCases.load(test.output_dir / JSONL_NAME) for test in suite.tests}
+    files = {test.output_dir: MadeCases.load(test.output_dir / CASES_FILE) for test in suite.tests}
     return {test.name: files[test.output_dir] for test in suite.tests}
 
 

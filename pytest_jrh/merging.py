@@ -18,10 +18,9 @@ from pytest_jrh.models import JUDGED, CaseResult
 from pytest_jrh.redact import Redactor, secrets_of
 from pytest_jrh.reporting.annotations import annotation_lines
 from pytest_jrh.reporting.session_results import SessionResults, recording_options
-from pytest_jrh.reporting.suite_files import JSONL_NAME
 from pytest_jrh.reporting.terminal import session_lines
 from pytest_jrh.stats.panels import counted_once, made_case_id
-from pytest_jrh.suite.cases import case_id
+from pytest_jrh.suite.cases import CASES_FILE, case_id
 from pytest_jrh.suite.places import argument
 
 if TYPE_CHECKING:
@@ -140,7 +139,7 @@ def _collected(folders: Sequence[Path], suite: Suite) -> tuple[dict[str, _Found]
                     others.add(config)
                 elif not kept:
                     own[case] = _Found(result, path, line)
-        made = sorted(folder.rglob(JSONL_NAME))
+        made = sorted(folder.rglob(CASES_FILE))
         _refuse_other_cases(own, made)
         found |= own
         records += made

@@ -8,13 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 
+from pytest_jrh.kinds import TESTS
+from pytest_jrh.kinds.kind import Objective as Objective  # noqa: PLC0414 - part of this vocabulary
+
 Message: TypeAlias = Mapping[str, Any]
-TestName: TypeAlias = Literal["agent_perturbation", "agent_positives"]
-Objective: TypeAlias = Literal["fail", "pass"]
+if TYPE_CHECKING:
+    TestName: TypeAlias = str
+else:
+    # What pydantic checks: the tests that are registered.
+    TestName = Literal[TESTS]
 Mode: TypeAlias = Literal["binary", "ordinal"]
 StageName: TypeAlias = Literal["planner", "editor", "summary", "verifier", "judge"]
 Outcome: TypeAlias = Literal[
@@ -33,9 +39,7 @@ Outcome: TypeAlias = Literal[
 RecordMode: TypeAlias = Literal["none", "once", "new_episodes", "all"]
 HumanReview: TypeAlias = Literal["", "undecided", "accepted", "edited", "rejected", "void"]
 
-TESTS: tuple[TestName, ...] = ("agent_perturbation", "agent_positives")
 STAGES: tuple[StageName, ...] = ("planner", "editor", "summary", "verifier", "judge")
-RECORD_MODES: tuple[RecordMode, ...] = ("none", "once", "new_episodes", "all")
 JUDGED: tuple[Outcome, ...] = ("agree", "disagree")
 # A case was made, and came to its end: judged, or not to be judged.
 MADE: tuple[Outcome, ...] = (*JUDGED, "generated")

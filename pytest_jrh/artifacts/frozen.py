@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.documents.problems import listed, nearest, shown
 from pytest_jrh.errors import Problem
+from pytest_jrh.kinds import KINDS
 from pytest_jrh.text import counted
 
 if TYPE_CHECKING:
@@ -77,8 +78,8 @@ def _mistake(suite: Suite, entry: Entry, test: SuiteTest, rubric: Rubric) -> str
     if entry.expected not in scores:
         return f"expected is {entry.expected}; {on_offer}"
     highest = test.targets[rubric.id][-1]
-    if test.name == "agent_positives" and entry.target_score != highest:
-        return f"target_score is {entry.target_score}; agent_positives has the highest score alone, {highest}"
+    if KINDS[test.name].highest_only and entry.target_score != highest:
+        return f"target_score is {entry.target_score}; {test.name} has the highest score alone, {highest}"
     # On the scale, and not among the targets: left out by `score_targets`.
     return None
 

@@ -6,13 +6,14 @@ import json
 import math
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
 from pytest_jrh.documents.problems import shown
 from pytest_jrh.errors import InputError, Problem
-from pytest_jrh.models import JUDGED, MADE, TESTS, CaseResult, CaseSpec, SharedCall, Spending, Usage
+from pytest_jrh.kinds import TESTS
+from pytest_jrh.models import JUDGED, MADE, CaseResult, CaseSpec, SharedCall, Spending, Usage
 from pytest_jrh.stats.contradictions import reasoning_disagrees
 from pytest_jrh.suite.cases import case_id
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from pytest_jrh.models import TestName
 
 RESULTS_NAME = "case_results.jsonl"
 _AGAIN = "Run the shard again; a file that was cut off or changed by hand is not counted."
@@ -165,7 +165,7 @@ def _contradictions(result: CaseResult) -> Iterator[str]:
 
 
 def _own_id(result: CaseResult) -> str:
-    test = cast("TestName", result.test)
+    test = result.test
     place = (result.suite, test, result.rubric_id, result.run_id, result.epoch, result.target_score)
     return case_id(CaseSpec(*place, judge=result.judge or None))
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pytest_jrh.files import encoded, replacing
+from pytest_jrh.kinds import KINDS
 from pytest_jrh.text import plain
 from pytest_jrh.transcript import render_transcript
 
@@ -161,7 +162,7 @@ def result_row(
         "idx": result.case_id,
         "perturbed_idx": perturbed_idx,
         "rubric": record["target_rubric"]["instructions"] if record is not None else None,
-        "agent_mode": "positive" if result.test == "agent_positives" else "perturbation",
+        "agent_mode": KINDS[result.test].label,
         "plan_thesis": plan.get("thesis"),
         "planned_steps": _planned(record) if record is not None else None,
         "autograder_score": result.score,

@@ -5,20 +5,14 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
-
-from pytest_jrh.errors import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytest_jrh.documents.reading import Document
-
 KeyPath: TypeAlias = "tuple[str | int, ...]"
 
 _LONGEST_VALUE = 80
-_JOINT = re.compile(r"[.\[]")
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?", re.DOTALL)
 
 
@@ -65,47 +59,6 @@ def listed(names: Iterable[str], limit: int = 30) -> str:
     all_names = [printable(name, 60) for name in names]
     more = len(all_names) - limit
     return ", ".join(all_names[:limit]) + (f" and {more} more" if more > 0 else "")
-
-
-@dataclass(slots=True)
-class Findings:
-    """The mistakes found in one document so far.
-
-    A key that is missing only because it was misspelled or had a bad value is not reported twice.
-    """
-
-    document: Document
-    problems: list[Problem] = field(default_factory=list)
-    excused: set[str] = field(default_factory=set)
-    _keys: set[str] = field(default_factory=set)
-    _around: set[str] = field(default_factory=set)
-    _indexed: int = 0
-
-    def add(self, path: KeyPath, message: str, hint: str | None = None) -> None:
-        """Report the value at `path`."""
-        key = dotted(path) or None
-        self.problems.append(Problem(message, self.document.file, self.document.line(path), key, hint))
-
-    def missing(self, path: KeyPath, message: str, hint: str | None = None) -> None:
-        """Report that there is nothing at `path`, unless a problem there explains it."""
-        if not self.explained(path):
-            self.add(path, message, hint)
-
-    def explained(self, path: KeyPath) -> bool:
-        """Whether a reported problem is the reason that nothing usable stands at `path`."""
-        prefixes = {dotted(path[:end]) for end in range(1, len(path) + 1)}
-        if prefixes & self.excused:
-            return True
-        self._index()
-        return bool(prefixes & self._keys) or dotted(path) in self._around
-
-    def _index(self) -> None:
-        """Note the keys of the problems that came since, and the keys of what they stand in."""
-        for problem in self.problems[self._indexed :]:
-            key = problem.key or ""
-            self._keys.add(key)
-            self._around.update(key[: joint.start()] for joint in _JOINT.finditer(key))
-        self._indexed = len(self.problems)
 
 
 def received(value: Any, expected: str) -> str:

@@ -7,7 +7,8 @@ import re
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.documents.problems import Findings, KeyPath, listed, nearest, received, shown
+from pytest_jrh.documents.findings import Findings
+from pytest_jrh.documents.problems import KeyPath, listed, nearest, received, shown
 from pytest_jrh.documents.reading import read_document, read_text
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.files import atomic_write

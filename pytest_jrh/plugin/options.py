@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_jrh.kinds import KINDS
+
 if TYPE_CHECKING:
     from pytest_jrh.models import RecordMode
     from pytest_jrh.recording.settings import Replay
@@ -21,8 +23,7 @@ _NUMBERS: dict[str, type] = {"int": int, "float": float}
 _REPLAYS = ("completion", "http")
 MARKERS = (
     "jrh: a case of a judge reliability suite",
-    "agent_perturbation: a case whose transcript was edited to violate its rubric, or to land on a score",
-    "agent_positives: a case whose transcript satisfies its rubric",
+    *(f"{kind.name}: {kind.marker}" for kind in KINDS.values()),
 )
 
 

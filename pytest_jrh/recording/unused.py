@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_jrh.models import TESTS
+from pytest_jrh.kinds import TESTS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

@@ -29,7 +29,7 @@ from pytest_jrh.models import MADE, UNSCORED, CaseResult, CaseSpec
 from pytest_jrh.redact import without_credentials
 from pytest_jrh.reporting.summaries import judge_file_names, judge_report, perturbations_summary
 from pytest_jrh.stats.panels import panels
-from pytest_jrh.suite.cases import case_id, generation_id, perturbed_idx
+from pytest_jrh.suite.cases import CASES_FILE, case_id, generation_id, perturbed_idx
 from pytest_jrh.text import counted
 from pytest_jrh.transcript import storable
 
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from pytest_jrh.redact import Redactor
     from pytest_jrh.suite.suite import Suite
 
-JSONL_NAME = "agent_perturbations.jsonl"
 SUMMARY_NAME = "agent_perturbations_summary.json"
 CONFIG_NAME = "config_resolved.yml"
 SYNTHETIC_NAME = "synthetic_agent_perturbation"
@@ -140,7 +139,7 @@ class _Work:
             self.problems.append(f"Skipped {made.torn} unfinished line(s) that a killed process left in a spool.")
         self.made |= made.entries.keys()
         dropped = frozenset(name for name, result in ran.items() if result.outcome == "no_case")
-        target = self.suite.frozen or folder / JSONL_NAME
+        target = self.suite.frozen or folder / CASES_FILE
         try:
             before = self.frozen or read_jsonl(target)
             if self.cases is not None and self._whole() and self.suite.frozen is None and self.suite.overwrite:

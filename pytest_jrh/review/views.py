@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytest_jrh.kinds import KINDS
 from pytest_jrh.review.board import labels
 from pytest_jrh.review.turns import HUGE, LONG, LONG_TOOL, folds, visible
 
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from pytest_jrh.review.board import Reviewed
 
 _LONGEST_HINT = 140
-_TESTS = {"agent_perturbation": "perturbation", "agent_positives": "positive"}
 
 
 def row(one: Reviewed) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def case_values(one: Reviewed, *, show_verdict: bool) -> dict[str, object]:
         "epoch": case.spec.epoch,
         "suite": case.spec.suite,
         "test": case.spec.test,
-        "kind": _TESTS[case.spec.test],
+        "kind": KINDS[case.spec.test].label,
         "rubric_id": visible(case.rubric.id),
         "instructions": visible(case.rubric.instructions),
         "levels": {score: visible(label) for score, label in labels(case).items()},

@@ -19,8 +19,8 @@ from pytest_jrh.llm.prompts import VARIABLES, built_in_name
 from pytest_jrh.models import Mode
 from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.starting.committing import LogPlace, about_committing, add_command, ignored_files, place_log
+from pytest_jrh.suite.cases import CASES_FILE
 from pytest_jrh.suite.json_schema import CONFIG_SCHEMA, RUBRICS_SCHEMA, as_text, config_schema, rubrics_schema
-from pytest_jrh.suite.resolve import CASES_FILE
 
 _PLAIN = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_-])?")
 _LONGEST_NAME = 64

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from pytest_jrh.models import JUDGED, CaseSpec
 from pytest_jrh.stats.formulas import Share, cohen_kappa, confusion_matrix, quadratic_kappa
@@ -16,7 +16,7 @@ from pytest_jrh.text import counted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pytest_jrh.models import CaseResult, Spending, TestName
+    from pytest_jrh.models import CaseResult, Spending
 
 _NOTHING_SHARED = "no case has a verdict of both"
 
@@ -134,7 +134,7 @@ class _Verdict:
 
 def made_case_id(result: CaseResult) -> str:
     """The id of the made case that a result is about: several judges look at one."""
-    test = cast("TestName", result.test)
+    test = result.test
     spec = CaseSpec(result.suite, test, result.rubric_id, result.run_id, result.epoch, result.target_score)
     return generation_id(spec)
 

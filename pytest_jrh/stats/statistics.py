@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from pytest_jrh.kinds import KINDS
 from pytest_jrh.models import JUDGED
 from pytest_jrh.stats.formulas import (
     NO_VERDICT,
@@ -183,8 +184,8 @@ def pairs_of(results: Iterable[CaseResult]) -> list[Pair]:
 
 def _binary(judged: Sequence[CaseResult]) -> BinaryStats:
     matrix = confusion_matrix(pairs_of(judged), labels=(0, 1))
-    violations = [pair for pair in pairs_of(_of_test(judged, "agent_perturbation")) if pair[0] == 1]
-    satisfied = [pair for pair in pairs_of(_of_test(judged, "agent_positives")) if pair[0] == 0]
+    violations = [pair for pair in pairs_of(_counting_in("caught", judged)) if pair[0] == 1]
+    satisfied = [pair for pair in pairs_of(_counting_in("false_alarms", judged)) if pair[0] == 0]
     return BinaryStats(
         matrix=matrix,
         caught=_share(violations.count((1, 1)), len(violations), "no perturbation was judged"),
@@ -226,8 +227,8 @@ def _of_two_labels(matrix: ConfusionMatrix, figure: Figure) -> Figure:
     return Figure(None, f"one class only: every label is {labels[0]}") if len(labels) == 1 else figure
 
 
-def _of_test(results: Iterable[CaseResult], test: str) -> list[CaseResult]:
-    return [result for result in results if result.test == test]
+def _counting_in(figure: str, results: Iterable[CaseResult]) -> list[CaseResult]:
+    return [result for result in results if KINDS[result.test].figure == figure]
 
 
 def _share(count: int, n: int, missing: str) -> Share:

@@ -20,6 +20,8 @@ from urllib.parse import quote
 from pytest_jrh.models import CaseSpec, RunSummary
 from pytest_jrh.suite.suite import Suite
 
+CASES_FILE = "agent_perturbations.jsonl"
+"""The file with the made cases of a folder, of all tests that share it (rule H1)."""
 _SAFE = "@+="
 _LONGEST_PART = 64
 _LONGEST_JUDGE = 32

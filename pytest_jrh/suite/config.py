@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pytest_jrh.documents.problems import Findings, KeyPath
+    from pytest_jrh.documents.findings import Findings
+    from pytest_jrh.documents.problems import KeyPath
     from pytest_jrh.models import Mode, Rubric
     from pytest_jrh.suite.schema import Config
     from pytest_jrh.suite.suite import SuiteTest

@@ -8,7 +8,7 @@ from pydantic import WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from pytest_jrh.documents.problems import shown
-from pytest_jrh.models import TESTS
+from pytest_jrh.kinds import TESTS
 
 OUR_ERROR = "jrh"
 

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from pytest_jrh.documents.problems import Findings, KeyPath, dotted, listed, nearest, printable, received, shown
+from pytest_jrh.documents.findings import Findings
+from pytest_jrh.documents.problems import KeyPath, dotted, listed, nearest, printable, received, shown
 from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.kinds import TESTS
 from pytest_jrh.suite.config_values import OUR_ERROR
 from pytest_jrh.suite.schema import Config, NotUsed, Section, Stage
 
@@ -187,7 +189,7 @@ def _of_single_answers(value: str, choices: list[str]) -> bool:
     """Whether a value is a test or a template of RAND's harness that works on single answers, not on transcripts."""
     if "agent_judge" in choices:
         return value in _RAND_TEMPLATES
-    return "agent_perturbation" in choices and value.startswith(_RAND_TESTS)
+    return not set(TESTS).isdisjoint(choices) and value.startswith(_RAND_TESTS)
 
 
 def _lookup(path: KeyPath) -> tuple[type[Section], FieldInfo | None]:

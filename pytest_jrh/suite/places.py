@@ -14,7 +14,8 @@ from pytest_jrh.suite.cases import node_part
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytest_jrh.documents.problems import Findings, KeyPath
+    from pytest_jrh.documents.findings import Findings
+    from pytest_jrh.documents.problems import KeyPath
 
 _SIBLINGS = 500
 _CONFIGS = ("inputs", "configs")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from pytest_jrh.documents.problems import KeyPath, listed, nearest, received, shown
 from pytest_jrh.documents.reading import read_text
 from pytest_jrh.errors import InputError
+from pytest_jrh.kinds import KINDS, TESTS
+from pytest_jrh.suite.cases import CASES_FILE
 from pytest_jrh.suite.fitting import AGENT, unused_keys
 from pytest_jrh.suite.rubrics import LONGEST_SCALE
 from pytest_jrh.suite.suite import GateRules, SuiteTest
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pytest_jrh.documents.problems import Findings
+    from pytest_jrh.documents.findings import Findings
     from pytest_jrh.models import Mode, Rubric, TestName
     from pytest_jrh.suite.places import Places
     from pytest_jrh.suite.schema import Config
@@ -55,7 +57,6 @@ METRICS = (
     "v_measure_score",
     "zero_one_loss",
 )
-CASES_FILE = "agent_perturbations.jsonl"
 DEFAULT_SEED = 8234
 
 _DATASET: KeyPath = ("admin", "dataset_config")
@@ -232,7 +233,7 @@ def resolve_tests(
     to_evaluate = config.admin.evaluation_config.tests_to_evaluate
     if not to_run:
         key: KeyPath = ("admin", "perturbation_config", "tests_to_run")
-        findings.missing(key, "no test is to be run; must be a list of agent_perturbation and agent_positives")
+        findings.missing(key, f"no test is to be run; must be a list of {' and '.join(TESTS)}")
     for index, name in enumerate(to_evaluate):
         if name not in to_run and not findings.explained(("admin", "perturbation_config", "tests_to_run")):
             message = f"got {shown(name)}, which is not in tests_to_run ({listed(to_run) or 'empty'})"
@@ -242,7 +243,7 @@ def resolve_tests(
     return tuple(
         SuiteTest(
             name=name,
-            objective="pass" if name == "agent_positives" else config.test_agent_perturbation_config.objective,
+            objective=KINDS[name].objective(config.test_agent_perturbation_config.objective),
             output_dir=places.find_or_new(output_dir(config, name, own)),
             evaluate=not to_evaluate or name in to_evaluate,
             targets={rubric.id: _targets(config, mode, name, rubric) for rubric in rubrics},
@@ -259,19 +260,14 @@ def output_dir(config: Config, test: TestName, own: str | None) -> str:
     given = config.test_agent_perturbation_config.output.dir
     if given is not None or own is not None:
         return given or own or ""
-    if test == "agent_positives":
-        return "outputs/agent_positives"
-    return f"outputs/agent_perturbation/{config.admin.module_name}"
+    return KINDS[test].folder(str(config.admin.module_name))
 
 
 def _targets(config: Config, mode: Mode | None, test: TestName, rubric: Rubric) -> tuple[int | None, ...]:
     if mode != "ordinal" or not rubric.score_levels:
         return (None,)
     scores = tuple(level.score for level in rubric.score_levels)
-    if test == "agent_positives":
-        return scores[-1:]
-    wanted = config.test_agent_perturbation_config.score_targets
-    return tuple(score for score in scores if not wanted or score in wanted)
+    return KINDS[test].targets(scores, config.test_agent_perturbation_config.score_targets)
 
 
 def _check_targets(config: Config, rubrics: Sequence[Rubric], findings: Findings) -> None:

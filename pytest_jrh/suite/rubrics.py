@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.documents.problems import Findings, KeyPath, dotted, listed, nearest, received, shown
+from pytest_jrh.documents.findings import Findings
+from pytest_jrh.documents.problems import KeyPath, dotted, listed, nearest, received, shown
 from pytest_jrh.documents.reading import read_document
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.models import Mode, Rubric, ScoreLevel

@@ -20,7 +20,8 @@ from pydantic import (
     model_validator,
 )
 
-from pytest_jrh.models import TESTS, Objective, RecordMode, TestName
+from pytest_jrh.kinds import TESTS
+from pytest_jrh.models import Objective, RecordMode, TestName
 from pytest_jrh.suite import config_values as values
 from pytest_jrh.suite.suite import MAX_SAMPLE_MB
 

@@ -11,7 +11,8 @@ from pytest_jrh.suite.schema import ModelDefaults, NoVerifier, Stage
 from pytest_jrh.suite.suite import SuiteJudge
 
 if TYPE_CHECKING:
-    from pytest_jrh.documents.problems import Findings, KeyPath
+    from pytest_jrh.documents.findings import Findings
+    from pytest_jrh.documents.problems import KeyPath
     from pytest_jrh.models import Mode
     from pytest_jrh.suite.places import Places
     from pytest_jrh.suite.schema import Config, PanelJudge

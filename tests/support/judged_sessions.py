@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from pytest_jrh.artifacts.spools import RecordIndex, Spool, read_spools
 from pytest_jrh.gate.baseline import Baseline, Scope, update
 from pytest_jrh.gate.decision import decide
-from pytest_jrh.models import TESTS, CaseResult, CaseSpec
+from pytest_jrh.kinds import TESTS
+from pytest_jrh.models import CaseResult, CaseSpec
 from pytest_jrh.redact import Redactor
 from pytest_jrh.reporting.session_results import SessionResults, gather
 from pytest_jrh.suite.cases import generation_id

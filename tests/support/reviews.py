@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from pytest_jrh.artifacts.records import case_digest, from_record
-from pytest_jrh.reporting.suite_files import JSONL_NAME
 from pytest_jrh.review.decision_files import decisions_path
 from pytest_jrh.review.decisions import Action, Decision, DecisionStore, TurnEdit, with_edits
+from pytest_jrh.suite.cases import CASES_FILE
 
 
 def records(output_dir: Path) -> dict[str, dict[str, Any]]:
     """The records of a test's folder, by run."""
-    lines = (output_dir / JSONL_NAME).read_text("utf-8").splitlines()
+    lines = (output_dir / CASES_FILE).read_text("utf-8").splitlines()
     return {record["run_id"]: record for record in map(json.loads, lines)}
 
 

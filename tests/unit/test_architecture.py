@@ -12,12 +12,26 @@ from typing import NamedTuple
 import pytest
 
 import pytest_jrh
+from pytest_jrh.kinds import TESTS
 
 PACKAGE = Path(pytest_jrh.__file__).parent
 # A module imports from the floors below its own, and from its own room.
 FLOORS: dict[str, int] = {
     **dict.fromkeys(
-        ("errors", "models", "transcript", "templating", "bounds", "redact", "files", "diffs", "text", "user_code"), 0
+        (
+            "errors",
+            "models",
+            "transcript",
+            "templating",
+            "bounds",
+            "redact",
+            "files",
+            "diffs",
+            "text",
+            "user_code",
+            "kinds",
+        ),
+        0,
     ),
     "documents": 1,
     **dict.fromkeys(("suite", "llm"), 2),
@@ -137,7 +151,7 @@ def test_modules_import_from_floors_below_their_own() -> None:
 def test_ground_floor_has_no_cycles() -> None:
     ground = {name for name, floor in FLOORS.items() if floor == 0}
     needs = {
-        name: {room(own(one)) for one in IMPORTS if one.module == name and own(one) and not one.typing}
+        name: {room(own(one)) for one in IMPORTS if room(one.module) == name and own(one) and not one.typing} - {name}
         for name in ground
     }
     done: set[str] = set()
@@ -165,3 +179,33 @@ def test_nothing_but_the_known_libraries_is_imported() -> None:
     known = {*ROOMS, *sys.stdlib_module_names, "pytest_jrh", "pydantic", "pydantic_core", "yaml", "zipfile_zstd"}
     known |= {"pytest", "_pytest", "pluggy", "xdist"}
     assert not [str(one) for one in IMPORTS if room(one.name) not in known]
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_the_name_of_a_kind_of_test_stands_in_its_own_file_alone(name: str) -> None:
+    named = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and node.value == name
+    }
+    assert named == {f"kinds/{name}.py"}
+
+
+# The session of the plugin and what it is handed to know each other.
+HUB = {f"plugin.{name}" for name in ("collect", "commands", "reviewing", "session", "spooling")}
+
+
+def test_modules_import_each_other_in_no_circle() -> None:
+    modules = {one.module for one in IMPORTS}
+    needs: dict[str, set[str]] = {module: set() for module in modules}
+    for one in IMPORTS:
+        # A name of a package is a module of it, or something that its `__init__` has.
+        target = own(one) if own(one) in modules else own(one).rpartition(".")[0]
+        if target in modules and target != one.module and not {one.module, target} <= HUB:
+            needs[one.module].add(target)
+    # `__init__` names what the package offers, and loads it when it is asked for.
+    done = {"__init__"}
+    while ready := {module for module in modules - done if needs[module] <= done}:
+        done |= ready
+    assert done >= modules, {module: needs[module] - done for module in modules - done}

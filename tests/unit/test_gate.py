@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from pytest_jrh.gate.baseline import Baseline, Scope, update
 from pytest_jrh.gate.decision import GateDecision, decide, tolerated
-from pytest_jrh.models import TESTS, CaseResult, Outcome
+from pytest_jrh.kinds import TESTS
+from pytest_jrh.models import CaseResult, Outcome
 from pytest_jrh.reporting.gate_text import comparison_sentence, decision_sentence, gate_lines, power_sentence
 from pytest_jrh.suite.config import load_suite
 from pytest_jrh.suite.suite import GateRules

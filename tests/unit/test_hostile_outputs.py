@@ -12,7 +12,7 @@ import pytest
 
 from pytest_jrh.artifacts.spools import Spool
 from pytest_jrh.artifacts.stored import read_results
-from pytest_jrh.models import TESTS
+from pytest_jrh.kinds import TESTS
 from pytest_jrh.redact import Redactor
 from pytest_jrh.reporting.html import write_html
 from pytest_jrh.reporting.markdown import markdown_report

@@ -129,7 +129,7 @@ PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "suite.preprocessors._BLOCK_COMMENT": pumped(" ", "'"),
     "suite.preprocessors._LINE_COMMENT": pumped(" ", "-"),
     "documents.problems._ANSI": pumped("0", " ", "0 ", start="\x1b[", end="\x00") + pumped("x", start="\x1b]"),
-    "documents.problems._JOINT": pumped("."),
+    "documents.findings._JOINT": pumped("."),
     "suite.resolve._UNSAFE": pumped("/"),
     "suite.resolve._bound": "scores of the config, in `WORK`",
     "suite.rubrics._HEAD_JSON": pumped('"rubrics" ', '"rubrics":[', '"rubrics" : ', start="{") + pumped(" ", start="["),

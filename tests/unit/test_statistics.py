@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.models import TESTS, CaseResult
+from pytest_jrh.kinds import TESTS
+from pytest_jrh.models import CaseResult
 from pytest_jrh.stats.formulas import (
     SIGNIFICANCE,
     ConfusionMatrix,
