@@ -202,7 +202,7 @@ BRACES = pumped(
 BRACES += pumped("{a", "{a\n", "}", "{{}", "{rubric.x}\n", start="{rubric}")
 YAML = pumped("- {}\n", "? ", "- - ", "&a ", "*a ", "'", "- :1", ":1", "# ", "- !!x y\n")
 JSON = pumped("[", "{", '{"id":1},', "{},", '"a",', "1", start="[")
-KEYS = pumped("a", "sk-0123456789abcde", "A" * 64, "-----B-----\n", " ", start="-----B-----")
+KEYS = pumped("a", "QUFB", "&amp;", "sk-0123456789abcde", "A" * 64, "-----B-----\n", " ", start="-----B-----")
 PEM = "\n".join(["-----B-----", *["A" * 64] * 20, "-----E-----"])
 
 # What is done with texts from outside, beside the patterns.
