@@ -16,7 +16,7 @@ from pytest_jrh.artifacts.spools import RecordIndex
 from pytest_jrh.documents.problems import listed
 from pytest_jrh.documents.reading import read_document
 from pytest_jrh.errors import InputError, Problem
-from pytest_jrh.gate.baseline import judge_fingerprint
+from pytest_jrh.judges.prompt import PromptJudge
 from pytest_jrh.llm.prompts import load_template
 from pytest_jrh.stats.metrics import metric_problem
 from pytest_jrh.suite.cases import CASES_FILE, case_id, expand
@@ -27,11 +27,11 @@ from pytest_jrh.text import counted
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pytest_jrh.judges.judge import SuiteJudge
     from pytest_jrh.models import AgentRun, Case, CaseSpec, Preprocessor, Rubric, RunSummary, TestName
     from pytest_jrh.pipeline.generate import Pipeline
     from pytest_jrh.sources.eval_logs import EvalLog
-    from pytest_jrh.suite.suite import Suite, SuiteJudge, SuiteTest
-    from pytest_jrh.templating import Template
+    from pytest_jrh.suite.suite import Suite, SuiteTest
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class ReadySuite:
     suite: Suite
     log: EvalLog | None
     pipelines: Mapping[TestName, Pipeline]
-    judge_templates: Mapping[str | None, Template]
+    judges: Mapping[str | None, SuiteJudge]
     preprocessors: tuple[Preprocessor, ...]
     made: Mapping[str, MadeCases] = field(default_factory=dict)
 
@@ -62,10 +62,6 @@ class ReadySuite:
     def _tests(self) -> Mapping[str, SuiteTest]:
         return {test.name: test for test in self.suite.tests}
 
-    @cached_property
-    def _judges(self) -> Mapping[str | None, SuiteJudge]:
-        return {judge.name: judge for judge in self.suite.judges}
-
     def rubric(self, rubric_id: str) -> Rubric:
         """The rubric with this id."""
         return self._rubrics[rubric_id]
@@ -74,22 +70,10 @@ class ReadySuite:
         """The test with this name."""
         return self._tests[name]
 
-    def judge(self, name: str | None) -> tuple[SuiteJudge, Template]:
-        """The judge with this name, and its prompt; a case that is generated only has no judge to look up."""
-        return self._judges[name], self.judge_templates[name]
-
     @cached_property
     def judge_fingerprints(self) -> Mapping[str | None, str]:
         """By judge, what says that two sessions asked the same judge (rule J2)."""
-        return {
-            name: judge_fingerprint(
-                judge.stage,
-                self.judge_templates[name].source,
-                instruction=self.suite.instruction,
-                show_reasoning=judge.show_reasoning,
-            )
-            for name, judge in self._judges.items()
-        }
+        return {name: judge.fingerprint for name, judge in self.judges.items()}
 
     def specs(self) -> Iterator[CaseSpec]:
         """Every case of the suite, in collection order."""
@@ -141,15 +125,16 @@ def make_ready(
     """
     suite = load_suite(path, cwd=cwd, rootdir=rootdir, rubric_file=rubric_file, log_path=log_path, frozen=frozen)
     problems: list[Problem] = []
-    templates: dict[str | None, Template] = {}
+    judges: dict[str | None, SuiteJudge] = {}
     for judge in suite.judges:
         with _collecting(problems):
             prompt = Path(judge.stage.prompt_path) if judge.stage.prompt_path else None
-            templates[judge.name] = load_template("judge", mode=suite.mode, objective="fail", prompt_path=prompt)
+            template = load_template("judge", mode=suite.mode, objective="fail", prompt_path=prompt)
+            judges[judge.name] = PromptJudge(judge.name, judge.stage, template, suite.instruction, judge.show_reasoning)
     made: dict[str, MadeCases] = {}
     with _collecting(problems):
         made = _made_before(suite)
-    ready = ReadySuite(suite, None, {}, templates, (), made)
+    ready = ReadySuite(suite, None, {}, judges, (), made)
     if suite.frozen is None:
         ready = _with_sources(ready, problems)
     with _collecting(problems):

@@ -11,9 +11,7 @@ from pytest_jrh.artifacts.debug import debug_paths
 from pytest_jrh.engine.attempts import Attempt, Generation
 from pytest_jrh.engine.wiring import Calls
 from pytest_jrh.errors import InputError, NoVerdictCase, Unrecorded, Unscored
-from pytest_jrh.judges.prompt import make_template_judge
 from pytest_jrh.llm.calls import Stopped, make_complete
-from pytest_jrh.llm.stage import Stage
 from pytest_jrh.models import Progress
 from pytest_jrh.reporting.explain import disagreement_text, unscored_text
 from pytest_jrh.suite.cases import generation_id
@@ -187,7 +185,7 @@ class Session:
         attempt.case = case = await self._case_to_judge(attempt, ready)
         if not ready.test(spec.test).evaluate:
             return None
-        judge, template = ready.judge(spec.judge)
+        judge = ready.judges[spec.judge]
         attempt.judge_fingerprint = ready.judge_fingerprints[spec.judge]
         if has_media(case.messages):
             self._said[
@@ -195,12 +193,7 @@ class Session:
                 "as placeholders such as [image: image/png]."
             ] = None
         async with self._calls.tape(attempt, ready, judging=True) as tape:
-            ask = make_template_judge(
-                Stage(judge.stage, template, make_complete(tape)),
-                instruction=ready.suite.instruction,
-                show_reasoning=judge.show_reasoning,
-            )
-            verdict = await self._to_its_end(tape, lambda: ask(case))
+            verdict = await self._to_its_end(tape, lambda: judge.verdict(case, make_complete(tape)))
         if self._settings.review is not None:
             self._settings.review.judged(case, verdict)
         return verdict

@@ -72,7 +72,7 @@ class Calls:
         making = tuple(ready.suite.stages.values())
         if not ready.test(spec.test).evaluate or settings.mode(ready, judging=True) == "none":
             return making
-        return (*making, ready.judge(spec.judge)[0].stage)
+        return (*making, *ready.judges[spec.judge].models)
 
     def _recording(self, mode: RecordMode, needed: tuple[StageModel, ...]) -> Recording:
         settings = self._settings

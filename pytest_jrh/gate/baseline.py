@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, cast
@@ -11,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from pytest_jrh.models import JUDGED, UNSCORED, CaseResult
 
 if TYPE_CHECKING:
-    from pytest_jrh.models import StageModel
+    pass
 
 DIGEST_LENGTH = 16
 NEVER_REPORTED = "never reported"
@@ -112,23 +110,6 @@ def suite_of(case_id: str) -> str:
 def short(digest: str) -> str:
     """As much of a SHA-256 in hex as the baseline keeps."""
     return digest[:DIGEST_LENGTH]
-
-
-def judge_fingerprint(stage: StageModel, prompt: str, *, instruction: str = "", show_reasoning: bool = False) -> str:
-    """SHA-256 over what makes a judge this judge: model, prompt and parameters (rule J2).
-
-    `prompt` is the template's text. Where and how fast the model is asked is no part of it.
-    """
-    parts = {
-        "model": stage.model,
-        "prompt": prompt,
-        "system_prompt": stage.system_prompt,
-        "instruction": instruction,
-        "temperature": stage.temperature,
-        "max_tokens": stage.max_tokens,
-        "show_reasoning": show_reasoning,
-    }
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def compare(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> Comparison:

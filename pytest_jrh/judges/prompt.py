@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import create_model
 
@@ -11,6 +14,10 @@ from pytest_jrh.llm.calls import Response, score_on_offer
 from pytest_jrh.llm.stage import Stage, scale_values, with_scale
 from pytest_jrh.models import Case, Judge, Verdict
 from pytest_jrh.transcript import render_transcript
+
+if TYPE_CHECKING:
+    from pytest_jrh.models import Complete, StageModel
+    from pytest_jrh.templating import Template
 
 BINARY_SCORES = (0, 1)
 
@@ -43,6 +50,55 @@ def make_template_judge(stage: Stage, *, instruction: str = "", show_reasoning: 
         return Verdict(answer.score, answer.reasoning.strip())
 
     return judge
+
+
+@dataclass(frozen=True, slots=True)
+class PromptJudge:
+    """The judge that a config describes by a model and a prompt; see `make_template_judge`."""
+
+    name: str | None
+    stage: StageModel
+    template: Template
+    instruction: str = ""
+    show_reasoning: bool = False
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over model, prompt and parameters."""
+        return judge_fingerprint(
+            self.stage, self.template.source, instruction=self.instruction, show_reasoning=self.show_reasoning
+        )
+
+    @property
+    def models(self) -> tuple[StageModel, ...]:
+        """The one model that it asks."""
+        return (self.stage,)
+
+    async def verdict(self, case: Case, complete: Complete) -> Verdict:
+        """Ask the model about a case; raises `Unscored` where no score on offer comes back."""
+        judge = make_template_judge(
+            Stage(self.stage, self.template, complete),
+            instruction=self.instruction,
+            show_reasoning=self.show_reasoning,
+        )
+        return await judge(case)
+
+
+def judge_fingerprint(stage: StageModel, prompt: str, *, instruction: str = "", show_reasoning: bool = False) -> str:
+    """SHA-256 over what makes a judge this judge: model, prompt and parameters (rule J2).
+
+    `prompt` is the template's text. Where and how fast the model is asked is no part of it.
+    """
+    parts = {
+        "model": stage.model,
+        "prompt": prompt,
+        "system_prompt": stage.system_prompt,
+        "instruction": instruction,
+        "temperature": stage.temperature,
+        "max_tokens": stage.max_tokens,
+        "show_reasoning": show_reasoning,
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 @cache

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_jrh.artifacts.spools import RecordIndex
     from pytest_jrh.gate.decision import GateDecision
     from pytest_jrh.stats.panels import Panel
-    from pytest_jrh.suite.suite import Suite, SuiteJudge
+    from pytest_jrh.suite.suite import JudgeSettings, Suite
 
 _LONGEST_REASON = 200
 
@@ -64,7 +64,7 @@ def perturbations_summary(
 
 def judge_report(
     suite: Suite,
-    judge: SuiteJudge,
+    judge: JudgeSettings,
     results: Sequence[CaseResult],
     seed: int | None = None,
     *,

@@ -8,7 +8,7 @@ from pytest_jrh.documents.problems import shown
 from pytest_jrh.models import RateLimit, StageModel, StageName
 from pytest_jrh.suite.fitting import AGENT
 from pytest_jrh.suite.schema import ModelDefaults, NoVerifier, Stage
-from pytest_jrh.suite.suite import SuiteJudge
+from pytest_jrh.suite.suite import JudgeSettings
 
 if TYPE_CHECKING:
     from pytest_jrh.documents.findings import Findings
@@ -44,7 +44,7 @@ def resolve_stages(config: Config, findings: Findings, places: Places) -> dict[S
     return stages
 
 
-def resolve_judges(config: Config, mode: Mode | None, findings: Findings, places: Places) -> tuple[SuiteJudge, ...]:
+def resolve_judges(config: Config, mode: Mode | None, findings: Findings, places: Places) -> tuple[JudgeSettings, ...]:
     """Return the judges in the order of the config; a lone judge has no name.
 
     Members of a panel take from the section `judge` what they do not set themselves.
@@ -54,8 +54,8 @@ def resolve_judges(config: Config, mode: Mode | None, findings: Findings, places
     if not evaluation.judges:
         settings = _with_defaults(config.judge, config.models)
         stage = _judge_stage(settings, general, findings, places, ("judge",))
-        return (SuiteJudge(None, stage, _first(config.judge.show_reasoning, default=False)),)
-    judges: list[SuiteJudge] = []
+        return (JudgeSettings(None, stage, _first(config.judge.show_reasoning, default=False)),)
+    judges: list[JudgeSettings] = []
     for index, entry in enumerate(evaluation.judges):
         key: KeyPath = (*_EVALUATION, "judges", index)
         if entry.name in {judge.name for judge in judges}:
@@ -64,7 +64,7 @@ def resolve_judges(config: Config, mode: Mode | None, findings: Findings, places
         settings = _with_defaults(_over(entry, config.judge, own_model=entry.model is not None), config.models)
         stage = _judge_stage(settings, general, findings, places, key)
         reasoning = _first(entry.show_reasoning, config.judge.show_reasoning, default=False)
-        judges.append(SuiteJudge(entry.name, stage, reasoning))
+        judges.append(JudgeSettings(entry.name, stage, reasoning))
     return tuple(judges)
 
 

@@ -28,7 +28,7 @@ class SuiteTest:
 
 
 @dataclass(frozen=True, slots=True)
-class SuiteJudge:
+class JudgeSettings:
     """One judge of the panel; `name` is None where the suite has a single judge (rule E4).
 
     `template` is the suite's mode for this judge; `stage` holds its model, prompt and settings.
@@ -81,7 +81,7 @@ class Suite:
     rubrics: tuple[Rubric, ...]
     tests: tuple[SuiteTest, ...]
     stages: Mapping[StageName, StageModel]
-    judges: tuple[SuiteJudge, ...]
+    judges: tuple[JudgeSettings, ...]
     instruction: str
     preprocessors: tuple[str, ...]
     max_summary_messages: int

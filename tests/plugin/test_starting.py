@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from pytest_jrh.__main__ import main
+from pytest_jrh.judges.prompt import PromptJudge
 from pytest_jrh.llm.prompts import load_template, messages
 from pytest_jrh.loading import make_ready
 from pytest_jrh.starting import committing
@@ -147,7 +148,9 @@ def test_the_defaults_that_a_runaway_model_needs_only_have_to_be_uncommented(pro
 def test_the_written_judge_asks_what_the_built_in_one_asks(project: Path, log: Path, ordinal: bool) -> None:
     init("first", "--log", log, *(["--ordinal"] if ordinal else []))
     mode: Any = "ordinal" if ordinal else "binary"
-    own = make_ready(project / "inputs/configs/first.yml", cwd=project, rootdir=project).judge_templates[None]
+    judge = make_ready(project / "inputs/configs/first.yml", cwd=project, rootdir=project).judges[None]
+    assert isinstance(judge, PromptJudge)
+    own = judge.template
     assert own.origin == str(project / "inputs/prompts/first/judge.md")
     built_in = load_template("judge", mode=mode, objective="fail")
     values = {name: 2 if name.endswith("_score") else f"the {name}" for name in built_in.allowed}

@@ -25,7 +25,7 @@ from pytest_jrh.models import (
     Verification,
 )
 from pytest_jrh.suite.cases import case_id
-from pytest_jrh.suite.suite import Suite, SuiteJudge, SuiteTest
+from pytest_jrh.suite.suite import JudgeSettings, Suite, SuiteTest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -152,7 +152,7 @@ def make_suite(folder: Path, **changes: Any) -> Suite:
         rubrics=(RUBRIC,),
         tests=(test("agent_perturbation"), test("agent_positives")),
         stages={"planner": model("planner"), "editor": model("editor"), "summary": model("summary")},
-        judges=(SuiteJudge(None, model("judge")),),
+        judges=(JudgeSettings(None, model("judge")),),
         instruction="",
         preprocessors=(),
         max_summary_messages=20,

@@ -16,7 +16,7 @@ from pytest_jrh.redact import Redactor
 from pytest_jrh.reporting.suite_files import write_suite_outputs
 from pytest_jrh.reporting.summaries import judge_file_names
 from pytest_jrh.suite.cases import generation_id
-from pytest_jrh.suite.suite import SuiteJudge
+from pytest_jrh.suite.suite import JudgeSettings
 from pytest_jrh.text import one_line
 from tests.support.made_cases import MESSAGES, make_case, make_result, make_spec, make_suite
 
@@ -261,10 +261,10 @@ def test_judges_of_a_panel_have_files_of_their_own(tmp_path: Path) -> None:
     suite = make_suite(tmp_path)
     stage = suite.judges[0].stage
     judges = (
-        SuiteJudge("strict", stage),
-        SuiteJudge("lax", stage),
-        SuiteJudge("other", replace(stage, model="x/y")),
-        SuiteJudge("LAX", stage),
+        JudgeSettings("strict", stage),
+        JudgeSettings("lax", stage),
+        JudgeSettings("other", replace(stage, model="x/y")),
+        JudgeSettings("LAX", stage),
     )
     suite = replace(suite, judges=judges)
     files = judge_file_names(suite)

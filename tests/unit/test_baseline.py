@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.errors import InputError, Problem
-from pytest_jrh.gate.baseline import Baseline, BaselineCase, Scope, compare, judge_fingerprint, short, update
+from pytest_jrh.gate.baseline import Baseline, BaselineCase, Scope, compare, short, update
 from pytest_jrh.gate.baseline_file import load, render, save
+from pytest_jrh.judges.prompt import judge_fingerprint
 from pytest_jrh.models import CaseResult, Outcome, StageModel
 from tests.support.made_cases import make_result, make_spec
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_jrh.models import CaseSpec, RunSummary
 from pytest_jrh.suite import cases
-from pytest_jrh.suite.suite import SuiteJudge
+from pytest_jrh.suite.suite import JudgeSettings
 from tests.support.made_cases import LEVELS, RUBRIC, make_spec, make_suite
 
 AGENTHARM = ["17-2", "17-3", "2-2", "2-3", "20-2", "21-3", "22-1", "22-4"]
@@ -122,7 +122,7 @@ def test_specs_come_by_test_rubric_run_target_and_judge(tmp_path: Path) -> None:
         replace(test, targets={rubric.id: (0, 2), "other": (1,)}, evaluate=test.name == "agent_perturbation")
         for test in suite.tests
     )
-    suite = replace(suite, tests=tests, judges=(SuiteJudge("a", lone), SuiteJudge("b", lone)))
+    suite = replace(suite, tests=tests, judges=(JudgeSettings("a", lone), JudgeSettings("b", lone)))
     runs = [RunSummary("r", 1), RunSummary("r", 2, "no assistant turn")]
     specs = list(cases.expand(suite, runs))
     names = [f"{spec.test[6:9]} {spec.rubric_id[:5]} {cases.case_name(spec)}" for spec in specs]

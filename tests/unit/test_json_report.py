@@ -13,7 +13,7 @@ from pytest_jrh.artifacts.records import json_value
 from pytest_jrh.models import CaseResult
 from pytest_jrh.reporting.summaries import judge_report
 from pytest_jrh.stats.panels import panels
-from pytest_jrh.suite.suite import SuiteJudge
+from pytest_jrh.suite.suite import JudgeSettings
 from tests.support.judged_sessions import (
     HOSTILE,
     SEED,
@@ -128,7 +128,7 @@ def test_gate_and_baseline_are_told_with_their_cases(tmp_path: Path) -> None:
 
 def test_report_says_how_the_judges_of_a_panel_agree(tmp_path: Path) -> None:
     results = [*judged(right, judge="a"), *judged(always(1), judge="b")]
-    judge = SuiteJudge("a", make_suite(tmp_path).judges[0].stage)
+    judge = JudgeSettings("a", make_suite(tmp_path).judges[0].stage)
     panel = report_of(tmp_path, results, judges=(judge,))["panel"]
     assert panel["pairs"][0]["agreement"] == {"count": 24, "n": 48, "value": 0.5, "reason": None}
     assert panel["accuracy"]["value"] == 1.0
