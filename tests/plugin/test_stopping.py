@@ -163,7 +163,8 @@ def test_the_workers_of_a_killed_controller_begin_no_further_call(tmp_path: Path
         hang = Fault.hang()
         server.faults.add(fault=hang, times=None, stage="verifier")
         with running(suite, server, "-n", "2") as process:
-            server.wait_for(2, "verifier", timeout=PATIENCE)
+            # All places for calls in flight are taken then, so that no other one is on its way.
+            server.wait_for(4, "verifier", timeout=PATIENCE)
             workers = children(process.pid)
             process.kill()
             process.wait()
