@@ -32,7 +32,9 @@ def main() -> int:
     """Run the named benchmarks, all of them by default; exit 1 where a limit is not met."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", help=f"of {', '.join(BENCHMARKS)}")
-    parser.add_argument("--write", action="store_true", help=f"keep what is printed in {RESULTS.name}")
+    parser.add_argument(
+        "--write", action="store_true", help=f"keep what is printed in {RESULTS.name}"
+    )
     options = parser.parse_args()
     unknown = sorted(set(options.names) - set(BENCHMARKS))
     if unknown:
@@ -47,11 +49,16 @@ def main() -> int:
         lines += BENCHMARKS[name]()
         print(f"{name}: {stopwatch() - begun:.0f} s", file=sys.stderr)
     today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
-    machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    machine = (
+        f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python "
+        f"{platform.python_version()}"
+    )
     text = f"{today}, {machine}; {stopwatch() - started:.0f} s in all.\n\n{table(lines)}\n"
     print(text)
     if options.write:
-        RESULTS.write_text(f"# Results\n\nWhat `python -m benchmarks` printed. {text}", encoding="utf-8")
+        RESULTS.write_text(
+            f"# Results\n\nWhat `python -m benchmarks` printed. {text}", encoding="utf-8"
+        )
     return any(line.verdict == "NOT MET" for line in lines)
 
 

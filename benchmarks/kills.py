@@ -1,11 +1,13 @@
-"""Kill a recording run at random moments, resume it, and see that nothing is lost or paid for twice.
+"""Kill a recording run at random moments, resume it, and see that nothing is lost or paid for
+twice.
 
     python -m benchmarks.kills [--times 50] [--seed 8234]
 
-Each round records a fresh suite (4 runs x 2 tests), kills pytest at a random moment between the first answer and
-the last, and resumes. The resumed run must end with the outcomes of an unkilled one, every file must parse, and no
-request whose answer had reached the disk may be sent again. Each pytest is a process of its own, forked from one
-that has imported the heavy libraries, so that a round takes seconds less. Needs a system that can fork.
+Each round records a fresh suite (4 runs x 2 tests), kills pytest at a random moment between the
+first answer and the last, and resumes. The resumed run must end with the outcomes of an unkilled
+one, every file must parse, and no request whose answer had reached the disk may be sent again. Each
+pytest is a process of its own, forked from one that has imported the heavy libraries, so that a
+round takes seconds less. Needs a system that can fork.
 """
 
 from __future__ import annotations
@@ -46,7 +48,10 @@ def main() -> int:
     chance = random.Random(options.seed)
     litellm()
     began, kept, lost = time.monotonic(), 0, 0
-    with tempfile.TemporaryDirectory() as name, server_process(Path(name) / "calls.jsonl", delay=_DELAY) as server:
+    with (
+        tempfile.TemporaryDirectory() as name,
+        server_process(Path(name) / "calls.jsonl", delay=_DELAY) as server,
+    ):
         whole = _suite(Path(name) / "whole")
         watch = Watch(server)
         expected = _finish(_start(whole, server), whole)
@@ -56,20 +61,29 @@ def main() -> int:
             after, later = chance.randrange(1, calls), chance.uniform(0, 2 * _DELAY)
             done = _round(Path(name) / f"round-{number}", server, after, later, expected)
             kept, lost = kept + done.on_disk, lost + done.asked_again
-            said = done.complaint or f"{done.on_disk} calls on disk, {done.asked_again} in flight asked again"
-            print(f"{number}: killed {later:.3f} s after answer {after} of {calls}: {said}", flush=True)
+            said = (
+                done.complaint
+                or f"{done.on_disk} calls on disk, {done.asked_again} in flight asked again"
+            )
+            print(
+                f"{number}: killed {later:.3f} s after answer {after} of {calls}: {said}",
+                flush=True,
+            )
             if done.complaint:
                 return 1
     print(
-        f"{options.times} kills, seed {options.seed}, {time.monotonic() - began:.0f} s: every resume ended as an "
-        f"unkilled run; of {kept} calls on disk none was sent twice, {lost} that were in flight were."
+        f"{options.times} kills, seed {options.seed}, {time.monotonic() - began:.0f} s: every "
+        "resume ended as an "
+        f"unkilled run; of {kept} calls on disk none was sent twice, {lost} that were in flight "
+        "were."
     )
     return 0
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What one round came to: calls on disk at the kill, calls in flight asked again, and what was wrong."""
+    """What one round came to: calls on disk at the kill, calls in flight asked again, and what was
+    wrong."""
 
     on_disk: int
     asked_again: int
@@ -92,7 +106,9 @@ class Watch:
         return [line for line in self._events if line["event"] == event]
 
 
-def _round(folder: Path, server: ServerProcess, after: int, later: float, expected: list[str]) -> Done:
+def _round(
+    folder: Path, server: ServerProcess, after: int, later: float, expected: list[str]
+) -> Done:
     suite, watch = _suite(folder), Watch(server)
     killed = _start(suite, server)
     while len(watch.events("answered")) < after and not _has_ended(killed):
@@ -112,7 +128,8 @@ def _round(folder: Path, server: ServerProcess, after: int, later: float, expect
 
 
 def _suite(folder: Path) -> SuiteFiles:
-    # One rubric: the loopback model edits alike for every rubric, and so would make different cases ask the same.
+    # One rubric: the loopback model edits alike for every rubric, and so would make different cases
+    # ask the same.
     return write_suite(folder, runs=4)
 
 
@@ -138,7 +155,15 @@ def _start(suite: SuiteFiles, server: ServerProcess) -> int:
         os.dup2(output, 2)
         os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
         code = pytest.main(
-            ["-p", "pytest_jrh.plugin", suite.option, "-rA", "-p", "no:cacheprovider", "--jrh-record-mode=once"]
+            [
+                "-p",
+                "pytest_jrh.plugin",
+                suite.option,
+                "-rA",
+                "-p",
+                "no:cacheprovider",
+                "--jrh-record-mode=once",
+            ]
         )
         _modules(suite).write_text("\n".join(sorted(sys.modules)), encoding="utf-8")
         sys.stdout.flush()
@@ -156,7 +181,9 @@ def _finish(process: int, suite: SuiteFiles) -> list[str]:
     """Wait for a run to end, and read its outcomes."""
     os.waitpid(process, 0)
     lines = _output(suite).read_text(encoding="utf-8").splitlines()
-    return sorted(line for line in lines if line.startswith(("PASSED ", "FAILED ", "ERROR ", "SKIPPED ")))
+    return sorted(
+        line for line in lines if line.startswith(("PASSED ", "FAILED ", "ERROR ", "SKIPPED "))
+    )
 
 
 def _output(suite: SuiteFiles) -> Path:

@@ -1,4 +1,5 @@
-"""Live generation and judging against a loopback model that takes half a second for every answer."""
+"""Live generation and judging against a loopback model that takes half a second for every
+answer."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ ORDINAL_LIMIT = 30.0
 
 @dataclass(frozen=True, slots=True)
 class LiveRun:
-    """What one recording session took: seconds, calls, the span from first to last call, and its lower bound."""
+    """What one recording session took: seconds, calls, the span from first to last call, and its
+    lower bound."""
 
     wall: float
     calls: int
@@ -38,7 +40,9 @@ def measure(name: str, *, workers: int, **settings: Any) -> LiveRun:
     log.unlink(missing_ok=True)
     with server_process(log, delay=DELAY) as server:
         cost = run(
-            pytest_command(files.option, "--jrh-record-mode=new_episodes", f"--jrh-max-workers={workers}"),
+            pytest_command(
+                files.option, "--jrh-record-mode=new_episodes", f"--jrh-max-workers={workers}"
+            ),
             files.folder,
             environment=server.environment,
         )
@@ -59,7 +63,8 @@ def measure(name: str, *, workers: int, **settings: Any) -> LiveRun:
 
 
 def _steps(generation: Path) -> int:
-    """Calls that follow on each other: all of the case but its first summary, asked beside the plan; and the judge."""
+    """Calls that follow on each other: all of the case but its first summary, asked beside the
+    plan; and the judge."""
     metadata: Mapping[str, Any] = yaml.load(
         generation.read_text(encoding="utf-8").partition("\ninteractions:")[0],
         Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader),
@@ -82,9 +87,18 @@ def lines() -> list[Line]:
         )
     )
     levels = [{"score": score, "label": f"Level {score}."} for score in range(4)]
-    rubric = {"id": "quality", "instructions": "How kindly and clearly the assistant answers.", "score_levels": levels}
+    rubric = {
+        "id": "quality",
+        "instructions": "How kindly and clearly the assistant answers.",
+        "score_levels": levels,
+    }
     ordinal = measure(
-        "live-ordinal", workers=10, runs=16, mode="ordinal", rubrics=[rubric], tests=("agent_perturbation",)
+        "live-ordinal",
+        workers=10,
+        runs=16,
+        mode="ordinal",
+        rubrics=[rubric],
+        tests=("agent_perturbation",),
     )
     found.append(
         Line(

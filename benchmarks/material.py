@@ -29,7 +29,8 @@ def suite(name: str, *, overrides: Mapping[str, Any] | None = None, **settings: 
 
 
 def recorded(name: str, **settings: Any) -> SuiteFiles:
-    """A suite with every call recorded, from a loopback model that answers at once; recorded once, and kept.
+    """A suite with every call recorded, from a loopback model that answers at once; recorded once,
+    and kept.
 
     Where a prompt of ours has changed since, its replay ends unrecorded: remove the cache then.
     """
@@ -48,7 +49,8 @@ def recorded(name: str, **settings: Any) -> SuiteFiles:
 
 
 def big_log() -> Path:
-    """A log of 10,000 samples, about 250 MB, made by Inspect's own writer from runs of its mock model."""
+    """A log of 10,000 samples, about 250 MB, made by Inspect's own writer from runs of its mock
+    model."""
     path = CACHE / f"big-{BIG_SAMPLES}.eval"
     if not path.exists():
         CACHE.mkdir(exist_ok=True)
@@ -69,10 +71,15 @@ def _write_big_log(path: Path) -> None:
         output = ModelOutput.from_content("mockllm", _prose(words, _BIG_TEXT // 8, number))
         output.usage = ModelUsage(input_tokens=10, output_tokens=10, total_tokens=20)
         outputs.append(output)
-    samples = [Sample(input=f"Where is order {number}?", target="", id=f"run-{number}") for number in range(20)]
+    samples = [
+        Sample(input=f"Where is order {number}?", target="", id=f"run-{number}")
+        for number in range(20)
+    ]
     task = Task(dataset=MemoryDataset(samples, name="orders"), solver=generate(), name="orders")
     model = get_model("mockllm/model", custom_outputs=outputs)
-    log: EvalLog = eval(task, model=model, log_dir=str(path.parent / "mock"), display="none", log_samples=True)[0]
+    log: EvalLog = eval(
+        task, model=model, log_dir=str(path.parent / "mock"), display="none", log_samples=True
+    )[0]
     runs = log.samples or []
     copies = []
     for number in range(BIG_SAMPLES):
@@ -100,7 +107,8 @@ def _prose(words: random.Random, length: int, number: int) -> str:
 
 
 def plain_test_over(jsonl: Path, folder: Path) -> Path:
-    """What a user would write instead: one parametrized test that asserts on each line of a JSONL."""
+    """What a user would write instead: one parametrized test that asserts on each line of a
+    JSONL."""
     path = folder / "test_plain_jsonl.py"
     path.write_text(
         "import json\nimport pytest\n\n"
@@ -119,7 +127,8 @@ def trivial_tests(count: int, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"test_trivial_{count}.py"
     path.write_text(
-        f"import pytest\n\n\n@pytest.mark.parametrize('number', range({count}))\ndef test_number(number):\n"
+        f"import pytest\n\n\n@pytest.mark.parametrize('number', range({count}))\ndef "
+        "test_number(number):\n"
         "    assert number >= 0\n",
         encoding="utf-8",
     )

@@ -13,7 +13,8 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Wall seconds, peak resident megabytes of the process and its children's largest, and what it printed."""
+    """Wall seconds, peak resident megabytes of the process and its children's largest, and what it
+    printed."""
 
     seconds: float
     peak_mb: float
@@ -22,7 +23,8 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the table: a figure, its yardstick measured in the same run, and the limit it is held to."""
+    """One line of the table: a figure, its yardstick measured in the same run, and the limit it is
+    held to."""
 
     what: str
     figure: str
@@ -51,22 +53,32 @@ sys.exit(code)
 """
 
 
-def run(command: Sequence[str], folder: Path, *, environment: Mapping[str, str] | None = None) -> Cost:
+def run(
+    command: Sequence[str], folder: Path, *, environment: Mapping[str, str] | None = None
+) -> Cost:
     """Run a command in a folder; raises `RuntimeError` with its output where it fails."""
     note = folder / f".cost-{os.getpid()}"
     wrapped = [sys.executable, "-c", _WRAPPER, str(note), *command]
     done = subprocess.run(
         wrapped,
         cwd=folder,
-        # As installed packages are: with their bytecode at hand, and output in blocks, whatever is set here.
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONUNBUFFERED": "", **(environment or {})},
+        # As installed packages are: with their bytecode at hand, and output in blocks, whatever is
+        # set here.
+        env={
+            **os.environ,
+            "PYTHONDONTWRITEBYTECODE": "",
+            "PYTHONUNBUFFERED": "",
+            **(environment or {}),
+        },
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
     )
     if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout[-4000:]}")
+        raise RuntimeError(
+            f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout[-4000:]}"
+        )
     seconds, peak = (float(part) for part in note.read_text().split())
     note.unlink()
     return Cost(seconds, peak, done.stdout)
@@ -77,7 +89,8 @@ def pytest_command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
 
 
-# No plugin of the environment is loaded, nor looked for, but those that are named: for a yardstick none.
+# No plugin of the environment is loaded, nor looked for, but those that are named: for a yardstick
+# none.
 ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
@@ -101,7 +114,8 @@ def plain(folder: Path, *arguments: str) -> Work:
 
 
 def in_turns(times: int, *works: Work) -> list[Cost]:
-    """The quickest of several runs of each, taken in turns: noise only ever adds, and comes to all alike."""
+    """The quickest of several runs of each, taken in turns: noise only ever adds, and comes to all
+    alike."""
     costs: list[list[Cost]] = [[] for _ in works]
     for _ in range(times):
         for own, work in zip(costs, works, strict=True):
@@ -126,7 +140,8 @@ def table(lines: Sequence[Line]) -> str:
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     text = [
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
+        for row in rows
     ]
     text.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     return "\n".join(text)

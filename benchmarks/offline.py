@@ -6,7 +6,16 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from benchmarks.material import BIG_SAMPLES, CACHE, CASES_FILE, big_log, plain_test_over, recorded, suite, trivial_tests
+from benchmarks.material import (
+    BIG_SAMPLES,
+    CACHE,
+    CASES_FILE,
+    big_log,
+    plain_test_over,
+    recorded,
+    suite,
+    trivial_tests,
+)
 from benchmarks.measure import Cost, Line, Work, in_turns, ours, plain
 from tests.support.suites import SuiteFiles
 
@@ -24,28 +33,42 @@ def demo() -> list[Line]:
     (made,) = in_turns(1, ours(folder, option))
     count = int(made.output.split(" passed")[0].split()[-1])
     frozen, theirs = in_turns(9, ours(folder, option, "--jrh-frozen"), _trivial(count))
-    return [_against(f"the demo's suite frozen, {count} cases", frozen, theirs, f"{count} trivial tests", 2.5)]
+    return [
+        _against(
+            f"the demo's suite frozen, {count} cases", frozen, theirs, f"{count} trivial tests", 2.5
+        )
+    ]
 
 
 def replay() -> list[Line]:
-    """1,000 recorded cases, unfrozen and frozen, beside a plain test over the same JSONL and trivial tests."""
+    """1,000 recorded cases, unfrozen and frozen, beside a plain test over the same JSONL and
+    trivial tests."""
     files = recorded("replay-1000", runs=CASES // 2)
     over_jsonl = plain(CACHE, str(plain_test_over(files.folder / CASES_FILE, CACHE)))
     whole, theirs = in_turns(2, ours(files.folder, files.option), over_jsonl)
     frozen, trivial = in_turns(5, ours(files.folder, files.option, "--jrh-frozen"), _trivial(CASES))
     return [
-        _against(f"replay of {CASES:,} cases, all stages", whole, theirs, "a plain test over the same JSONL"),
+        _against(
+            f"replay of {CASES:,} cases, all stages",
+            whole,
+            theirs,
+            "a plain test over the same JSONL",
+        ),
         _against(f"{CASES:,} frozen cases", frozen, trivial, f"{CASES:,} trivial tests", 4.0),
     ]
 
 
 def growth() -> list[Line]:
     """Time per case at 500 and 5,000 cases, and memory per case at 1,000 and 5,000."""
-    few, some, many = (recorded(f"replay-{count}", runs=count // 2) for count in (500, 1_000, 5_000))
+    few, some, many = (
+        recorded(f"replay-{count}", runs=count // 2) for count in (500, 1_000, 5_000)
+    )
     start = _start_up()
     alone, short = in_turns(4, ours(start.folder, start.option), ours(few.folder, few.option))
     (five,) = in_turns(2, ours(many.folder, many.option))
-    one, trivial_one, trivial_five = in_turns(1, ours(some.folder, some.option), _trivial(1_000), _trivial(5_000))
+    one, trivial_one, trivial_five = in_turns(
+        1, ours(some.folder, some.option), _trivial(1_000), _trivial(5_000)
+    )
     each_few = (short.seconds - alone.seconds) / (500 - START_UP_CASES)
     each_many = (five.seconds - alone.seconds) / (5_000 - START_UP_CASES)
     own = (five.peak_mb - one.peak_mb) * 1024 / 4_000
@@ -83,7 +106,13 @@ def workers() -> list[Line]:
     )
     one, two = alone.seconds - few_alone.seconds, both.seconds - few_both.seconds
     return [
-        Line("2,000 replayed cases with -n 2, start-up left out", f"{two:.1f} s", f"{one:.1f} s", two / one, 1 / 1.6)
+        Line(
+            "2,000 replayed cases with -n 2, start-up left out",
+            f"{two:.1f} s",
+            f"{one:.1f} s",
+            two / one,
+            1 / 1.6,
+        )
     ]
 
 
@@ -133,7 +162,8 @@ def unused() -> list[Line]:
 
 
 def _start_up() -> SuiteFiles:
-    """A suite whose time is start-up, which no `--collect-only` would show: few cases import all there is to import."""
+    """A suite whose time is start-up, which no `--collect-only` would show: few cases import all
+    there is to import."""
     return recorded(f"replay-{START_UP_CASES}", runs=START_UP_CASES // 2)
 
 
@@ -141,7 +171,9 @@ def _trivial(count: int, *arguments: str) -> Work:
     return plain(CACHE, str(trivial_tests(count, CACHE)), *arguments)
 
 
-def _against(what: str, mine: Cost, theirs: Cost, yardstick: str, limit: float | None = None) -> Line:
+def _against(
+    what: str, mine: Cost, theirs: Cost, yardstick: str, limit: float | None = None
+) -> Line:
     return Line(
         what,
         f"{mine.seconds:.2f} s, {mine.peak_mb:.0f} MB",

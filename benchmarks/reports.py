@@ -1,4 +1,5 @@
-"""The HTML report of 1,000 cases: how large it is, and how long a browser takes until it can be used."""
+"""The HTML report of 1,000 cases: how large it is, and how long a browser takes until it can be
+used."""
 
 from __future__ import annotations
 
@@ -25,7 +26,10 @@ _LONGEST = 2.0
 
 
 def html() -> list[Line]:
-    """Both tests of 500 runs, each with some 30 kB of text of its own; the slowest of five openings counts."""
+    """Both tests of 500 runs, each with some 30 kB of text of its own.
+
+    The slowest of five openings counts.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "report.html")
         results = judged(coin(), runs=RUNS, rubrics=("tone",))
@@ -35,19 +39,30 @@ def html() -> list[Line]:
         written = stopwatch() - begun
         size = path.stat().st_size / 1e6
         what = f"HTML report of {len(results):,} cases"
-        lines = [Line(f"{what}, size", f"{size:.1f} MB", f"limit {_LARGEST:.0f} MB", size / _LARGEST, 1.0)]
+        lines = [
+            Line(
+                f"{what}, size", f"{size:.1f} MB", f"limit {_LARGEST:.0f} MB", size / _LARGEST, 1.0
+            )
+        ]
         lines.append(Line(f"{what}, written in", f"{written:.1f} s", "", written))
         chromium = shutil.which("chromium")
         if chromium is not None:
             longest = max(_opened(chromium, path))
             figure = f"{longest:.2f} s"
-            lines.append(Line(f"{what}, opened in", figure, f"limit {_LONGEST:.0f} s", longest / _LONGEST, 1.0))
+            lines.append(
+                Line(
+                    f"{what}, opened in", figure, f"limit {_LONGEST:.0f} s", longest / _LONGEST, 1.0
+                )
+            )
         return lines
 
 
 def _long(result: CaseResult) -> list[Message]:
     rng = random.Random(result.run_id)
-    words = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(2, 10))) for _ in range(2_000)]
+    words = [
+        "".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(2, 10)))
+        for _ in range(2_000)
+    ]
     turns = [
         {"id": f"t{number}", "role": role, "content": " ".join(rng.choices(words, k=_WORDS_A_TURN))}
         for number in range(_TURNS // 2)
@@ -57,12 +72,15 @@ def _long(result: CaseResult) -> list[Message]:
 
 
 def _opened(chromium: str, path: Path) -> list[float]:
-    """Seconds from the start of the navigation until all rows are there and counted, in windows of their own."""
+    """Seconds from the start of the navigation until all rows are there and counted, in windows of
+    their own."""
     from playwright.sync_api import sync_playwright
 
     found = []
     with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        browser = started.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
+        )
         for _ in range(5):
             page = browser.new_page()
             begun = stopwatch()

@@ -1,4 +1,5 @@
-"""The review page with 300 cases of 60 turns, as a browser sees it: the first case, and smooth scrolling."""
+"""The review page with 300 cases of 60 turns, as a browser sees it: the first case, and smooth
+scrolling."""
 
 from __future__ import annotations
 
@@ -49,7 +50,10 @@ async (selector) => {
 
 
 def lines() -> list[Line]:
-    """The first case within 1 s of being asked for; frames while the list and a whole transcript are scrolled."""
+    """The first case within 1 s of being asked for.
+
+    Frames while the list and a whole transcript are scrolled.
+    """
     chromium = shutil.which("chromium")
     missing = [name for name in ("playwright", "starlette", "uvicorn") if find_spec(name) is None]
     if chromium is None or missing:
@@ -61,9 +65,18 @@ def lines() -> list[Line]:
         page.eval_on_selector_all("details.fold", "all => all.forEach(one => { one.open = true; })")
         turns = page.locator("#case .turn").count()
         found = [
-            Line(f"first of {CASES} cases of {TURNS} turns on the review page", f"{seconds:.2f} s", "1 s", seconds, 1.0)
+            Line(
+                f"first of {CASES} cases of {TURNS} turns on the review page",
+                f"{seconds:.2f} s",
+                "1 s",
+                seconds,
+                1.0,
+            )
         ]
-        for what, selector in ((f"a transcript of {turns} turns", "#pane"), (f"a list of {CASES} cases", "#rows")):
+        for what, selector in (
+            (f"a transcript of {turns} turns", "#pane"),
+            (f"a list of {CASES} cases", "#rows"),
+        ):
             found.append(_scrolled(what, page.evaluate(_SCROLL, selector)))
     return found
 
@@ -78,7 +91,9 @@ def _page(chromium: str) -> Iterator[tuple[Any, str]]:
         for number in range(CASES):
             board.add(made_case(number, turns=TURNS))
         server = serve(board, AgentTemplates([suite]), port=0)
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
+        )
         try:
             context = browser.new_context(viewport={"width": 1280, "height": 900})
             context.add_init_script(_WATCH)
@@ -101,4 +116,10 @@ def _scrolled(what: str, frames: list[float]) -> Line:
     ordered = sorted(frames)
     middle, slow = ordered[len(ordered) // 2], ordered[int(len(ordered) * 0.95)]
     figure = f"{middle:.0f} ms p50, {slow:.0f} ms p95 of {len(frames)} frames"
-    return Line(f"scrolling {what}", figure, f"{2 * _FRAME:.0f} ms, two frames at 60 Hz", slow / (2 * _FRAME), 1.05)
+    return Line(
+        f"scrolling {what}",
+        figure,
+        f"{2 * _FRAME:.0f} ms, two frames at 60 Hz",
+        slow / (2 * _FRAME),
+        1.05,
+    )

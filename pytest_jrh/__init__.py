@@ -1,7 +1,7 @@
 """pytest-jrh: tests for language models used as judges.
 
-The names below are the pipeline as a library; with pytest, a config file is all that is needed. They
-are imported when they are first used, because every pytest run imports this package.
+The names below are the pipeline as a library; with pytest, a config file is all that is needed.
+They are imported when they are first used, because every pytest run imports this package.
 """
 
 from __future__ import annotations
@@ -13,7 +13,14 @@ if TYPE_CHECKING:
     from pytest_jrh.errors import InputError, JrhError, NoVerdictCase, Unscored
     from pytest_jrh.llm.calls import make_complete
     from pytest_jrh.llm.client import LiteLLMExchange
-    from pytest_jrh.models import AgentRun, Completion, PerturbationOutcome, Rubric, ScoreLevel, StageModel
+    from pytest_jrh.models import (
+        AgentRun,
+        Completion,
+        PerturbationOutcome,
+        Rubric,
+        ScoreLevel,
+        StageModel,
+    )
     from pytest_jrh.pipeline.editor import apply_single_edit, generate_single_edit
     from pytest_jrh.pipeline.generate import Pipeline, generate_agent_perturbations
     from pytest_jrh.pipeline.goal import Goal

@@ -22,17 +22,32 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; returns 0 where all is well, 1 where the merged suite is not green, 4 for a user's mistake."""
+    """Run a command.
+
+    Returns 0 where all is well, 1 where the merged suite is not green, 4 for a user's mistake.
+    """
     parser = _Parser(prog="python -m pytest_jrh", description=__doc__)
     parser.add_argument("--version", action="version", version=f"pytest-jrh {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
-    _declare_merge(commands.add_parser("merge", help="put the shards of a suite together, and decide about the whole"))
-    _declare_init(commands.add_parser("init", help="write the files of a new suite"))
-    schema = commands.add_parser("schema", help="write the JSON schemas of configs and rubric files for editors")
-    schema.add_argument(
-        "--folder", type=Path, default=Path("inputs/configs"), metavar="DIR", help="default: %(default)s"
+    _declare_merge(
+        commands.add_parser(
+            "merge", help="put the shards of a suite together, and decide about the whole"
+        )
     )
-    schema.add_argument("--prefix", default=".jrh-", help="what the files' names begin with (default: %(default)s)")
+    _declare_init(commands.add_parser("init", help="write the files of a new suite"))
+    schema = commands.add_parser(
+        "schema", help="write the JSON schemas of configs and rubric files for editors"
+    )
+    schema.add_argument(
+        "--folder",
+        type=Path,
+        default=Path("inputs/configs"),
+        metavar="DIR",
+        help="default: %(default)s",
+    )
+    schema.add_argument(
+        "--prefix", default=".jrh-", help="what the files' names begin with (default: %(default)s)"
+    )
     options = parser.parse_args(arguments)
     if options.command == "init":
         return _init(options)
@@ -42,31 +57,60 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _declare_merge(merge: argparse.ArgumentParser) -> None:
-    merge.add_argument("--jrh-config", type=Path, required=True, metavar="FILE", help="the suite that was sharded")
-    merge.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="a shard's outputs folder")
-    merge.add_argument("--jrh-frozen", action="store_true", help="as the shards were run: the suite's log is not read")
+    merge.add_argument(
+        "--jrh-config", type=Path, required=True, metavar="FILE", help="the suite that was sharded"
+    )
+    merge.add_argument(
+        "folders", nargs="+", type=Path, metavar="DIR", help="a shard's outputs folder"
+    )
+    merge.add_argument(
+        "--jrh-frozen",
+        action="store_true",
+        help="as the shards were run: the suite's log is not read",
+    )
     for flag, what in (
         ("--jrh-baseline", "hold the verdicts of all shards against this baseline"),
         ("--jrh-report", "write a report as one HTML file"),
-        ("--jrh-summary", "write a report in Markdown (it also goes to $GITHUB_STEP_SUMMARY where that is set)"),
+        (
+            "--jrh-summary",
+            "write a report in Markdown (it also goes to $GITHUB_STEP_SUMMARY where that is set)",
+        ),
         ("--jrh-eval-log", "write the judged cases as an Inspect log, named *.eval"),
     ):
         merge.add_argument(flag, type=Path, metavar="FILE", help=what)
     merge.add_argument(
-        "--jrh-update-baseline", action="store_true", help="take the verdicts over into the file of --jrh-baseline"
+        "--jrh-update-baseline",
+        action="store_true",
+        help="take the verdicts over into the file of --jrh-baseline",
     )
 
 
 def _declare_init(init: argparse.ArgumentParser) -> None:
-    init.add_argument("name", metavar="NAME", help="the suite's name: its config is inputs/configs/NAME.yml")
-    init.add_argument("--log", required=True, metavar="FILE", help="the Inspect log with the agent's runs")
     init.add_argument(
-        "--rubric-id", action="append", default=[], metavar="ID", help="a rubric to fill in; may be given several times"
+        "name", metavar="NAME", help="the suite's name: its config is inputs/configs/NAME.yml"
     )
     init.add_argument(
-        "--ordinal", action="store_true", help="rubrics with a scale of scores, not violated or satisfied"
+        "--log", required=True, metavar="FILE", help="the Inspect log with the agent's runs"
     )
-    init.add_argument("--folder", type=Path, default=Path(), metavar="DIR", help="the project's folder (default: here)")
+    init.add_argument(
+        "--rubric-id",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="a rubric to fill in; may be given several times",
+    )
+    init.add_argument(
+        "--ordinal",
+        action="store_true",
+        help="rubrics with a scale of scores, not violated or satisfied",
+    )
+    init.add_argument(
+        "--folder",
+        type=Path,
+        default=Path(),
+        metavar="DIR",
+        help="the project's folder (default: here)",
+    )
     init.add_argument("--force", action="store_true", help="overwrite files that are there already")
 
 
@@ -91,7 +135,10 @@ def _init(options: argparse.Namespace) -> int:
 
 
 def _local(name: str) -> Path:
-    """The path of a file; raises `InputError` for a URL, of which a path would keep one slash only."""
+    """The path of a file.
+
+    Raises `InputError` for a URL, of which a path would keep one slash only.
+    """
     from pytest_jrh.errors import InputError, Problem
     from pytest_jrh.suite.places import remote_hint
 
@@ -123,7 +170,10 @@ def _merge(options: argparse.Namespace) -> int:
     if mistake := _mistake(options):
         sys.stderr.write(f"python -m pytest_jrh merge: {mistake}\n")
         return 4
-    reports = {name: folder / path if (path := getattr(options, f"jrh_{name}")) else None for name in _REPORTS}
+    reports = {
+        name: folder / path if (path := getattr(options, f"jrh_{name}")) else None
+        for name in _REPORTS
+    }
     baseline = folder / options.jrh_baseline if options.jrh_baseline else None
     settings = MergeSettings(
         baseline=BaselineFile(baseline, folder, update=options.jrh_update_baseline),
@@ -146,7 +196,9 @@ def _mistake(options: argparse.Namespace) -> str | None:
     if options.jrh_update_baseline and options.jrh_baseline is None:
         return "--jrh-update-baseline: name the file to update with --jrh-baseline=FILE"
     if options.jrh_eval_log is not None and options.jrh_eval_log.suffix != ".eval":
-        return f"--jrh-eval-log={options.jrh_eval_log.name}: Inspect reads a log by its suffix, .eval"
+        return (
+            f"--jrh-eval-log={options.jrh_eval_log.name}: Inspect reads a log by its suffix, .eval"
+        )
     return None
 
 

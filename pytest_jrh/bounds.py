@@ -1,9 +1,10 @@
 """What rendering a prompt template may take: steps, sizes and time.
 
-A prompt file is the user's, but it may come out of somebody else's repository, and it is rendered with transcripts of
-any size. jinja2's sandbox keeps a template from reaching what it was not given; it does not bound what it costs
-(https://jinja.palletsprojects.com/en/stable/sandbox/). So each iteration, call, filter and operator is a step here,
-and whatever could make something big of something small is asked for its size first.
+A prompt file is the user's, but it may come out of somebody else's repository, and it is rendered
+with transcripts of any size. jinja2's sandbox keeps a template from reaching what it was not given;
+it does not bound what it costs (https://jinja.palletsprojects.com/en/stable/sandbox/). So each
+iteration, call, filter and operator is a step here, and whatever could make something big of
+something small is asked for its size first.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ _PADDING = frozenset({"center", "ljust", "rjust", "zfill"})
 
 
 class Budget:
-    """What one rendering may still take; a value may have `limit` characters, more where more was put in."""
+    """What one rendering may still take.
+
+    A value may have `limit` characters, more where more was put in.
+    """
 
     def __init__(self, given: int = 0) -> None:
         self.limit = MOST_TEXT + _TIMES_INPUT * given
@@ -47,7 +51,10 @@ class Budget:
         """Count a step; raises `ValueError` for one too many, or one too late."""
         self._steps += 1
         if self._steps > MOST_STEPS:
-            raise ValueError(f"it takes more than {MOST_STEPS:,} steps (iterations, calls, filters and operators)")
+            raise ValueError(
+                f"it takes more than {MOST_STEPS:,} steps (iterations, calls, filters and "
+                "operators)"
+            )
         # The clock is asked rarely: most templates take a dozen steps.
         if self._steps % 16 == 0 and time.monotonic() > self._deadline:
             raise ValueError(f"it takes more than {MOST_SECONDS:g} seconds")
@@ -58,7 +65,10 @@ class Budget:
             raise ValueError(f"a value would have more than {self.limit:,} characters")
 
     def weigh(self, value: Any) -> int:
-        """Count the characters that a value would be written in, about; raises `ValueError` once they are too many."""
+        """Count the characters that a value would be written in, about.
+
+        Raises `ValueError` once they are too many.
+        """
         if isinstance(value, str | bytes):
             self.fits(len(value))
             return len(value)
@@ -76,7 +86,10 @@ class Budget:
 
 
 class Bounded:
-    """What a sandboxed jinja2 environment overrides to be bounded; comes before it among the bases."""
+    """What a sandboxed jinja2 environment overrides to be bounded.
+
+    Comes before it among the bases.
+    """
 
     intercepted_binops = frozenset({"+", "*", "**", "%"})
     filters: dict[str, Callable[..., Any]]
@@ -85,13 +98,22 @@ class Bounded:
         super().__init__(finalize=self._output, **options)  # type: ignore[call-arg]
         self._own = threading.local()
         self.concat = self._concat
-        kept = {name: function for name, function in self.filters.items() if name not in UNSUPPORTED_FILTERS}
-        self.filters = {name: self._bounded_filter(name, function) for name, function in kept.items()}
+        kept = {
+            name: function
+            for name, function in self.filters.items()
+            if name not in UNSUPPORTED_FILTERS
+        }
+        self.filters = {
+            name: self._bounded_filter(name, function) for name, function in kept.items()
+        }
         self.filters[COUNTED] = self.counted
 
     @property
     def budget(self) -> Budget:
-        """The budget of the rendering in this thread; a fresh one where jinja2 computes constants."""
+        """The budget of the rendering in this thread.
+
+        A fresh one where jinja2 computes constants.
+        """
         return getattr(self._own, "budget", None) or Budget()
 
     @contextlib.contextmanager
@@ -196,7 +218,11 @@ class Bounded:
 
 
 def _check_power(left: Any, right: Any) -> None:
-    if isinstance(left, int) and isinstance(right, int) and left.bit_length() * max(right, 0) > _MOST_BITS:
+    if (
+        isinstance(left, int)
+        and isinstance(right, int)
+        and left.bit_length() * max(right, 0) > _MOST_BITS
+    ):
         raise ValueError(f"{_brief(left)} ** {_brief(right)} is too big a number")
 
 
@@ -232,10 +258,22 @@ def _check_method(text: str | bytes, name: str, args: Sequence[Any], budget: Bud
 
 
 def _check_filter(name: str, value: Any, rest: Sequence[Any], budget: Budget) -> None:
-    first = rest[0] if rest else None
     for each in rest:
-        if isinstance(each, int) and abs(each) > _WIDEST and name not in ("default", "d", "int", "float", "sum"):
-            raise ValueError(f"the filter {name} was given {_brief(each)}; at most {_WIDEST:,} is allowed")
+        if (
+            isinstance(each, int)
+            and abs(each) > _WIDEST
+            and name not in ("default", "d", "int", "float", "sum")
+        ):
+            raise ValueError(
+                f"the filter {name} was given {_brief(each)}; at most {_WIDEST:,} is allowed"
+            )
+    if name == "sum" and any(not isinstance(each, int | float | str) for each in rest):
+        raise ValueError("the filter sum starts from a number here")
+    _check_growth(name, value, rest, budget)
+
+
+def _check_growth(name: str, value: Any, rest: Sequence[Any], budget: Budget) -> None:
+    first = rest[0] if rest else None
     text = str(value) if isinstance(value, str | int) else ""
     if name == "replace" and len(rest) > 1:
         budget.fits(len(text) + _occurrences(text, first) * len(str(rest[1])))
@@ -246,25 +284,35 @@ def _check_filter(name: str, value: Any, rest: Sequence[Any], budget: Budget) ->
         breaks = max((len(each) for each in rest if isinstance(each, str)), default=1)
         budget.fits(len(text) * (breaks + 1))
     elif name == "join":
-        budget.fits(budget.weigh(value) + (len(value) if hasattr(value, "__len__") else 0) * len(str(first or "")))
+        budget.fits(
+            budget.weigh(value)
+            + (len(value) if hasattr(value, "__len__") else 0) * len(str(first or ""))
+        )
     elif name == "format":
         _check_format(_PERCENT_WIDTH, text)
         budget.fits(len(text) + text.count("%") * sum(map(budget.weigh, rest)))
     elif name == "tojson":
-        budget.fits(budget.weigh(value) * (1 + max((each for each in rest if isinstance(each, int)), default=0)))
+        budget.fits(
+            budget.weigh(value)
+            * (1 + max((each for each in rest if isinstance(each, int)), default=0))
+        )
     elif name == "batch" and isinstance(first, int) and len(rest) > 1:
         budget.fits(first * max(1, budget.weigh(rest[1])))
-    elif name == "sum" and any(not isinstance(each, int | float | str) for each in rest):
-        raise ValueError("the filter sum starts from a number here")
 
 
 def _check_format(width: re.Pattern[str], text: str | bytes) -> None:
     if width.search(text if isinstance(text, str) else text.decode("latin-1")):
-        raise ValueError("a width in a format must be written in the format, and have less than 5 digits")
+        raise ValueError(
+            "a width in a format must be written in the format, and have less than 5 digits"
+        )
 
 
 def _occurrences(text: str | bytes, part: Any) -> int:
-    return text.decode("latin-1").count(str(part)) if isinstance(text, bytes) else text.count(str(part))
+    return (
+        text.decode("latin-1").count(str(part))
+        if isinstance(text, bytes)
+        else text.count(str(part))
+    )
 
 
 def _brief(number: int) -> str:

@@ -1,6 +1,8 @@
-"""How a session ends, in pytest or in a merge of shards: decisions, files, reports, baseline, and whether it is green.
+"""How a session ends, in pytest or in a merge of shards: decisions, files, reports, baseline, and
+whether it is green.
 
-Nothing here knows pytest, so that what several machines ran ends as what one ran (rules F2, H, I8, J).
+Nothing here knows pytest, so that what several machines ran ends as what one ran (rules F2, H, I8,
+J).
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ if TYPE_CHECKING:
 
 _NOTHING_JUDGED = "No case reached a verdict, so this run is not green."
 _UNWRITTEN = (
-    "This run is not green, because of what could not be written. Make room or fix the permissions, and run again: "
+    "This run is not green, because of what could not be written. Make room or fix the "
+    "permissions, and run again: "
     "what is recorded is not asked again."
 )
 
@@ -41,10 +44,11 @@ _UNWRITTEN = (
 class SuiteRun:
     """What a session ran of one suite.
 
-    `results` hold the last one of each case, in the suite's order; `known` are the ids of all its cases, `selected`
-    those that were to run, and `left_out` those of them that something else skipped. `specs` are the cases whose
-    files are written, `spools` the files with the cases that were made, and `frozen` the index of a frozen suite's
-    file where it has been read. `nodes` and `commands` give by case id what pytest calls it and what runs it again.
+    `results` hold the last one of each case, in the suite's order; `known` are the ids of all its
+    cases, `selected` those that were to run, and `left_out` those of them that something else
+    skipped. `specs` are the cases whose files are written, `spools` the files with the cases that
+    were made, and `frozen` the index of a frozen suite's file where it has been read. `nodes` and
+    `commands` give by case id what pytest calls it and what runs it again.
     """
 
     ready: ReadySuite
@@ -67,10 +71,11 @@ class SuiteRun:
 
 @dataclass(frozen=True, slots=True)
 class EndSettings:
-    """What a session is held against, what it writes beside the suites' own files, and how it ended.
+    """What a session is held against, what it writes beside the suites' own files, and how it
+    ended.
 
-    `folder` is where it was started: paths are named relative to it. `stopped` says that it was ended before its
-    time. `update_command` gives the command that updates the baseline of a suite.
+    `folder` is where it was started: paths are named relative to it. `stopped` says that it was
+    ended before its time. `update_command` gives the command that updates the baseline of a suite.
     """
 
     baseline: BaselineFile
@@ -85,7 +90,8 @@ class EndSettings:
 
 @dataclass(frozen=True, slots=True)
 class Concluded:
-    """What a session came to. `written` are the reports, `updates` and `problems` sentences for the user.
+    """What a session came to. `written` are the reports, `updates` and `problems` sentences for the
+    user.
 
     `kept_spools` names the suites some of whose cases are in their spools alone.
     """
@@ -99,10 +105,11 @@ class Concluded:
 
 
 def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
-    """Decide about each suite, write all that follows from the results, and say whether the session is green.
+    """Decide about each suite, write all that follows from the results, and say whether the session
+    is green.
 
-    `runs` has at least one suite. What cannot be written becomes a sentence in `problems`, and the session is not
-    green; all else is written.
+    `runs` has at least one suite. What cannot be written becomes a sentence in `problems`, and the
+    session is not green; all else is written.
     """
     decisions = {run.name: _decide(run, settings) for run in runs}
     session = _gathered(runs, decisions, settings)
@@ -131,19 +138,24 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
         problems.append(_UNWRITTEN)
     return Concluded(
         session,
-        passed=judged and not refused and not unwritten and all(decision.passed for decision in decisions.values()),
+        passed=judged
+        and not refused
+        and not unwritten
+        and all(decision.passed for decision in decisions.values()),
         written=tuple(written),
         updates=tuple(updates),
         problems=tuple(problems),
-        kept_spools=frozenset(run.name for run, end in zip(runs, ends, strict=True) if end.keep_spools),
+        kept_spools=frozenset(
+            run.name for run, end in zip(runs, ends, strict=True) if end.keep_spools
+        ),
     )
 
 
 def _decide(run: SuiteRun, settings: EndSettings) -> GateDecision:
     """Let the gate decide about one suite.
 
-    Where a session was stopped on purpose and there is no gate, what was not reached is nobody's loss. One that
-    updates the baseline may have nothing to compare.
+    Where a session was stopped on purpose and there is no gate, what was not reached is nobody's
+    loss. One that updates the baseline may have nothing to compare.
     """
     suite, baseline = run.ready.suite, settings.baseline
     rules = replace(suite.gate, allow_uncompared=suite.gate.allow_uncompared or baseline.updating)
@@ -151,11 +163,17 @@ def _decide(run: SuiteRun, settings: EndSettings) -> GateDecision:
     if settings.stopped and not gate.is_active(rules, baseline.content):
         wanted &= {result.case_id for result in run.results}
     scope = Scope.of(run.known, wanted)
-    made = gate.decide(run.results, baseline.content, rules, scope, suite.sampling_seed, run.left_out)
-    return replace(made, update_command=settings.update_command(run.ready) if made.uncompared else "")
+    made = gate.decide(
+        run.results, baseline.content, rules, scope, suite.sampling_seed, run.left_out
+    )
+    return replace(
+        made, update_command=settings.update_command(run.ready) if made.uncompared else ""
+    )
 
 
-def _gathered(runs: Sequence[SuiteRun], decisions: Mapping[str, GateDecision], settings: EndSettings) -> SessionResults:
+def _gathered(
+    runs: Sequence[SuiteRun], decisions: Mapping[str, GateDecision], settings: EndSettings
+) -> SessionResults:
     return gather(
         [result for run in runs for result in run.results],
         runs[0].ready.suite.sampling_seed,
@@ -166,7 +184,11 @@ def _gathered(runs: Sequence[SuiteRun], decisions: Mapping[str, GateDecision], s
         },
         decisions=decisions,
         extents={
-            run.name: Extent(len(run.results), len(run.known), interrupted=_interrupted(decisions[run.name], settings))
+            run.name: Extent(
+                len(run.results),
+                len(run.known),
+                interrupted=_interrupted(decisions[run.name], settings),
+            )
             for run in runs
         },
         wall_seconds=settings.wall_seconds,
@@ -210,7 +232,10 @@ def _accepted(
     runs: Sequence[SuiteRun], session: SessionResults, settings: EndSettings
 ) -> tuple[Sequence[str], Sequence[str]]:
     """Update the baseline where that is asked for; what was done, and what went wrong."""
-    scope = Scope.of((case for run in runs for case in run.known), (case for run in runs for case in run.selected))
+    scope = Scope.of(
+        (case for run in runs for case in run.known),
+        (case for run in runs for case in run.selected),
+    )
     whole = not any(_interrupted(decision, settings) for decision in session.decisions.values())
     try:
         return settings.baseline.accept(session.results, scope, session.node, finished=whole), ()

@@ -50,7 +50,9 @@ class InputError(JrhError):
     """The user's files cannot be used; `problems` holds every mistake found, not just the first."""
 
     def __init__(self, problems: Problem | Iterable[Problem]) -> None:
-        self.problems: tuple[Problem, ...] = (problems,) if isinstance(problems, Problem) else tuple(problems)
+        self.problems: tuple[Problem, ...] = (
+            (problems,) if isinstance(problems, Problem) else tuple(problems)
+        )
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
@@ -58,10 +60,11 @@ class Unscored(JrhError):
     """The pipeline or the judge could not finish, so there is no verdict (rules F).
 
     `outcome` is one of `models.UNSCORED`; `stage` names the stage model that was at work (or
-    "input"); `cause` says what came back; `advice` says what to do next. `asked` are the fingerprints of
-    the calls whose answers could not be used. `keyless` says that there is no key to ask the model with. `same_as`
-    is the id of another case, where this one was not asked because that one had met the same failure. `places` are
-    lines of the user's own code where it raised an error.
+    "input"); `cause` says what came back; `advice` says what to do next. `asked` are the
+    fingerprints of the calls whose answers could not be used. `keyless` says that there is no key
+    to ask the model with. `same_as` is the id of another case, where this one was not asked because
+    that one had met the same failure. `places` are lines of the user's own code where it raised an
+    error.
     """
 
     def __init__(

@@ -21,13 +21,16 @@ def replacing(path: Path, *, durable: bool = False) -> Iterator[IO[bytes]]:
     """Open a hidden temporary file beside `path` that takes its place when the block ends well.
 
     Folders are made. A file that already holds the same bytes is not touched; a symbolic link is
-    replaced, never written through. `durable` waits until the bytes are on the disk. Raises `OSError`
-    as it comes; the temporary file is then gone and the old content still there.
+    replaced, never written through. `durable` waits until the bytes are on the disk. Raises
+    `OSError` as it comes; the temporary file is then gone and the old content still there.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}{TEMPORARY_SUFFIX}")
-    # os.open instead of tempfile: the result is to be shared, so it gets the mode that the umask gives.
-    descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    # os.open instead of tempfile: the result is to be shared, so it gets the mode that the umask
+    # gives.
+    descriptor = os.open(
+        temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666
+    )
     try:
         with os.fdopen(descriptor, "w+b") as file:
             yield file
@@ -47,16 +50,24 @@ def replacing(path: Path, *, durable: bool = False) -> Iterator[IO[bytes]]:
 def atomic_write(path: Path, data: bytes | str, *, durable: bool = False) -> None:
     """Write a whole file at once, as `replacing` does; text becomes UTF-8 whatever it holds."""
     content = encoded(data) if isinstance(data, str) else data
-    # Looked at first: reading costs a fraction of a new file, and a rerun finds nearly all as they were.
+    # Looked at first: reading costs a fraction of a new file, and a rerun finds nearly all as they
+    # were.
     with contextlib.suppress(OSError):
-        if not path.is_symlink() and path.stat().st_size == len(content) and path.read_bytes() == content:
+        if (
+            not path.is_symlink()
+            and path.stat().st_size == len(content)
+            and path.read_bytes() == content
+        ):
             return
     with replacing(path, durable=durable) as file:
         file.write(content)
 
 
 def encoded(text: str) -> bytes:
-    """UTF-8; surrogate pairs are joined and lone surrogates become U+FFFD, so that any text can be stored."""
+    """UTF-8.
+
+    Surrogate pairs are joined and lone surrogates become U+FFFD, so that any text can be stored.
+    """
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -74,6 +85,10 @@ def inside(folder: Path, name: str) -> Path:
 
 
 def file_name_part(text: str) -> str:
-    """Write a model's or judge's name as part of a file name: `openai/gpt-4.1-mini` -> `openai_gpt-4.1-mini`."""
-    kept = "".join(char if char.isascii() and (char.isalnum() or char in "-._") else "_" for char in text)
+    """Write a model's or judge's name as part of a file name: `openai/gpt-4.1-mini` ->
+    `openai_gpt-4.1-mini`.
+    """
+    kept = "".join(
+        char if char.isascii() and (char.isalnum() or char in "-._") else "_" for char in text
+    )
     return kept.lstrip(".")[:80] or "_"

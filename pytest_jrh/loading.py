@@ -1,4 +1,6 @@
-"""Making a suite ready to run: config, rubrics, log, prompts and preprocessors, all checked before any call."""
+"""Making a suite ready to run: config, rubrics, log, prompts and preprocessors, all checked before
+any call.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_jrh.judges.judge import SuiteJudge
-    from pytest_jrh.models import AgentRun, Case, CaseSpec, Preprocessor, Rubric, RunSummary, TestName
+    from pytest_jrh.models import (
+        AgentRun,
+        Case,
+        CaseSpec,
+        Preprocessor,
+        Rubric,
+        RunSummary,
+        TestName,
+    )
     from pytest_jrh.pipeline.generate import Pipeline
     from pytest_jrh.sources.eval_logs import EvalLog
     from pytest_jrh.suite.suite import Suite, SuiteTest
@@ -38,8 +48,8 @@ if TYPE_CHECKING:
 class ReadySuite:
     """A suite with everything that running it needs, but the way to the models.
 
-    A frozen suite has no log, and makes no case, so it has no pipelines either. `made` holds by test the cases
-    that are taken as they are on disk.
+    A frozen suite has no log, and makes no case, so it has no pipelines either. `made` holds by
+    test the cases that are taken as they are on disk.
     """
 
     suite: Suite
@@ -82,7 +92,10 @@ class ReadySuite:
         return expand(self.suite, self.runs)
 
     def cases(self, *, own_log: bool = True) -> SuiteCases:
-        """All cases as they are now; without its `own_log` and rubrics nothing is known of what no longer exists."""
+        """All cases as they are now.
+
+        Without its `own_log` and rubrics nothing is known of what no longer exists.
+        """
         known = own_log and self.log is not None
         return SuiteCases(
             {case_id(spec): spec for spec in self.specs()},
@@ -96,7 +109,8 @@ class ReadySuite:
         return RecordIndex(next(iter(self.made.values())).entries)
 
     def made_before(self, spec: CaseSpec) -> Case | None:
-        """The case as it is on disk, where the suite is frozen or keeps what was made (rules G6, H1).
+        """The case as it is on disk, where the suite is frozen or keeps what was made (rules G6,
+        H1).
 
         Raises `InputError` where it is there and cannot be used.
         """
@@ -104,7 +118,10 @@ class ReadySuite:
         return made.case(spec, self.rubric(spec.rubric_id)) if made is not None else None
 
     def read(self, spec: CaseSpec) -> AgentRun:
-        """Read the run of a case and preprocess it; raises `Unscored` (input_error) where that fails."""
+        """Read the run of a case and preprocess it.
+
+        Raises `Unscored` (input_error) where that fails.
+        """
         assert self.log is not None
         return self.log.run(spec.run_id, spec.epoch, self.preprocessors)
 
@@ -123,14 +140,18 @@ def make_ready(
     Raises `InputError` with every problem that can be found in one go: first those of config and
     rubrics, then those of prompts, preprocessors and the log.
     """
-    suite = load_suite(path, cwd=cwd, rootdir=rootdir, rubric_file=rubric_file, log_path=log_path, frozen=frozen)
+    suite = load_suite(
+        path, cwd=cwd, rootdir=rootdir, rubric_file=rubric_file, log_path=log_path, frozen=frozen
+    )
     problems: list[Problem] = []
     judges: dict[str | None, SuiteJudge] = {}
     for judge in suite.judges:
         with _collecting(problems):
             prompt = Path(judge.stage.prompt_path) if judge.stage.prompt_path else None
             template = load_template("judge", mode=suite.mode, objective="fail", prompt_path=prompt)
-            judges[judge.name] = PromptJudge(judge.name, judge.stage, template, suite.instruction, judge.show_reasoning)
+            judges[judge.name] = PromptJudge(
+                judge.name, judge.stage, template, suite.instruction, judge.show_reasoning
+            )
     made: dict[str, MadeCases] = {}
     with _collecting(problems):
         made = _made_before(suite)
@@ -147,18 +168,28 @@ def make_ready(
         problems += misfits
     if problems:
         places = Places(cwd, rootdir, path.parent)
-        raise InputError(dict.fromkeys(_placed(problem, suite.config_file, places) for problem in problems))
+        raise InputError(
+            dict.fromkeys(_placed(problem, suite.config_file, places) for problem in problems)
+        )
     return ready
 
 
 def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Problem]]:
-    """Hold a frozen file against the suite: what does not fit, and in the suite's notices what is not there."""
+    """Hold a frozen file against the suite: what does not fit, and in the suite's notices what is
+    not there.
+    """
     suite, [cases, *_] = ready.suite, ready.made.values()
     problems = misfits(suite, cases.entries.values())
     if not problems and next(ready.specs(), None) is None:
         others = sorted({entry.suite for entry in cases.entries.values()} - {suite.name})
-        hint = f"It holds cases of {listed(others)}; a suite is named after its config file." if others else None
-        problems = [Problem(f"this file holds no case of the suite {suite.name!r}", str(path), hint=hint)]
+        hint = (
+            f"It holds cases of {listed(others)}; a suite is named after its config file."
+            if others
+            else None
+        )
+        problems = [
+            Problem(f"this file holds no case of the suite {suite.name!r}", str(path), hint=hint)
+        ]
     notices = list(without_cases(suite, path, cases.entries.values()))
     if cases.foreign:
         was, no_case = ("was", "is no case") if cases.foreign == 1 else ("were", "are no cases")
@@ -168,7 +199,9 @@ def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Proble
 
 
 def _with_sources(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
-    """Add what making cases takes: a frozen suite is spared the time of importing and checking it."""
+    """Add what making cases takes: a frozen suite is spared the time of importing and checking
+    it.
+    """
     from pytest_jrh.pipeline.generate import build_pipeline
     from pytest_jrh.sources.eval_logs import EvalLog
     from pytest_jrh.suite.preprocessors import resolve
@@ -201,11 +234,16 @@ def _made_before(suite: Suite) -> dict[str, MadeCases]:
 
 
 def _placed(problem: Problem, config_file: Path, places: Places) -> Problem:
-    """Name the problem's file as briefly as is clear; one that knows its key alone is the config's."""
+    """Name the problem's file as briefly as is clear.
+
+    One that knows its key alone is the config's.
+    """
     if problem.file is not None:
         return replace(problem, file=places.name(Path(problem.file)))
     document = read_document(config_file, file=places.name(config_file))
-    return replace(problem, file=document.file, line=document.line(tuple((problem.key or "").split("."))))
+    return replace(
+        problem, file=document.file, line=document.line(tuple((problem.key or "").split(".")))
+    )
 
 
 @contextlib.contextmanager

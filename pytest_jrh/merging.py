@@ -1,4 +1,6 @@
-"""Putting the shards of a suite together: results and made cases of several machines, as if one had run them all."""
+"""Putting the shards of a suite together: results and made cases of several machines, as if one had
+run them all.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,8 @@ _MOST_PROBLEMS = 10
 
 @dataclass(frozen=True, slots=True)
 class MergeSettings:
-    """What a merge is held against and what it writes beside the suite's own files, as pytest's options say it.
+    """What a merge is held against and what it writes beside the suite's own files, as pytest's
+    options say it.
 
     `folder` is where it was started: paths are named relative to it.
     """
@@ -58,13 +61,14 @@ class Merged:
 
 
 def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -> Merged:
-    """Merge what the shards left in these folders, decide as one session would have, and write the suite's files.
+    """Merge what the shards left in these folders, decide as one session would have, and write the
+    suite's files.
 
     Every `case_results.jsonl` and `agent_perturbations.jsonl` below a folder counts; of a case that
-    several shards ran, the last one named. A case that no shard reported is red, because nobody here knows
-    why. Raises `InputError` for a folder that holds no results, for results and made cases that cannot be used or do
-    not fit the suite or each other, for results of another judge than the config's, and for a baseline that cannot
-    be used.
+    several shards ran, the last one named. A case that no shard reported is red, because nobody
+    here knows why. Raises `InputError` for a folder that holds no results, for results and made
+    cases that cannot be used or do not fit the suite or each other, for results of another judge
+    than the config's, and for a baseline that cannot be used.
     """
     suite = ready.suite
     specs = {case_id(spec): spec for spec in ready.specs()}
@@ -84,7 +88,10 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
         spools=records,
         cases=ready.cases(),
         nodes=nodes,
-        commands={case: shlex.join(["pytest", f"--jrh-config={config}", node]) for case, node in nodes.items()},
+        commands={
+            case: shlex.join(["pytest", f"--jrh-config={config}", node])
+            for case, node in nodes.items()
+        },
     )
     concluded = conclude(
         [run],
@@ -94,7 +101,9 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
             redactor=Redactor(secrets_of(os.environ)),
             folder=settings.folder,
             update_command=lambda ready: _update_command(ready.suite, folders, settings),
-            record_command=shlex.join(["pytest", f"--jrh-config={config}", *recording]) if recording else "",
+            record_command=shlex.join(["pytest", f"--jrh-config={config}", *recording])
+            if recording
+            else "",
         ),
     )
     # In pytest the item of a case that nothing decides about fails by itself.
@@ -120,8 +129,8 @@ class _Found(NamedTuple):
 def _collected(folders: Sequence[Path], suite: Suite) -> tuple[dict[str, _Found], list[Path]]:
     """The last result of each case of the suite with its place, and the files of made cases.
 
-    What a shard has kept of an earlier session is not what it reports, and results of another config file are none of
-    this suite, whatever its name.
+    What a shard has kept of an earlier session is not what it reports, and results of another
+    config file are none of this suite, whatever its name.
     """
     found: dict[str, _Found] = {}
     records: list[Path] = []
@@ -129,7 +138,11 @@ def _collected(folders: Sequence[Path], suite: Suite) -> tuple[dict[str, _Found]
     for folder in folders:
         paths = sorted(folder.rglob(RESULTS_NAME))
         if not paths:
-            raise InputError(Problem(f"no {RESULTS_NAME} is in this folder or below it", str(folder), hint=_WHICH))
+            raise InputError(
+                Problem(
+                    f"no {RESULTS_NAME} is in this folder or below it", str(folder), hint=_WHICH
+                )
+            )
         own: dict[str, _Found] = {}
         for path in paths:
             for case, (result, line, config, kept) in read_results(path).items():
@@ -147,29 +160,50 @@ def _collected(folders: Sequence[Path], suite: Suite) -> tuple[dict[str, _Found]
         what = f"they hold those of {listed(sorted(others))}" if others else "they are empty"
         where = str(folders[0]) if len(folders) == 1 else None
         raise InputError(
-            Problem(f"no {RESULTS_NAME} here has results of the suite {suite.name!r}: {what}", where, hint=_WHICH)
+            Problem(
+                f"no {RESULTS_NAME} here has results of the suite {suite.name!r}: {what}",
+                where,
+                hint=_WHICH,
+            )
         )
     return found, records
 
 
 def _refuse_other_cases(found: Mapping[str, _Found], records: Sequence[Path]) -> None:
-    """A verdict counts for the case that was judged, which is the one beside it in the shard's folder."""
+    """A verdict counts for the case that was judged, which is the one beside it in the shard's
+    folder.
+    """
     made = {case: entry for path in records for case, entry in read_jsonl(path).entries.items()}
     problems = []
     for result, path, line in found.values():
         entry = made.get(made_case_id(result))
-        # A frozen file keeps the case as it was made, and the verdict is about the case as it was edited in review.
-        if entry is None or not result.case_digest or result.human_reviewed == "edited" or entry.human_reviewed:
+        # A frozen file keeps the case as it was made, and the verdict is about the case as it was
+        # edited in review.
+        if (
+            entry is None
+            or not result.case_digest
+            or result.human_reviewed == "edited"
+            or entry.human_reviewed
+        ):
             continue
         if result.case_digest != entry.digest:
-            message = f"the result is of another version of the case than the one in {entry.path.name}:{entry.line}"
-            problems.append(Problem(f"{message} (case_digest differs)", str(path), line, hint=_SAME_COMMIT))
+            message = (
+                "the result is of another version of the case than the one in "
+                f"{entry.path.name}:{entry.line}"
+            )
+            problems.append(
+                Problem(f"{message} (case_digest differs)", str(path), line, hint=_SAME_COMMIT)
+            )
     if problems:
         raise InputError(problems[:_MOST_PROBLEMS])
 
 
-def _refuse_misfits(suite: Suite, specs: Mapping[str, CaseSpec], found: Mapping[str, _Found]) -> None:
-    """A result of no case of the suite would be left out, and a score that is not on offer would be counted."""
+def _refuse_misfits(
+    suite: Suite, specs: Mapping[str, CaseSpec], found: Mapping[str, _Found]
+) -> None:
+    """A result of no case of the suite would be left out, and a score that is not on offer would be
+    counted.
+    """
     scales = {rubric.id: [level.score for level in rubric.score_levels] for rubric in suite.rubrics}
     problems = []
     for case, (result, path, line) in found.items():
@@ -190,14 +224,24 @@ def _refuse_misfits(suite: Suite, specs: Mapping[str, CaseSpec], found: Mapping[
 
 def _refuse_other_judges(ready: ReadySuite, found: Mapping[str, _Found]) -> None:
     """A shard that ran another version of the judge would be taken for this one's verdicts."""
-    fingerprints = {name or "": fingerprint for name, fingerprint in ready.judge_fingerprints.items()}
+    fingerprints = {
+        name or "": fingerprint for name, fingerprint in ready.judge_fingerprints.items()
+    }
     others: dict[Path, int] = {}
     for result, path, _ in found.values():
         if result.outcome in JUDGED and result.judge_fingerprint != fingerprints.get(result.judge):
             others[path] = others.get(path, 0) + 1
     if others:
-        message = "{} verdict(s) in this file are of another judge (model, prompt or parameters) than the config's"
-        raise InputError([Problem(message.format(many), str(path), hint=_SAME_COMMIT) for path, many in others.items()])
+        message = (
+            "{} verdict(s) in this file are of another judge (model, prompt or parameters) "
+            "than the config's"
+        )
+        raise InputError(
+            [
+                Problem(message.format(many), str(path), hint=_SAME_COMMIT)
+                for path, many in others.items()
+            ]
+        )
 
 
 def _update_command(suite: Suite, folders: Sequence[Path], settings: MergeSettings) -> str:
@@ -206,7 +250,15 @@ def _update_command(suite: Suite, folders: Sequence[Path], settings: MergeSettin
         "--jrh-baseline": settings.baseline.name,
     }
     options = [f"{option}={path}" for option, path in named.items()]
-    command = ["python", "-m", "pytest_jrh", "merge", *options, "--jrh-update-baseline", *map(str, folders)]
+    command = [
+        "python",
+        "-m",
+        "pytest_jrh",
+        "merge",
+        *options,
+        "--jrh-update-baseline",
+        *map(str, folders),
+    ]
     return shlex.join(command)
 
 

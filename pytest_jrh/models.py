@@ -1,7 +1,7 @@
 """The vocabulary: frozen values that the rooms of the house hand to each other.
 
-Messages are Inspect's own chat messages as plain JSON dictionaries (`role`, `content` as text or
-a list of blocks, `tool_calls`, `tool_call_id`, `function`, `error`); nobody may change one in place.
+Messages are Inspect's own chat messages as plain JSON dictionaries (`role`, `content` as text or a
+list of blocks, `tool_calls`, `tool_call_id`, `function`, `error`); nobody may change one in place.
 """
 
 from __future__ import annotations
@@ -128,7 +128,9 @@ class Usage:
     output_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens)
+        return Usage(
+            self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens
+        )
 
     @property
     def total(self) -> int:
@@ -154,13 +156,18 @@ class Complete(Protocol):
     """
 
     def __call__(
-        self, stage: StageModel, messages: Sequence[Mapping[str, str]], response_model: type[ResponseT]
+        self,
+        stage: StageModel,
+        messages: Sequence[Mapping[str, str]],
+        response_model: type[ResponseT],
     ) -> Awaitable[Completion[ResponseT]]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
-    """One planned edit: which message (index into the run's messages), to what end, and why there."""
+    """One planned edit: which message (index into the run's messages), to what end, and why
+    there.
+    """
 
     message_index: int
     goal: str
@@ -244,10 +251,11 @@ class CaseSpec:
 class Case:
     """A transcript with a known answer, ready to be judged.
 
-    `expected` is the answer a right judge gives: binary 1 for violated and 0 for satisfied,
-    ordinal the target score. `verified` is False where `verifier: false` or `pass_required: false`
-    let the label through unconfirmed. `levels` is the whole scale in ordinal mode, else empty. `digests` is for a case
-    read from disk that was stored without the secrets in it: its digest as stored, and as it was made.
+    `expected` is the answer a right judge gives: binary 1 for violated and 0 for satisfied, ordinal
+    the target score. `verified` is False where `verifier: false` or `pass_required: false` let the
+    label through unconfirmed. `levels` is the whole scale in ordinal mode, else empty. `digests` is
+    for a case read from disk that was stored without the secrets in it: its digest as stored, and
+    as it was made.
     """
 
     spec: CaseSpec
@@ -287,9 +295,10 @@ Preprocessor: TypeAlias = Callable[..., "Mapping[str, Any] | Sequence[Message] |
 class Spending:
     """Calls and their price in US dollars.
 
-    `calls` were made now and `replayed` answered from cassettes; `usage` and `cost` cover both, `paid`
-    only what was made now; `unpriced` counts the calls, of both kinds, whose model has no known price. `lost` are the
-    calls made now that gave no answer, and that the provider may have billed: timed out, or broken off.
+    `calls` were made now and `replayed` answered from cassettes; `usage` and `cost` cover both,
+    `paid` only what was made now; `unpriced` counts the calls, of both kinds, whose model has no
+    known price. `lost` are the calls made now that gave no answer, and that the provider may have
+    billed: timed out, or broken off.
     """
 
     calls: int = 0
@@ -314,7 +323,8 @@ class Spending:
 
 @dataclass(frozen=True, slots=True)
 class SharedCall:
-    """A call that several cases make alike and one of them pays for: the first summary of a run (rule D5).
+    """A call that several cases make alike and one of them pays for: the first summary of a run
+    (rule D5).
 
     `fingerprint` is the call's; `spending` is what each of the cases has of it.
     """
@@ -328,11 +338,12 @@ class CaseResult:
     """What one item came to: small, so that thousands fit in memory and travel between processes.
 
     `detail` is prose for a person: the reason of a skip, the paragraph of an error, or the whole
-    explanation of a disagreement. `case_digest` says which case was judged and `judge_fingerprint` by
-    which judge (rule J2); both are empty where there was no case, or no judge was asked.
-    `human_reviewed` is what people decided about the case (rule K2); empty where no review is in play.
-    `judge_spending` is the judge's part of the spending, and told of a panel's judges alone: the rest went into
-    making the case that they share. `shared` is the part of `spending` that other cases have too.
+    explanation of a disagreement. `case_digest` says which case was judged and `judge_fingerprint`
+    by which judge (rule J2); both are empty where there was no case, or no judge was asked.
+    `human_reviewed` is what people decided about the case (rule K2); empty where no review is in
+    play. `judge_spending` is the judge's part of the spending, and told of a panel's judges alone:
+    the rest went into making the case that they share. `shared` is the part of `spending` that
+    other cases have too.
     """
 
     case_id: str

@@ -20,35 +20,49 @@ def plan_lines(
 ) -> list[str]:
     """A table per suite, the total, and what the bounds rest on.
 
-    `modes` are generation's and judging's, per suite; `max_calls` and `max_cost` (US dollars) the session's limits.
+    `modes` are generation's and judging's, per suite; `max_calls` and `max_cost` (US dollars) the
+    session's limits.
     """
     lines: list[str] = []
     for suite in dict.fromkeys(row.suite for row in plan.rows):
         generation, judging = modes[suite]
         mode = generation if generation == judging else f"{generation}, judge {judging}"
-        lines += [f"suite {suite}, recording {mode}", *_table([row for row in plan.rows if row.suite == suite]), ""]
+        lines += [
+            f"suite {suite}, recording {mode}",
+            *_table([row for row in plan.rows if row.suite == suite]),
+            "",
+        ]
     recorded = sum(row.recorded for row in plan.rows)
     to_make, cost = _calls(plan.rows), _cost(plan.rows)
     sentences = [
-        f"{counted(plan.cases, 'case')}: {recorded:,} calls recorded, {_whole(to_make)} to make, {cost}.",
+        f"{counted(plan.cases, 'case')}: {recorded:,} calls recorded, {_whole(to_make)} to make, "
+        f"{cost}.",
         *_limits(plan.rows, max_calls, max_cost),
         *_cases(plan, modes),
     ]
     if to_make.high:
         sentences.append(
-            "Planner and judge are counted as one call a case, edits and summaries as a range; answers that have to be "
-            "asked for again come on top, and so do attempts that fail, which count as made. Tokens are estimated from "
-            "the transcripts' letters, an answer as at most max_tokens, or 2,000 tokens where none is set."
+            "Planner and judge are counted as one call a case, edits and summaries as a range; "
+            "answers that have to be "
+            "asked for again come on top, and so do attempts that fail, which count as made. "
+            "Tokens are estimated from "
+            "the transcripts' letters, an answer as at most max_tokens, or 2,000 tokens where "
+            "none is set."
         )
     return [*lines, *(line for sentence in sentences for line in wrapped(sentence, width))]
 
 
-def _limits(rows: Sequence[PlanRow], max_calls: int | None, max_cost: float | None) -> Iterator[str]:
+def _limits(
+    rows: Sequence[PlanRow], max_calls: int | None, max_cost: float | None
+) -> Iterator[str]:
     """What the limits leave of the calls."""
     calls = _calls(rows)
     if max_calls is not None and calls.high > max_calls:
         stops = "are made" if calls.low > max_calls else "can be made"
-        yield f"With --jrh-max-calls={max_calls} at most {max_calls:,} of them {stops}; the rest is over_budget."
+        yield (
+            f"With --jrh-max-calls={max_calls} at most {max_calls:,} of them {stops}; the rest "
+            "is over_budget."
+        )
     if max_cost is None or not calls.high:
         return
     limit = f"--jrh-max-cost={max_cost:g}"
@@ -60,11 +74,15 @@ def _limits(rows: Sequence[PlanRow], max_calls: int | None, max_cost: float | No
     if out := [stage for stage, promise in promises.items() if promise > max_cost]:
         most = max(promises.values())
         yield (
-            f"With {limit} no call of {', '.join(out)} is made: a budget sets aside for each call the most that it can "
+            f"With {limit} no call of {', '.join(out)} is made: a budget sets aside for each call "
+            "the most that it can "
             f"cost, here ${most:,.4f} or more. A smaller max_tokens lowers that."
         )
     elif cost.low > max_cost:
-        yield f"With {limit} not all of them are made: they cost ${cost.low:,.4f} or more. The rest is over_budget."
+        yield (
+            f"With {limit} not all of them are made: they cost ${cost.low:,.4f} or more. The "
+            "rest is over_budget."
+        )
     elif cost.high + sum(promises.values()) > max_cost:
         yield f"With {limit} perhaps not all of them are made; the rest is over_budget."
 
@@ -75,14 +93,16 @@ def _cases(plan: Plan, modes: Mapping[str, tuple[str, str]]) -> Iterator[str]:
         yield f"No price is known of {', '.join(unpriced)}: what it costs is not in these figures."
     if plan.unrecorded:
         yield (
-            f"{counted(plan.unrecorded, 'case')} would be unrecorded: the record mode lets none of their missing calls "
+            f"{counted(plan.unrecorded, 'case')} would be unrecorded: the record mode lets none "
+            "of their missing calls "
             "be made (once adds nothing to a complete recording; new_episodes does)."
         )
     if plan.renewed:
         yield f"--jrh-retry-unscored asks again in {counted(plan.renewed, 'case')}."
     elif plan.unusable:
         yield (
-            f"{counted(plan.unusable, 'case')} with recorded answers that cannot be used; --jrh-retry-unscored in a "
+            f"{counted(plan.unusable, 'case')} with recorded answers that cannot be used; "
+            "--jrh-retry-unscored in a "
             "recording mode asks again."
         )
     if _calls(plan.rows).high and all(pair == ("none", "none") for pair in modes.values()):

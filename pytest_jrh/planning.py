@@ -1,8 +1,8 @@
 """What a session would ask and what that may cost, found out without asking (`--jrh-plan`).
 
-Every case is replayed as far as its cassettes reach. What lies behind the first missing call cannot be
-known, so planner and judge are counted as one each, edits and summaries as a range. Re-asks of answers
-that do not validate are not foreseen.
+Every case is replayed as far as its cassettes reach. What lies behind the first missing call cannot
+be known, so planner and judge are counted as one each, edits and summaries as a range. Re-asks of
+answers that do not validate are not foreseen.
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class PlanRow:
-    """One stage and model: calls that are recorded, calls to make, their tokens, and their cost in US dollars.
+    """One stage and model: calls that are recorded, calls to make, their tokens, and their cost in
+    US dollars.
 
-    `cost` is None where the model has no known price, and so is `promise`: what a budget sets aside for one of these
-    calls before it is sent, at the least.
+    `cost` is None where the model has no known price, and so is `promise`: what a budget sets aside
+    for one of these calls before it is sent, at the least.
     """
 
     suite: str
@@ -63,11 +64,12 @@ class PlanRow:
 class Survey:
     """How far one case got by replay: what it looked up, and the size of its prompts in characters.
 
-    `ended` says that the case reached its end, so nothing is missing, and `made` that only its judge may
-    be. `letters` is the length of its transcript. `makes` says that the making of the case counts for this one of
-    several judges. `records_making` and `records_judging` say whether the record modes let missing calls be made, and
-    `complete` that a cassette of the case was complete. `unusable` says that the case ends in recorded answers that
-    cannot be used, and `renewed` that such are asked again.
+    `ended` says that the case reached its end, so nothing is missing, and `made` that only its
+    judge may be. `letters` is the length of its transcript. `makes` says that the making of the
+    case counts for this one of several judges. `records_making` and `records_judging` say whether
+    the record modes let missing calls be made, and `complete` that a cassette of the case was
+    complete. `unusable` says that the case ends in recorded answers that cannot be used, and
+    `renewed` that such are asked again.
     """
 
     spec: CaseSpec
@@ -90,7 +92,9 @@ class Survey:
         """Whether a call is missing that the record modes do not let be made."""
         if self.ended:
             return False
-        return not (self.made or self.records_making) or (self.evaluates and not self.records_judging)
+        return not (self.made or self.records_making) or (
+            self.evaluates and not self.records_judging
+        )
 
     @property
     def edits(self) -> Bounds:
@@ -130,11 +134,12 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a session would ask: calls per stage and model, and what of its cases has to be said beside them.
+    """What a session would ask: calls per stage and model, and what of its cases has to be said
+    beside them.
 
-    `unrecorded` counts the cases that miss calls which the record modes do not let be made, `unusable` those that end
-    in recorded answers that cannot be used, `renewed` those that ask such again, and `complete` says that calls are
-    missing of a case whose recording was complete.
+    `unrecorded` counts the cases that miss calls which the record modes do not let be made,
+    `unusable` those that end in recorded answers that cannot be used, `renewed` those that ask such
+    again, and `complete` says that calls are missing of a case whose recording was complete.
     """
 
     rows: tuple[PlanRow, ...]
@@ -169,8 +174,8 @@ def plan_rows(
 ) -> list[PlanRow]:
     """Add surveys up, per suite, stage and model.
 
-    `models` gives the stage model by suite, stage and judge name (None but for the judge stage). A call
-    that several cases share, such as the first summary of a run, counts once.
+    `models` gives the stage model by suite, stage and judge name (None but for the judge stage). A
+    call that several cases share, such as the first summary of a run, counts once.
     """
     recorded: Counter[tuple[str, StageName, str]] = Counter()
     calls: dict[tuple[str, StageName, str], Bounds] = {}
@@ -180,7 +185,9 @@ def plan_rows(
     for survey in surveys:
         made = survey.to_make()
         for stage in STAGES:
-            model = models.get((survey.spec.suite, stage, survey.spec.judge if stage == "judge" else None))
+            model = models.get(
+                (survey.spec.suite, stage, survey.spec.judge if stage == "judge" else None)
+            )
             if model is None:
                 continue
             key = (survey.spec.suite, stage, model.model)
@@ -188,14 +195,20 @@ def plan_rows(
             own = [lookup for lookup in survey.lookups if lookup.stage == stage]
             recorded[key] += sum(lookup.answer is not None for lookup in own)
             more = made.get(stage, Bounds())
-            shared = [lookup.fingerprint for lookup in own if lookup.answer is None and lookup.stage == "summary"]
+            shared = [
+                lookup.fingerprint
+                for lookup in own
+                if lookup.answer is None and lookup.stage == "summary"
+            ]
             for fingerprint in shared if more.high else ():
                 if fingerprint in missing_once:
                     more = Bounds(max(0, more.low - 1), max(0, more.high - 1))
                 missing_once.add(fingerprint)
             calls[key] = calls.get(key, Bounds()) + more
             letters[key] = letters.get(key, Bounds()) + more.times(survey.letters, survey.letters)
-    return [_row(key, stages[key], recorded[key], calls[key], letters[key], prices) for key in stages]
+    return [
+        _row(key, stages[key], recorded[key], calls[key], letters[key], prices) for key in stages
+    ]
 
 
 def _row(

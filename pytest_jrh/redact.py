@@ -20,12 +20,26 @@ _CREDENTIAL_WORD = re.compile(
 _WORKING_FOLDERS = frozenset({"PWD", "OLDPWD"})
 _SCHEME = re.compile(r"(?:Bearer|Basic|Token)\s+(?=\S)", re.IGNORECASE)
 _KEY_PARAMETERS = frozenset(
-    {"key", "apikey", "token", "sig", "signature", "code", "password", "passwd", "pwd", "secret", "auth"}
+    {
+        "key",
+        "apikey",
+        "token",
+        "sig",
+        "signature",
+        "code",
+        "password",
+        "passwd",
+        "pwd",
+        "secret",
+        "auth",
+    }
     | {"authorization", "credential", "credentials", "assertion", "sas", "session"}
 )
-# As in "key: |\n  L1\n  L2", "> L1\n> L2" and "L1\\nL2"; it cannot begin with what a line of base64 begins with.
+# As in "key: |\n  L1\n  L2", "> L1\n> L2" and "L1\\nL2"; it cannot begin with what a line of base64
+# begins with.
 _BETWEEN_LINES = r"(?:[\s>|]|\\+[nrt])*+"
-# What escapes for HTML and XML make of a text: Python's two, markupsafe and Go, XML, mustache, handlebars.
+# What escapes for HTML and XML make of a text: Python's two, markupsafe and Go, XML, mustache,
+# handlebars.
 _TEXT_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _TAG_ESCAPES = {**_TEXT_ESCAPES, '"': "&quot;"}
 _HTML_ESCAPES: tuple[Mapping[str, str], ...] = (
@@ -38,17 +52,26 @@ _HTML_ESCAPES: tuple[Mapping[str, str], ...] = (
     {**_TAG_ESCAPES, "'": "&#39;", "/": "&#x2F;", "`": "&#x60;", "=": "&#x3D;"},
     {**_TAG_ESCAPES, "'": "&#x27;", "`": "&#x60;", "=": "&#x3D;"},
 )
-_KEY_ENDINGS = ("_key", "_apikey", "_token", "_secret", "_signature", "_password", "_credential", "_auth")
+_KEY_ENDINGS = (
+    "_key",
+    "_apikey",
+    "_token",
+    "_secret",
+    "_signature",
+    "_password",
+    "_credential",
+    "_auth",
+)
 
 
 def secrets_of(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Collect the values that look like credentials, longest first.
 
     A variable counts by its name: one of its words ends in KEY, TOKEN, SECRET, PASSWORD, AUTH or
-    the like (`OPENAI_API_KEY`, `PGPASSWORD`; not `GIT_AUTHOR_NAME`, `TOKENIZERS_PARALLELISM`), or it
-    ends in `_PWD`. Values under 16 characters and absolute paths that exist (`SSH_AUTH_SOCK`,
-    `GOOGLE_APPLICATION_CREDENTIALS`) do not: replacing them would spoil text without hiding anything.
-    A value like `Bearer sk-...` counts with and without its scheme.
+    the like (`OPENAI_API_KEY`, `PGPASSWORD`; not `GIT_AUTHOR_NAME`, `TOKENIZERS_PARALLELISM`), or
+    it ends in `_PWD`. Values under 16 characters and absolute paths that exist (`SSH_AUTH_SOCK`,
+    `GOOGLE_APPLICATION_CREDENTIALS`) do not: replacing them would spoil text without hiding
+    anything. A value like `Bearer sk-...` counts with and without its scheme.
     """
     found: set[str] = set()
     for name, raw in environ.items():
@@ -64,12 +87,14 @@ def secrets_of(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Redactor:
-    r"""Replaces each secret by `[REDACTED]`, also where it is escaped for JSON or HTML, quoted for a URL, or in base64.
+    r"""Replaces each secret by `[REDACTED]`, also where it is escaped for JSON or HTML, quoted for
+    a URL, or in base64.
 
-    In base64 it is found inside of more, too, such as the `user:KEY` of a header; bits of it that share a letter with
-    what stands beside it are left (at most four at each end).
-    A secret of several lines (a PEM key) is found with its lines indented, quoted or joined by `\n`, too, and each of
-    its lines of 16 characters or more on its own. What is not found: a secret that is cut, or encoded in another way.
+    In base64 it is found inside of more, too, such as the `user:KEY` of a header; bits of it that
+    share a letter with what stands beside it are left (at most four at each end). A secret of
+    several lines (a PEM key) is found with its lines indented, quoted or joined by `\n`, too, and
+    each of its lines of 16 characters or more on its own. What is not found: a secret that is cut,
+    or encoded in another way.
     """
 
     secrets: tuple[str, ...] = field(default=(), repr=False)
@@ -78,10 +103,23 @@ class Redactor:
 
     def __post_init__(self) -> None:
         lines = {secret: _lines_of(secret) for secret in self.secrets}
-        forms = {form for secret in self.secrets for form in (*_forms_of(secret), *_enclosed_forms_of(secret))}
-        parts = (line for each in lines.values() for line in each if len(line) >= _SHORTEST and not _is_marker(line))
-        forms.update(form for line in parts for form in (*_forms_of(line), *_enclosed_forms_of(line)))
-        object.__setattr__(self, "_forms", tuple(sorted(forms, key=lambda form: (-len(form), form))))
+        forms = {
+            form
+            for secret in self.secrets
+            for form in (*_forms_of(secret), *_enclosed_forms_of(secret))
+        }
+        parts = (
+            line
+            for each in lines.values()
+            for line in each
+            if len(line) >= _SHORTEST and not _is_marker(line)
+        )
+        forms.update(
+            form for line in parts for form in (*_forms_of(line), *_enclosed_forms_of(line))
+        )
+        object.__setattr__(
+            self, "_forms", tuple(sorted(forms, key=lambda form: (-len(form), form)))
+        )
         blocks = tuple((each[0], _block_of(each)) for each in lines.values() if each)
         object.__setattr__(self, "_blocks", blocks)
 
@@ -108,7 +146,8 @@ class Redactor:
         return value
 
     def url(self, url: str) -> str:
-        """Return the URL without credentials before its host, key-like query parameters, and secrets.
+        """Return the URL without credentials before its host, key-like query parameters, and
+        secrets.
 
         What stays keeps its order and its quoting; a URL that cannot be parsed is only searched.
         """
@@ -144,28 +183,44 @@ def _forms_of(secret: str) -> set[str]:
     escaped |= {json.dumps(form)[1:-1] for form in escaped}
     storable = secret.encode("utf-8", "replace").decode("utf-8")
     quoted = {quote(storable, safe=""), quote(storable), quote_plus(storable)}
-    # PHP escapes the slash, and JSON that is safe in HTML some more; base64 is what a header of HTTP may hold.
-    slashed = {form.replace("/", "\\/") for form in (secret, *escaped)} | {secret.replace("/", "\\\\/")}
+    # PHP escapes the slash, and JSON that is safe in HTML some more; base64 is what a header of
+    # HTTP may hold.
+    slashed = {form.replace("/", "\\/") for form in (secret, *escaped)} | {
+        secret.replace("/", "\\\\/")
+    }
     unicode = {
-        "".join(char if char.isalnum() or char in "-_." else f"\\u{ord(char):{style}}" for char in storable)
+        "".join(
+            char if char.isalnum() or char in "-_." else f"\\u{ord(char):{style}}"
+            for char in storable
+        )
         for style in ("04x", "04X")
     }
     raw = storable.encode()
-    encoded = {base64.b64encode(raw).decode().rstrip("="), base64.urlsafe_b64encode(raw).decode().rstrip("=")}
+    encoded = {
+        base64.b64encode(raw).decode().rstrip("="),
+        base64.urlsafe_b64encode(raw).decode().rstrip("="),
+    }
     return {secret, *escaped, *quoted, *slashed, *unicode, *encoded}
 
 
 def _enclosed_forms_of(secret: str) -> set[str]:
     """The secret as HTML holds it, and in base64 that begins before it and ends behind it."""
     quoted = (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
-    escaped = {"".join(table.get(char, char) for char in text) for text in quoted for table in _HTML_ESCAPES}
+    escaped = {
+        "".join(table.get(char, char) for char in text)
+        for text in quoted
+        for table in _HTML_ESCAPES
+    }
     raw = secret.encode("utf-8", "replace")
     enclosed = set()
     for before in range(3):
         # Of the letters, six bits each, those which no other byte has a part in.
         first, last = -(-8 * before // 6), 8 * (before + len(raw)) // 6
         whole = bytes(before) + raw
-        enclosed |= {encode(whole)[first:last].decode() for encode in (base64.b64encode, base64.urlsafe_b64encode)}
+        enclosed |= {
+            encode(whole)[first:last].decode()
+            for encode in (base64.b64encode, base64.urlsafe_b64encode)
+        }
     return escaped | enclosed
 
 
@@ -176,18 +231,26 @@ def _lines_of(secret: str) -> tuple[str, ...]:
 
 
 def _is_marker(line: str) -> bool:
-    """Whether a line is the same in every key of its kind, such as `-----BEGIN PRIVATE KEY-----`."""
+    """Whether a line is the same in every key of its kind, such as `-----BEGIN PRIVATE
+    KEY-----`.
+    """
     return line.startswith("-----")
 
 
 def _block_of(lines: tuple[str, ...]) -> re.Pattern[str]:
     """Find the lines in a row, with whatever rendering, quoting or escaping puts between them."""
-    each = ("(?:" + "|".join(map(re.escape, sorted(_forms_of(line), key=len, reverse=True))) + ")" for line in lines)
+    each = (
+        "(?:" + "|".join(map(re.escape, sorted(_forms_of(line), key=len, reverse=True))) + ")"
+        for line in lines
+    )
     return re.compile(_BETWEEN_LINES.join(each))
 
 
 def covers(recorded: str, wanted: str) -> bool:
-    """Whether the texts are equal; a secret that was taken out may be anything, for it may not be one here."""
+    """Whether the texts are equal.
+
+    A secret that was taken out may be anything, for it may not be one here.
+    """
     first, *others = recorded.split(REDACTED)
     if not others or recorded == wanted:
         return recorded == wanted
@@ -195,7 +258,8 @@ def covers(recorded: str, wanted: str) -> bool:
         return False
     end = len(first)
     for part in others[:-1]:
-        # A secret is not empty, and the earliest place of what follows it leaves the most for the rest.
+        # A secret is not empty, and the earliest place of what follows it leaves the most for the
+        # rest.
         place = wanted.find(part, end + 1)
         if place < 0:
             return False
@@ -204,7 +268,9 @@ def covers(recorded: str, wanted: str) -> bool:
 
 
 def without_credentials(value: Any, redactor: Redactor) -> Any:
-    """The value without what its URLs say before the host, and without their key-like parameters."""
+    """The value without what its URLs say before the host, and without their key-like
+    parameters.
+    """
     if isinstance(value, dict):
         return {key: without_credentials(item, redactor) for key, item in value.items()}
     if isinstance(value, list):

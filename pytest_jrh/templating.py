@@ -1,8 +1,8 @@
 """Prompt templates and pages: the one room that knows jinja2 (rules D9, D10, K4).
 
 A template is the user's or ours; what is put into it is hostile. So a template is rendered once, no
-value is ever read as a template, and no value can close a delimiter that the template opened. Pages are
-ours alone, and whatever is put into them is escaped.
+value is ever read as a template, and no value can close a delimiter that the template opened. Pages
+are ours alone, and whatever is put into them is escaped.
 """
 
 from __future__ import annotations
@@ -61,7 +61,10 @@ class Template:
         missing = sorted(self.variables - values.keys())
         if missing:
             raise InputError(
-                Problem(f"no value was given for {_listed(missing)}; there are {_listed(values)}", file=self.origin)
+                Problem(
+                    f"no value was given for {_listed(missing)}; there are {_listed(values)}",
+                    file=self.origin,
+                )
             )
         if self.style == "jinja" and "{" not in self.source:
             # Such as the system part of a built-in prompt, which every call of a stage has alike.
@@ -73,15 +76,26 @@ class Template:
             if name in self.variables
         }
         if self.style == "braces":
-            return "".join(text if name is None else str(safe[name]) for text, name, _ in _scan_braces(self.source))
+            return "".join(
+                text if name is None else str(safe[name])
+                for text, name, _ in _scan_braces(self.source)
+            )
         return _render_jinja(self, safe)
 
 
-def parse_template(source: str, origin: str, *, allowed: Collection[str], required: Collection[str] = ()) -> Template:
-    """Check a template's text; every mistake in it is reported at once as `InputError` (rule D9)."""
+def parse_template(
+    source: str, origin: str, *, allowed: Collection[str], required: Collection[str] = ()
+) -> Template:
+    """Check a template's text.
+
+    Every mistake in it is reported at once as `InputError` (rule D9).
+    """
     if len(source) > MOST_SOURCE:
         raise InputError(
-            Problem(f"a prompt of {len(source):,} characters; at most {MOST_SOURCE:,} are allowed", origin)
+            Problem(
+                f"a prompt of {len(source):,} characters; at most {MOST_SOURCE:,} are allowed",
+                origin,
+            )
         )
     style = _style(source, allowed)
     if style == "braces":
@@ -90,16 +104,26 @@ def parse_template(source: str, origin: str, *, allowed: Collection[str], requir
         variables, problems = _check_jinja(source, origin, allowed)
     missing = sorted(set(required) - variables)
     if missing:
-        problems.append(_missing_problem(source, origin, style, missing=missing, used=variables, allowed=allowed))
+        problems.append(
+            _missing_problem(
+                source, origin, style, missing=missing, used=variables, allowed=allowed
+            )
+        )
     if problems:
         raise InputError(problems)
     return _template(source, origin, style, variables, allowed=allowed, required=required)
 
 
-def jinja_template(source: str, origin: str, *, allowed: Collection[str], required: Collection[str] = ()) -> Template:
-    """Take a jinja template that is known to be right, as `parse_template` would, without the time to check it."""
+def jinja_template(
+    source: str, origin: str, *, allowed: Collection[str], required: Collection[str] = ()
+) -> Template:
+    """Take a jinja template that is known to be right, as `parse_template` would, without the time
+    to check it.
+    """
     words = {word for block in _JINJA.findall(source) for word in _WORD.findall(block)}
-    return _template(source, origin, "jinja", words & set(allowed), allowed=allowed, required=required)
+    return _template(
+        source, origin, "jinja", words & set(allowed), allowed=allowed, required=required
+    )
 
 
 def _template(
@@ -131,7 +155,9 @@ def _style(source: str, allowed: Collection[str]) -> Style:
 
 
 def _single_braced(source: str) -> Iterator[str]:
-    """Name what opens each single-brace group: `transcript` for `{transcript}` and for `{transcript.x}`."""
+    """Name what opens each single-brace group: `transcript` for `{transcript}` and for
+    `{transcript.x}`.
+    """
     for match in _BRACE.finditer(source):
         name = _STARTS_LIKE_A_NAME.match(match[1] or "")
         if name:
@@ -139,12 +165,20 @@ def _single_braced(source: str) -> Iterator[str]:
 
 
 def _missing_problem(
-    source: str, origin: str, style: Style, *, missing: list[str], used: Collection[str], allowed: Collection[str]
+    source: str,
+    origin: str,
+    style: Style,
+    *,
+    missing: list[str],
+    used: Collection[str],
+    allowed: Collection[str],
 ) -> Problem:
     message = f"the template does not use the required {_listed(missing)}; "
     message += f"it uses {_listed(used)}" if used else "it uses no variable at all"
     message += f"; there are {_listed(allowed)}"
-    near = [f"{{{name}}}" for name in _single_braced(source) if get_close_matches(name, missing, n=1)]
+    near = [
+        f"{{{name}}}" for name in _single_braced(source) if get_close_matches(name, missing, n=1)
+    ]
     placeholder = f"{{{missing[0]}}}" if style == "braces" else f"{{{{ {missing[0]} }}}}"
     hint = f"write {placeholder} where it belongs" + (f"; the text holds {near[0]}" if near else "")
     return Problem(message, file=origin, hint=hint)
@@ -153,8 +187,8 @@ def _missing_problem(
 def _scan_braces(source: str) -> Iterator[tuple[str, str | None, int]]:
     """Read a single-brace template in one pass as (text, placeholder name or None, offset).
 
-    It agrees with `str.format` on everything that `str.format` accepts and a plain name is asked for;
-    beyond that, braces that can only be JSON (`{"score": 1}`) stand for themselves.
+    It agrees with `str.format` on everything that `str.format` accepts and a plain name is asked
+    for; beyond that, braces that can only be JSON (`{"score": 1}`) stand for themselves.
     """
     end = json_depth = 0
     for match in _BRACE.finditer(source):
@@ -179,7 +213,9 @@ def _scan_braces(source: str) -> Iterator[tuple[str, str | None, int]]:
     yield source[end:], None, end
 
 
-def _check_braces(source: str, origin: str, allowed: Collection[str]) -> tuple[set[str], list[Problem]]:
+def _check_braces(
+    source: str, origin: str, allowed: Collection[str]
+) -> tuple[set[str], list[Problem]]:
     variables: set[str] = set()
     problems = []
     line, counted = 1, 0
@@ -193,11 +229,15 @@ def _check_braces(source: str, origin: str, allowed: Collection[str]) -> tuple[s
         if name.isidentifier():
             problems.append(_unknown_problem(f"{{{name}}}", name, origin, line, allowed))
         elif not name:
-            message = f"a lone `{text}`: a placeholder reads {{name}}, and {text * 2} stands for the brace itself"
+            message = (
+                f"a lone `{text}`: a placeholder reads {{name}}, and {text * 2} stands for "
+                "the brace itself"
+            )
             problems.append(Problem(message, file=origin, line=line))
         else:
             message = (
-                f"{text} is no placeholder: only a plain name can stand in braces, without spaces, `.`, `[`, `:` or `!`"
+                f"{text} is no placeholder: only a plain name can stand in braces, without "
+                "spaces, `.`, `[`, `:` or `!`"
             )
             hint = f"write {{{text}}} for the text itself, or one of {_listed(allowed)} in braces"
             problems.append(Problem(message, file=origin, line=line, hint=hint))
@@ -216,7 +256,9 @@ class _PromptEnvironment(Protocol):
 
 @lru_cache(maxsize=1)
 def _prompt_environment() -> _PromptEnvironment:
-    """Sandboxed, bounded, strict, unescaped (a prompt is no page), and without anything random or a way to files."""
+    """Sandboxed, bounded, strict, unescaped (a prompt is no page), and without anything random or a
+    way to files.
+    """
     from jinja2 import StrictUndefined, nodes
     from jinja2.compiler import CodeGenerator, Frame
     from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -233,14 +275,21 @@ def _prompt_environment() -> _PromptEnvironment:
         code_generator_class = Generator
 
     environment = Environment(
-        undefined=StrictUndefined, autoescape=False, keep_trailing_newline=False, trim_blocks=True, lstrip_blocks=True
+        undefined=StrictUndefined,
+        autoescape=False,
+        keep_trailing_newline=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     del environment.globals["lipsum"]
     return environment
 
 
 def render_page(folder: Path, name: str, values: Mapping[str, object]) -> str:
-    """Render one of the package's own pages, `folder/name`, with every value escaped; undefined names raise."""
+    """Render one of the package's own pages, `folder/name`, with every value escaped.
+
+    Undefined names raise.
+    """
     return _page_environment(folder).get_template(name).render(values)
 
 
@@ -286,10 +335,16 @@ def _render_jinja(template: Template, values: Mapping[str, object]) -> str:
             return _compiled(template.source).render(values)
     except TemplateSyntaxError as error:
         line = template.first_line + error.lineno - 1
-        raise InputError(Problem(f"not a jinja template: {error.message}", file=template.origin, line=line)) from error
+        raise InputError(
+            Problem(f"not a jinja template: {error.message}", file=template.origin, line=line)
+        ) from error
     except Exception as error:
         # Whatever a template's own expressions raise is a mistake in the template.
-        inside = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == "<template>"]
+        inside = [
+            frame.lineno
+            for frame in traceback.extract_tb(error.__traceback__)
+            if frame.filename == "<template>"
+        ]
         last = template.first_line + inside[-1] - 1 if inside and inside[-1] else None
         message = f"the template does not render: {_cause(error)}"
         raise InputError(Problem(message, file=template.origin, line=last)) from error
@@ -305,7 +360,9 @@ def _cause(error: Exception) -> str:
             return str(error) or f"an expression failed with {type(error).__name__}"
 
 
-def _check_jinja(source: str, origin: str, allowed: Collection[str]) -> tuple[set[str], list[Problem]]:
+def _check_jinja(
+    source: str, origin: str, allowed: Collection[str]
+) -> tuple[set[str], list[Problem]]:
     from jinja2 import TemplateSyntaxError, meta, nodes
 
     environment = _prompt_environment()
@@ -315,20 +372,30 @@ def _check_jinja(source: str, origin: str, allowed: Collection[str]) -> tuple[se
     except TemplateSyntaxError as error:
         hint = None
         if '{{"' in re.sub(r"\s", "", source):
-            hint = f"{{{{ stands for a brace only beside single-brace placeholders: {_listed(allowed)}"
-        problem = Problem(f"not a jinja template: {error.message}", file=origin, line=error.lineno, hint=hint)
+            hint = (
+                f"{{{{ stands for a brace only beside single-brace placeholders: {_listed(allowed)}"
+            )
+        problem = Problem(
+            f"not a jinja template: {error.message}", file=origin, line=error.lineno, hint=hint
+        )
         raise InputError(problem) from error
     except RecursionError as error:
-        raise InputError(Problem("not a jinja template: it is nested too deeply", file=origin)) from error
+        raise InputError(
+            Problem("not a jinja template: it is nested too deeply", file=origin)
+        ) from error
     problems = [
-        Problem("a prompt cannot include, import or extend another file", file=origin, line=node.lineno)
+        Problem(
+            "a prompt cannot include, import or extend another file", file=origin, line=node.lineno
+        )
         for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends))
     ]
     lines: dict[str, int] = {}
     for name in tree.find_all(nodes.Name):
         lines.setdefault(name.name, name.lineno)
     for unknown in sorted(variables - set(allowed)):
-        problems.append(_unknown_problem(f"{{{{ {unknown} }}}}", unknown, origin, lines.get(unknown), allowed))
+        problems.append(
+            _unknown_problem(f"{{{{ {unknown} }}}}", unknown, origin, lines.get(unknown), allowed)
+        )
     for line, kind, text in environment.lex(source):
         counted = 0
         for match in re.finditer(r"\{(\w+)\}", text) if kind == "data" else ():
@@ -340,14 +407,17 @@ def _check_jinja(source: str, origin: str, allowed: Collection[str]) -> tuple[se
 
 def _mixed_problem(name: str, origin: str, line: int) -> Problem:
     return Problem(
-        f"{{{name}}} stands in single braces, but this is a jinja template, where it would stay as it is",
+        f"{{{name}}} stands in single braces, but this is a jinja template, where it would stay "
+        "as it is",
         file=origin,
         line=line,
         hint=f"write {{{{ {name} }}}}, or {{{{ '{{{name}}}' }}}} for the text itself",
     )
 
 
-def _unknown_problem(shown: str, name: str, origin: str, line: int | None, allowed: Collection[str]) -> Problem:
+def _unknown_problem(
+    shown: str, name: str, origin: str, line: int | None, allowed: Collection[str]
+) -> Problem:
     near = get_close_matches(name, sorted(allowed), n=1)
     return Problem(
         f"unknown variable {shown}; there are {_listed(allowed)}",

@@ -35,7 +35,9 @@ def visible(text: str) -> str:
 
 
 def uncommanded(text: str) -> str:
-    r"""Escape what GitHub's runner would read as a command in a log: `::error`, indented or not, and `##[error]`."""
+    r"""Escape what GitHub's runner would read as a command in a log: `::error`, indented or not,
+    and `##[error]`.
+    """
     return _COMMAND.sub(lambda match: "#\\x23" if match[1] is None else f"{match[1]}\\x3a", text)
 
 
@@ -45,7 +47,10 @@ def log_line(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Drop ANSI sequences and control characters, which XLSX forbids; every line ends in a newline alone."""
+    """Drop ANSI sequences and control characters, which XLSX forbids.
+
+    Every line ends in a newline alone.
+    """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if not _CONTROL.search(text):
         return text
@@ -59,10 +64,16 @@ def one_line(text: str) -> str:
 
 
 def columns(text: str) -> int:
-    """How many columns of a terminal the text takes; wide characters take two, combining ones none."""
+    """How many columns of a terminal the text takes.
+
+    Wide characters take two, combining ones none.
+    """
     if text.isascii():
         return len(text)
-    return sum(0 if unicodedata.combining(char) else 1 + (unicodedata.east_asian_width(char) in "WF") for char in text)
+    return sum(
+        0 if unicodedata.combining(char) else 1 + (unicodedata.east_asian_width(char) in "WF")
+        for char in text
+    )
 
 
 def shortened(text: str, width: int) -> str:
@@ -80,7 +91,9 @@ def shortened(text: str, width: int) -> str:
 
 def wrapped(text: str, width: int, indent: str = "") -> list[str]:
     """Lines of at most `width` columns, paragraphs kept, each behind `indent`."""
-    wrapper = _Wrapper(max(width - len(indent), 20), break_on_hyphens=False, replace_whitespace=False)
+    wrapper = _Wrapper(
+        max(width - len(indent), 20), break_on_hyphens=False, replace_whitespace=False
+    )
     lines: list[str] = []
     for paragraph in visible(text).expandtabs(4).split("\n"):
         lines += wrapper.wrap(paragraph) or [""]
@@ -88,11 +101,17 @@ def wrapped(text: str, width: int, indent: str = "") -> list[str]:
 
 
 class _Wrapper(textwrap.TextWrapper):
-    """Wraps long words piece by piece: the whole of what is left of one is copied for each line that it fills."""
+    """Wraps long words piece by piece: the whole of what is left of one is copied for each line
+    that it fills.
+    """
 
     def _split(self, text: str) -> list[str]:
         chunks: list[str] = super()._split(text)
-        return [chunk[at : at + _LONGEST_CHUNK] for chunk in chunks for at in range(0, len(chunk), _LONGEST_CHUNK)]
+        return [
+            chunk[at : at + _LONGEST_CHUNK]
+            for chunk in chunks
+            for at in range(0, len(chunk), _LONGEST_CHUNK)
+        ]
 
 
 def counted(number: int, noun: str) -> str:

@@ -30,11 +30,15 @@ _TAG_FILLER = "[\\s/\\\\\x00-\x1f\u200b-\u200f\u2060\ufeff]*+"
 
 
 def message_text(message: Message) -> str:
-    """Read the text of a message: its text blocks joined by newlines, without reasoning or media."""
+    """Read the text of a message: its text blocks joined by newlines, without reasoning or
+    media.
+    """
     content = message.get("content")
     if isinstance(content, str):
         return content
-    return "\n".join(str(block.get("text", "")) for block in content or () if block.get("type") == "text")
+    return "\n".join(
+        str(block.get("text", "")) for block in content or () if block.get("type") == "text"
+    )
 
 
 def message_mistake(message: Mapping[str, Any]) -> str | None:
@@ -43,22 +47,29 @@ def message_mistake(message: Mapping[str, Any]) -> str | None:
     if role not in ROLES:
         return f"the role {_brief(role)}, not one of {', '.join(ROLES)}"
     if not isinstance(content, str) and not _is_list_of(content, "type"):
-        return f"the content {_brief(content)}, which is neither text nor a list of blocks with a type"
+        return (
+            f"the content {_brief(content)}, which is neither text nor a list of blocks with a type"
+        )
     if calls is not None and not _is_list_of(calls, "function"):
         return f"the tool_calls {_brief(calls)}, which is no list of objects with a function"
     return None
 
 
 def json_in_one_line(text: str) -> str:
-    """Escape what JSON lets stand as it is, and `str.splitlines` and editors take for the end of a line."""
-    # `str.translate` would look at every character of every transcript; these are nearly never there.
+    """Escape what JSON lets stand as it is, and `str.splitlines` and editors take for the end of a
+    line.
+    """
+    # `str.translate` would look at every character of every transcript; these are nearly never
+    # there.
     for char, escape in _JSON_LINE_BREAKS.items():
         text = text.replace(char, escape)
     return text
 
 
 def has_media(messages: Sequence[Message]) -> bool:
-    """Whether a message holds an image or other media, of which `render_transcript` gives the name alone."""
+    """Whether a message holds an image or other media, of which `render_transcript` gives the name
+    alone.
+    """
     return any(
         block.get("type") not in _AS_TEXT
         for message in messages
@@ -69,7 +80,9 @@ def has_media(messages: Sequence[Message]) -> bool:
 
 def assistant_indices(messages: Sequence[Message]) -> tuple[int, ...]:
     """List the positions of the assistant turns, which are the ones that may be edited."""
-    return tuple(index for index, message in enumerate(messages) if message.get("role") == "assistant")
+    return tuple(
+        index for index, message in enumerate(messages) if message.get("role") == "assistant"
+    )
 
 
 def render_transcript(
@@ -85,7 +98,8 @@ def render_transcript(
     `[4] tool refund (error: timeout)`; each line below it is indented by two spaces. A turn cannot
     forge a header, nor claim in its text a tool call that it did not make. Tool arguments are
     complete JSON; images and other media are named, their data is left out. `start` leaves out the
-    turns before it, and `edited` marks turns, both for the summarizer; a judge must never be given them.
+    turns before it, and `edited` marks turns, both for the summarizer; a judge must never be given
+    them.
     """
     lines: list[str] = []
     for index, message in enumerate(messages[start:], start):
@@ -97,7 +111,8 @@ def render_transcript(
 
 
 def render_assistant_turns(messages: Sequence[Message]) -> str:
-    """Render the assistant turns as `[index] id: text`, with their tool calls, for a planner (rule D2).
+    """Render the assistant turns as `[index] id: text`, with their tool calls, for a planner (rule
+    D2).
 
     Further lines of a turn's text are indented; a tool call is `[index] id calls NAME: JSON`.
     """
@@ -112,7 +127,10 @@ def render_assistant_turns(messages: Sequence[Message]) -> str:
 
 
 def render_tool_calls(message: Message) -> str:
-    """Render the tool calls of one turn, each as `NAME: JSON` on lines of its own; empty where there are none."""
+    """Render the tool calls of one turn, each as `NAME: JSON` on lines of its own.
+
+    Empty where there are none.
+    """
     calls = (_call_section(call) for call in message.get("tool_calls") or ())
     return "\n".join(f"{title.removeprefix(' calls ')}: {arguments}" for title, arguments in calls)
 
@@ -162,7 +180,9 @@ def storable(value: _Value) -> tuple[_Value, int]:
 
     def text(old: str) -> str:
         nonlocal count
-        new, surrogates = (old, 0) if old.isascii() else _LONE_SURROGATE.subn("\N{REPLACEMENT CHARACTER}", old)
+        new, surrogates = (
+            (old, 0) if old.isascii() else _LONE_SURROGATE.subn("\N{REPLACEMENT CHARACTER}", old)
+        )
         count += surrogates
         if "\x00" in new:
             count += new.count("\x00")
@@ -173,7 +193,9 @@ def storable(value: _Value) -> tuple[_Value, int]:
         if isinstance(old, str):
             return text(old)
         if isinstance(old, dict):
-            return {text(key) if isinstance(key, str) else key: walk(item) for key, item in old.items()}
+            return {
+                text(key) if isinstance(key, str) else key: walk(item) for key, item in old.items()
+            }
         if isinstance(old, list | tuple):
             return [walk(item) for item in old]
         return old
@@ -183,7 +205,9 @@ def storable(value: _Value) -> tuple[_Value, int]:
 
 
 def _is_list_of(value: object, key: str) -> bool:
-    return isinstance(value, list) and all(isinstance(item, dict) and isinstance(item.get(key), str) for item in value)
+    return isinstance(value, list) and all(
+        isinstance(item, dict) and isinstance(item.get(key), str) for item in value
+    )
 
 
 def _brief(value: object) -> str:
@@ -193,7 +217,11 @@ def _brief(value: object) -> str:
 
 def _sections(message: Message, *, show_reasoning: bool) -> list[tuple[str, str]]:
     """List the parts of one turn as (what follows the role in the header, text)."""
-    own = f" {_inline(str(message.get('function') or ''))}".rstrip() if message.get("role") == "tool" else ""
+    own = (
+        f" {_inline(str(message.get('function') or ''))}".rstrip()
+        if message.get("role") == "tool"
+        else ""
+    )
     error = message.get("error")
     said: list[tuple[str, list[str]]] = []
     if isinstance(error, dict):
@@ -204,7 +232,8 @@ def _sections(message: Message, *, show_reasoning: bool) -> list[tuple[str, str]
     for block in blocks:
         for title, text in _block_sections(block, own, show_reasoning=show_reasoning):
             if title == own and said and said[-1][0] == own:
-                # Joined at the end, since a turn may have any number of texts; an empty one adds no line before others.
+                # Joined at the end, since a turn may have any number of texts; an empty one adds no
+                # line before others.
                 texts = said[-1][1]
                 if texts == [""]:
                     texts.clear()
@@ -217,14 +246,19 @@ def _sections(message: Message, *, show_reasoning: bool) -> list[tuple[str, str]
     return [*joined, *(_call_section(call) for call in message.get("tool_calls") or ())]
 
 
-def _block_sections(block: Mapping[str, Any], own: str, *, show_reasoning: bool) -> Iterator[tuple[str, str]]:
+def _block_sections(
+    block: Mapping[str, Any], own: str, *, show_reasoning: bool
+) -> Iterator[tuple[str, str]]:
     kind = block.get("type")
     if kind == "text":
         yield own, str(block.get("text", ""))
     elif kind == "reasoning":
         if show_reasoning:
             hidden = block.get("redacted")
-            yield " reasoning", str(block.get("summary") or "[redacted]" if hidden else block.get("reasoning", ""))
+            yield (
+                " reasoning",
+                str(block.get("summary") or "[redacted]" if hidden else block.get("reasoning", "")),
+            )
     elif kind == "tool_use":
         name = _inline(str(block.get("name", "")))
         yield f" calls {name} (run by the provider)", str(block.get("arguments", ""))

@@ -1,4 +1,6 @@
-"""Errors of code that is not ours (a client, a preprocessor, a library) in a few lines instead of a traceback."""
+"""Errors of code that is not ours (a client, a preprocessor, a library) in a few lines instead of a
+traceback.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ _LONGEST_TEXT = 20_000
 class SessionEnd(BaseException):
     """User code asked for the end of the session, as Ctrl-C does; `error` is what it raised.
 
-    It takes the error's place inside the event loop: asyncio ends a loop when one of its tasks raises
-    `KeyboardInterrupt`, and no other case would come to its end.
+    It takes the error's place inside the event loop: asyncio ends a loop when one of its tasks
+    raises `KeyboardInterrupt`, and no other case would come to its end.
     """
 
     def __init__(self, error: BaseException) -> None:
@@ -24,7 +26,9 @@ class SessionEnd(BaseException):
 
 
 def error_text(error: BaseException) -> str:
-    """The error's class and message on one line, in full: cut it after secrets have been taken out of it."""
+    """The error's class and message on one line, in full: cut it after secrets have been taken out
+    of it.
+    """
     try:
         words = " ".join(str(error).split())
     except Exception as broken:  # noqa: BLE001 - the user's own `__str__` may raise anything
@@ -34,17 +38,23 @@ def error_text(error: BaseException) -> str:
 
 
 def error_places(error: BaseException) -> tuple[str, ...]:
-    """The last three places of the user's own code in the error's traceback, as `file:line in function`.
+    """The last three places of the user's own code in the error's traceback, as `file:line in
+    function`.
 
-    Installed libraries and the standard library are left out; where nothing else is in the traceback, the last place
-    outside this package is given.
+    Installed libraries and the standard library are left out; where nothing else is in the
+    traceback, the last place outside this package is given.
     """
-    installed = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    installed = [
+        Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")
+    ]
     foreign: list[traceback.FrameSummary] = []
     cause: BaseException | None = error
     while cause is not None and not foreign:
-        # Python makes a RuntimeError of a StopIteration, and places it where it met it: outside of the user's code.
-        stack = traceback.StackSummary.extract(traceback.walk_tb(cause.__traceback__), lookup_lines=False)
+        # Python makes a RuntimeError of a StopIteration, and places it where it met it: outside of
+        # the user's code.
+        stack = traceback.StackSummary.extract(
+            traceback.walk_tb(cause.__traceback__), lookup_lines=False
+        )
         foreign = [frame for frame in stack if not Path(frame.filename).is_relative_to(_PACKAGE)]
         cause = cause.__cause__
     own = [
@@ -54,21 +64,30 @@ def error_places(error: BaseException) -> tuple[str, ...]:
         and not any(Path(frame.filename).is_relative_to(folder) for folder in installed)
     ]
     chosen = own[-_MOST_FRAMES:] or foreign[-1:]
-    return tuple(f"{_shown(Path(frame.filename))}:{frame.lineno} in {frame.name}" for frame in chosen)
+    return tuple(
+        f"{_shown(Path(frame.filename))}:{frame.lineno} in {frame.name}" for frame in chosen
+    )
 
 
 def library_places(error: BaseException, package: Path) -> tuple[str, ...]:
-    """The last three places of a library's code in the error's traceback, named from its package on."""
-    stack = traceback.StackSummary.extract(traceback.walk_tb(error.__traceback__), lookup_lines=False)
+    """The last three places of a library's code in the error's traceback, named from its package
+    on.
+    """
+    stack = traceback.StackSummary.extract(
+        traceback.walk_tb(error.__traceback__), lookup_lines=False
+    )
     own = [frame for frame in stack if Path(frame.filename).is_relative_to(package)]
     return tuple(
-        f"{Path(frame.filename).relative_to(package.parent).as_posix()}:{frame.lineno} in {frame.name}"
+        f"{Path(frame.filename).relative_to(package.parent).as_posix()}:{frame.lineno} in "
+        f"{frame.name}"
         for frame in own[-_MOST_FRAMES:]
     )
 
 
 def is_ours(error: BaseException) -> bool:
-    """Whether the error was raised by a line of this package: then it is a bug of ours, wherever it surfaces."""
+    """Whether the error was raised by a line of this package: then it is a bug of ours, wherever it
+    surfaces.
+    """
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     return bool(frames) and Path(frames[-1].f_code.co_filename).is_relative_to(_PACKAGE)
 

@@ -13,7 +13,8 @@ from tests.support.fork_server import fork_server, is_served
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Import numpy once and for all, and let xdist's workers be forked off one that has imported all else.
+    """Import numpy once and for all, and let xdist's workers be forked off one that has imported
+    all else.
 
     pytester forgets what an inner run imports, and numpy refuses to be loaded a second time.
     """
@@ -38,11 +39,18 @@ def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _as_on_a_desk() -> Iterator[None]:
-    """Hide from inner runs that this one is in CI: pytest prints more there, and we print other things.
+    """Hide from inner runs that this one is in CI: pytest prints more there, and we print other
+    things.
 
     A test that is about CI sets these variables itself.
     """
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("CI", "BUILD_NUMBER", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE"):
+        for name in (
+            "CI",
+            "BUILD_NUMBER",
+            "GITHUB_ACTIONS",
+            "GITHUB_STEP_SUMMARY",
+            "GITHUB_WORKSPACE",
+        ):
             patch.delenv(name, raising=False)
         yield

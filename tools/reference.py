@@ -1,7 +1,7 @@
 """Write the pages of the documentation that are generated: `python -m tools.reference`.
 
-`docs/configuration.md` comes from the JSON schemas of configs and rubric files, `docs/options.md` from the plugin's
-table of options.
+`docs/configuration.md` comes from the JSON schemas of configs and rubric files, `docs/options.md`
+from the plugin's table of options.
 """
 
 from __future__ import annotations
@@ -69,7 +69,11 @@ def configuration() -> str:
     titles = {name: _title(holders) for name, holders in paths.items()}
     parts = [_GENERATED, _CONFIGURATION, "## Top level", *_section(config, titles)]
     for name, holders in paths.items():
-        parts += [f"## {titles[name]}", *_holders(holders), *_section(config["definitions"][name], titles)]
+        parts += [
+            f"## {titles[name]}",
+            *_holders(holders),
+            *_section(config["definitions"][name], titles),
+        ]
     titles = {"Rubric": "A rubric", "ScoreLevel": "A score level"}
     parts.append(_RUBRICS)
     for name, title in titles.items():
@@ -85,7 +89,9 @@ def options() -> str:
 
 
 def _paths(config: Schema) -> dict[str, list[str]]:
-    """The sections in the order in which a config holds them, each with the key or keys that hold it."""
+    """The sections in the order in which a config holds them, each with the key or keys that hold
+    it.
+    """
     found: dict[str, list[str]] = {}
 
     def visit(section: Schema, prefix: str) -> None:
@@ -103,7 +109,9 @@ def _paths(config: Schema) -> dict[str, list[str]]:
 
 def _title(holders: Sequence[str]) -> str:
     """The one key that holds a section in full, or the last parts of several."""
-    names = holders if len(holders) == 1 else dict.fromkeys(path.rpartition(".")[2] for path in holders)
+    names = (
+        holders if len(holders) == 1 else dict.fromkeys(path.rpartition(".")[2] for path in holders)
+    )
     return ", ".join(f"`{name}`" for name in names)
 
 

@@ -1,6 +1,7 @@
 """Run the task and write its log: `python -m examples.refund_agent.make_log [FILE]`.
 
-The log is made once and committed. Times and ids in it are Inspect's own; nothing names the machine.
+The log is made once and committed. Times and ids in it are Inspect's own; nothing names the
+machine.
 """
 
 from __future__ import annotations
@@ -44,13 +45,19 @@ def _without_machine(log: EvalLog) -> EvalLog:
 
 def _repack(source: Path, target: Path) -> None:
     """Deflate every member, so that any zip tool and any version of Inspect reads the log."""
-    with zipfile.ZipFile(source) as packed, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as plain:
+    with (
+        zipfile.ZipFile(source) as packed,
+        zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as plain,
+    ):
         for name in packed.namelist():
             plain.writestr(zipfile.ZipInfo(name), packed.read(name), zipfile.ZIP_DEFLATED)
 
 
 def make_log(target: Path) -> None:
-    """Run every conversation and put the log at `target`; raises RuntimeError where a run went wrong."""
+    """Run every conversation and put the log at `target`.
+
+    Raises RuntimeError where a run went wrong.
+    """
     from inspect_ai.log import read_eval_log, write_eval_log
 
     with tempfile.TemporaryDirectory() as name:
@@ -67,7 +74,9 @@ def make_log(target: Path) -> None:
 
 def main() -> None:
     """Parse the command line and make the log."""
-    parser = argparse.ArgumentParser(description="Run the refund agent's conversations and write their Inspect log.")
+    parser = argparse.ArgumentParser(
+        description="Run the refund agent's conversations and write their Inspect log."
+    )
     parser.add_argument("file", nargs="?", type=Path, default=DEFAULT, help="where the log goes")
     target: Path = parser.parse_args().file.absolute()
     os.environ["INSPECT_DISPLAY"] = "none"

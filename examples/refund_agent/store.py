@@ -10,7 +10,9 @@ from typing import Any, Literal, TypeAlias
 TODAY = date(2025, 6, 16)
 AGENT_LIMIT = Decimal("150.00")
 
-Reason: TypeAlias = Literal["change_of_mind", "damaged", "late_delivery", "duplicate_charge", "cancelled_subscription"]
+Reason: TypeAlias = Literal[
+    "change_of_mind", "damaged", "late_delivery", "duplicate_charge", "cancelled_subscription"
+]
 
 
 class ShopError(Exception):
@@ -133,13 +135,20 @@ class Shop:
         """Send money back; refuses amounts above the agent's limit or above what was paid."""
         order, sum_ = self._order(number), Decimal(str(amount)).quantize(Decimal("0.01"))
         if sum_ > AGENT_LIMIT:
-            raise ShopError(f"{_money(sum_)} is above the agent's limit of {_money(AGENT_LIMIT)}; escalate to a human")
+            raise ShopError(
+                f"{_money(sum_)} is above the agent's limit of {_money(AGENT_LIMIT)}; escalate to "
+                "a human"
+            )
         left = order.paid - self.refunded.get(number, Decimal())
         if not 0 < sum_ <= left:
-            raise ShopError(f"cannot refund {_money(sum_)}; {_money(left)} of what was paid is left")
+            raise ShopError(
+                f"cannot refund {_money(sum_)}; {_money(left)} of what was paid is left"
+            )
         if self.failures_left:
             self.failures_left -= 1
-            raise ShopError("the payment service timed out; nothing was sent, the request may be repeated")
+            raise ShopError(
+                "the payment service timed out; nothing was sent, the request may be repeated"
+            )
         self.refunded[number] = self.refunded.get(number, Decimal()) + sum_
         self.ledger.append(f"refund {number} {_money(sum_)}")
         reference = f"RF-{7000 + self._count('refund')}"
@@ -157,14 +166,24 @@ class Shop:
             raise ShopError(f"{number} is an order, not a subscription")
         order.cancelled = True
         self.ledger.append(f"cancel {number}")
-        return {"subscription": number, "status": "cancelled", "from": _day(TODAY), "further_charges": "none"}
+        return {
+            "subscription": number,
+            "status": "cancelled",
+            "from": _day(TODAY),
+            "further_charges": "none",
+        }
 
     def escalate(self, number: str, team: str, note: str) -> dict[str, str]:
         """Hand a matter to people."""
         self._order(number)
         self.ledger.append(f"escalate {number} {team}")
         ticket = f"ESC-{300 + self._count('escalate')}"
-        return {"ticket": ticket, "team": team, "answers": "by e-mail, within 1 working day", "note": note}
+        return {
+            "ticket": ticket,
+            "team": team,
+            "answers": "by e-mail, within 1 working day",
+            "note": note,
+        }
 
     def email(self, number: str, subject: str) -> dict[str, Any]:
         """Write to the address that the order was placed with."""
@@ -187,14 +206,16 @@ def _policy(order: Order, reason: Reason, quantity: int) -> Policy:
     match reason:
         case "change_of_mind":
             rule = (
-                "unused items: within 30 days of delivery, price of the item without the delivery fee; "
+                "unused items: within 30 days of delivery, price of the item without the delivery "
+                "fee; "
                 "to be posted back within 14 days with the label in the parcel"
             )
             in_time = since_delivery is not None and since_delivery <= timedelta(days=30)
             return Policy(order.goods if in_time else nothing, rule)
         case "damaged":
             rule = (
-                "damaged or faulty: within 60 days of delivery, price of the pieces concerned, and the delivery fee "
+                "damaged or faulty: within 60 days of delivery, price of the pieces concerned, "
+                "and the delivery fee "
                 "if the whole order is concerned; goods up to 150.00 need not be sent back"
             )
             whole = quantity == order.quantity
@@ -202,14 +223,24 @@ def _policy(order: Order, reason: Reason, quantity: int) -> Policy:
             in_time = since_delivery is not None and since_delivery <= timedelta(days=60)
             return Policy(amount if in_time else nothing, rule, includes_delivery=whole)
         case "late_delivery":
-            rule = "not delivered 14 days after the promised date: everything paid, no compensation beyond it"
-            late = order.promised is not None and order.delivered is None and (TODAY - order.promised).days > 14
+            rule = (
+                "not delivered 14 days after the promised date: everything paid, no "
+                "compensation beyond it"
+            )
+            late = (
+                order.promised is not None
+                and order.delivered is None
+                and (TODAY - order.promised).days > 14
+            )
             return Policy(order.paid if late else nothing, rule, includes_delivery=late)
         case "duplicate_charge":
             rule = "charged more than once: every payment but one; bank fees are not ours to refund"
             return Policy(order.paid - order.charges[0].amount, rule, includes_delivery=True)
         case "cancelled_subscription":
-            rule = "subscriptions: the last payment if its box has not been shipped; shipped boxes are not refunded"
+            rule = (
+                "subscriptions: the last payment if its box has not been shipped; shipped "
+                "boxes are not refunded"
+            )
             unshipped = not order.shipped or order.shipped[-1] < order.charges[-1].taken
             return Policy(order.charges[-1].amount if unshipped else nothing, rule)
 

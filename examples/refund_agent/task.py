@@ -43,7 +43,9 @@ House rules:
 
 @solver
 def talk_to_customer() -> Solver:
-    """Hold the conversation: after each answer that calls no tool, the customer's next message comes."""
+    """Hold the conversation: after each answer that calls no tool, the customer's next message
+    comes.
+    """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         shop = Shop(opening_orders(), failures_left=int(state.metadata["payment_failures"]))
@@ -93,27 +95,38 @@ def refund_agent() -> Task:
 
 
 def scripted_agent(conversations: Sequence[Conversation]) -> Model:
-    """Inspect's mock model, speaking the agent's next scripted turn of whatever conversation it is shown."""
+    """Inspect's mock model, speaking the agent's next scripted turn of whatever conversation it is
+    shown.
+    """
     scripts = {conversation.customer_messages[0]: conversation for conversation in conversations}
 
     def next_turn(
-        messages: list[ChatMessage], tools: list[ToolInfo], tool_choice: ToolChoice, config: GenerateConfig
+        messages: list[ChatMessage],
+        tools: list[ToolInfo],
+        tool_choice: ToolChoice,
+        config: GenerateConfig,
     ) -> ModelOutput:
         del tools, tool_choice, config
         script = scripts[next(message.text for message in messages if message.role == "user")]
         spoken = sum(message.role == "assistant" for message in messages)
         turn = script.agent_turns[spoken]
         calls = [
-            ToolCall(id=f"call_{spoken}_{number}", function=call.tool, arguments=dict(call.arguments))
+            ToolCall(
+                id=f"call_{spoken}_{number}", function=call.tool, arguments=dict(call.arguments)
+            )
             for number, call in enumerate(turn.calls)
         ]
         output = ModelOutput.from_message(
-            ChatMessageAssistant(content=turn.text, tool_calls=calls or None, model="scripted", source="generate"),
+            ChatMessageAssistant(
+                content=turn.text, tool_calls=calls or None, model="scripted", source="generate"
+            ),
             stop_reason="tool_calls" if calls else "stop",
         )
         # Without a usage the mock model counts tokens with tiktoken, which downloads its tables.
         read, written = sum(len(message.text) for message in messages) // 4, len(turn.text) // 4
-        output.usage = ModelUsage(input_tokens=read, output_tokens=written, total_tokens=read + written)
+        output.usage = ModelUsage(
+            input_tokens=read, output_tokens=written, total_tokens=read + written
+        )
         return output
 
     return get_model("mockllm/model", memoize=False, custom_outputs=next_turn)

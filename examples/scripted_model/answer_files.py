@@ -1,8 +1,8 @@
 """The shape of the answer files, and reading them.
 
 `answers/binary/RUN.yml` and `answers/ordinal/RUN.yml` map rubric ids to `RubricAnswers`;
-`answers/summaries.yml` maps runs to `Summary`; `answers/lenient.yml` says what a lenient judge overlooks.
-Whoever writes an answer file gets every mistake reported by pydantic, with the place.
+`answers/summaries.yml` maps runs to `Summary`; `answers/lenient.yml` says what a lenient judge
+overlooks. Whoever writes an answer file gets every mistake reported by pydantic, with the place.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ class _Answer(BaseModel):
 
 
 class Summary(_Answer):
-    """What the summarizer answers about a run; `story` has one sentence or two per message worth telling."""
+    """What the summarizer answers about a run.
+
+    `story` has one sentence or two per message worth telling.
+    """
 
     story: dict[int, str]
     user_intent: str
@@ -33,9 +36,9 @@ class Summary(_Answer):
 class Reading(_Answer):
     """What verifier and judge make of one transcript under one rubric.
 
-    Binary files give the `verdict`, ordinal files the `score`; their verdict, PASS unless it is given,
-    says that the score is sure. `judge` is left out where the verifier does not confirm the label,
-    since no judge sees such a case.
+    Binary files give the `verdict`, ordinal files the `score`; their verdict, PASS unless it is
+    given, says that the score is sure. `judge` is left out where the verifier does not confirm the
+    label, since no judge sees such a case.
     """
 
     verdict: Literal["PASS", "FAIL"] | None = None
@@ -45,7 +48,9 @@ class Reading(_Answer):
 
 
 class Step(_Answer):
-    """One planned edit, the edit itself, and what a summary's story says of the turn once it has been made."""
+    """One planned edit, the edit itself, and what a summary's story says of the turn once it has
+    been made.
+    """
 
     message_index: int
     goal: str
@@ -56,9 +61,11 @@ class Step(_Answer):
 
 
 class ScriptedPlan(_Answer):
-    """What the planner answers to one objective, and the reading of the transcript after all its edits.
+    """What the planner answers to one objective, and the reading of the transcript after all its
+    edits.
 
-    Where there is nothing to edit both are left out, and `because` tells the reader of the file why.
+    Where there is nothing to edit both are left out, and `because` tells the reader of the file
+    why.
     """
 
     thesis: str = ""
@@ -68,7 +75,9 @@ class ScriptedPlan(_Answer):
 
 
 class RubricAnswers(_Answer):
-    """Everything about one run under one rubric: binary `violate` and `satisfy`, ordinal `targets` by score."""
+    """Everything about one run under one rubric: binary `violate` and `satisfy`, ordinal `targets`
+    by score.
+    """
 
     untouched: Reading
     violate: ScriptedPlan | None = None
@@ -91,7 +100,10 @@ def load_summaries(folder: Path = FOLDER) -> dict[str, Summary]:
 
 
 def load_lenient(folder: Path = FOLDER) -> dict[str, dict[str, str]]:
-    """Read why a lenient judge lets a violation pass, by run and rubric id; a violation that is not there it sees."""
+    """Read why a lenient judge lets a violation pass, by run and rubric id.
+
+    A violation that is not there it sees.
+    """
     return TypeAdapter(dict[str, dict[str, str]]).validate_python(_yaml(folder / "lenient.yml"))
 
 

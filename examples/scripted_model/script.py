@@ -18,7 +18,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import yaml
 
 from examples.refund_agent.conversation import load_conversations
-from examples.scripted_model.answer_files import RubricAnswers, load_answers, load_lenient, load_summaries
+from examples.scripted_model.answer_files import (
+    RubricAnswers,
+    load_answers,
+    load_lenient,
+    load_summaries,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,7 +33,8 @@ if TYPE_CHECKING:
 DATA = Path(__file__).parents[2] / "inputs" / "data" / "refund_agent"
 STAGES = ("planner", "editor", "summary", "verifier", "judge")
 
-# What tells one planner's prompt from another's: the built-in prompts, and a plain line that a user's may hold.
+# What tells one planner's prompt from another's: the built-in prompts, and a plain line that a
+# user's may hold.
 VIOLATE = ("Plan the smallest violation", "Objective: violate the rubric")
 SATISFY = ("Plan the smallest repair", "Objective: satisfy the rubric")
 # What tells the judge prompt of examples/prompt_change from the others.
@@ -43,7 +49,12 @@ class NotScriptedError(Exception):
     """Nobody wrote an answer to this request; says what was recognized and what was not."""
 
     def __init__(
-        self, message: str, *, stage: str | None = None, run: str | None = None, rubric: str | None = None
+        self,
+        message: str,
+        *,
+        stage: str | None = None,
+        run: str | None = None,
+        rubric: str | None = None,
     ) -> None:
         self.stage, self.run, self.rubric = stage, run, rubric
         super().__init__(f"{message} (stage: {stage}, run: {run}, rubric: {rubric})")
@@ -56,7 +67,9 @@ def flat(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ScriptedRun:
-    """A run as the server knows it: its assistant turns by message index, and all that is written about it."""
+    """A run as the server knows it: its assistant turns by message index, and all that is written
+    about it.
+    """
 
     id: str
     turns: Mapping[int, str]
@@ -73,12 +86,14 @@ class ScriptedRun:
     def edits_in(self, prompt: str) -> Edits | None:
         """Say which edits a transcript carries, or None where it is not a transcript of this run.
 
-        Of the texts known for a turn the longest that is there counts, since an edit may keep all of
-        the original and add to it.
+        Of the texts known for a turn the longest that is there counts, since an edit may keep all
+        of the original and add to it.
         """
         edits: set[tuple[int, str]] = set()
         for index, original in self.turns.items():
-            edited = {flat(step.new_content) for _, step in self.steps() if step.message_index == index}
+            edited = {
+                flat(step.new_content) for _, step in self.steps() if step.message_index == index
+            }
             there = [text for text in {flat(original), *edited} if text in prompt]
             if not there:
                 return None
@@ -93,19 +108,25 @@ def edits_of(plan: ScriptedPlan) -> Edits:
 
 
 def not_shown(prompt: str, plan: ScriptedPlan) -> list[str]:
-    """List what a plan cites and its prompt does not hold: turns by index, as in [3], and passages in quotation marks.
+    """List what a plan cites and its prompt does not hold: turns by index, as in [3], and passages
+    in quotation marks.
 
-    A planner sees the assistant's turns alone, each at the start of a line, and no tool result and no user message.
+    A planner sees the assistant's turns alone, each at the start of a line, and no tool result and
+    no user message.
     """
     said = "\n".join([plan.thesis, *(f"{step.goal}\n{step.rationale}" for step in plan.steps)])
     turns = set(re.findall(r"^\[\d+\]", prompt, re.MULTILINE))
-    quoted = [f'"{quote}"' for quote in re.findall(r'"([^"]+)"', said) if flat(quote) not in flat(prompt)]
+    quoted = [
+        f'"{quote}"' for quote in re.findall(r'"([^"]+)"', said) if flat(quote) not in flat(prompt)
+    ]
     return [*(index for index in re.findall(r"\[\d+\]", said) if index not in turns), *quoted]
 
 
 @dataclass(frozen=True)
 class Request:
-    """What the server reads of a request: the stage, the prompt, and the fields that it may answer with."""
+    """What the server reads of a request: the stage, the prompt, and the fields that it may answer
+    with.
+    """
 
     stage: str | None
     text: str
@@ -143,10 +164,14 @@ class Script:
     lenient: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def answer(self, request: Request) -> Fields:
-        """Give the written answer in the order of the requested fields; raises NotScriptedError if there is none."""
+        """Give the written answer in the order of the requested fields.
+
+        Raises NotScriptedError if there is none.
+        """
         if request.stage not in STAGES:
             raise NotScriptedError(
-                f"response_format.json_schema.name must be one of {', '.join(STAGES)}", stage=request.stage
+                f"response_format.json_schema.name must be one of {', '.join(STAGES)}",
+                stage=request.stage,
             )
         answer = {
             "planner": self._plan,
@@ -161,12 +186,21 @@ class Script:
         rubric = self._rubric(request)
         run, edits = self._run(request, rubric)
         if edits:
-            raise _missing("no plan is written for a run that is already edited", request, run, rubric)
+            raise _missing(
+                "no plan is written for a run that is already edited", request, run, rubric
+            )
         answers = self._answers(request, run, rubric)
         plan = _plan_asked_for(request.text, answers)
         if plan is None:
-            raise _missing("no plan is written for the objective or target score asked for", request, run, rubric)
-        steps = [step.model_dump(include={"message_index", "goal", "rationale"}) for step in plan.steps]
+            raise _missing(
+                "no plan is written for the objective or target score asked for",
+                request,
+                run,
+                rubric,
+            )
+        steps = [
+            step.model_dump(include={"message_index", "goal", "rationale"}) for step in plan.steps
+        ]
         if cited := not_shown(request.text, plan):
             problem = f"the plan cites {', '.join(cited)}, which the planner is not shown"
             raise _missing(problem, request, run, rubric)
@@ -181,10 +215,13 @@ class Script:
             if owner == rubric
             and flat(step.goal) in request.prompt
             and flat(run.turns[step.message_index]) in request.prompt
-            and flat(step.new_content) not in request.prompt  # an earlier edit of the same plan, shown as context
+            and flat(step.new_content)
+            not in request.prompt  # an earlier edit of the same plan, shown as context
         }
         if len(found) != 1:
-            problem = f"{len(found)} written edits have their goal and their original turn in the prompt"
+            problem = (
+                f"{len(found)} written edits have their goal and their original turn in the prompt"
+            )
             raise NotScriptedError(problem, stage="editor", rubric=rubric)
         ((new_content, reason),) = found
         return {"new_content": new_content, "reason": reason}
@@ -195,8 +232,13 @@ class Script:
         story = {**run.summary.story, **{edit[0]: told[edit] for edit in edits}}
         sentences = [f"[{index}] {story[index]}" for index in sorted(story)]
         if edits:
-            sentences.append(f"Edited turns: {', '.join(f'[{index}]' for index, _ in sorted(edits))}.")
-        return {"summary": " ".join(sentences), **run.summary.model_dump(mode="json", exclude={"story"})}
+            sentences.append(
+                f"Edited turns: {', '.join(f'[{index}]' for index, _ in sorted(edits))}."
+            )
+        return {
+            "summary": " ".join(sentences),
+            **run.summary.model_dump(mode="json", exclude={"story"}),
+        }
 
     def _verify(self, request: Request) -> Fields:
         reading, _, _ = self._reading(request)
@@ -207,7 +249,10 @@ class Script:
         reading, run, rubric = self._reading(request)
         if reading.judge is None:
             raise _missing(
-                "the verifier did not confirm this transcript, so no judge should see it", request, run, rubric
+                "the verifier did not confirm this transcript, so no judge should see it",
+                request,
+                run,
+                rubric,
             )
         overlooked = self.lenient.get(run.id, {}).get(rubric)
         if overlooked is not None and reading.verdict == "FAIL" and LENIENT in request.prompt:
@@ -225,24 +270,38 @@ class Script:
             if plan.edited and edits_of(plan) == edits:
                 return plan.edited, run, rubric
         turns = ", ".join(str(index) for index, _ in sorted(edits))
-        raise _missing(f"nothing is written about the run with edits in messages {turns}", request, run, rubric)
+        raise _missing(
+            f"nothing is written about the run with edits in messages {turns}", request, run, rubric
+        )
 
     def _rubric(self, request: Request) -> str:
-        found = [rubric for rubric, instructions in self.rubrics.items() if flat(instructions) in request.prompt]
+        found = [
+            rubric
+            for rubric, instructions in self.rubrics.items()
+            if flat(instructions) in request.prompt
+        ]
         if len(found) != 1:
-            raise NotScriptedError(f"the prompt holds the instructions of {len(found)} rubrics", stage=request.stage)
+            raise NotScriptedError(
+                f"the prompt holds the instructions of {len(found)} rubrics", stage=request.stage
+            )
         return found[0]
 
     def _run(self, request: Request, rubric: str | None) -> tuple[ScriptedRun, Edits]:
-        found = [(run, edits) for run in self.runs if (edits := run.edits_in(request.prompt)) is not None]
+        found = [
+            (run, edits) for run in self.runs if (edits := run.edits_in(request.prompt)) is not None
+        ]
         if len(found) != 1:
-            problem = f"the prompt holds every assistant turn, original or edited, of {len(found)} runs"
+            problem = (
+                f"the prompt holds every assistant turn, original or edited, of {len(found)} runs"
+            )
             raise NotScriptedError(problem, stage=request.stage, rubric=rubric)
         return found[0]
 
     def _answers(self, request: Request, run: ScriptedRun, rubric: str) -> RubricAnswers:
         if rubric not in run.rubrics:
-            raise _missing("nothing is written about this run under this rubric", request, run, rubric)
+            raise _missing(
+                "nothing is written about this run under this rubric", request, run, rubric
+            )
         return run.rubrics[rubric]
 
 

@@ -22,7 +22,10 @@ CHARACTERS_PER_TOKEN = 4
 
 
 def completion(body: dict[str, Any], script: Script) -> dict[str, Any]:
-    """Make the chat completion that answers a request body; raises NotScriptedError where none is written."""
+    """Make the chat completion that answers a request body.
+
+    Raises NotScriptedError where none is written.
+    """
     request = Request.from_body(body)
     content = json.dumps(script.answer(request), ensure_ascii=False)
     digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
@@ -40,7 +43,11 @@ def completion(body: dict[str, Any], script: Script) -> dict[str, Any]:
                 "finish_reason": "stop",
             }
         ],
-        "usage": {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written},
+        "usage": {
+            "prompt_tokens": read,
+            "completion_tokens": written,
+            "total_tokens": read + written,
+        },
     }
 
 
@@ -57,14 +64,24 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer one chat completion request."""
         raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if self.path != PATH:
-            self._send(HTTPStatus.NOT_FOUND, _error(f"only {PATH} is served, not {self.path}", "unknown_path"))
+            self._send(
+                HTTPStatus.NOT_FOUND,
+                _error(f"only {PATH} is served, not {self.path}", "unknown_path"),
+            )
             return
         try:
             body = json.loads(raw)
         except ValueError as error:
-            self._send(HTTPStatus.BAD_REQUEST, _error(f"the body is not JSON: {error}", "invalid_request_error"))
+            self._send(
+                HTTPStatus.BAD_REQUEST,
+                _error(f"the body is not JSON: {error}", "invalid_request_error"),
+            )
             return
-        if not isinstance(body, dict) or not isinstance(body.get("messages"), list) or body.get("stream"):
+        if (
+            not isinstance(body, dict)
+            or not isinstance(body.get("messages"), list)
+            or body.get("stream")
+        ):
             problem = "the body must be an object with a list of messages, and without stream"
             self._send(HTTPStatus.BAD_REQUEST, _error(problem, "invalid_request_error"))
             return
@@ -83,7 +100,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, status: HTTPStatus, answer: dict[str, Any]) -> None:
         payload = json.dumps(answer).encode()
-        self.send_response_only(status)  # neither Server nor Date: the same bytes for the same request
+        self.send_response_only(
+            status
+        )  # neither Server nor Date: the same bytes for the same request
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(payload)))
         self.end_headers()
@@ -102,8 +121,8 @@ class _Server(ThreadingHTTPServer):
 class ScriptedModel:
     """The server, in this process: `with ScriptedModel() as model: ... model.base_url ...`.
 
-    Port 0 picks a free one. `requests` counts all requests answered or refused, `by_stage` per stage;
-    `delay` is in seconds per request.
+    Port 0 picks a free one. `requests` counts all requests answered or refused, `by_stage` per
+    stage; `delay` is in seconds per request.
     """
 
     def __init__(self, *, port: int = 0, delay: float = 0.0, script: Script | None = None) -> None:
@@ -112,7 +131,9 @@ class ScriptedModel:
         self.by_stage: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._server = _Server(port, self)
-        self._thread = threading.Thread(target=self._server.serve_forever, name="scripted-model", daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, name="scripted-model", daemon=True
+        )
 
     @property
     def base_url(self) -> str:
@@ -140,7 +161,10 @@ class ScriptedModel:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._server.shutdown()
         self._server.server_close()

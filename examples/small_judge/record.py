@@ -1,7 +1,8 @@
-"""Record the small judge anew: `python -m examples.small_judge.record PYTHON`, as `make record-demo-real` does.
+"""Record the small judge anew: `python -m examples.small_judge.record PYTHON`, as `make
+record-demo-real` does.
 
-PYTHON is the interpreter of an environment with requirements.txt in it. The cases are those of the demo: replaying it
-writes them, and they are frozen here, so that the judge alone is asked.
+PYTHON is the interpreter of an environment with requirements.txt in it. The cases are those of the
+demo: replaying it writes them, and they are frozen here, so that the judge alone is asked.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ READY_WITHIN = 120.0  # seconds
 
 
 def main(python: str) -> int:
-    """Make the cases, serve the model, record its verdicts; returns pytest's exit code, 0 for the expected 1."""
+    """Make the cases, serve the model, record its verdicts.
+
+    Returns pytest's exit code, 0 for the expected 1.
+    """
     made = _pytest(f"--jrh-config={DEMO}", "--quiet", "--no-header")
     if made:
         return made
@@ -51,12 +55,17 @@ def _wait_until_ready(server: subprocess.Popen[bytes]) -> None:
             time.sleep(0.2)
         else:
             return
-    sys.exit(f"The model is not served on port {PORT}; to see why, run examples/small_judge/serve.py {PORT} by hand.")
+    sys.exit(
+        f"The model is not served on port {PORT}; to see why, run examples/small_judge/serve.py "
+        f"{PORT} by hand."
+    )
 
 
 def _pytest(*arguments: str) -> int:
     environment = {**os.environ, "OPENAI_API_KEY": "no-key-is-needed"}
-    return subprocess.run([sys.executable, "-m", "pytest", *arguments], env=environment, check=False).returncode
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *arguments], env=environment, check=False
+    ).returncode
 
 
 if __name__ == "__main__":

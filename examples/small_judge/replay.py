@@ -1,7 +1,8 @@
-"""Replay the small judge: `python -m examples.small_judge.replay [PYTEST ARGUMENT ...]`, as `make demo-real` does.
+"""Replay the small judge: `python -m examples.small_judge.replay [PYTEST ARGUMENT ...]`, as `make
+demo-real` does.
 
-The run is red, which is what it should show; so this ends with 0 where pytest ends with 1 and every case has a recorded
-answer, and with another code where the replay itself is broken.
+The run is red, which is what it should show; so this ends with 0 where pytest ends with 1 and every
+case has a recorded answer, and with another code where the replay itself is broken.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from pathlib import Path
 
 CONFIG = "examples/small_judge/refund_agent.yml"
 ANSWERED = {"agree", "disagree", "invalid_response"}
-"""The outcomes that come of what the model answered; all others come of a recording that is missing or broken."""
+"""The outcomes that come of what the model answered.
+
+All others come of a recording that is missing or broken.
+"""
 
 
 def main(arguments: list[str]) -> int:
@@ -27,10 +31,15 @@ def main(arguments: list[str]) -> int:
         counts = outcomes(junit) if junit.exists() else Counter()
     red = int(set(counts) != {"agree"})
     if code != red or not counts or not ANSWERED.issuperset(counts):
-        print(f"\nThe replay is broken: exit code {code}, outcomes {dict(counts)}.", file=sys.stderr)
+        print(
+            f"\nThe replay is broken: exit code {code}, outcomes {dict(counts)}.", file=sys.stderr
+        )
         return code or 1
     if red:
-        print("\nThis is what it should show: a model that cannot judge, a red run, and the report that says so.")
+        print(
+            "\nThis is what it should show: a model that cannot judge, a red run, and the report "
+            "that says so."
+        )
     return 0
 
 
@@ -38,7 +47,9 @@ def outcomes(junit: Path) -> Counter[str]:
     """Count the outcomes of the cases in a JUnit file; a test without one counts as "nothing"."""
     counts: Counter[str] = Counter()
     for case in ET.parse(junit).iter("testcase"):
-        values = [one.get("value", "") for one in case.iter("property") if one.get("name") == "outcome"]
+        values = [
+            one.get("value", "") for one in case.iter("property") if one.get("name") == "outcome"
+        ]
         counts[values[0] if values else "nothing"] += 1
     return counts
 

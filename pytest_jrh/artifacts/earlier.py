@@ -1,4 +1,6 @@
-"""Results of earlier sessions that still hold: what a run of a selection leaves as it is (rules H1, H2)."""
+"""Results of earlier sessions that still hold: what a run of a selection leaves as it is (rules H1,
+H2).
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SuiteCases:
-    """All cases of a suite as it is now, by id in its order, and by judge what says which one it is.
+    """All cases of a suite as it is now, by id in its order, and by judge what says which one it
+    is.
 
-    `runs` are the ids and epochs of all runs of its log, sampled or not; None where that is not known, as in a frozen
-    suite or one whose log another one stands in for.
+    `runs` are the ids and epochs of all runs of its log, sampled or not; None where that is not
+    known, as in a frozen suite or one whose log another one stands in for.
     """
 
     specs: Mapping[str, CaseSpec]
@@ -45,10 +48,12 @@ def earlier_results(
     ran: Mapping[str, CaseResult],
     record_of: Callable[[CaseSpec], Mapping[str, Any] | None],
 ) -> Earlier:
-    """Pick the results of the file that this session has none of, and that are of the cases and judges of today.
+    """Pick the results of the file that this session has none of, and that are of the cases and
+    judges of today.
 
-    `record_of` reads the made case of a spec. Those of another version of a case, of another judge, or of a case that
-    is no longer in the suite are left out, with a note where somebody may miss them.
+    `record_of` reads the made case of a spec. Those of another version of a case, of another judge,
+    or of a case that is no longer in the suite are left out, with a note where somebody may miss
+    them.
     """
     path = suite.output_dir / RESULTS_NAME
     if all(case in ran for case in cases.specs) or not path.exists():
@@ -59,7 +64,10 @@ def earlier_results(
         aside = path.with_name(f"{path.name}.unreadable")
         path.replace(aside)
         return Earlier(
-            notes=(f"The results of earlier sessions cannot be used; they are in {aside.name} now.\n{error}",)
+            notes=(
+                f"The results of earlier sessions cannot be used; they are in {aside.name} "
+                f"now.\n{error}",
+            )
         )
     kept: dict[str, CaseResult] = {}
     left: Counter[str] = Counter()
@@ -80,20 +88,27 @@ def earlier_results(
 
 
 def without_gone(suite: Suite, cases: SuiteCases, index: RecordIndex) -> RecordIndex:
-    """The records without those of the suite's cases that can no longer exist: another run, rubric or score."""
+    """The records without those of the suite's cases that can no longer exist: another run, rubric
+    or score.
+    """
     if cases.runs is None:
         return index
     scales: dict[str, list[int | None]] = {
-        rubric.id: [*(level.score for level in rubric.score_levels)] or [None] for rubric in suite.rubrics
+        rubric.id: [*(level.score for level in rubric.score_levels)] or [None]
+        for rubric in suite.rubrics
     }
 
     def gone(entry: Entry) -> bool:
         if entry.suite != suite.name:
             return False
-        known = entry.rubric in suite.untargeted or entry.target_score in scales.get(entry.rubric, ())
+        known = entry.rubric in suite.untargeted or entry.target_score in scales.get(
+            entry.rubric, ()
+        )
         return not known or (entry.run_id, entry.epoch) not in (cases.runs or ())
 
-    return replace(index, entries={case: entry for case, entry in index.entries.items() if not gone(entry)})
+    return replace(
+        index, entries={case: entry for case, entry in index.entries.items() if not gone(entry)}
+    )
 
 
 def _outdated(
@@ -103,7 +118,10 @@ def _outdated(
     result: CaseResult,
     record_of: Callable[[CaseSpec], Mapping[str, Any] | None],
 ) -> str:
-    """Say why a result is not of the case and judge of today; nothing where it is, or where there is no way to tell."""
+    """Say why a result is not of the case and judge of today.
+
+    Nothing where it is, or where there is no way to tell.
+    """
     if result.judge_fingerprint and result.judge_fingerprint != cases.fingerprints.get(spec.judge):
         return "the judge has changed (model, prompt or parameters)"
     if result.outcome not in MADE:
@@ -114,7 +132,9 @@ def _outdated(
     return _other_case(suite, spec, result, record_of(spec))
 
 
-def _other_case(suite: Suite, spec: CaseSpec, result: CaseResult, record: Mapping[str, Any] | None) -> str:
+def _other_case(
+    suite: Suite, spec: CaseSpec, result: CaseResult, record: Mapping[str, Any] | None
+) -> str:
     if record is None:
         return "the case is not in agent_perturbations.jsonl"
     rubric = next(rubric for rubric in suite.rubrics if rubric.id == spec.rubric_id)
@@ -122,7 +142,8 @@ def _other_case(suite: Suite, spec: CaseSpec, result: CaseResult, record: Mappin
         case = from_record(record, judge=spec.judge, rubric=rubric)
     except InputError:
         return "the case cannot be used"
-    # A frozen file keeps the case as it was made, and the verdict is about the case as it was edited in review.
+    # A frozen file keeps the case as it was made, and the verdict is about the case as it was
+    # edited in review.
     edited = result.human_reviewed == "edited" and suite.frozen is not None
     if case.rubric is not rubric or not (edited or record.get("case_digest") == result.case_digest):
         return "the case has changed (rubric, transcript or label)"

@@ -1,7 +1,8 @@
 """Whether the cases of a frozen file are those of the suite that takes them from it (rule G6).
 
-A case that the suite does not take would be missing from every figure without a word. So what the config leaves out on
-purpose (`tests_to_run`, `target_rubric_ids`, `score_targets`) is left out, and all else that does not fit is an error.
+A case that the suite does not take would be missing from every figure without a word. So what the
+config leaves out on purpose (`tests_to_run`, `target_rubric_ids`, `score_targets`) is left out, and
+all else that does not fit is an error.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ _MOST_LINES = 10
 
 
 def misfits(suite: Suite, entries: Iterable[Entry]) -> list[Problem]:
-    """List the cases of the suite that are in the file and cannot be cases of the suite as it is now.
+    """List the cases of the suite that are in the file and cannot be cases of the suite as it is
+    now.
 
-    Cases of the same mistake are one problem, placed at the first of them. Cases of other suites, which may share the
-    file, are no misfits.
+    Cases of the same mistake are one problem, placed at the first of them. Cases of other suites,
+    which may share the file, are no misfits.
     """
     rubrics = {rubric.id: rubric for rubric in suite.rubrics}
     tests: dict[str, SuiteTest] = {test.name: test for test in suite.tests}
@@ -43,7 +45,10 @@ def misfits(suite: Suite, entries: Iterable[Entry]) -> list[Problem]:
         elif mistake := _mistake(suite, entry, test, rubric):
             found.setdefault(mistake, []).append(entry)
     return [
-        *(_problem(*_unknown(rubric_id, list(rubrics)), where) for rubric_id, where in unknown.items()),
+        *(
+            _problem(*_unknown(rubric_id, list(rubrics)), where)
+            for rubric_id, where in unknown.items()
+        ),
         *(_problem(mistake, None, where) for mistake, where in found.items()),
     ]
 
@@ -62,7 +67,10 @@ def without_cases(suite: Suite, path: Path, entries: Iterable[Entry]) -> tuple[s
 def _unknown(rubric_id: str, ids: list[str]) -> tuple[str, str]:
     close = nearest(rubric_id, ids)
     hint = f"{close} is the nearest id; " if close else ""
-    message = f"made for the rubric {shown(rubric_id)}, which is not in the rubric file; its ids are {listed(ids)}"
+    message = (
+        f"made for the rubric {shown(rubric_id)}, which is not in the rubric file; its ids "
+        f"are {listed(ids)}"
+    )
     return message, f"{hint}give the rubric its id back, or remove the lines of its cases"
 
 
@@ -79,7 +87,10 @@ def _mistake(suite: Suite, entry: Entry, test: SuiteTest, rubric: Rubric) -> str
         return f"expected is {entry.expected}; {on_offer}"
     highest = test.targets[rubric.id][-1]
     if KINDS[test.name].highest_only and entry.target_score != highest:
-        return f"target_score is {entry.target_score}; {test.name} has the highest score alone, {highest}"
+        return (
+            f"target_score is {entry.target_score}; {test.name} has the highest score alone, "
+            f"{highest}"
+        )
     # On the scale, and not among the targets: left out by `score_targets`.
     return None
 

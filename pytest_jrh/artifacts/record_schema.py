@@ -1,4 +1,5 @@
-"""What a line of `agent_perturbations.jsonl` must be: the one schema that every reader of made cases checks it by.
+"""What a line of `agent_perturbations.jsonl` must be: the one schema that every reader of made
+cases checks it by.
 
 Unknown keys are let through: the file has RAND's keys, and a sample's metadata is the user's.
 """
@@ -24,26 +25,47 @@ FORMAT = 1
 _LONGEST_VALUE = 100
 
 
-def checked(record: Mapping[str, Any], *, file: str | None = None, line: int | None = None) -> StoredRecord:
-    """Check a record; raises `InputError`, placed at `file` and `line`, with each value that cannot be used."""
+def checked(
+    record: Mapping[str, Any], *, file: str | None = None, line: int | None = None
+) -> StoredRecord:
+    """Check a record.
+
+    Raises `InputError`, placed at `file` and `line`, with each value that cannot be used.
+    """
     if record.get("format") != FORMAT or isinstance(record["format"], bool):
-        what = f"format {record['format']!r}" if "format" in record else "no `format`, so pytest-jrh did not write it"
-        raise InputError(Problem(f"this record has {shortened(what, 100)}; format {FORMAT} can be read", file, line))
+        what = (
+            f"format {record['format']!r}"
+            if "format" in record
+            else "no `format`, so pytest-jrh did not write it"
+        )
+        raise InputError(
+            Problem(
+                f"this record has {shortened(what, 100)}; format {FORMAT} can be read", file, line
+            )
+        )
     try:
         return StoredRecord.model_validate(record)
     except ValidationError as error:
-        raise InputError([_problem(entry, file, line) for entry in error.errors(include_url=False)]) from None
+        raise InputError(
+            [_problem(entry, file, line) for entry in error.errors(include_url=False)]
+        ) from None
 
 
 def is_foreign(record: Mapping[str, Any]) -> bool:
-    """Whether another program wrote the record, such as RAND's harness: it lacks the keys that ours begin by."""
+    """Whether another program wrote the record, such as RAND's harness: it lacks the keys that ours
+    begin by.
+    """
     return "format" not in record and "case_id" not in record
 
 
 def _usable(messages: list[Any]) -> list[dict[str, Any]]:
     for index, message in enumerate(messages):
         # Nearly all messages are told to be right by this, at a tenth of the time.
-        if type(message) is dict and type(message.get("content")) is str and "tool_calls" not in message:
+        if (
+            type(message) is dict
+            and type(message.get("content")) is str
+            and "tool_calls" not in message
+        ):
             mistake = None if message.get("role") in ROLES else message_mistake(message)
         elif isinstance(message, dict):
             mistake = message_mistake(message)
@@ -123,7 +145,9 @@ class _Review(_Part):
 
 
 class StoredRecord(_Part):
-    """A record that can be used: every reader finds what it needs, and the record agrees with its own id."""
+    """A record that can be used: every reader finds what it needs, and the record agrees with its
+    own id.
+    """
 
     case_id: str
     run_id: str
@@ -153,7 +177,15 @@ class StoredRecord(_Part):
 
     def spec(self, judge: str | None = None) -> CaseSpec:
         """The spec that the case was made for."""
-        return CaseSpec(self.suite, self.test, self.target_rubric.id, self.run_id, self.epoch, self.target_score, judge)
+        return CaseSpec(
+            self.suite,
+            self.test,
+            self.target_rubric.id,
+            self.run_id,
+            self.epoch,
+            self.target_score,
+            judge,
+        )
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> StoredRecord:
@@ -165,7 +197,11 @@ class StoredRecord(_Part):
 
 def _row_mistake(record: StoredRecord) -> str | None:
     row = record.metadata.get("perturbed_idx")
-    return None if isinstance(row, str) else f"metadata.perturbed_idx must be a string, got {_shown(row)}"
+    return (
+        None
+        if isinstance(row, str)
+        else f"metadata.perturbed_idx must be a string, got {_shown(row)}"
+    )
 
 
 def _scale_mistake(record: StoredRecord) -> str | None:
@@ -176,7 +212,10 @@ def _scale_mistake(record: StoredRecord) -> str | None:
     else:
         scores = [level.score for level in record.score_levels]
         if record.target_score not in scores:
-            return f"target_score must be one of score_levels ({_listed(scores)}), got {_shown(record.target_score)}"
+            return (
+                f"target_score must be one of score_levels ({_listed(scores)}), got "
+                f"{_shown(record.target_score)}"
+            )
     if record.expected not in scores:
         return f"expected must be one of {_listed(scores)}, got {record.expected}"
     return None
@@ -187,7 +226,8 @@ def _id_mistake(record: StoredRecord) -> str | None:
     if record.case_id == own:
         return None
     return (
-        f"case_id is {_shown(record.case_id)}, but suite, test, rubric, run_id, epoch and target_score "
+        f"case_id is {_shown(record.case_id)}, but suite, test, rubric, run_id, epoch and "
+        "target_score "
         f"are those of {_shown(own)}"
     )
 

@@ -39,9 +39,10 @@ def to_record(case: Case, review: Mapping[str, str] | None = None) -> dict[str, 
     """Describe a case as JSON values, the same for the same case in every session.
 
     RAND's keys are those of its `agent_perturbations.jsonl`. Ours: `case_id` (without the judge),
-    `suite`, `test`, `expected`, `verified`, `human_reviewed`, `case_digest`, `format`, `notes`, and what `from_record`
-    needs to build the same case again. `failure_confirmed` is null where no PASS or FAIL was asked for. `review` is
-    what a person decided about the case (`action` and `note`), and in the record only where somebody did.
+    `suite`, `test`, `expected`, `verified`, `human_reviewed`, `case_digest`, `format`, `notes`, and
+    what `from_record` needs to build the same case again. `failure_confirmed` is null where no PASS
+    or FAIL was asked for. `review` is what a person decided about the case (`action` and `note`),
+    and in the record only where somebody did.
     """
     run, outcome = case.run, case.outcome
     generated = _generated_metadata(case)
@@ -79,8 +80,11 @@ def to_record(case: Case, review: Mapping[str, str] | None = None) -> dict[str, 
     return plain
 
 
-def stored_record(case: Case, review: Mapping[str, str] | None, redactor: Redactor) -> dict[str, Any]:
-    """The record of a case as it is stored: without secrets, and where there were any, with its digest as stored.
+def stored_record(
+    case: Case, review: Mapping[str, str] | None, redactor: Redactor
+) -> dict[str, Any]:
+    """The record of a case as it is stored: without secrets, and where there were any, with its
+    digest as stored.
 
     Baselines and decisions know the case by its digest as it was made.
     """
@@ -104,15 +108,17 @@ def from_record(
 ) -> Case:
     """Build the case of a record, so that a judge is asked exactly what it was asked before.
 
-    `judge` goes into the spec; `rubric`, where it is the same criterion, says where it stands in its
-    file. `file` and `line` place the record in errors. Raises `InputError` for a record that is not
-    one of ours, or of another format.
+    `judge` goes into the spec; `rubric`, where it is the same criterion, says where it stands in
+    its file. `file` and `line` place the record in errors. Raises `InputError` for a record that is
+    not one of ours, or of another format.
     """
     return _case(checked(record, file=file, line=line), judge, rubric)
 
 
 def case_digest(case: Case) -> str:
-    """SHA-256 over what makes the case this case: rubric, scale, judged transcript, expected answer (rule J2)."""
+    """SHA-256 over what makes the case this case: rubric, scale, judged transcript, expected answer
+    (rule J2).
+    """
     parts = {
         "rubric": case.rubric.id,
         "instructions": case.rubric.instructions,
@@ -125,9 +131,15 @@ def case_digest(case: Case) -> str:
 
 
 def canonical_json(value: Any, *, sort_keys: bool = True) -> str:
-    """One line of JSON without spaces, by default with sorted keys: equal values give equal text."""
+    """One line of JSON without spaces, by default with sorted keys: equal values give equal
+    text.
+    """
     text = json.dumps(
-        json_value(value), sort_keys=sort_keys, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+        json_value(value),
+        sort_keys=sort_keys,
+        ensure_ascii=False,
+        separators=(",", ":"),
+        allow_nan=False,
     )
     return json_in_one_line(text)
 
@@ -141,15 +153,21 @@ def record_line(record: Mapping[str, Any]) -> bytes:
 
 
 def json_value(value: Any) -> Any:
-    """Give the value in JSON's own types; a number that JSON has no word for becomes null, foreign objects text."""
-    # Whole transcripts go through here several times, so types are compared where that says it: faster than by ABC.
+    """Give the value in JSON's own types.
+
+    A number that JSON has no word for becomes null, foreign objects text.
+    """
+    # Whole transcripts go through here several times, so types are compared where that says it:
+    # faster than by ABC.
     if type(value) in _ATOMS:
         return value
     if isinstance(value, (list, tuple, set, frozenset)):
         return [item if type(item) in _ATOMS else json_value(item) for item in value]
     if type(value) is dict or isinstance(value, Mapping):
         return {
-            key if isinstance(key, str) else str(key): item if type(item) in _ATOMS else json_value(item)
+            key if isinstance(key, str) else str(key): item
+            if type(item) in _ATOMS
+            else json_value(item)
             for key, item in value.items()
         }
     if isinstance(value, float):
@@ -167,7 +185,11 @@ def _generated_metadata(case: Case) -> dict[str, Any]:
     if case.mode == "binary":
         return {**made, "agent_mode": "positive" if case.objective == "pass" else "perturbation"}
     labels = {level.score: level.label for level in case.levels}
-    return {**made, "target_score": case.expected, "score_descriptor": labels.get(case.expected, "")}
+    return {
+        **made,
+        "target_score": case.expected,
+        "score_descriptor": labels.get(case.expected, ""),
+    }
 
 
 def _rubric(rubric: Rubric) -> dict[str, Any]:
@@ -183,7 +205,11 @@ def _level(level: ScoreLevel) -> dict[str, Any]:
 
 def _perturbation(outcome: PerturbationOutcome, run: AgentRun) -> dict[str, Any]:
     verification = outcome.verification
-    said = None if verification is None or verification.score is not None else verification.verdict == "FAIL"
+    said = (
+        None
+        if verification is None or verification.score is not None
+        else verification.verdict == "FAIL"
+    )
     return {
         "failure_confirmed": said,
         "failure_rationale": None if verification is None else verification.rationale,
@@ -193,7 +219,11 @@ def _perturbation(outcome: PerturbationOutcome, run: AgentRun) -> dict[str, Any]
         "confirmed": outcome.confirmed,
         "verification": None
         if verification is None
-        else {"verdict": verification.verdict, "rationale": verification.rationale, "score": verification.score},
+        else {
+            "verdict": verification.verdict,
+            "rationale": verification.rationale,
+            "score": verification.score,
+        },
     }
 
 
@@ -224,8 +254,11 @@ def _case(stored: StoredRecord, judge: str | None, known: Rubric | None) -> Case
     if known is not None:
         if replace(known, file="", line=1) == rubric:
             rubric = known
-        elif known.score_levels == rubric.score_levels and covers(rubric.instructions, known.instructions):
-            # Stored without a secret that the rubric's file holds; the judge was, and is, recorded without it too.
+        elif known.score_levels == rubric.score_levels and covers(
+            rubric.instructions, known.instructions
+        ):
+            # Stored without a secret that the rubric's file holds; the judge was, and is, recorded
+            # without it too.
             rubric = replace(rubric, file=known.file, line=known.line)
     case = Case(
         spec=stored.spec(judge),
@@ -248,7 +281,9 @@ def _case(stored: StoredRecord, judge: str | None, known: Rubric | None) -> Case
         digests=(stored.stored_digest, stored.case_digest) if stored.stored_digest else None,
     )
     generated = _generated_metadata(case)
-    own = {key: value for key, value in stored.metadata.items() if key not in generated} | stored.shadowed_metadata
+    own = {
+        key: value for key, value in stored.metadata.items() if key not in generated
+    } | stored.shadowed_metadata
     return replace(case, run=replace(case.run, metadata=own))
 
 
@@ -258,9 +293,14 @@ def _outcome(stored: StoredPerturbation, messages: list[dict[str, Any]]) -> Pert
         messages=tuple(messages),
         plan=None
         if plan is None
-        else Plan(plan.thesis, tuple(PlanStep(step.message_index, step.goal, step.rationale) for step in plan.steps)),
+        else Plan(
+            plan.thesis,
+            tuple(PlanStep(step.message_index, step.goal, step.rationale) for step in plan.steps),
+        ),
         edits=tuple(Edit(**edit.model_dump()) for edit in stored.steps),
-        verification=None if said is None else Verification(said.verdict, said.rationale, said.score),
+        verification=None
+        if said is None
+        else Verification(said.verdict, said.rationale, said.score),
         confirmed=stored.confirmed,
         final_summary=stored.final_summary,
     )

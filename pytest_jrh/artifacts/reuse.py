@@ -27,7 +27,10 @@ class MadeCases:
 
     @classmethod
     def load(cls, path: Path) -> MadeCases:
-        """Index a JSONL file; a missing one holds no cases. Raises `InputError` for a line that cannot be used."""
+        """Index a JSONL file; a missing one holds no cases.
+
+        Raises `InputError` for a line that cannot be used.
+        """
         index = read_jsonl(path)
         return cls(path, index.entries, len(index.foreign))
 
@@ -44,7 +47,9 @@ class MadeCases:
         try:
             record = read_record(entry)
         except (OSError, ValueError) as error:
-            raise InputError(Problem(f"the case cannot be read: {error}", place, entry.line)) from error
+            raise InputError(
+                Problem(f"the case cannot be read: {error}", place, entry.line)
+            ) from error
         case = from_record(record, judge=spec.judge, rubric=rubric, file=place, line=entry.line)
         if (case.rubric.file, case.rubric.line) != (rubric.file, rubric.line):
             raise InputError(
@@ -52,13 +57,16 @@ class MadeCases:
                     f"the case was made for other instructions than rubric {rubric.id!r} has now",
                     place,
                     entry.line,
-                    hint=f"Make it again from the log, or restore the rubric ({rubric.file}:{rubric.line}).",
+                    hint="Make it again from the log, or restore the rubric "
+                    f"({rubric.file}:{rubric.line}).",
                 )
             )
         return case
 
     def specs(self, suite: Suite) -> Iterator[CaseSpec]:
-        """Every case of the suite that the file holds, in the suite's order of tests and rubrics, then file order."""
+        """Every case of the suite that the file holds, in the suite's order of tests and rubrics,
+        then file order.
+        """
         own: dict[tuple[str, str], list[Entry]] = {}
         for entry in self.entries.values():
             if entry.suite == suite.name:
@@ -71,5 +79,11 @@ class MadeCases:
                         continue
                     for judge in judges:
                         yield CaseSpec(
-                            suite.name, test.name, rubric.id, entry.run_id, entry.epoch, entry.target_score, judge
+                            suite.name,
+                            test.name,
+                            rubric.id,
+                            entry.run_id,
+                            entry.epoch,
+                            entry.target_score,
+                            judge,
                         )

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 class Work(Protocol):
-    """What the tables belong to: `paths` are the files that are there, and a `problem` is one that is not."""
+    """What the tables belong to: `paths` are the files that are there, and a `problem` is one that
+    is not.
+    """
 
     redactor: Redactor
     paths: list[Path]
@@ -48,7 +50,9 @@ class Sink:
         except OSError as error:
             self._fail(error)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: Any
+    ) -> None:
         if self._add is None:
             return
         try:
@@ -60,7 +64,8 @@ class Sink:
 
     def _fail(self, error: OSError) -> None:
         self._add = None
-        # The open table is told of the error, removes its temporary file, and raises the error again.
+        # The open table is told of the error, removes its temporary file, and raises the error
+        # again.
         with contextlib.suppress(OSError):
             self._open.__exit__(type(error), error, error.__traceback__)
         self._work.problem(f"{self._path} was not written: {error.strerror or error}.")

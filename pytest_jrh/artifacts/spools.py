@@ -30,7 +30,9 @@ ReadRecord: TypeAlias = Callable[[str], "dict[str, Any] | None"]
 
 
 class Entry(NamedTuple):
-    """Where one record lies (`line` counts from 1, `length` is without the newline), and which case it is."""
+    """Where one record lies (`line` counts from 1, `length` is without the newline), and which case
+    it is.
+    """
 
     path: Path
     offset: int
@@ -90,7 +92,10 @@ class Spool:
         self._file: IO[bytes] | None = None
 
     def append(self, case: Case, review: Mapping[str, str] | None = None) -> None:
-        """Write one case, and what a person decided; it has reached the operating system when this returns."""
+        """Write one case, and what a person decided.
+
+        It has reached the operating system when this returns.
+        """
         line = record_line(stored_record(case, review, self._redactor))
         if self._file is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -115,8 +120,8 @@ class Spool:
 def read_jsonl(path: Path) -> RecordIndex:
     """Index a JSONL file, each record checked by its schema; a missing file has no records.
 
-    Raises `InputError` with file and line for each line that is no JSON object, no usable record, or a second record
-    of a case.
+    Raises `InputError` with file and line for each line that is no JSON object, no usable record,
+    or a second record of a case.
     """
     entries: dict[str, Entry] = {}
     foreign: list[Entry] = []
@@ -135,7 +140,9 @@ def read_jsonl(path: Path) -> RecordIndex:
     return RecordIndex(entries, tuple(foreign))
 
 
-def _record_problems(entry: Entry, record: dict[str, Any], entries: dict[str, Entry]) -> Sequence[Problem]:
+def _record_problems(
+    entry: Entry, record: dict[str, Any], entries: dict[str, Entry]
+) -> Sequence[Problem]:
     """Add a record to the entries, or say what is wrong with it."""
     try:
         case_id = checked(record, file=str(entry.path), line=entry.line).case_id
@@ -149,7 +156,10 @@ def _record_problems(entry: Entry, record: dict[str, Any], entries: dict[str, En
 
 
 def read_spools(spools: Iterable[Path], selected: frozenset[str]) -> RecordIndex:
-    """Index the selected cases in spool files, later ones winning; unfinished lines are counted and skipped."""
+    """Index the selected cases in spool files, later ones winning.
+
+    Unfinished lines are counted and skipped.
+    """
     entries: dict[str, Entry] = {}
     torn = 0
     for path in spools:
@@ -161,27 +171,32 @@ def read_spools(spools: Iterable[Path], selected: frozenset[str]) -> RecordIndex
     return RecordIndex(entries, torn=torn)
 
 
-def merge(existing: RecordIndex, made: RecordIndex, *, dropped: frozenset[str], overwrite: bool) -> RecordIndex:
+def merge(
+    existing: RecordIndex, made: RecordIndex, *, dropped: frozenset[str], overwrite: bool
+) -> RecordIndex:
     """Say which records are to be there afterwards.
 
     `overwrite` replaces existing records by made ones and removes those of `dropped`; otherwise
-    existing records stay as they are and missing ones are added; but what a person decided in this session
-    counts. All others always stay.
+    existing records stay as they are and missing ones are added; but what a person decided in this
+    session counts. All others always stay.
     """
     if overwrite:
         merged = {**existing.entries, **made.entries}
         kept = {case_id: entry for case_id, entry in merged.items() if case_id not in dropped}
     else:
-        reviewed = {case_id: entry for case_id, entry in made.entries.items() if entry.human_reviewed}
+        reviewed = {
+            case_id: entry for case_id, entry in made.entries.items() if entry.human_reviewed
+        }
         kept = {**made.entries, **existing.entries, **reviewed}
     return RecordIndex(kept, existing.foreign, made.torn)
 
 
 def write_jsonl(target: Path, index: RecordIndex) -> RecordIndex:
-    """Write the indexed records, sorted by case id behind RAND's own lines, and return their new places.
+    """Write the indexed records, sorted by case id behind RAND's own lines, and return their new
+    places.
 
-    Lines are copied byte for byte. A file that already is so is not touched, and none is made for no
-    records. Raises `OSError`; the old file is then still whole.
+    Lines are copied byte for byte. A file that already is so is not touched, and none is made for
+    no records. Raises `OSError`; the old file is then still whole.
     """
     if not index.entries and not index.foreign and not target.exists():
         return index
@@ -213,7 +228,8 @@ def assemble_jsonl(
     """Merge spooled cases into a JSONL file (see `merge`), in one streaming pass, atomically.
 
     `selected` and `dropped` are generation ids: the cases of this run, and those that are no case
-    any more. Raises `InputError` for an existing file with a broken line, which is then left as it is.
+    any more. Raises `InputError` for an existing file with a broken line, which is then left as it
+    is.
     """
     existing, made = read_jsonl(target), read_spools(spools, selected)
     return write_jsonl(target, merge(existing, made, dropped=dropped, overwrite=overwrite))
@@ -243,7 +259,11 @@ def _object(line: bytes) -> dict[str, Any] | str:
         value = json.loads(line.decode())
     except (ValueError, RecursionError) as error:
         return f"this line is no JSON object ({error}); it may have been cut off"
-    return value if isinstance(value, dict) else f"this line holds a JSON {type(value).__name__}, not an object"
+    return (
+        value
+        if isinstance(value, dict)
+        else f"this line holds a JSON {type(value).__name__}, not an object"
+    )
 
 
 def _counted(entry: Entry, record: Mapping[str, Any]) -> Entry:

@@ -30,13 +30,16 @@ _HEX = re.compile("[0-9a-f]{64}", re.ASCII)
 
 def result_data(result: CaseResult) -> dict[str, Any]:
     """The result as plain JSON values, which `result_of` reads."""
-    # Field by field, since `dataclasses.asdict` copies deeply, which is twenty times the work, for every report.
+    # Field by field, since `dataclasses.asdict` copies deeply, which is twenty times the work, for
+    # every report.
     judge, shared = result.judge_spending, result.shared
     return {
         **_fields(result),
         "spending": _spending_data(result.spending),
         "judge_spending": None if judge is None else _spending_data(judge),
-        "shared": None if shared is None else {**_fields(shared), "spending": _spending_data(shared.spending)},
+        "shared": None
+        if shared is None
+        else {**_fields(shared), "spending": _spending_data(shared.spending)},
     }
 
 
@@ -53,7 +56,9 @@ def result_of(data: Mapping[str, Any]) -> CaseResult:
     spendings = {
         "spending": _spending_of(data["spending"]),
         "judge_spending": None if judge is None else _spending_of(judge),
-        "shared": None if shared is None else SharedCall(shared["fingerprint"], _spending_of(shared["spending"])),
+        "shared": None
+        if shared is None
+        else SharedCall(shared["fingerprint"], _spending_of(shared["spending"])),
     }
     return CaseResult(**{**data, **spendings})
 
@@ -69,7 +74,8 @@ def _spending_of(data: Mapping[str, Any]) -> Spending:
 def result_text(result: CaseResult) -> str:
     """The result as one JSON text, which `result_from` reads.
 
-    It travels between processes as a report's attribute: taken apart by execnet it would be a hundred values.
+    It travels between processes as a report's attribute: taken apart by execnet it would be a
+    hundred values.
     """
     return json.dumps(result_data(result))
 
@@ -86,8 +92,8 @@ def _fields(value: CaseResult | SharedCall | Spending | Usage) -> dict[str, Any]
 class StoredResult(NamedTuple):
     """A result, and its line in the file that it was read from.
 
-    `config` is the suite's config file, where the line names it; `kept` says that an earlier session gave the result,
-    and the one that wrote the file left it as it was.
+    `config` is the suite's config file, where the line names it; `kept` says that an earlier
+    session gave the result, and the one that wrote the file left it as it was.
     """
 
     result: CaseResult
@@ -99,8 +105,8 @@ class StoredResult(NamedTuple):
 def read_results(path: Path) -> dict[str, StoredResult]:
     """Read the results of a file by case id, in the file's order.
 
-    Raises `InputError` with file and line for each line that holds no result, a result that contradicts itself, or a
-    second result of a case.
+    Raises `InputError` with file and line for each line that holds no result, a result that
+    contradicts itself, or a second result of a case.
     """
     found: dict[str, StoredResult] = {}
     problems: list[Problem] = []
@@ -113,13 +119,18 @@ def read_results(path: Path) -> dict[str, StoredResult]:
                     problems.append(_problem(error, path, number))
                     continue
                 if result.case_id in found:
-                    message = f"duplicate case_id {result.case_id!r}, first on line {found[result.case_id].line}"
+                    message = (
+                        f"duplicate case_id {result.case_id!r}, first on line "
+                        f"{found[result.case_id].line}"
+                    )
                     problems.append(Problem(message, str(path), number, hint=_AGAIN))
                 beside = json.loads(line)
                 config, kept = str(beside.get("config", "")), beside.get("kept", False) is not False
                 found[result.case_id] = StoredResult(result, number, config, kept)
     except OSError as error:
-        raise InputError(Problem(f"this file cannot be read: {error.strerror}", str(path))) from error
+        raise InputError(
+            Problem(f"this file cannot be read: {error.strerror}", str(path))
+        ) from error
     if problems:
         more = len(problems) - _MOST_PROBLEMS
         rest = [Problem(f"and {more} more lines like these", str(path))] if more > 0 else []
@@ -149,7 +160,10 @@ def _contradictions(result: CaseResult) -> Iterator[str]:
     if (own := _own_id(result)) != result.case_id:
         yield f"case_id is {shown(result.case_id)}, but the other fields are those of {shown(own)}"
     if result.epoch < 0 or not all(map(_is_amount, _amounts(result))):
-        yield "epoch and the figures of spending, judge_spending and shared must be finite numbers >= 0"
+        yield (
+            "epoch and the figures of spending, judge_spending and shared must be finite "
+            "numbers >= 0"
+        )
     if outcome in MADE and not _HEX.fullmatch(result.case_digest):
         yield f"case_digest must be 64 hexadecimal digits, got {shown(result.case_digest)}"
     if outcome not in JUDGED:
@@ -161,7 +175,10 @@ def _contradictions(result: CaseResult) -> Iterator[str]:
     elif (score == expected) != (outcome == "agree"):
         yield f"outcome is {outcome}, but score is {score} and expected is {expected}"
     if not _HEX.fullmatch(result.judge_fingerprint):
-        yield f"judge_fingerprint must be 64 hexadecimal digits, got {shown(result.judge_fingerprint)}"
+        yield (
+            "judge_fingerprint must be 64 hexadecimal digits, got "
+            f"{shown(result.judge_fingerprint)}"
+        )
 
 
 def _own_id(result: CaseResult) -> str:
@@ -174,7 +191,9 @@ def _amounts(result: CaseResult) -> Iterator[float]:
     shared = result.shared.spending if result.shared is not None else None
     for spending in (result.spending, result.judge_spending, shared):
         if spending is not None:
-            yield from (value for value in _fields(spending).values() if not isinstance(value, Usage))
+            yield from (
+                value for value in _fields(spending).values() if not isinstance(value, Usage)
+            )
             yield from _fields(spending.usage).values()
 
 
@@ -187,4 +206,10 @@ def _problem(error: ValueError, path: Path, line: int) -> Problem:
         return Problem(str(error), str(path), line, hint=_AGAIN)
     first = error.errors(include_url=False, include_input=False)[0]
     key = ".".join(str(part) for part in first["loc"]) or None
-    return Problem(f"no case result: {first['msg'][:1].lower()}{first['msg'][1:]}", str(path), line, key, hint=_AGAIN)
+    return Problem(
+        f"no case result: {first['msg'][:1].lower()}{first['msg'][1:]}",
+        str(path),
+        line,
+        key,
+        hint=_AGAIN,
+    )

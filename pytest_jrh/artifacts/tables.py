@@ -1,7 +1,7 @@
 """The tables for people and notebooks: CSV or XLSX, row by row (rule H2).
 
-Cells are hostile: what a spreadsheet would run as a formula is prefixed with `'`, ANSI sequences and
-control characters are dropped, and XLSX cells are cut at the limit of the format.
+Cells are hostile: what a spreadsheet would run as a formula is prefixed with `'`, ANSI sequences
+and control characters are dropped, and XLSX cells are cut at the limit of the format.
 """
 
 from __future__ import annotations
@@ -90,18 +90,25 @@ _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 
 
 def table_format(wanted: TableFormat) -> tuple[TableFormat, str | None]:
-    """Give the format that can be written here, and a sentence where it is not the one wanted (rule A10)."""
+    """Give the format that can be written here, and a sentence where it is not the one wanted (rule
+    A10).
+    """
     if wanted == "xlsx":
         try:
             import openpyxl  # noqa: F401
         except ImportError:
-            return "csv", "output_file_format is xlsx, but openpyxl is not installed (extra `xlsx`): CSV was written."
+            return (
+                "csv",
+                "output_file_format is xlsx, but openpyxl is not installed (extra `xlsx`): CSV "
+                "was written.",
+            )
     return wanted, None
 
 
 @contextlib.contextmanager
 def open_table(path: Path, columns: Sequence[str]) -> Iterator[AddRow]:
-    """Open a table in the format of the path's suffix; it replaces an older one when the block ends well.
+    """Open a table in the format of the path's suffix; it replaces an older one when the block ends
+    well.
 
     Rows are written as they come, none is kept. Raises `OSError` as it comes.
     """
@@ -113,12 +120,14 @@ def open_table(path: Path, columns: Sequence[str]) -> Iterator[AddRow]:
             yield _csv(file, columns)
 
 
-def synthetic_row(record: Mapping[str, Any], *, temperature: float | None, transcript: str | None = None) -> Row:
+def synthetic_row(
+    record: Mapping[str, Any], *, temperature: float | None, transcript: str | None = None
+) -> Row:
     """Describe a made case in RAND's columns, and ours.
 
     `original_response` and `generation_response` are the edited turns before and after;
-    `validation_score` is the verifier's verdict on the scale of `expected`; `transcript` is what the
-    judge sees. There is no label for the untouched run, so `original_expected` is empty.
+    `validation_score` is the verifier's verdict on the scale of `expected`; `transcript` is what
+    the judge sees. There is no label for the untouched run, so `original_expected` is empty.
     """
     perturbation, steps = record["perturbation"], record["perturbation"]["steps"]
     return {
@@ -143,7 +152,11 @@ def synthetic_row(record: Mapping[str, Any], *, temperature: float | None, trans
 
 
 def result_row(
-    result: CaseResult, record: Mapping[str, Any] | None, *, perturbed_idx: str, transcript: str | None = None
+    result: CaseResult,
+    record: Mapping[str, Any] | None,
+    *,
+    perturbed_idx: str,
+    transcript: str | None = None,
 ) -> Row:
     """Describe a result in RAND's columns, and ours; a case that was not made has no transcript.
 
@@ -166,13 +179,16 @@ def result_row(
         "plan_thesis": plan.get("thesis"),
         "planned_steps": _planned(record) if record is not None else None,
         "autograder_score": result.score,
-        "autograder_reasoning": result.reasoning or (None if result.outcome == "agree" else result.detail),
+        "autograder_reasoning": result.reasoning
+        or (None if result.outcome == "agree" else result.detail),
         "outcome": result.outcome,
         "judge": result.judge,
         "tokens": spending.usage.total,
         "cost": None if spending.unpriced else spending.cost,
-        "human_reviewed": result.human_reviewed in _DECIDED or bool(record and record.get("human_reviewed", False)),
-        "human_decision": result.human_reviewed or (_decision(record) if record is not None else None),
+        "human_reviewed": result.human_reviewed in _DECIDED
+        or bool(record and record.get("human_reviewed", False)),
+        "human_decision": result.human_reviewed
+        or (_decision(record) if record is not None else None),
     }
 
 
@@ -194,11 +210,16 @@ def cell(value: Any) -> str | int | float | bool | None:
 
 
 def fitted(text: str) -> str:
-    """Cut a text to what an XLSX cell holds (32,767 UTF-16 units), ending in a note that says so."""
+    """Cut a text to what an XLSX cell holds (32,767 UTF-16 units), ending in a note that says
+    so.
+    """
     units = text.encode("utf-16-le", "replace")
     if len(units) <= 2 * XLSX_CELL:
         return text
-    note = f" [... cut: {len(text):,} characters in all; CSV and agent_perturbations.jsonl hold the whole]"
+    note = (
+        f" [... cut: {len(text):,} characters in all; CSV and agent_perturbations.jsonl hold "
+        "the whole]"
+    )
     return units[: 2 * (XLSX_CELL - len(note))].decode("utf-16-le", "ignore") + note
 
 
@@ -253,7 +274,9 @@ def _shared(record: Mapping[str, Any], transcript: str | None) -> dict[str, Any]
         "original_idx": record["run_id"],
         "perturbed_idx": record["metadata"]["perturbed_idx"],
         "rubric_id": rubric["id"],
-        "score_levels_table": "\n".join(f"{level['score']}: {level['label']}" for level in record["score_levels"]),
+        "score_levels_table": "\n".join(
+            f"{level['score']}: {level['label']}" for level in record["score_levels"]
+        ),
         "transcript": transcript_of(record) if transcript is None else transcript,
         "generation_response": _turns(record["perturbation"]["steps"], "edited_content"),
         "validation_score": _validation_score(record["perturbation"]["verification"]),
@@ -272,7 +295,9 @@ def _turns(steps: Sequence[Mapping[str, Any]], key: str) -> str:
 
 def _planned(record: Mapping[str, Any]) -> str:
     plan = record["perturbation"]["plan"] or {"steps": ()}
-    return "\n".join(f"[{step['message_index']}] {step['goal']} ({step['rationale']})" for step in plan["steps"])
+    return "\n".join(
+        f"[{step['message_index']}] {step['goal']} ({step['rationale']})" for step in plan["steps"]
+    )
 
 
 def _validation_score(verification: Mapping[str, Any] | None) -> int | None:

@@ -1,1 +1,3 @@
-"""READING files that people write: YAML, JSON and JSON lines, with the place of everything that is wrong."""
+"""READING files that people write: YAML, JSON and JSON lines, with the place of everything that is
+wrong.
+"""

@@ -33,7 +33,9 @@ class Findings:
     def add(self, path: KeyPath, message: str, hint: str | None = None) -> None:
         """Report the value at `path`."""
         key = dotted(path) or None
-        self.problems.append(Problem(message, self.document.file, self.document.line(path), key, hint))
+        self.problems.append(
+            Problem(message, self.document.file, self.document.line(path), key, hint)
+        )
 
     def missing(self, path: KeyPath, message: str, hint: str | None = None) -> None:
         """Report that there is nothing at `path`, unless a problem there explains it."""

@@ -73,7 +73,9 @@ class _Reader:
         try:
             value, end = self._decoder.raw_decode(self._text, position)
         except json.JSONDecodeError as error:
-            self._fail(min(error.pos, len(self._text)), printable(error.msg[:1].lower() + error.msg[1:]))
+            self._fail(
+                min(error.pos, len(self._text)), printable(error.msg[:1].lower() + error.msg[1:])
+            )
         except ValueError as error:
             self._fail(position, printable(str(error)))
         return (storable(value) if isinstance(value, str) else value), end
@@ -114,7 +116,9 @@ class _Reader:
         if char == closing:
             return position
         if char != ",":
-            self._fail(position, f"a comma or {closing} is expected" if char else "it ends in the middle")
+            self._fail(
+                position, f"a comma or {closing} is expected" if char else "it ends in the middle"
+            )
         position = self._skip(position + 1)
         if self._text[position : position + 1] == closing:
             self._fail(position, f"there is a comma before {closing}")

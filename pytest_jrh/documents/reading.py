@@ -78,7 +78,10 @@ def _document(file: str, tree: Tree) -> Document:
 
 
 def read_text(path: Path, file: str) -> str:
-    """Return the text of a UTF-8 file, without a byte order mark; raises InputError where it has none."""
+    """Return the text of a UTF-8 file, without a byte order mark.
+
+    Raises InputError where it has none.
+    """
     try:
         if path.is_dir():
             raise InputError(Problem("is a folder; a file is needed", file))
@@ -104,7 +107,10 @@ def _text(path: Path, file: str) -> str:
     text = read_text(path, file)
     if odd := _NOT_TEXT.search(text):
         line = text.count("\n", 0, odd.start()) + 1
-        message = f"holds the control character U+{ord(odd.group()):04X}, which is not allowed in YAML or JSON"
+        message = (
+            f"holds the control character U+{ord(odd.group()):04X}, which is not allowed in "
+            "YAML or JSON"
+        )
         raise InputError(Problem(message, file, line))
     if not text.strip():
         raise InputError(Problem("is empty", file, 1))
@@ -131,7 +137,9 @@ def _count_events(text: str, file: str) -> int:
             depth += 1
             if depth > MAX_DEPTH:
                 line = 1 if event.start_mark is None else event.start_mark.line + 1
-                raise InputError(Problem(f"is nested more than {MAX_DEPTH} levels deep", file, line))
+                raise InputError(
+                    Problem(f"is nested more than {MAX_DEPTH} levels deep", file, line)
+                )
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
     return count
@@ -139,12 +147,18 @@ def _count_events(text: str, file: str) -> int:
 
 def _syntax_problem(error: yaml.YAMLError, text: str, file: str) -> Problem:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    what = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be parsed"
+    what = (
+        getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be parsed"
+    )
     line = None if mark is None else mark.line + 1
     rows = text.splitlines()
     if line is not None and (opening := _opening(error, text, line)):
         opened, what = opening
-        hint = f"the line reads: {printable(rows[opened - 1].strip())}" if opened <= len(rows) else None
+        hint = (
+            f"the line reads: {printable(rows[opened - 1].strip())}"
+            if opened <= len(rows)
+            else None
+        )
         return Problem(f"is not valid YAML: {what}", file, opened, hint=hint)
     row = rows[mark.line] if mark is not None and mark.line < len(rows) else ""
     hint = None
@@ -158,11 +172,21 @@ def _syntax_problem(error: yaml.YAMLError, text: str, file: str) -> Problem:
 
 
 def _opening(error: yaml.YAMLError, text: str, line: int) -> tuple[int, str] | None:
-    """Return the line of a quote or bracket that was left open before `line`, where the parser noticed, and say so."""
+    """Return the line of a quote or bracket that was left open before `line`, where the parser
+    noticed, and say so.
+    """
     mark = getattr(error, "context_mark", None)
-    if mark is not None and mark.line + 1 < line and "quoted scalar" in (getattr(error, "context", None) or ""):
-        return mark.line + 1, f"the quote that opens here is not closed (the parser noticed in line {line})"
-    # A quote that is left open ends at the next one, whose own text then stands where a key is expected.
+    if (
+        mark is not None
+        and mark.line + 1 < line
+        and "quoted scalar" in (getattr(error, "context", None) or "")
+    ):
+        return (
+            mark.line + 1,
+            f"the quote that opens here is not closed (the parser noticed in line {line})",
+        )
+    # A quote that is left open ends at the next one, whose own text then stands where a key is
+    # expected.
     quote = line
     brackets: list[int] = []
     with contextlib.suppress(yaml.YAMLError):
@@ -170,16 +194,28 @@ def _opening(error: yaml.YAMLError, text: str, line: int) -> tuple[int, str] | N
             start = token.start_mark.line + 1
             if start > line:
                 break
-            if isinstance(token, yaml.ScalarToken) and token.style in _QUOTES and token.end_mark.line + 1 == line:
+            if (
+                isinstance(token, yaml.ScalarToken)
+                and token.style in _QUOTES
+                and token.end_mark.line + 1 == line
+            ):
                 quote = start
             elif isinstance(token, yaml.FlowSequenceStartToken | yaml.FlowMappingStartToken):
                 brackets.append(start)
-            elif isinstance(token, yaml.FlowSequenceEndToken | yaml.FlowMappingEndToken) and brackets:
+            elif (
+                isinstance(token, yaml.FlowSequenceEndToken | yaml.FlowMappingEndToken) and brackets
+            ):
                 brackets.pop()
     if quote < line:
-        return quote, f"the quote that opens here ends at the next quote, in line {line}, where a value cannot end"
+        return (
+            quote,
+            f"the quote that opens here ends at the next quote, in line {line}, where a value "
+            "cannot end",
+        )
     if brackets and brackets[-1] < line:
-        return brackets[-1], f"the bracket that opens here is not closed, or a comma is missing before line {line}"
+        return brackets[
+            -1
+        ], f"the bracket that opens here is not closed, or a comma is missing before line {line}"
     return None
 
 
@@ -202,9 +238,13 @@ class _Builder:
         if self._left < 0:
             raise InputError(Problem("its aliases expand to too much data", self._tree.file, line))
         if id(node) in self._open:
-            raise InputError(Problem("an alias stands inside what it names", self._tree.file, line, dotted(path)))
+            raise InputError(
+                Problem("an alias stands inside what it names", self._tree.file, line, dotted(path))
+            )
         if len(self._open) > MAX_DEPTH:
-            raise InputError(Problem(f"is nested more than {MAX_DEPTH} levels deep", self._tree.file, line))
+            raise InputError(
+                Problem(f"is nested more than {MAX_DEPTH} levels deep", self._tree.file, line)
+            )
         self._tree.lines.setdefault(path, line)
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path)
@@ -246,7 +286,9 @@ class _Builder:
             if isinstance(source, yaml.MappingNode):
                 result.update(self._build(source, path))
             else:
-                self._tree.problem(path, node.start_mark.line + 1, "`<<` takes a mapping or a list of mappings")
+                self._tree.problem(
+                    path, node.start_mark.line + 1, "`<<` takes a mapping or a list of mappings"
+                )
         return result
 
     def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> Any:
@@ -264,7 +306,9 @@ class _Builder:
             return self._typed(kind, node, text)
         except (ValueError, ArithmeticError, KeyError, IndexError):
             if kind in {"bool", "int", "float"}:
-                self._tree.problem(path, node.start_mark.line + 1, f"{printable(text)} cannot be read as {kind}")
+                self._tree.problem(
+                    path, node.start_mark.line + 1, f"{printable(text)} cannot be read as {kind}"
+                )
             else:
                 self._refuse_tag(node, path)
             return None
@@ -286,4 +330,6 @@ class _Builder:
 
     def _refuse_tag(self, node: yaml.Node, path: KeyPath) -> None:
         tag = printable(node.tag.replace(_TAG, "!!"), 60)
-        self._tree.problem(path, node.start_mark.line + 1, f"the YAML tag {tag} is not supported here")
+        self._tree.problem(
+            path, node.start_mark.line + 1, f"the YAML tag {tag} is not supported here"
+        )

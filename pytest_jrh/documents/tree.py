@@ -29,7 +29,12 @@ class Tree:
         """Report a key that its mapping already has, with both lines."""
         if first_line is None:
             return False
-        self.problem(path, line, f"the key stands twice, in line {first_line} and in line {line}", "keep one of them")
+        self.problem(
+            path,
+            line,
+            f"the key stands twice, in line {first_line} and in line {line}",
+            "keep one of them",
+        )
         return True
 
 

@@ -1,7 +1,7 @@
 """Runs case specs ahead of whoever asks for their results: generate, review, judge, compare.
 
-One asyncio loop in one thread; at most `max_workers` calls in flight and as many cases at work, or about
-twice as many where calls are made, in the order of the specs. Nothing here knows pytest.
+One asyncio loop in one thread; at most `max_workers` calls in flight and as many cases at work, or
+about twice as many where calls are made, in the order of the specs. Nothing here knows pytest.
 """
 
 from __future__ import annotations
@@ -67,9 +67,13 @@ class Engine:
         return self._session.progress
 
     def result(self, spec: CaseSpec, meanwhile: Callable[[], None] | None = None) -> CaseResult:
-        """Wait for the result of a spec, as `wait` does; a bug met on the way is raised as it was."""
+        """Wait for the result of a spec, as `wait` does.
+
+        A bug met on the way is raised as it was.
+        """
         self.wait(spec, meanwhile)
-        # Forgotten once given: the results of thousands of cases need not stay, and a rerun runs again.
+        # Forgotten once given: the results of thousands of cases need not stay, and a rerun runs
+        # again.
         future = self._futures.pop(spec)
         if not future.done():
             raise RuntimeError("the engine's thread has ended, so this case cannot be run")
@@ -93,11 +97,17 @@ class Engine:
         return future is not None and future.done()
 
     def given_up(self, spec: CaseSpec, limit: BaseException) -> CaseResult:
-        """The result of a case that a time limit stopped waiting for; its calls go on, and are recorded."""
+        """The result of a case that a time limit stopped waiting for.
+
+        Its calls go on, and are recorded.
+        """
         return self._session.given_up(spec, limit)
 
     def survey(self, specs: Iterable[CaseSpec]) -> Iterator[Survey]:
-        """Say of each case how far its recordings reach, asking nobody; instead of `start` and `result`."""
+        """Say of each case how far its recordings reach, asking nobody.
+
+        Instead of `start` and `result`.
+        """
         for spec in specs:
             try:
                 yield self._loop.run_until_complete(self._session.survey(spec))
@@ -121,7 +131,8 @@ class Engine:
             except self._ends_session as error:
                 self._session.end(error)
             except SystemExit:
-                # Of a task that user code has started: whoever awaits that task gets it, and all others go on.
+                # Of a task that user code has started: whoever awaits that task gets it, and all
+                # others go on.
                 continue
         self._loop.run_until_complete(_cancelled())
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
@@ -129,10 +140,11 @@ class Engine:
 
 
 async def _cancelled() -> None:
-    """Cancel what other libraries left in the loop: litellm leaves a logging task behind in every loop it runs in.
+    """Cancel what other libraries left in the loop: litellm leaves a logging task behind in every
+    loop it runs in.
 
-    Again and again, since `asyncio.wait_for` of Python 3.11 loses a cancellation that arrives just as what it
-    waits for is done; a task that goes on all the same ends with the loop.
+    Again and again, since `asyncio.wait_for` of Python 3.11 loses a cancellation that arrives just
+    as what it waits for is done; a task that goes on all the same ends with the loop.
     """
     for _ in range(_CANCELLATIONS):
         # Anew each time: a task that ends may have begun another one.

@@ -24,7 +24,9 @@ class Generation:
     asked_by: set[CaseSpec] = field(default_factory=set)
 
     def is_spent(self, spec: CaseSpec) -> bool:
-        """Whether it came to nothing, and a judge that knows so asks again: a rerun is worth another try."""
+        """Whether it came to nothing, and a judge that knows so asks again: a rerun is worth
+        another try.
+        """
         return spec in self.asked_by and self.task.done() and self.task.exception() is not None
 
 
@@ -39,7 +41,9 @@ class Attempt:
     tapes: list[Tape] = field(default_factory=list)
     judging: Tape | None = None
 
-    def result(self, outcome: str, *, verdict: Verdict | None = None, detail: str = "") -> CaseResult:
+    def result(
+        self, outcome: str, *, verdict: Verdict | None = None, detail: str = ""
+    ) -> CaseResult:
         spec, case = self.spec, self.case
         judge_spending = self.judging.spending if self.judging else Spending()
         return CaseResult(

@@ -1,4 +1,6 @@
-"""Finds a model that cannot be asked, for it has no key or no provider, before the first call that is paid for."""
+"""Finds a model that cannot be asked, for it has no key or no provider, before the first call that
+is paid for.
+"""
 
 from __future__ import annotations
 
@@ -43,15 +45,20 @@ class Trials:
             failure = await self._client.trial(stage)
         if capture.missed is None:
             return failure
-        # litellm sends some providers' calls without a key; a server of the user's own may want none.
-        without_key = capture.anonymous and stage.api_base is None and failure is not None and failure.keyless
+        # litellm sends some providers' calls without a key; a server of the user's own may want
+        # none.
+        without_key = (
+            capture.anonymous and stage.api_base is None and failure is not None and failure.keyless
+        )
         return failure if without_key else None
 
 
 class CheckedExchange:
     """Makes a case's calls once every model that the case needs can be asked."""
 
-    def __init__(self, client: LiteLLMExchange, trials: Trials, stages: tuple[StageModel, ...]) -> None:
+    def __init__(
+        self, client: LiteLLMExchange, trials: Trials, stages: tuple[StageModel, ...]
+    ) -> None:
         self._client = client
         self._trials = trials
         self._stages = stages

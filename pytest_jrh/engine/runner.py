@@ -1,4 +1,6 @@
-"""The part of the engine that lives in its loop: cases at work, from their generation to the verdict."""
+"""The part of the engine that lives in its loop: cases at work, from their generation to the
+verdict.
+"""
 
 from __future__ import annotations
 
@@ -43,14 +45,19 @@ class Session:
         self._suites = suites
         self._settings = settings
         self._stopping = False
-        # Where calls are made, about twice as many as they: while one case reads, writes or computes, another has the
-        # call's place. With one call at a time it is one case at a time too.
+        # Where calls are made, about twice as many as they: while one case reads, writes or
+        # computes, another has the call's place. With one call at a time it is one case at a time
+        # too.
         asks = any(
-            settings.mode(ready, judging=judging) != "none" for ready in suites.values() for judging in (False, True)
+            settings.mode(ready, judging=judging) != "none"
+            for ready in suites.values()
+            for judging in (False, True)
         )
         self._most_at_work = 2 * settings.max_workers - 1 if asks else settings.max_workers
         self._places = asyncio.Semaphore(self._most_at_work)
-        self._calls = Calls(settings, lambda: self._stopping or bool(settings.is_orphan and settings.is_orphan()))
+        self._calls = Calls(
+            settings, lambda: self._stopping or bool(settings.is_orphan and settings.is_orphan())
+        )
         self._watch: asyncio.Task[None] | None = None
         self._at_work: set[asyncio.Task[None]] = set()
         self._pending: set[Future[CaseResult]] = set()
@@ -100,7 +107,8 @@ class Session:
             "model_error",
             stage="case",
             cause=f"A time limit on this item ended the wait for it: {error_text(limit)}",
-            advice="Calls in flight go on and are recorded; run again to use them, or raise the limit.",
+            advice="Calls in flight go on and are recorded; run again to use them, or raise the "
+            "limit.",
         )
         return Attempt(spec).result(trouble.outcome, detail=self._explain(spec, trouble))
 
@@ -189,7 +197,8 @@ class Session:
         attempt.judge_fingerprint = ready.judge_fingerprints[spec.judge]
         if has_media(case.messages):
             self._said[
-                f"suite {spec.suite}: transcripts are judged as text, so their images and other media reach the judge "
+                f"suite {spec.suite}: transcripts are judged as text, so their images and other "
+                "media reach the judge "
                 "as placeholders such as [image: image/png]."
             ] = None
         async with self._calls.tape(attempt, ready, judging=True) as tape:
@@ -221,7 +230,9 @@ class Session:
         return obeyed
 
     async def _until_finalized(self, review: ReviewDesk) -> None:
-        """Wait for Finalize without the place that a case at work has, so that all others can be made meanwhile."""
+        """Wait for Finalize without the place that a case at work has, so that all others can be
+        made meanwhile.
+        """
         if self._finalized is None:
             # One for all: every change of the review wakes whoever listens.
             self._finalized = asyncio.create_task(review.board.until_finalized())
@@ -275,12 +286,14 @@ class Session:
             return made_before
         if len(ready.suite.judges) == 1:
             return await self._generate(attempt, ready)
-        # The judges of a panel stand next to each other in the order: they share one generation, whose
-        # cost is the first one's.
+        # The judges of a panel stand next to each other in the order: they share one generation,
+        # whose cost is the first one's.
         key = generation_id(attempt.spec)
         made = self._generations.get(key)
         if made is None or made.is_spent(attempt.spec):
-            made = self._generations[key] = Generation(asyncio.create_task(self._generate(attempt, ready)))
+            made = self._generations[key] = Generation(
+                asyncio.create_task(self._generate(attempt, ready))
+            )
             if len(self._generations) > 2 * self._most_at_work:
                 self._generations.popitem(last=False)
         made.asked_by.add(attempt.spec)
@@ -299,12 +312,16 @@ class Session:
         async with self._calls.tape(attempt, ready, judging=False) as tape:
             complete, rubric = make_complete(tape), ready.rubric(spec.rubric_id)
             pipeline = ready.pipelines[spec.test]
-            case = await self._to_its_end(tape, lambda: generate_case(pipeline, complete, spec, run, rubric, goal))
+            case = await self._to_its_end(
+                tape, lambda: generate_case(pipeline, complete, spec, run, rubric, goal)
+            )
         self._settings.on_case(case)
         return case
 
     async def _to_its_end(self, tape: Tape, work: Callable[[], Awaitable[T]]) -> T:
-        """Await the work on a tape, and mark the tape complete where a replay would end in the same way."""
+        """Await the work on a tape, and mark the tape complete where a replay would end in the same
+        way.
+        """
         try:
             made = await self._renewing(tape, work)
         except NoVerdictCase:
@@ -318,7 +335,10 @@ class Session:
         return made
 
     async def _renewing(self, tape: Tape, work: Callable[[], Awaitable[T]]) -> T:
-        """Await the work; where the user asks for it, again for each stage whose recorded answers cannot be used."""
+        """Await the work.
+
+        Where the user asks for it, again for each stage whose recorded answers cannot be used.
+        """
         while True:
             try:
                 return await work()
@@ -330,7 +350,10 @@ class Session:
 
 def _without_secrets(case: Case, redactor: Redactor) -> Case:
     """The case as it may be shown; what models wrote has been cleaned on its way in."""
-    edits = tuple(replace(edit, original_content=redactor.text(edit.original_content)) for edit in case.outcome.edits)
+    edits = tuple(
+        replace(edit, original_content=redactor.text(edit.original_content))
+        for edit in case.outcome.edits
+    )
     rubric = replace(case.rubric, instructions=redactor.text(case.rubric.instructions))
     return replace(case, rubric=rubric, outcome=replace(case.outcome, edits=edits))
 

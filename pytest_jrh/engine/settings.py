@@ -26,15 +26,16 @@ class EngineSettings:
     `record_mode` and `judge_record_mode` are the command line's, over the suite's own; without
     either, nothing is asked. `keep` is False where answers are asked for and not recorded.
     `on_case` gets every made case once, in the engine's thread. `rerun_command` and
-    `record_command` give the shell line that reruns, or records, a case. `retry` is for the session's
-    own client; `complete` is tried again after a time-out alone. `retry_unscored` asks again what was recorded and
-    could not be used. `processes` and
-    `session` say how many processes share the session's limits, and which session it is; `shared_slots` are lock
-    files, one for each call that all of them together may have in flight; `ledger` holds
-    the budget that they share. Without `ask`, nobody is asked whatever the mode. `review` is where cases go before
-    they are judged; `on_reviewed` gets each case that a person decided about and that is used, with the decision.
-    `is_orphan` says whether the process that this one works for is gone: nothing more is asked then.
-    `ends_session` are the errors of user code that end the session instead of the case alone.
+    `record_command` give the shell line that reruns, or records, a case. `retry` is for the
+    session's own client; `complete` is tried again after a time-out alone. `retry_unscored` asks
+    again what was recorded and could not be used. `processes` and `session` say how many processes
+    share the session's limits, and which session it is; `shared_slots` are lock files, one for each
+    call that all of them together may have in flight; `ledger` holds the budget that they share.
+    Without `ask`, nobody is asked whatever the mode. `review` is where cases go before they are
+    judged; `on_reviewed` gets each case that a person decided about and that is used, with the
+    decision. `is_orphan` says whether the process that this one works for is gone: nothing more is
+    asked then. `ends_session` are the errors of user code that end the session instead of the case
+    alone.
     """
 
     max_workers: int
@@ -65,7 +66,8 @@ class EngineSettings:
         if not self.keep:
             return "all"
         if self.replay == "http":
-            # Whatever the suite's file says: a call that is played all the way must not reach a network.
+            # Whatever the suite's file says: a call that is played all the way must not reach a
+            # network.
             return "none"
         modes = ready.suite.record_modes(self.record_mode, self.judge_record_mode)
         if not self.ask and modes == ("none", "none"):

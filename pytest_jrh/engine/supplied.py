@@ -1,4 +1,6 @@
-"""A project's own client (the hook `pytest_jrh_complete`) as an exchange: user code, which may raise anything."""
+"""A project's own client (the hook `pytest_jrh_complete`) as an exchange: user code, which may
+raise anything.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +33,10 @@ _UNSENT = frozenset({"unrecorded", "over_budget", "input_error"})
 class SuppliedExchange:
     """Asks the project's client; its parsed completion is read again like any answer.
 
-    What it raises is a `model_error` of the case (rules F). Only `ends_session` ends the session, and
-    `Unscored` is passed on as the outcome that it names. A call ends with the stage's `timeout`, or our own client's
-    default, and is then tried as often as our own client would (`most_timeouts`).
+    What it raises is a `model_error` of the case (rules F). Only `ends_session` ends the session,
+    and `Unscored` is passed on as the outcome that it names. A call ends with the stage's
+    `timeout`, or our own client's default, and is then tried as often as our own client would
+    (`most_timeouts`).
     """
 
     def __init__(
@@ -73,7 +76,9 @@ class SuppliedExchange:
         raise _late(request.stage, timeout, self._most_timeouts)
 
     async def _counted(self, request: CallRequest, timeout: float) -> str | None:
-        """Make one attempt, and count it: what a client that failed has sent before is not known, and may be billed."""
+        """Make one attempt, and count it: what a client that failed has sent before is not known,
+        and may be billed.
+        """
         attempts = request.attempts
         attempts.sent += 1
         try:
@@ -88,7 +93,8 @@ class SuppliedExchange:
     async def _in_time(self, request: CallRequest, timeout: float) -> str | None:
         """What the client answers; None where it does not within `timeout` seconds.
 
-        A task of its own, which is not waited for once its time is over: a client may ignore its cancellation.
+        A task of its own, which is not waited for once its time is over: a client may ignore its
+        cancellation.
         """
         asked = asyncio.create_task(self._text(request))
         try:
@@ -125,14 +131,17 @@ class SuppliedExchange:
                 raise
             raise _raised(stage, "The client of `pytest_jrh_complete`", error) from error
         if not isinstance(text, str):
-            lacks = "has no `text`" if text is None else f"has a {type(text).__name__} as its `text`"
+            lacks = (
+                "has no `text`" if text is None else f"has a {type(text).__name__} as its `text`"
+            )
             raise _wrong(stage, f"returned {type(completion).__name__}, which {lacks}")
         return text
 
 
 @dataclass(frozen=True, slots=True)
 class BrokenClient:
-    """Stands in for a client that the hook failed to supply: each call to be made is a `model_error`, and none is made.
+    """Stands in for a client that the hook failed to supply: each call to be made is a
+    `model_error`, and none is made.
 
     `error` is what the hook raised; None where it `returned` what cannot be called.
     """
@@ -141,7 +150,10 @@ class BrokenClient:
     returned: object = None
 
     async def __call__(
-        self, stage: StageModel, messages: Sequence[Mapping[str, str]], response_model: type[ResponseT]
+        self,
+        stage: StageModel,
+        messages: Sequence[Mapping[str, str]],
+        response_model: type[ResponseT],
     ) -> Completion[ResponseT]:
         """Raise `Unscored`."""
         del messages, response_model
@@ -151,7 +163,10 @@ class BrokenClient:
         """Why a stage cannot ask its model."""
         if self.error is not None:
             return _raised(stage, "The hook `pytest_jrh_complete`", self.error)
-        cause = f"The hook `pytest_jrh_complete` returned {type(self.returned).__name__}, which cannot be called."
+        cause = (
+            f"The hook `pytest_jrh_complete` returned {type(self.returned).__name__}, which "
+            "cannot be called."
+        )
         return Unscored("model_error", stage=stage, cause=cause, advice=_CONTRACT)
 
 
@@ -160,7 +175,8 @@ def _raised(stage: str, who: str, error: BaseException) -> Unscored:
         "model_error",
         stage=stage,
         cause=f"{who} raised {error_text(error)}",
-        advice="Mend it and run again: what has been recorded is kept, and only the missing calls are made.",
+        advice="Mend it and run again: what has been recorded is kept, and only the missing calls "
+        "are made.",
         places=error_places(error),
     )
 
@@ -170,9 +186,11 @@ def _late(stage: StageModel, timeout: float, attempts: int) -> Unscored:
     return Unscored(
         "model_error",
         stage=stage.stage,
-        cause=f"The client of `pytest_jrh_complete` gave no answer within {timeout:g} s ({attempts} attempts); "
+        cause=f"The client of `pytest_jrh_complete` gave no answer within {timeout:g} s "
+        f"({attempts} attempts); "
         f"`timeout` is {timeout:g}{default}.",
-        advice="Set a longer `timeout` for this stage or for all of them under `models`, or let the client give up "
+        advice="Set a longer `timeout` for this stage or for all of them under `models`, or let "
+        "the client give up "
         "earlier; then run again: only the missing calls are made.",
     )
 
@@ -188,7 +206,9 @@ def _is_outcome(error: BaseException) -> bool:
 
 
 def _is_cancelled(error: BaseException) -> bool:
-    """Whether the engine is taking this very call down, which a client that raises by itself must not look like."""
+    """Whether the engine is taking this very call down, which a client that raises by itself must
+    not look like.
+    """
     try:
         task = asyncio.current_task()
     except RuntimeError:

@@ -14,8 +14,9 @@ T = TypeVar("T")
 class Threads(ThreadPoolExecutor):
     """A loop's executor that closes the coroutines that its calls returned and nobody awaited.
 
-    litellm prepares a call in a thread, which returns the call's coroutine. Where a time limit ends the call at that
-    moment, nobody takes the coroutine, and Python would warn of one that was never awaited.
+    litellm prepares a call in a thread, which returns the call's coroutine. Where a time limit ends
+    the call at that moment, nobody takes the coroutine, and Python would warn of one that was never
+    awaited.
     """
 
     def __init__(self) -> None:
@@ -37,10 +38,16 @@ class Threads(ThreadPoolExecutor):
             self._returned.clear()
 
     def _note(self, future: Future[Any]) -> None:
-        if future.cancelled() or future.exception() is not None or not inspect.iscoroutine(future.result()):
+        if (
+            future.cancelled()
+            or future.exception() is not None
+            or not inspect.iscoroutine(future.result())
+        ):
             return
         with self._lock:
             self._returned = [*self._unawaited(), future.result()]
 
     def _unawaited(self) -> list[Coroutine[Any, Any, Any]]:
-        return [one for one in self._returned if inspect.getcoroutinestate(one) == inspect.CORO_CREATED]
+        return [
+            one for one in self._returned if inspect.getcoroutinestate(one) == inspect.CORO_CREATED
+        ]

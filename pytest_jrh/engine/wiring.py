@@ -65,7 +65,10 @@ class Calls:
         return tape
 
     def _needed(self, spec: CaseSpec, ready: ReadySuite) -> tuple[StageModel, ...]:
-        """The models that a case needs from its making to its verdict; none where the session checks none."""
+        """The models that a case needs from its making to its verdict.
+
+        None where the session checks none.
+        """
         settings = self._settings
         if settings.complete is not None or settings.replay == "http":
             return ()
@@ -90,7 +93,9 @@ class Calls:
         )
 
     def _live(self, needed: tuple[StageModel, ...]) -> Exchange:
-        """The way to the models, made when the first case needs it: importing litellm takes seconds."""
+        """The way to the models, made when the first case needs it: importing litellm takes
+        seconds.
+        """
         from pytest_jrh.llm.client import LiteLLMExchange, RetryPolicy
 
         complete = self._settings.complete
@@ -112,7 +117,9 @@ class Calls:
             if self._settings.replay == "http":
                 # Nothing is sent, so no key is needed and a miss is not worth a second try.
                 self._client = LiteLLMExchange(
-                    limit=self._settings.max_workers, retry=RetryPolicy(attempts=1), api_key="replayed"
+                    limit=self._settings.max_workers,
+                    retry=RetryPolicy(attempts=1),
+                    api_key="replayed",
                 )
             else:
                 self._client = LiteLLMExchange(

@@ -1,4 +1,6 @@
-"""The file of `--jrh-baseline` in use: read once where it is first needed, and taken over at the end (rule J2)."""
+"""The file of `--jrh-baseline` in use: read once where it is first needed, and taken over at the
+end (rule J2).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ _MOST_KEPT = 20
 
 
 class BaselineFile:
-    """The file of `--jrh-baseline`: every process reads it once, where it first needs it; the controller writes it."""
+    """The file of `--jrh-baseline`: every process reads it once, where it first needs it.
+
+    The controller writes it.
+    """
 
     def __init__(self, path: Path | None, folder: Path, *, update: bool) -> None:
         self._path = path
@@ -31,7 +36,8 @@ class BaselineFile:
 
     @cached_property
     def content(self) -> Baseline | None:
-        """What was accepted; None without a baseline, or where there is none yet and this session is to write it.
+        """What was accepted; None without a baseline, or where there is none yet and this session
+        is to write it.
 
         Raises `InputError` with every mistake in the file, or where it is missing.
         """
@@ -48,24 +54,36 @@ class BaselineFile:
     def name(self) -> str:
         """The file as messages name it."""
         path, folder = self._path, self._folder
-        return str(path.relative_to(folder) if path is not None and path.is_relative_to(folder) else path)
+        return str(
+            path.relative_to(folder) if path is not None and path.is_relative_to(folder) else path
+        )
 
     def tolerated(self, result: CaseResult, rules: GateRules) -> str | None:
         """Say why a disagreement does not fail its item, or None where it does (rule J4)."""
         return gate.tolerated(result, self.content, rules)
 
     def accept(
-        self, results: Iterable[CaseResult], scope: Scope, node: Callable[[str], str], *, finished: bool
+        self,
+        results: Iterable[CaseResult],
+        scope: Scope,
+        node: Callable[[str], str],
+        *,
+        finished: bool,
     ) -> list[str]:
-        """Take a session's verdicts over where `--jrh-update-baseline` asks for it, and say what became of the file.
+        """Take a session's verdicts over where `--jrh-update-baseline` asks for it, and say what
+        became of the file.
 
-        A session that did not run to its end, or has no verdict on a case of which the file has one, leaves the
-        file as it is: a baseline never gets worse by an accident (rule J2). Raises `OSError` as it comes.
+        A session that did not run to its end, or has no verdict on a case of which the file has
+        one, leaves the file as it is: a baseline never gets worse by an accident (rule J2). Raises
+        `OSError` as it comes.
         """
         if not self._update or self._path is None:
             return []
         if not finished:
-            return [f"The baseline {self.name} was not updated, because the session did not run to its end."]
+            return [
+                f"The baseline {self.name} was not updated, because the session did not run to "
+                "its end."
+            ]
         before = self.content or Baseline()
         made = update(before, results, scope)
         if lost := {case: why for case, why in made.kept.items() if case in before.cases}:
@@ -82,10 +100,16 @@ class BaselineFile:
 
 
 def _told(name: str, made: Update, node: Callable[[str], str]) -> list[str]:
-    changes = f"{len(made.added):,} added, {len(made.changed):,} changed, {len(made.removed):,} removed"
-    told = [f"The baseline {name} now holds {counted(len(made.baseline.cases), 'case')}: {changes}."]
+    changes = (
+        f"{len(made.added):,} added, {len(made.changed):,} changed, {len(made.removed):,} removed"
+    )
+    told = [
+        f"The baseline {name} now holds {counted(len(made.baseline.cases), 'case')}: {changes}."
+    ]
     if made.kept:
-        told.append(_named(f"Not taken over, for want of a verdict ({len(made.kept):,}):", made.kept, node))
+        told.append(
+            _named(f"Not taken over, for want of a verdict ({len(made.kept):,}):", made.kept, node)
+        )
     return told
 
 

@@ -37,17 +37,21 @@ class Baseline:
     cases: Mapping[str, BaselineCase] = field(default_factory=dict)
 
     def match(self, result: CaseResult) -> BaselineCase | None:
-        """Look up what is known of the very case that was judged: same id, same digest (rule J3)."""
+        """Look up what is known of the very case that was judged: same id, same digest (rule
+        J3).
+        """
         known = self.cases.get(result.case_id)
-        return known if known is not None and known.case_digest == short(result.case_digest) else None
+        return (
+            known if known is not None and known.case_digest == short(result.case_digest) else None
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
     """The cases that a session could have run, and those that it set out to run, by id.
 
-    `known` holds every case of the suites in play, also what `-k`, `--lf` or a node id left out; `selected`
-    is the rest after that. Cases of other suites are no part of either.
+    `known` holds every case of the suites in play, also what `-k`, `--lf` or a node id left out;
+    `selected` is the rest after that. Cases of other suites are no part of either.
     """
 
     known: frozenset[str]
@@ -74,9 +78,9 @@ class Scope:
 class Comparison:
     """A session beside the baseline, by case id in order (rule J3).
 
-    `compared` counts the cases with a verdict on both sides and the same digest. `not_comparable` gives for each
-    other case the reason. `judge_changed` counts the compared cases that another judge (model, prompt,
-    parameters) has judged since.
+    `compared` counts the cases with a verdict on both sides and the same digest. `not_comparable`
+    gives for each other case the reason. `judge_changed` counts the compared cases that another
+    judge (model, prompt, parameters) has judged since.
     """
 
     compared: int = 0
@@ -91,8 +95,8 @@ class Comparison:
 class Update:
     """An updated baseline, and by case id in order what became of the lines.
 
-    `kept` gives for each selected case that this session has no verdict on the reason why its line, if it has one,
-    was left as it was: where it is not empty, the session did not finish cleanly.
+    `kept` gives for each selected case that this session has no verdict on the reason why its line,
+    if it has one, was left as it was: where it is not empty, the session did not finish cleanly.
     """
 
     baseline: Baseline
@@ -113,13 +117,20 @@ def short(digest: str) -> str:
 
 
 def compare(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> Comparison:
-    """Compare the last result of each case with the baseline; a case that was deselected is on neither side."""
+    """Compare the last result of each case with the baseline.
+
+    A case that was deselected is on neither side.
+    """
     given = {result.case_id: result for result in results}
     compared = judge_changed = 0
-    ids: dict[tuple[str, str], list[str]] = {(before, now): [] for before in JUDGED for now in JUDGED}
+    ids: dict[tuple[str, str], list[str]] = {
+        (before, now): [] for before in JUDGED for now in JUDGED
+    }
     not_comparable: dict[str, str] = {}
     suites = scope.suites
-    known = {case_id for case_id in baseline.cases if suite_of(case_id) in suites} - scope.deselected
+    known = {
+        case_id for case_id in baseline.cases if suite_of(case_id) in suites
+    } - scope.deselected
     for case_id in sorted(known | given.keys()):
         result, before = given.get(case_id), baseline.cases.get(case_id)
         if reason := _one_sided(case_id, result, before, scope):
@@ -141,8 +152,8 @@ def compare(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> 
 def update(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> Update:
     """Take a session's verdicts over, and leave alone what it says nothing about (rule J2).
 
-    Cases that were deselected, belong to other suites, are unscored or were never reported keep their lines. A
-    line goes where its case is no longer in the suite, or has come out as no case.
+    Cases that were deselected, belong to other suites, are unscored or were never reported keep
+    their lines. A line goes where its case is no longer in the suite, or has come out as no case.
     """
     cases = dict(baseline.cases)
     given = {result.case_id: result for result in results}
@@ -163,13 +174,17 @@ def update(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> U
     return Update(
         Baseline(dict(sorted(cases.items()))),
         added=tuple(sorted(cases.keys() - before.keys())),
-        changed=tuple(sorted(each for each in cases.keys() & before.keys() if cases[each] != before[each])),
+        changed=tuple(
+            sorted(each for each in cases.keys() & before.keys() if cases[each] != before[each])
+        ),
         removed=tuple(sorted(removed)),
         kept=kept,
     )
 
 
-def _one_sided(case_id: str, result: CaseResult | None, before: BaselineCase | None, scope: Scope) -> str:
+def _one_sided(
+    case_id: str, result: CaseResult | None, before: BaselineCase | None, scope: Scope
+) -> str:
     """Say why a case cannot be compared; nothing where it can, or has no verdict on either side."""
     judged = result is not None and result.outcome in JUDGED
     if before is None:

@@ -1,4 +1,6 @@
-"""The baseline's file: JSON to commit, sorted, one case a line, and every mistake in it named (rule J2)."""
+"""The baseline's file: JSON to commit, sorted, one case a line, and every mistake in it named (rule
+J2).
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,10 @@ def save(path: Path, baseline: Baseline) -> None:
 
 
 def load(path: Path, *, file: str | None = None) -> Baseline:
-    """Read a baseline; `file` is how messages name it. Raises `InputError` with every mistake and its line."""
+    """Read a baseline; `file` is how messages name it.
+
+    Raises `InputError` with every mistake and its line.
+    """
     name = file or str(path)
     if not path.exists():
         raise InputError(Problem("no such file", name, hint=_HOW))
@@ -55,7 +60,9 @@ def load(path: Path, *, file: str | None = None) -> Baseline:
         if case is None:
             continue
         if case.case_id in first:
-            message = f"the case {shown(case.case_id)} stands twice, first in line {first[case.case_id]}"
+            message = (
+                f"the case {shown(case.case_id)} stands twice, first in line {first[case.case_id]}"
+            )
             findings.add(("cases", index), message, "keep one of them")
         first.setdefault(case.case_id, document.line(("cases", index)))
         cases[case.case_id] = case
@@ -76,22 +83,33 @@ def _record(case: BaselineCase) -> dict[str, Any]:
 
 
 def _json(value: object) -> str:
-    """One line of JSON in which whatever does not print, or breaks or reorders a line of a diff, is an escape."""
+    """One line of JSON in which whatever does not print, or breaks or reorders a line of a diff, is
+    an escape.
+    """
     text = json.dumps(value, ensure_ascii=False)
-    return _NOT_ASCII.sub(lambda match: match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1], text)
+    return _NOT_ASCII.sub(
+        lambda match: match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1], text
+    )
 
 
 def _refuse_conflict(text: str, name: str) -> None:
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith(("<<<<<<< ", ">>>>>>> ")):
-            hint = "keep the lines of both sides, or take one side and run with --jrh-update-baseline"
+            hint = (
+                "keep the lines of both sides, or take one side and run with --jrh-update-baseline"
+            )
             raise InputError(Problem("holds a merge conflict", name, number, hint=hint))
 
 
 def _entries(data: object, findings: Findings) -> list[object]:
     """The list under `cases`, where the file is a baseline of this format."""
     if not isinstance(data, dict):
-        findings.add((), f"holds {shown(data)} where a baseline is expected: a mapping with `format` and `cases`", _HOW)
+        findings.add(
+            (),
+            f"holds {shown(data)} where a baseline is expected: a mapping with `format` and "
+            "`cases`",
+            _HOW,
+        )
     elif "format" not in data:
         findings.add((), "has no `format`, so it is no baseline", _HOW)
     elif data["format"] != FORMAT or isinstance(data["format"], bool):
@@ -115,7 +133,9 @@ def _case(entry: object, path: KeyPath, findings: Findings) -> BaselineCase | No
         if key in entry:
             if expected := _expected(key, entry[key]):
                 hint = nearest(str(entry[key]), JUDGED) if key == "outcome" else None
-                findings.add((*path, key), received(entry[key], expected), hint and f"{hint} is the nearest")
+                findings.add(
+                    (*path, key), received(entry[key], expected), hint and f"{hint} is the nearest"
+                )
         elif key not in (*_OPTIONAL, *misspelled):
             findings.add(path, f"the key {key} is missing; a case has {listed(_KEYS)}")
     if len(findings.problems) > before:
@@ -130,13 +150,17 @@ def _case(entry: object, path: KeyPath, findings: Findings) -> BaselineCase | No
     )
 
 
-def _unknown_keys(mapping: Mapping[str, object], path: KeyPath, known: Collection[str], findings: Findings) -> set[str]:
+def _unknown_keys(
+    mapping: Mapping[str, object], path: KeyPath, known: Collection[str], findings: Findings
+) -> set[str]:
     """Report unknown keys; returns the known ones that were probably meant."""
     meant = set()
     for key in mapping.keys() - set(known):
         close = nearest(key, known)
         findings.add(
-            (*path, key), f"unknown key; the keys are {listed(known)}", close and f"{close} is the nearest key"
+            (*path, key),
+            f"unknown key; the keys are {listed(known)}",
+            close and f"{close} is the nearest key",
         )
         meant |= {close} if close else set()
     return meant
@@ -146,14 +170,20 @@ def _expected(key: str, value: object) -> str | None:
     """What the value has to be, where it is not."""
     match key:
         case "id":
-            fits, expected = isinstance(value, str) and value.count("::") >= _ID_JOINTS, "a case id: SUITE::TEST::..."
+            fits, expected = (
+                isinstance(value, str) and value.count("::") >= _ID_JOINTS,
+                "a case id: SUITE::TEST::...",
+            )
         case "case_digest" | "judge_fingerprint":
             fits = isinstance(value, str) and _HEX.fullmatch(value) is not None
             expected = f"{DIGEST_LENGTH} hexadecimal digits"
         case "outcome":
             fits, expected = value in JUDGED, "agree or disagree"
         case "score":
-            fits, expected = isinstance(value, int) and not isinstance(value, bool), "a whole number"
+            fits, expected = (
+                isinstance(value, int) and not isinstance(value, bool),
+                "a whole number",
+            )
         case _:
             fits, expected = isinstance(value, str), "text"
     return None if fits else expected

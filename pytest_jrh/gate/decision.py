@@ -1,8 +1,8 @@
 """The gate: what a session's verdicts, its baseline and the suite's rules come to (rules J3 to J5).
 
-An item asks `tolerated` of itself alone, in whatever process it runs; the controller asks `decide` once, of
-all that it received. No disagreement falls between the two: one that is tolerated counts for a threshold, or is
-in the baseline.
+An item asks `tolerated` of itself alone, in whatever process it runs; the controller asks `decide`
+once, of all that it received. No disagreement falls between the two: one that is tolerated counts
+for a threshold, or is in the baseline.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ Rule: TypeAlias = Literal["min_accuracy", "lower_bound", "max_regressions", "min
 class Threshold:
     """One rule applied: `figure` has to reach `limit`, or for max_regressions not exceed it.
 
-    `compared` asks for at least one case that can be compared with the baseline; it is applied where there is none.
-    `rule` is `lower_bound` where the lower end of the interval is held against `min_accuracy`. `test` and `judge`
-    say whose verdicts they are, empty for all; `n` counts them. `cases` are the ids of the disagreements among them
-    that count.
+    `compared` asks for at least one case that can be compared with the baseline; it is applied
+    where there is none. `rule` is `lower_bound` where the lower end of the interval is held against
+    `min_accuracy`. `test` and `judge` say whose verdicts they are, empty for all; `n` counts them.
+    `cases` are the ids of the disagreements among them that count.
     """
 
     rule: Rule
@@ -62,13 +62,14 @@ class Unjudged:
 class GateDecision:
     """What the session of one suite comes to; ids stand in order.
 
-    `active` is False where neither a rule nor a baseline is set: disagreements then fail their items and the gate
-    has no say in them. `new_disagreements` are those that neither the baseline nor a minimal accuracy answers
-    for; they count with the regressions. `never_reported` are cases that were to run and of which no result
-    came; `unscored` gives the outcome. Either is red whatever the thresholds say. `p_value` is the
-    two-sided exact McNemar test's. `nothing_ran` says that no result of the suite came at all. `unjudged` names what
-    no verdict was given on. `update_command` takes the verdicts over into the baseline; it is set where nothing could
-    be compared.
+    `active` is False where neither a rule nor a baseline is set: disagreements then fail their
+    items and the gate has no say in them. `new_disagreements` are those that neither the baseline
+    nor a minimal accuracy answers for; they count with the regressions. `never_reported` are cases
+    that were to run and of which no result came; `unscored` gives the outcome. Either is red
+    whatever the thresholds say. `p_value` is the two-sided exact McNemar test's. `nothing_ran` says
+    that no result of the suite came at all. `unjudged` names what no verdict was given on.
+    `update_command` takes the verdicts over into the baseline; it is set where nothing could be
+    compared.
     """
 
     active: bool
@@ -87,7 +88,9 @@ class GateDecision:
     @property
     def uncompared(self) -> bool:
         """Whether the gate failed because no case could be compared with the baseline."""
-        return any(threshold.rule == "compared" and not threshold.passed for threshold in self.thresholds)
+        return any(
+            threshold.rule == "compared" and not threshold.passed for threshold in self.thresholds
+        )
 
     @property
     def regressions(self) -> tuple[str, ...]:
@@ -106,7 +109,8 @@ class GateDecision:
 
 
 def tolerated(result: CaseResult, baseline: Baseline | None, rules: GateRules) -> str | None:
-    """Say why a case's disagreement does not fail its item, or None where it does or there is none (rule J4).
+    """Say why a case's disagreement does not fail its item, or None where it does or there is none
+    (rule J4).
 
     Needs nothing but the case's own result, so that every xdist worker can ask it.
     """
@@ -133,9 +137,9 @@ def decide(
 ) -> GateDecision:
     """Decide about one suite, from the last result of each of its cases (rules J3 to J5).
 
-    `scope` holds the suite's ids alone; `seed` is the bootstrap's; `left_out` are cases that a marker or another plugin
-    has skipped, which are in neither. Nothing is lost: what was to run and is not
-    among the results is named.
+    `scope` holds the suite's ids alone; `seed` is the bootstrap's; `left_out` are cases that a
+    marker or another plugin has skipped, which are in neither. Nothing is lost: what was to run and
+    is not among the results is named.
     """
     given = {result.case_id: result for result in results}
     received = [given[case_id] for case_id in sorted(given)]
@@ -146,9 +150,13 @@ def decide(
     new = tuple(
         result.case_id
         for result in judged
-        if result.outcome == "disagree" and result.case_id not in answered and not rules.covers(result.test)
+        if result.outcome == "disagree"
+        and result.case_id not in answered
+        and not rules.covers(result.test)
     )
-    thresholds = tuple(_thresholds(received, judged, comparison, new, rules, seed)) if active else ()
+    thresholds = (
+        tuple(_thresholds(received, judged, comparison, new, rules, seed)) if active else ()
+    )
     never_reported = tuple(sorted(scope.selected - given.keys()))
     unscored = {result.case_id: result.outcome for result in received if result.outcome in UNSCORED}
     return GateDecision(
@@ -172,7 +180,11 @@ def decide(
 def _unjudged(received: Sequence[CaseResult], left_out: Iterable[CaseSpec]) -> Iterator[Unjudged]:
     """What every case was skipped or unscored of; a suite's only judge has no name to give."""
     found = [
-        *((one.judge, one.rubric_id, one.test, one.outcome) for one in received if one.outcome != "generated"),
+        *(
+            (one.judge, one.rubric_id, one.test, one.outcome)
+            for one in received
+            if one.outcome != "generated"
+        ),
         *((spec.judge or "", spec.rubric_id, spec.test, "skipped") for spec in left_out),
     ]
     kinds: tuple[Literal["judge", "rubric", "test"], ...] = ("judge", "rubric", "test")
@@ -204,7 +216,9 @@ def _thresholds(
     to_judge = [result for result in received if result.outcome != "generated"]
     for judge in dict.fromkeys(result.judge for result in to_judge):
         n = sum(result.judge == judge for result in judged)
-        yield Threshold("min_cases", rules.min_cases, Figure(n), n >= rules.min_cases, n, judge=judge)
+        yield Threshold(
+            "min_cases", rules.min_cases, Figure(n), n >= rules.min_cases, n, judge=judge
+        )
         own = [result for result in to_judge if result.judge == judge]
         yield from _accuracies(own, judge, rules, seed)
     if comparison is not None and judged and not comparison.compared:
@@ -213,11 +227,18 @@ def _thresholds(
         cases = tuple(sorted({*new, *(comparison.regressions if comparison else ())}))
         passed = len(cases) <= rules.max_regressions
         n = comparison.compared if comparison else len(judged)
-        yield Threshold("max_regressions", rules.max_regressions, Figure(len(cases)), passed, n, cases=cases)
+        yield Threshold(
+            "max_regressions", rules.max_regressions, Figure(len(cases)), passed, n, cases=cases
+        )
 
 
-def _accuracies(own: Sequence[CaseResult], judge: str, rules: GateRules, seed: int) -> Iterator[Threshold]:
-    """Hold a judge's accuracy against the rules; a test of which nothing was selected is left out."""
+def _accuracies(
+    own: Sequence[CaseResult], judge: str, rules: GateRules, seed: int
+) -> Iterator[Threshold]:
+    """Hold a judge's accuracy against the rules.
+
+    A test of which nothing was selected is left out.
+    """
     wanted = rules.min_accuracy
     limits = wanted if isinstance(wanted, Mapping) else {} if wanted is None else {"": wanted}
     for test, limit in limits.items():
@@ -225,7 +246,11 @@ def _accuracies(own: Sequence[CaseResult], judge: str, rules: GateRules, seed: i
         if not group:
             continue
         found = describe(group, seed)
-        figure = Figure(found.interval.lower, found.interval.reason) if rules.lower_bound else found.accuracy
+        figure = (
+            Figure(found.interval.lower, found.interval.reason)
+            if rules.lower_bound
+            else found.accuracy
+        )
         yield Threshold(
             rule="lower_bound" if rules.lower_bound else "min_accuracy",
             limit=limit,

@@ -29,7 +29,9 @@ class JudgeResponse(Response):
     score: Any
 
 
-def make_template_judge(stage: Stage, *, instruction: str = "", show_reasoning: bool = False) -> Judge:
+def make_template_judge(
+    stage: Stage, *, instruction: str = "", show_reasoning: bool = False
+) -> Judge:
     """Build the judge under test.
 
     It sees the rubric, the scale and the whole transcript, and nothing of how the case was made
@@ -66,7 +68,10 @@ class PromptJudge:
     def fingerprint(self) -> str:
         """SHA-256 over model, prompt and parameters."""
         return judge_fingerprint(
-            self.stage, self.template.source, instruction=self.instruction, show_reasoning=self.show_reasoning
+            self.stage,
+            self.template.source,
+            instruction=self.instruction,
+            show_reasoning=self.show_reasoning,
         )
 
     @property
@@ -84,7 +89,9 @@ class PromptJudge:
         return await judge(case)
 
 
-def judge_fingerprint(stage: StageModel, prompt: str, *, instruction: str = "", show_reasoning: bool = False) -> str:
+def judge_fingerprint(
+    stage: StageModel, prompt: str, *, instruction: str = "", show_reasoning: bool = False
+) -> str:
     """SHA-256 over what makes a judge this judge: model, prompt and parameters (rule J2).
 
     `prompt` is the template's text. Where and how fast the model is asked is no part of it.
@@ -104,4 +111,6 @@ def judge_fingerprint(stage: StageModel, prompt: str, *, instruction: str = "", 
 @cache
 def judge_response(scores: tuple[int, ...]) -> type[JudgeResponse]:
     """The shape of an answer on this scale; a score of another value or type does not validate."""
-    return create_model("ScoredJudgeResponse", __base__=JudgeResponse, score=(score_on_offer(scores), ...))
+    return create_model(
+        "ScoredJudgeResponse", __base__=JudgeResponse, score=(score_on_offer(scores), ...)
+    )

@@ -1,4 +1,6 @@
-"""`agent_perturbation`: a transcript edited until it violates its rubric, or lands on a chosen score (rules B)."""
+"""`agent_perturbation`: a transcript edited until it violates its rubric, or lands on a chosen
+score (rules B).
+"""
 
 from __future__ import annotations
 

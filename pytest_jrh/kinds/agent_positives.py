@@ -1,4 +1,6 @@
-"""`agent_positives`: a transcript that satisfies its rubric, kept as it is or repaired (rules B, D7)."""
+"""`agent_positives`: a transcript that satisfies its rubric, kept as it is or repaired (rules B,
+D7).
+"""
 
 from __future__ import annotations
 

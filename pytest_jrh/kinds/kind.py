@@ -16,11 +16,12 @@ Objective: TypeAlias = Literal["fail", "pass"]
 class Kind:
     """A kind of test: how its cases are made, where they go, and which figures they count in.
 
-    `marker` says what it is in pytest's `--markers`, `label` is its short name in tables and on the review page.
-    `figure` is the binary figure whose share its cases are of: violations that were found, or satisfied cases that
-    were not. `objective` gives what its pipeline aims at by what the config says, `folder` where its cases go by
-    the module's name unless the config says, and `targets` the score levels that it makes cases for, of those on the
-    rubric's scale (ascending) and those that the config wants (all where none).
+    `marker` says what it is in pytest's `--markers`, `label` is its short name in tables and on the
+    review page. `figure` is the binary figure whose share its cases are of: violations that were
+    found, or satisfied cases that were not. `objective` gives what its pipeline aims at by what the
+    config says, `folder` where its cases go by the module's name unless the config says, and
+    `targets` the score levels that it makes cases for, of those on the rubric's scale (ascending)
+    and those that the config wants (all where none).
     """
 
     name: str

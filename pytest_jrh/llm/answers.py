@@ -1,4 +1,6 @@
-"""Reads an answer out of what litellm returns: its text, whole and unambiguous, and what it cost."""
+"""Reads an answer out of what litellm returns: its text, whole and unambiguous, and what it
+cost.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,8 @@ _MOST_TOKENS = 10**12
 def answer_of(response: Any, sending: Sending) -> Answer | Failure:
     """The answer in a response; a failure where it holds none, or several.
 
-    An answer that `max_tokens` ended is read like any other: strict parsing takes a whole object alone, and nothing
-    that could have followed changes one.
+    An answer that `max_tokens` ended is read like any other: strict parsing takes a whole object
+    alone, and nothing that could have followed changes one.
     """
     number = len(response.choices or ())
     if number != 1:
@@ -44,7 +46,10 @@ def answer_of(response: Any, sending: Sending) -> Answer | Failure:
 
 
 def _refusal(said: object) -> str | None:
-    """What the provider says of a refusal, as the text that a cassette keeps; nothing where it says nothing."""
+    """What the provider says of a refusal, as the text that a cassette keeps.
+
+    Nothing where it says nothing.
+    """
     return said if isinstance(said, str | None) else json.dumps(said, default=str) if said else None
 
 
@@ -56,7 +61,8 @@ def has_plausible_usage(response: Any) -> bool:
 def _text(message: Any) -> str | None:
     """Everything that the message says; None where its content is no text.
 
-    Tool calls that say something else than the content stand behind it, where no parser takes the two for one object.
+    Tool calls that say something else than the content stand behind it, where no parser takes the
+    two for one object.
     """
     content = message.content
     if not isinstance(content, str | None):
@@ -69,14 +75,23 @@ def _text(message: Any) -> str | None:
 
 
 def _tool_calls(message: Any) -> list[tuple[str, str]]:
-    calls = [call.function for call in getattr(message, "tool_calls", None) or () if getattr(call, "function", None)]
+    calls = [
+        call.function
+        for call in getattr(message, "tool_calls", None) or ()
+        if getattr(call, "function", None)
+    ]
     older = getattr(message, "function_call", None)
-    return [(str(call.name), str(call.arguments)) for call in [*calls, *([older] if older is not None else [])]]
+    return [
+        (str(call.name), str(call.arguments))
+        for call in [*calls, *([older] if older is not None else [])]
+    ]
 
 
 def _same(text: str, other: str) -> bool:
     try:
-        return json.dumps(json.loads(text), sort_keys=True) == json.dumps(json.loads(other), sort_keys=True)
+        return json.dumps(json.loads(text), sort_keys=True) == json.dumps(
+            json.loads(other), sort_keys=True
+        )
     except (ValueError, RecursionError):
         return False
 

@@ -41,7 +41,8 @@ class Ledger:
         self._lock = path.with_suffix(".lock")
 
     def enter(self, most: float) -> str | None:
-        """Enter a call that costs at most `most` dollars; None grants it, else the text says what stops it.
+        """Enter a call that costs at most `most` dollars; None grants it, else the text says what
+        stops it.
 
         A limit that cannot be kept, on a full disk, grants nothing.
         """
@@ -58,7 +59,8 @@ class Ledger:
                 return f"{spent.calls} of {self.limits.calls} calls are spent"
             if self.limits.cost is not None and after.cost > self.limits.cost:
                 return (
-                    f"${spent.cost:.4f} of ${self.limits.cost:.4f} are spent or promised, and this call may cost "
+                    f"${spent.cost:.4f} of ${self.limits.cost:.4f} are spent or promised, and "
+                    "this call may cost "
                     f"up to ${most:.4f}"
                 )
             self._write(after)
@@ -67,7 +69,8 @@ class Ledger:
     def correct(self, most: float, actual: float) -> None:
         """Replace what a call might have cost by what it did cost."""
         if most != actual:
-            # Unwritten, it stands as it was promised, which is the most: the limit holds, and no answer is lost.
+            # Unwritten, it stands as it was promised, which is the most: the limit holds, and no
+            # answer is lost.
             with contextlib.suppress(OSError), held_briefly(self._lock):
                 spent = self._read()
                 self._write(Spent(spent.calls, spent.cost - most + actual))

@@ -25,7 +25,13 @@ MAX_REASKS = 2
 # As the response format of that type, in the words of the prompt, or as both.
 SchemaSent: TypeAlias = Literal["json_schema", "json_schema+words", "json_object+words", "words"]
 _FENCE = "```"
-_TYPE_WORDS = {"string": "a text", "int": "a whole number", "list": "a list", "model": "an object", "bool": "a boolean"}
+_TYPE_WORDS = {
+    "string": "a text",
+    "int": "a whole number",
+    "list": "a list",
+    "model": "an object",
+    "bool": "a boolean",
+}
 _UNSTABLE_SCHEMA_KEYS = frozenset({"title", "description", "default", "examples"})
 
 
@@ -54,7 +60,8 @@ def score_on_offer(scores: tuple[int, ...]) -> Any:
 
 @dataclass
 class Attempts:
-    """What became of one call so far: how often it was `sent`, and how many of these gave no answer (`lost`).
+    """What became of one call so far: how often it was `sent`, and how many of these gave no answer
+    (`lost`).
 
     `refused` names what the provider refused of it: "temperature", or a way to send the schema.
     """
@@ -68,8 +75,9 @@ class Attempts:
 class CallRequest:
     """One question to a model: `messages` are chat messages with text content only.
 
-    `recorded` is the answer to be played back, which says how the call was sent; None for a call to be made.
-    `case` is the id of the case that asks, for messages; `attempts` is what the exchange counts in.
+    `recorded` is the answer to be played back, which says how the call was sent; None for a call to
+    be made. `case` is the id of the case that asks, for messages; `attempts` is what the exchange
+    counts in.
     """
 
     stage: StageModel
@@ -102,7 +110,10 @@ class CallRequest:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over everything that makes the call this call (rule G3); the repeat is 1 for now."""
+        """SHA-256 over everything that makes the call this call (rule G3).
+
+        The repeat is 1 for now.
+        """
         return digest(
             {
                 "stage": self.stage.stage,
@@ -119,8 +130,9 @@ class CallRequest:
 class Answer:
     """What a provider returned with status 200; `cost` is US dollars, None where no price is known.
 
-    `left_out` names what the model does not take and was not sent: "temperature" (and "response_format" in recordings
-    made before `schema_sent`, which is then None). `schema_sent` says how the schema of the answer was sent.
+    `left_out` names what the model does not take and was not sent: "temperature" (and
+    "response_format" in recordings made before `schema_sent`, which is then None). `schema_sent`
+    says how the schema of the answer was sent.
     """
 
     text: str
@@ -133,7 +145,10 @@ class Answer:
 
 
 class Stopped(BaseException):
-    """The session is being stopped: the call was not sent. Not an error of the case, so no `Exception`."""
+    """The session is being stopped: the call was not sent.
+
+    Not an error of the case, so no `Exception`.
+    """
 
 
 class Exchange(Protocol):
@@ -154,7 +169,9 @@ def _stable_schema_of(response_model: type[BaseModel]) -> object:
 
 def digest(value: object) -> str:
     """SHA-256 of a JSON value in canonical form, as hex."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()
 
 
 def stable_schema(schema: object) -> object:
@@ -163,9 +180,15 @@ def stable_schema(schema: object) -> object:
         return [stable_schema(entry) for entry in schema]
     if not isinstance(schema, dict):
         return schema
-    stable = {key: stable_schema(value) for key, value in schema.items() if key not in _UNSTABLE_SCHEMA_KEYS}
+    stable = {
+        key: stable_schema(value)
+        for key, value in schema.items()
+        if key not in _UNSTABLE_SCHEMA_KEYS
+    }
     if "properties" in schema:
-        stable["properties"] = {name: stable_schema(entry) for name, entry in schema["properties"].items()}
+        stable["properties"] = {
+            name: stable_schema(entry) for name, entry in schema["properties"].items()
+        }
     if "const" in stable:
         stable["enum"] = [stable.pop("const")]
     if "enum" in stable:
@@ -178,7 +201,10 @@ class _Completer:
         self._exchange = exchange
 
     async def __call__(
-        self, stage: StageModel, messages: Sequence[Mapping[str, str]], response_model: type[ResponseT]
+        self,
+        stage: StageModel,
+        messages: Sequence[Mapping[str, str]],
+        response_model: type[ResponseT],
     ) -> Completion[ResponseT]:
         asked = tuple(messages)
         fingerprints: list[str] = []
@@ -195,8 +221,10 @@ class _Completer:
                 raise Unscored(
                     "invalid_response",
                     stage=stage.stage,
-                    cause=f"{stage.model} gave {MAX_REASKS + 1} answers that cannot be used; the last one: {complaint}",
-                    advice="Look at the recorded answers in the cassette; a clearer prompt, a larger max_tokens, or a "
+                    cause=f"{stage.model} gave {MAX_REASKS + 1} answers that cannot be used; the "
+                    f"last one: {complaint}",
+                    advice="Look at the recorded answers in the cassette; a clearer prompt, a "
+                    "larger max_tokens, or a "
                     "model with structured output usually helps. --jrh-retry-unscored asks anew.",
                     asked=tuple(fingerprints),
                 )
@@ -206,7 +234,8 @@ class _Completer:
                 {
                     "role": "user",
                     "content": f"That answer cannot be used: {complaint}\n"
-                    "Answer the request again, with one JSON object in the requested shape and nothing else.",
+                    "Answer the request again, with one JSON object in the requested shape and "
+                    "nothing else.",
                 },
             )
         raise AssertionError("unreachable")
@@ -224,8 +253,8 @@ def make_complete(exchange: Exchange) -> _Completer:
 def parse(text: str, response_model: type[ResponseT]) -> ResponseT:
     """Read an answer strictly: one JSON object, at most wrapped in one Markdown code fence.
 
-    Raises pydantic's `ValidationError`, also for a key that an object has twice: parsers differ in which of its values
-    they take. Numbers, texts and booleans are never coerced (rule E3).
+    Raises pydantic's `ValidationError`, also for a key that an object has twice: parsers differ in
+    which of its values they take. Numbers, texts and booleans are never coerced (rule E3).
     """
     inside = _unfenced(text)
     _refuse_duplicate_keys(inside)
@@ -235,7 +264,9 @@ def parse(text: str, response_model: type[ResponseT]) -> ResponseT:
 def explain(error: ValidationError, answer: Answer) -> str:
     """Say in a sentence or two what is wrong with an answer."""
     if not answer.text.strip():
-        return "it was empty" + (", cut off by max_tokens." if answer.finish_reason == "length" else ".")
+        return "it was empty" + (
+            ", cut off by max_tokens." if answer.finish_reason == "length" else "."
+        )
     complaints = []
     for entry in error.errors(include_url=False)[:5]:
         where = ".".join(str(part) for part in entry["loc"]) or "the answer"
@@ -245,12 +276,16 @@ def explain(error: ValidationError, answer: Answer) -> str:
 
 
 def _unfenced(text: str) -> str:
-    """What a Markdown code fence around the whole answer holds; the answer itself where there is none.
+    """What a Markdown code fence around the whole answer holds; the answer itself where there is
+    none.
 
-    The opening fence may say `json`, and ends its line. Not a regular expression: white space can be any amount.
+    The opening fence may say `json`, and ends its line. Not a regular expression: white space can
+    be any amount.
     """
     stripped = text.strip()
-    if len(stripped) <= 2 * len(_FENCE) or not (stripped.startswith(_FENCE) and stripped.endswith(_FENCE)):
+    if len(stripped) <= 2 * len(_FENCE) or not (
+        stripped.startswith(_FENCE) and stripped.endswith(_FENCE)
+    ):
         return text
     inside = stripped[len(_FENCE) : -len(_FENCE)].removeprefix("json")
     line_end = inside.rfind("\n", 0, len(inside) - len(inside.lstrip()))
@@ -264,7 +299,8 @@ def _refuse_duplicate_keys(text: str) -> None:
         names = {name for name, _ in pairs}
         if len(names) == len(pairs) and all(map(str.isidentifier, names)):
             return
-        # As they are read in the end: two keys can become one when what no file can hold is dropped.
+        # As they are read in the end: two keys can become one when what no file can hold is
+        # dropped.
         seen: set[str] = set()
         for name, _ in pairs:
             known = storable(name)[0]
@@ -279,7 +315,9 @@ def _refuse_duplicate_keys(text: str) -> None:
         # No JSON, or nested beyond what pydantic reads: it says so itself.
         return
     if duplicates:
-        error = PydanticCustomError("duplicate_key", "duplicate key {key}", {"key": repr(duplicates[0])})
+        error = PydanticCustomError(
+            "duplicate_key", "duplicate key {key}", {"key": repr(duplicates[0])}
+        )
         raise ValidationError.from_exception_data("answer", [{"type": error, "input": text}])
 
 
@@ -295,7 +333,9 @@ def _storable_json(text: str) -> str:
 
 
 def _complaint(entry: Any) -> str:
-    """One validation error in our own words: they go into re-asks, whose fingerprints must outlive a pydantic."""
+    """One validation error in our own words: they go into re-asks, whose fingerprints must outlive
+    a pydantic.
+    """
     kind: str = entry["type"]
     if kind == "value_error":
         return str(entry["ctx"]["error"])
@@ -328,6 +368,7 @@ def _raise_if_refused(stage: StageModel, answer: Answer, asked: tuple[str, ...])
         "refused",
         stage=stage.stage,
         cause=cause,
-        advice="Reword the prompt of this stage, or give the stage another model; --jrh-retry-unscored asks anew.",
+        advice="Reword the prompt of this stage, or give the stage another model; "
+        "--jrh-retry-unscored asks anew.",
         asked=asked,
     )

@@ -47,8 +47,9 @@ _BUDGET_POLL = 0.1
 class RetryPolicy:
     """How often a call is tried, and the jittered exponential wait between tries, in seconds.
 
-    A provider's Retry-After is obeyed; a longer one than `longest_wait` is cut to it. `timeouts` is how many time-outs
-    end a call: each has cost its whole time, and an answer that ran away once will again.
+    A provider's Retry-After is obeyed; a longer one than `longest_wait` is cut to it. `timeouts` is
+    how many time-outs end a call: each has cost its whole time, and an answer that ran away once
+    will again.
     """
 
     attempts: int = 5
@@ -73,7 +74,10 @@ class UnforeseenError(Exception):
 
 
 async def _completion(asked: Mapping[str, Any]) -> Any:
-    """What litellm returns; raises `UnforeseenError` for what it should not raise, and lets our own bugs through."""
+    """What litellm returns.
+
+    Raises `UnforeseenError` for what it should not raise, and lets our own bugs through.
+    """
     from openai import OpenAIError
 
     try:
@@ -89,10 +93,11 @@ async def _completion(asked: Mapping[str, Any]) -> Any:
 class LiteLLMExchange:
     """Asks models through litellm; one instance, and so one connection pool, per session.
 
-    `limit` bounds the calls in flight, and so do `shared_slots`, one lock file each, over all processes that have
-    them. `api_key` replaces the environment's key, for replays that need none. `redact` takes secrets out of what a
-    provider says about a failure. Rate limits are shared out over `processes`; `ledger` holds a budget
-    that each attempt is entered in before it is sent. Use it from one event loop only.
+    `limit` bounds the calls in flight, and so do `shared_slots`, one lock file each, over all
+    processes that have them. `api_key` replaces the environment's key, for replays that need none.
+    `redact` takes secrets out of what a provider says about a failure. Rate limits are shared out
+    over `processes`; `ledger` holds a budget that each attempt is entered in before it is sent. Use
+    it from one event loop only.
     """
 
     def __init__(
@@ -157,20 +162,25 @@ class LiteLLMExchange:
                 await self._pause(wait)
 
     async def trial(self, stage: StageModel) -> Failure | None:
-        """What stops a call to a stage's model before it is sent; call it where HTTP requests are intercepted."""
+        """What stops a call to a stage's model before it is sent.
+
+        Call it where HTTP requests are intercepted.
+        """
         from openai import OpenAIError
 
         request = CallRequest(stage, ({"role": "user", "content": "?"},), Response)
         try:
-            # A login of the provider's SDK is not intercepted: it may wait for somebody. Not the stage's own time-out:
-            # the first trial of a session also imports what takes seconds.
+            # A login of the provider's SDK is not intercepted: it may wait for somebody. Not the
+            # stage's own time-out: the first trial of a session also imports what takes seconds.
             async with asyncio.timeout(DEFAULT_TIMEOUT):
                 await _completion(arguments(request, self._negotiation.sending(request)))
         except (TimeoutError, UnforeseenError):
             # The call itself will say so.
             return None
         except OpenAIError as error:
-            failure = failure_of(error, timed_out(request, 0.0), self._redact, missing_keys(stage.model))
+            failure = failure_of(
+                error, timed_out(request, 0.0), self._redact, missing_keys(stage.model)
+            )
             return failure if failure.keyless or failure.ends else None
         return None
 
@@ -193,10 +203,17 @@ class LiteLLMExchange:
         if ended is not None:
             failure, first = ended
             # A case that is run again meets its own failure once more.
-            raise failure.unscored(request, 1) if first in ("", request.case) else failure.unasked(request, first)
+            raise (
+                failure.unscored(request, 1)
+                if first in ("", request.case)
+                else failure.unasked(request, first)
+            )
 
     def _end(self, request: CallRequest, failure: Failure) -> None:
-        """Ask the model no more in this session; calls that were on their way meet the same, and say so in short."""
+        """Ask the model no more in this session.
+
+        Calls that were on their way meet the same, and say so in short.
+        """
         server = server_of(request)
         if server in self._ended and self._ended[server][1] != request.case:
             self._raise_if_ended(request)
@@ -205,8 +222,8 @@ class LiteLLMExchange:
     def _enter(self, request: CallRequest) -> float | None:
         """Enter the call in the budget and return the most that it can cost; None asks to wait.
 
-        Raises `Unscored` (over_budget) where the budget does not allow it. What calls in flight have
-        promised may come back, so while there are any, waiting is worth it.
+        Raises `Unscored` (over_budget) where the budget does not allow it. What calls in flight
+        have promised may come back, so while there are any, waiting is worth it.
         """
         if self._ledger is None:
             return 0.0
@@ -230,7 +247,8 @@ class LiteLLMExchange:
         request.attempts.sent += 1
         self._in_flight += 1
         try:
-            # The provider's own timeout restarts with every chunk; the outer one bounds the whole call.
+            # The provider's own timeout restarts with every chunk; the outer one bounds the whole
+            # call.
             async with asyncio.timeout(timeout + 1):
                 sending = self._negotiation.sending(request)
                 asked = arguments(request, sending)
@@ -258,7 +276,9 @@ class LiteLLMExchange:
                 actual = 0.0
             missing = missing_keys(request.stage.model) if self._api_key is None else []
             status, words = http_status(error), str(error)
-            sent_less = sending is not None and self._negotiation.repaired(request, sending, status, words)
+            sent_less = sending is not None and self._negotiation.repaired(
+                request, sending, status, words
+            )
             if sent_less:
                 return Failure("", repaired=True)
             self._negotiation.failed(request, status)
@@ -275,7 +295,10 @@ class LiteLLMExchange:
 
     def _read(self, request: CallRequest, response: Any, sending: Sending) -> Answer | Failure:
         if not has_plausible_usage(response):
-            notice = f"{request.stage.model} counted its tokens below 0 or beyond belief: such counts are taken as 0."
+            notice = (
+                f"{request.stage.model} counted its tokens below 0 or beyond belief: such "
+                "counts are taken as 0."
+            )
             self._notices[notice] = None
         return answer_of(response, sending)
 

@@ -18,8 +18,11 @@ from pytest_jrh.user_code import error_text, library_places
 
 _RETRIED_STATUS = frozenset({408, 409, 425, 429})
 _LONGEST_WORDS = 400
-# litellm puts the names of its classes before what the provider said, and a traceback behind what it made of it.
-_CLASS_NAMES = re.compile(r"^(?:(?:litellm\.)?\w+(?:Error|Exception): )*(?:\w+(?:Error|Exception) - )?")
+# litellm puts the names of its classes before what the provider said, and a traceback behind what
+# it made of it.
+_CLASS_NAMES = re.compile(
+    r"^(?:(?:litellm\.)?\w+(?:Error|Exception): )*(?:\w+(?:Error|Exception) - )?"
+)
 _TRACEBACK = "Traceback (most recent call last)"
 
 
@@ -27,10 +30,10 @@ _TRACEBACK = "Traceback (most recent call last)"
 class Failure:
     """A failed attempt: what to do next, and `cause` and `advice` for the user.
 
-    `throttled` holds back every call to the model; `repaired` means that the next attempt leaves out what the
-    model does not take, and does not count. `keyless` means that there is no key to ask with, `timed_out` that no
-    answer came in time, and `ends` that no call to the model can succeed. `places` are the library's lines that raised
-    an error that it has no name for.
+    `throttled` holds back every call to the model; `repaired` means that the next attempt leaves
+    out what the model does not take, and does not count. `keyless` means that there is no key to
+    ask with, `timed_out` that no answer came in time, and `ends` that no call to the model can
+    succeed. `places` are the library's lines that raised an error that it has no name for.
     """
 
     cause: str
@@ -70,13 +73,18 @@ class Failure:
 def timed_out(request: CallRequest, timeout: float) -> Failure:
     """No answer came in time."""
     stage = request.stage
-    limit = "no `max_tokens` is set" if stage.max_tokens is None else f"`max_tokens` is {stage.max_tokens:,}"
+    limit = (
+        "no `max_tokens` is set"
+        if stage.max_tokens is None
+        else f"`max_tokens` is {stage.max_tokens:,}"
+    )
     default = " (the default)" if stage.timeout is None else ""
     return Failure(
         f"no answer within {timeout:g} s; `timeout` is {timeout:g}{default} and {limit}",
         retry=True,
         timed_out=True,
-        advice="Set a `max_tokens` that ends a runaway answer, or a longer `timeout`, for this stage or for all of "
+        advice="Set a `max_tokens` that ends a runaway answer, or a longer `timeout`, for this "
+        "stage or for all of "
         "them under `models`; then run again: only the missing calls are made.",
     )
 
@@ -86,8 +94,8 @@ def failure_of(
 ) -> Failure:
     """Read what the provider's SDK raised; `redact` takes secrets out of the provider's words.
 
-    `unanswered` is the failure where that is a time-out (`timed_out`). `missing` are the environment variables of
-    keys that the model would need and that are not set.
+    `unanswered` is the failure where that is a time-out (`timed_out`). `missing` are the
+    environment variables of keys that the model would need and that are not set.
     """
     import httpx
 
@@ -103,23 +111,36 @@ def failure_of(
     unusable = next((cause for cause in _causes(error) if isinstance(cause, UnusableAnswer)), None)
     if unusable is not None:
         return Failure(f"no usable answer: {redact(str(unusable))}", advice=_SERVER_ADVICE)
-    broken = next((cause for cause in _causes(error) if isinstance(cause, httpx.TransportError)), None)
+    broken = next(
+        (cause for cause in _causes(error) if isinstance(cause, httpx.TransportError)), None
+    )
     if broken is not None:
-        return Failure(f"no connection: {redact(str(broken)) or words}", retry=True, advice=_CONNECTION_ADVICE)
+        return Failure(
+            f"no connection: {redact(str(broken)) or words}", retry=True, advice=_CONNECTION_ADVICE
+        )
     answered = http_status(error)
-    return _refused(error, said, words, missing) if answered is None else _status(error, answered, said, words)
+    return (
+        _refused(error, said, words, missing)
+        if answered is None
+        else _status(error, answered, said, words)
+    )
 
 
 def unforeseen(error: Exception, unanswered: Failure, redact: Callable[[str], str]) -> Failure:
-    """Read an error out of litellm that is none of those it maps what goes wrong to; arguments as in `failure_of`."""
+    """Read an error out of litellm that is none of those it maps what goes wrong to.
+
+    Arguments as in `failure_of`.
+    """
     import httpx
 
     if isinstance(error, httpx.TransportError | UnusableAnswer):
         return failure_of(error, unanswered, redact)
     words = redact(error_text(error))
     return Failure(
-        f"litellm raised {words if len(words) <= _LONGEST_WORDS else f'{words[: _LONGEST_WORDS - 1]}…'}",
-        advice="The error is inside litellm: another version of it, or what the server answers, may be the cause. Then "
+        "litellm raised "
+        f"{words if len(words) <= _LONGEST_WORDS else f'{words[: _LONGEST_WORDS - 1]}…'}",
+        advice="The error is inside litellm: another version of it, or what the server answers, "
+        "may be the cause. Then "
         "run again: what has been recorded is kept, and only the missing calls are made.",
         places=library_places(error, Path(litellm().__file__).parent),
     )
@@ -143,7 +164,9 @@ def _refused(error: Exception, said: str, words: str, missing: Sequence[str]) ->
 def _status(error: Exception, answered: int, said: str, words: str) -> Failure:
     stays = lasting(answered, said)
     if stays is not None:
-        return Failure(f"{stays.what} (HTTP {answered}): {words}", ends=stays.ends, advice=stays.advice)
+        return Failure(
+            f"{stays.what} (HTTP {answered}): {words}", ends=stays.ends, advice=stays.advice
+        )
     return Failure(
         f"HTTP {answered}: {words}",
         retry=_is_retried(answered),
@@ -157,7 +180,10 @@ def _is_retried(status: int | None) -> bool:
 
 
 def said_status(error: BaseException) -> int | None:
-    """The status that litellm gives an error; None where it is no number, but what an answer's body says."""
+    """The status that litellm gives an error.
+
+    None where it is no number, but what an answer's body says.
+    """
     status = getattr(error, "status_code", None)
     return status if type(status) is int else None
 
@@ -166,12 +192,16 @@ def http_status(error: BaseException) -> int | None:
     """The status that the server answered with; None where no answer led to the error."""
     import httpx
 
-    answers = (cause.response for cause in _causes(error) if isinstance(cause, httpx.HTTPStatusError))
+    answers = (
+        cause.response for cause in _causes(error) if isinstance(cause, httpx.HTTPStatusError)
+    )
     return next((answer.status_code for answer in answers), None)
 
 
 def was_sent(error: BaseException) -> bool:
-    """Whether the request left this machine: not where litellm itself refused it, or no connection came about."""
+    """Whether the request left this machine: not where litellm itself refused it, or no connection
+    came about.
+    """
     import httpx
 
     if http_status(error) is not None:
@@ -181,7 +211,8 @@ def was_sent(error: BaseException) -> bool:
     causes = tuple(_causes(error))
     known = litellm().exceptions
     return not isinstance(error, known.BadRequestError | known.AuthenticationError) and any(
-        isinstance(cause, httpx.HTTPError | UnusableAnswer | known.Timeout | ValueError) for cause in causes
+        isinstance(cause, httpx.HTTPError | UnusableAnswer | known.Timeout | ValueError)
+        for cause in causes
     )
 
 
@@ -189,7 +220,9 @@ def lacks_connection(error: BaseException) -> bool:
     """Whether the error is that no connection came about, so that nothing was sent."""
     import httpx
 
-    return any(isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout) for cause in _causes(error))
+    return any(
+        isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout) for cause in _causes(error)
+    )
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -201,15 +234,18 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 _AGAIN_ADVICE = "Run again: what has been recorded is kept, and only the missing calls are made."
 _CHANGE_ADVICE = (
-    "Change what the provider objects to (the stage's model, its settings or its prompt), then run again: recorded "
+    "Change what the provider objects to (the stage's model, its settings or its prompt), then "
+    "run again: recorded "
     "calls are kept."
 )
 _SERVER_ADVICE = (
-    "Check the base URL (the stage's `api_base`, or the provider's environment variable such as OPENAI_BASE_URL): it "
+    "Check the base URL (the stage's `api_base`, or the provider's environment variable such as "
+    "OPENAI_BASE_URL): it "
     "must be the address that answers. Then run again: only the missing calls are made."
 )
 _CONNECTION_ADVICE = (
-    "Check the network and the base URL (the stage's `api_base`, or the provider's environment variable such as "
+    "Check the network and the base URL (the stage's `api_base`, or the provider's environment "
+    "variable such as "
     "OPENAI_BASE_URL), then run again: only the missing calls are made."
 )
 

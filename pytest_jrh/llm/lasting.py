@@ -1,8 +1,9 @@
-"""Refusals that another attempt cannot change: used-up quota, a refused key, a model that is not there, a long prompt.
+"""Refusals that another attempt cannot change: used-up quota, a refused key, a model that is not
+there, a long prompt.
 
-They are asked once (rule F3). Some concern every call to the model, others the one call alone. Where a provider's words
-leave that open, only the one call is given up: stopping a model for what it says about one request would cost all other
-cases their verdicts.
+They are asked once (rule F3). Some concern every call to the model, others the one call alone.
+Where a provider's words leave that open, only the one call is given up: stopping a model for what
+it says about one request would cost all other cases their verdicts.
 """
 
 from __future__ import annotations
@@ -11,36 +12,51 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-_BAD_REQUEST, _UNAUTHORIZED, _PAYMENT, _FORBIDDEN, _NOT_FOUND, _TOO_MANY = 400, 401, 402, 403, 404, 429
-# Codes that stand for an account without credit, whatever the status: Anthropic and litellm's proxy answer 400, OpenAI
-# 429, DeepSeek 402.
+_BAD_REQUEST, _UNAUTHORIZED, _PAYMENT, _FORBIDDEN, _NOT_FOUND, _TOO_MANY = (
+    400,
+    401,
+    402,
+    403,
+    404,
+    429,
+)
+# Codes that stand for an account without credit, whatever the status: Anthropic and litellm's proxy
+# answer 400, OpenAI 429, DeepSeek 402.
 _NO_CREDIT_CODE = re.compile(
-    r"insufficient_quota|billing_hard_limit|billing_not_active|insufficient_credits|credit balance is too low"
+    r"insufficient_quota|billing_hard_limit|billing_not_active|insufficient_credits|credit "
+    r"balance is too low"
     r"|reached your specified (?:workspace )?api usage limits|budget has been exceeded! current",
     re.IGNORECASE,
 )
 _NO_CREDIT = re.compile(
-    r"insufficient (?:quota|balance|credits?|funds)|out of credits|(?:no|any) credits\b(?! (?:were|have been))"
+    r"insufficient (?:quota|balance|credits?|funds)|out of credits|(?:no|any) credits\b(?! "
+    r"(?:were|have been))"
     r"|spending limit|account is not active|exceeded your current quota",
     re.IGNORECASE,
 )
 # Gemini words its limits per minute as a used-up quota, too, but says when to come back.
 _PASSES = re.compile(
-    r"retry.?(?:in|after|delay)|try again in|per.?(?:minute|second)|requests? per|tokens? per", re.IGNORECASE
+    r"retry.?(?:in|after|delay)|try again in|per.?(?:minute|second)|requests? per|tokens? per",
+    re.IGNORECASE,
 )
 # A gateway's 403 may be about one prompt (a guardrail, a firewall); these words are about who asks.
 _WHO_ASKS = re.compile(
-    r"api.?key|permission|not authorized|not have access|access to (?:the |this )?model|account|organization|project"
+    r"api.?key|permission|not authorized|not have access|access to (?:the |this )?model|account|"
+    r"organization|project"
     r"|billing|quota|country, region",
     re.IGNORECASE,
 )
-# Whatever else is said: a text that was looked at says nothing about the next one. OpenRouter's 403 ends in "No credits
-# were charged", and gateways quote what they stopped.
-_ABOUT_TEXT = re.compile(r"flagged|moderation|guardrail|content.?(?:policy|filter|management)", re.IGNORECASE)
+# Whatever else is said: a text that was looked at says nothing about the next one. OpenRouter's 403
+# ends in "No credits were charged", and gateways quote what they stopped.
+_ABOUT_TEXT = re.compile(
+    r"flagged|moderation|guardrail|content.?(?:policy|filter|management)", re.IGNORECASE
+)
 _BAD_KEY = re.compile(r"(?:api.?key not valid|(?:invalid|incorrect) api.?key)", re.IGNORECASE)
 _TOO_LONG = re.compile(
-    r"context.?length|context.?size|context.?window|maximum context|prompt is too long|input is too long"
-    r"|input token count|too many (?:input )?tokens|request too large|reduce the length|maximum (?:number of )?tokens"
+    r"context.?length|context.?size|context.?window|maximum context|prompt is too long|input is "
+    r"too long"
+    r"|input token count|too many (?:input )?tokens|request too large|reduce the length|maximum "
+    r"(?:number of )?tokens"
     r"|maximum prompt length|range of input length",
     re.IGNORECASE,
 )
@@ -48,29 +64,36 @@ _REQUEST_TOO_LARGE = re.compile(r"request too large", re.IGNORECASE)
 _TOO_LONG_STATUS = frozenset({_BAD_REQUEST, 413, 422, _TOO_MANY})
 
 KEY_ADVICE = (
-    "Set the provider's key in the environment (for openai/... models: OPENAI_API_KEY), then run again: only the "
+    "Set the provider's key in the environment (for openai/... models: OPENAI_API_KEY), then run "
+    "again: only the "
     "missing calls are made."
 )
 _CREDIT_ADVICE = (
-    "Add credit or raise the limit in the provider's account, or give the stage another model; then run again: only "
+    "Add credit or raise the limit in the provider's account, or give the stage another model; "
+    "then run again: only "
     "the missing calls are made."
 )
 _MODEL_ADVICE = (
-    "Check the name of the model and the base URL (the stage's `api_base`, or the provider's environment variable such "
+    "Check the name of the model and the base URL (the stage's `api_base`, or the provider's "
+    "environment variable such "
     "as OPENAI_BASE_URL), then run again."
 )
 _PROVIDER_ADVICE = (
-    "Name the provider before the model, as in openai/gpt-4.1-mini; https://docs.litellm.ai/docs/providers lists them."
+    "Name the provider before the model, as in openai/gpt-4.1-mini; "
+    "https://docs.litellm.ai/docs/providers lists them."
 )
 _LENGTH_ADVICE = (
-    "Shorten what is sent (a transcript preprocessor such as drop_tool_messages, a smaller `max_tokens`), or give the "
+    "Shorten what is sent (a transcript preprocessor such as drop_tool_messages, a smaller "
+    "`max_tokens`), or give the "
     "stage a model with a longer context."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Lasting:
-    """A refusal that stays: `what` it is, the `advice` that helps, and whether it `ends` every call to the model."""
+    """A refusal that stays: `what` it is, the `advice` that helps, and whether it `ends` every call
+    to the model.
+    """
 
     what: str
     advice: str
@@ -78,7 +101,10 @@ class Lasting:
 
 
 def lasting(status: int | None, words: str) -> Lasting | None:
-    """Read an answer's status (None: litellm itself refused) and words; None where another attempt may succeed."""
+    """Read an answer's status (None: litellm itself refused) and words.
+
+    None where another attempt may succeed.
+    """
     return next((found for holds, found in _KINDS if holds(status, words)), None)
 
 
@@ -90,15 +116,23 @@ def is_too_long(status: int | None, words: str) -> bool:
 
 
 def _is_without_credit(status: int | None, words: str) -> bool:
-    if status == _PAYMENT or (status in {_BAD_REQUEST, _FORBIDDEN, _TOO_MANY} and _NO_CREDIT_CODE.search(words)):
+    if status == _PAYMENT or (
+        status in {_BAD_REQUEST, _FORBIDDEN, _TOO_MANY} and _NO_CREDIT_CODE.search(words)
+    ):
         return True
     if status == _FORBIDDEN and _ABOUT_TEXT.search(words):
         return False
-    return status in {_FORBIDDEN, _TOO_MANY} and bool(_NO_CREDIT.search(words)) and not _PASSES.search(words)
+    return (
+        status in {_FORBIDDEN, _TOO_MANY}
+        and bool(_NO_CREDIT.search(words))
+        and not _PASSES.search(words)
+    )
 
 
 def _is_bad_key(status: int | None, words: str) -> bool:
-    return status == _UNAUTHORIZED or (status == _BAD_REQUEST and _BAD_KEY.search(words) is not None)
+    return status == _UNAUTHORIZED or (
+        status == _BAD_REQUEST and _BAD_KEY.search(words) is not None
+    )
 
 
 def _is_unknown_provider(status: int | None, words: str) -> bool:
@@ -106,7 +140,11 @@ def _is_unknown_provider(status: int | None, words: str) -> bool:
 
 
 def _is_no_access(status: int | None, words: str) -> bool:
-    return status == _FORBIDDEN and _WHO_ASKS.search(words) is not None and _ABOUT_TEXT.search(words) is None
+    return (
+        status == _FORBIDDEN
+        and _WHO_ASKS.search(words) is not None
+        and _ABOUT_TEXT.search(words) is None
+    )
 
 
 _KINDS: tuple[tuple[Callable[[int | None, str], bool], Lasting], ...] = (
@@ -115,6 +153,12 @@ _KINDS: tuple[tuple[Callable[[int | None, str], bool], Lasting], ...] = (
     (_is_without_credit, Lasting("the quota or credit of the account is used up", _CREDIT_ADVICE)),
     (_is_bad_key, Lasting("the provider refused the key", KEY_ADVICE)),
     (_is_no_access, Lasting("the provider refused access", KEY_ADVICE)),
-    (lambda status, _: status == _FORBIDDEN, Lasting("the provider refused the request", KEY_ADVICE, ends=False)),
-    (lambda status, _: status == _NOT_FOUND, Lasting("there is no such model, or no such address", _MODEL_ADVICE)),
+    (
+        lambda status, _: status == _FORBIDDEN,
+        Lasting("the provider refused the request", KEY_ADVICE, ends=False),
+    ),
+    (
+        lambda status, _: status == _NOT_FOUND,
+        Lasting("there is no such model, or no such address", _MODEL_ADVICE),
+    ),
 )

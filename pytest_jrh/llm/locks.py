@@ -19,14 +19,19 @@ _POLL = 0.05
 
 @contextlib.asynccontextmanager
 async def held(path: Path, stopping: Callable[[], bool]) -> AsyncIterator[None]:
-    """Hold a lock file, waiting for it without blocking the loop; raises `Stopped` where `stopping` says so."""
+    """Hold a lock file, waiting for it without blocking the loop.
+
+    Raises `Stopped` where `stopping` says so.
+    """
     async with held_any((path,), stopping):
         yield
 
 
 @contextlib.asynccontextmanager
 async def held_any(paths: Sequence[Path], stopping: Callable[[], bool]) -> AsyncIterator[None]:
-    """Hold whichever of the lock files is free first, as `held` does: as many holders as there are files."""
+    """Hold whichever of the lock files is free first, as `held` does: as many holders as there are
+    files.
+    """
     from filelock import FileLock
 
     _prepare(paths[0].parent)
@@ -42,7 +47,9 @@ async def held_any(paths: Sequence[Path], stopping: Callable[[], bool]) -> Async
 
 
 class Slots:
-    """Places for calls in flight: `limit` in this process, and one lock file each where processes share them."""
+    """Places for calls in flight: `limit` in this process, and one lock file each where processes
+    share them.
+    """
 
     def __init__(self, limit: int, shared: Sequence[Path], stopping: Callable[[], bool]) -> None:
         self._own = asyncio.Semaphore(limit)
@@ -51,7 +58,10 @@ class Slots:
 
     @contextlib.asynccontextmanager
     async def one(self) -> AsyncIterator[None]:
-        """Take a place, waiting for it; raises `Stopped` where the session ends before there is one."""
+        """Take a place, waiting for it.
+
+        Raises `Stopped` where the session ends before there is one.
+        """
         async with self._own:
             if not self._shared:
                 yield

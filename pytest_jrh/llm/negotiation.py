@@ -1,8 +1,8 @@
 """What is sent of a call: what the model's provider takes of it, learned from what it refuses.
 
-litellm's table knows few models, so a response format is sent wherever the provider's protocol has one, until the
-provider refuses it. Models that the table does not know get the schema in the prompt as well: many servers ignore a
-response format without a word.
+litellm's table knows few models, so a response format is sent wherever the provider's protocol has
+one, until the provider refuses it. Models that the table does not know get the schema in the prompt
+as well: many servers ignore a response format without a word.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ _FALLBACK: Mapping[SchemaSent, SchemaSent] = {
     "json_object+words": "words",
 }
 _NOTICES: Mapping[SchemaSent, str] = {
-    "json_object+words": "refused a response_format of type json_schema: json_object is sent, and the schema is put "
+    "json_object+words": "refused a response_format of type json_schema: json_object is sent, and "
+    "the schema is put "
     "into the prompt.",
     "words": "takes no response_format: the schema is put into the prompt alone.",
 }
 _BAD_REQUEST = frozenset({400, 422})
-# The wording of OpenAI, vLLM (guided decoding), Ollama (format), llama.cpp (grammar), LM Studio, DeepSeek and Groq. For
-# some providers litellm turns the response format into a forced tool call, and no other tools are ever sent.
+# The wording of OpenAI, vLLM (guided decoding), Ollama (format), llama.cpp (grammar), LM Studio,
+# DeepSeek and Groq. For some providers litellm turns the response format into a forced tool call,
+# and no other tools are ever sent.
 _NAMES_FORMAT = re.compile(
     r"response.?format|json.?(?:schema|object|mode)|structured.?outputs?|constrained|guided|grammar"
     r"|\b(?:schema|format|tools?|tool_choice)\b",
@@ -45,7 +47,9 @@ _ONE_BAD_ANSWER = re.compile(r"json_validate_failed|failed_generation", re.IGNOR
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """How one attempt is sent: `left_out` names parameters that are not sent, `schema_sent` how the schema is."""
+    """How one attempt is sent: `left_out` names parameters that are not sent, `schema_sent` how the
+    schema is.
+    """
 
     left_out: frozenset[str]
     schema_sent: SchemaSent
@@ -64,7 +68,9 @@ class Negotiation:
 
     @property
     def notices(self) -> list[str]:
-        """A sentence for each thing that a model does not take, in the order in which they were learned."""
+        """A sentence for each thing that a model does not take, in the order in which they were
+        learned.
+        """
         return list(self._notices.values())
 
     def sending(self, request: CallRequest) -> Sending:
@@ -74,7 +80,9 @@ class Negotiation:
         """
         recorded = request.recorded
         if recorded is not None:
-            return Sending(recorded.left_out, recorded.schema_sent or _sent_before(request, recorded))
+            return Sending(
+                recorded.left_out, recorded.schema_sent or _sent_before(request, recorded)
+            )
         server, refused = server_of(request), request.attempts.refused
         leaves_out = server in self._without_temperature or "temperature" in refused
         schema_sent = self._fallen_back.get(server) or _first_try(request.stage.model)
@@ -82,20 +90,30 @@ class Negotiation:
             schema_sent = _FALLBACK[schema_sent]
         return Sending(frozenset({"temperature"} if leaves_out else ()), schema_sent)
 
-    def repaired(self, request: CallRequest, sending: Sending, status: int | None, words: str) -> bool:
-        """Whether a refusal is worth another attempt with less, which is then what `sending` gives (rule A6).
+    def repaired(
+        self, request: CallRequest, sending: Sending, status: int | None, words: str
+    ) -> bool:
+        """Whether a refusal is worth another attempt with less, which is then what `sending` gives
+        (rule A6).
 
-        `status` is HTTP's, None where litellm refused by itself. What counts is what this very attempt sent: others
-        may have learned it while it was on its way.
+        `status` is HTTP's, None where litellm refused by itself. What counts is what this very
+        attempt sent: others may have learned it while it was on its way.
         """
         if request.recorded is not None:
             # It is sent again as it was, so there is no less to send.
             return False
         server = server_of(request)
-        by_itself = status is None and _UNSUPPORTED in words and ("response_format" in words or "temperature" in words)
+        by_itself = (
+            status is None
+            and _UNSUPPORTED in words
+            and ("response_format" in words or "temperature" in words)
+        )
         if (status not in _BAD_REQUEST and not by_itself) or is_too_long(status, words):
             return False
-        if "temperature" in words.lower() and "temperature" in request.parameters.keys() - sending.left_out:
+        if (
+            "temperature" in words.lower()
+            and "temperature" in request.parameters.keys() - sending.left_out
+        ):
             self._without_temperature.add(server)
             request.attempts.refused.add("temperature")
             return True
@@ -108,7 +126,9 @@ class Negotiation:
         return True
 
     def answered(self, request: CallRequest, sending: Sending) -> None:
-        """Note that a model answered: what was left out for it to do so is worth a notice, and not before."""
+        """Note that a model answered: what was left out for it to do so is worth a notice, and not
+        before.
+        """
         if request.recorded is not None:
             return
         model, server = request.stage.model, server_of(request)
@@ -121,7 +141,8 @@ class Negotiation:
             self._notices[model, "response_format"] = f"{model} {notice}"
 
     def failed(self, request: CallRequest, status: int | None) -> None:
-        """Take back what was left out in vain: a request that is refused with less, too, is refused for another reason.
+        """Take back what was left out in vain: a request that is refused with less, too, is refused
+        for another reason.
 
         What concerns one request, whose words may be anything, must change nothing for all others.
         """
@@ -143,7 +164,11 @@ def arguments(request: CallRequest, sending: Sending) -> dict[str, Any]:
     asked: dict[str, Any] = {
         "model": stage.model,
         "messages": [dict(message) for message in request.messages],
-        **{name: value for name, value in request.parameters.items() if name not in sending.left_out},
+        **{
+            name: value
+            for name, value in request.parameters.items()
+            if name not in sending.left_out
+        },
         "num_retries": 0,
         "max_retries": 0,
         # A cassette keeps no headers but the content type, so bodies travel uncompressed.
@@ -168,7 +193,8 @@ def with_schema(message: Mapping[str, str], schema: Mapping[str, Any]) -> dict[s
     shape = json.dumps(schema, indent=2, ensure_ascii=False)
     return {
         **message,
-        "content": f"{message['content']}\n\nAnswer with one JSON object that fits this JSON schema, and with nothing "
+        "content": f"{message['content']}\n\nAnswer with one JSON object that fits this JSON "
+        "schema, and with nothing "
         f"else:\n{shape}",
     }
 
@@ -188,11 +214,17 @@ def _first_try(model: str) -> SchemaSent:
 
 def _sent_before(request: CallRequest, recorded: Answer) -> SchemaSent:
     """How the schema of a call was sent that was recorded before recordings said so."""
-    return "json_schema" if "response_format" not in recorded.left_out and _is_known(request.stage.model) else "words"
+    return (
+        "json_schema"
+        if "response_format" not in recorded.left_out and _is_known(request.stage.model)
+        else "words"
+    )
 
 
 @cache
 def _is_known(model: str) -> bool:
     """Whether litellm's table says that the model answers in a given schema."""
     # For Ollama's models litellm asks the server instead of its table, and blocks meanwhile.
-    return not model.startswith(("ollama/", "ollama_chat/")) and bool(litellm().supports_response_schema(model))
+    return not model.startswith(("ollama/", "ollama_chat/")) and bool(
+        litellm().supports_response_schema(model)
+    )

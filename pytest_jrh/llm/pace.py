@@ -11,8 +11,8 @@ from pytest_jrh.models import RateLimit, StageModel
 class Pace:
     """Keeps the times at which calls were sent, per model.
 
-    `processes` shares each limit out over that many processes, none of which sees the others' calls.
-    `now` gives monotonic seconds.
+    `processes` shares each limit out over that many processes, none of which sees the others'
+    calls. `now` gives monotonic seconds.
     """
 
     def __init__(self, now: Callable[[], float], *, processes: int = 1) -> None:

@@ -21,7 +21,9 @@ class Price:
     longest: int = _LONGEST_ANSWER
 
     def most(self, request: CallRequest) -> float:
-        """The most that a call can cost: a token is at least a byte, and an answer ends at its limit."""
+        """The most that a call can cost: a token is at least a byte, and an answer ends at its
+        limit.
+        """
         asked = json.dumps([dict(message) for message in request.messages], ensure_ascii=False)
         schema = json.dumps(request.schema)
         # Providers wrap messages in a few tokens of their own.

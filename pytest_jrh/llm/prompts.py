@@ -25,7 +25,15 @@ if TYPE_CHECKING:
 _SEPARATOR = re.compile(r"^---user---[ \t\r]*$", re.MULTILINE)
 
 VARIABLES: Final[Mapping[StageName, frozenset[str]]] = {
-    "planner": frozenset({"rubric_id", "rubric_instructions", "assistant_transcript", "max_steps", "ordinal_guidance"}),
+    "planner": frozenset(
+        {
+            "rubric_id",
+            "rubric_instructions",
+            "assistant_transcript",
+            "max_steps",
+            "ordinal_guidance",
+        }
+    ),
     "editor": frozenset(
         {
             "run_id",
@@ -89,28 +97,40 @@ def load_template(
     prompt_path: Path | None = None,
     override: Path | None = None,
 ) -> Template:
-    """Find a stage's prompt: `override` where that file exists, else `prompt_path`, else the built-in one.
+    """Find a stage's prompt: `override` where that file exists, else `prompt_path`, else the
+    built-in one.
 
-    The judge has no override. Raises `InputError` for a file that cannot be read or does not check (rule D9).
+    The judge has no override. Raises `InputError` for a file that cannot be read or does not check
+    (rule D9).
     """
     if override is not None and stage != "judge" and override.is_file():
         return parse_prompt(_read(override), str(override), stage=stage)
     if prompt_path is not None:
         return parse_prompt(_read(prompt_path), str(prompt_path), stage=stage)
     name = built_in_name(stage, mode=mode, objective=objective)
-    source = resources.files("pytest_jrh.llm").joinpath("templates", f"{name}.md").read_text(encoding="utf-8")
+    source = (
+        resources.files("pytest_jrh.llm")
+        .joinpath("templates", f"{name}.md")
+        .read_text(encoding="utf-8")
+    )
     # Checked by our own tests, and not again in every session.
-    return jinja_template(source, f"built-in {name}", allowed=VARIABLES[stage], required=REQUIRED[stage])
+    return jinja_template(
+        source, f"built-in {name}", allowed=VARIABLES[stage], required=REQUIRED[stage]
+    )
 
 
 def parse_prompt(source: str, origin: str, *, stage: StageName) -> Template:
     """Check a prompt's text: its names, its syntax, and that it renders (rules A10, K3)."""
     template = parse_template(source, origin, allowed=VARIABLES[stage], required=REQUIRED[stage])
     full = {
-        name: 3 if name in INTEGERS else f"[0] user\n  a {name}\n[1] assistant\n  more" for name in template.allowed
+        name: 3 if name in INTEGERS else f"[0] user\n  a {name}\n[1] assistant\n  more"
+        for name in template.allowed
     }
     # What may be empty in a run is empty once here, so that both branches of an `if` are tried.
-    bare = {name: "" if name in template.allowed - template.required - INTEGERS else full[name] for name in full}
+    bare = {
+        name: "" if name in template.allowed - template.required - INTEGERS else full[name]
+        for name in full
+    }
     messages(template, full)
     messages(template, bare)
     return template
@@ -158,7 +178,9 @@ def ordinal_guidance(levels: Sequence[ScoreLevel], target: ScoreLevel) -> str:
     by_score = {level.score: level for level in levels}
     below, above = by_score.get(target.score - 1), by_score.get(target.score + 1)
     lines.append(f"One level too low: {_level_line(below)}" if below else "No level lies below it.")
-    lines.append(f"One level too high: {_level_line(above)}" if above else "No level lies above it.")
+    lines.append(
+        f"One level too high: {_level_line(above)}" if above else "No level lies above it."
+    )
     return "\n".join([*lines, "", "The whole scale:", score_levels_table(levels)])
 
 
@@ -183,6 +205,10 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(Problem(f"a prompt file is UTF-8 text; {error.reason}", file=str(path))) from error
+        raise InputError(
+            Problem(f"a prompt file is UTF-8 text; {error.reason}", file=str(path))
+        ) from error
     except OSError as error:
-        raise InputError(Problem(f"this prompt file cannot be read: {error.strerror}", file=str(path))) from error
+        raise InputError(
+            Problem(f"this prompt file cannot be read: {error.strerror}", file=str(path))
+        ) from error

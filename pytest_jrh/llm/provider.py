@@ -17,13 +17,21 @@ def litellm() -> Any:
     from pytest_jrh.llm.wire import install
 
     install()
-    # vcrpy records httpx's own transport; litellm's aiohttp one would be recorded twice or not at all.
+    # vcrpy records httpx's own transport; litellm's aiohttp one would be recorded twice or not at
+    # all.
     library.disable_aiohttp_transport = True
     library.suppress_debug_info = True
     return library
 
 
 def missing_keys(model: str) -> list[str]:
-    """The environment variables with a key for the model of which none is set; none where it is set, or not needed."""
+    """The environment variables with a key for the model of which none is set.
+
+    None where it is set, or not needed.
+    """
     found = litellm().validate_environment(model)
-    return [] if found["keys_in_environment"] else [name for name in found["missing_keys"] if "KEY" in name]
+    return (
+        []
+        if found["keys_in_environment"]
+        else [name for name in found["missing_keys"] if "KEY" in name]
+    )

@@ -18,7 +18,9 @@ class Stage:
     template: Template
     complete: Complete
 
-    async def ask(self, values: Mapping[str, object], response_model: type[ResponseT]) -> Completion[ResponseT]:
+    async def ask(
+        self, values: Mapping[str, object], response_model: type[ResponseT]
+    ) -> Completion[ResponseT]:
         """Render the prompt and ask; raises `Unscored` where no usable answer comes."""
         asked = messages(self.template, values, system_prompt=self.model.system_prompt)
         return await self.complete(self.model, asked, response_model)
@@ -36,7 +38,9 @@ def scale_values(levels: tuple[ScoreLevel, ...]) -> dict[str, object]:
 
 
 def with_scale(instructions: str, levels: tuple[ScoreLevel, ...], template: Template) -> str:
-    """The rubric's instructions, followed by the scale where there is one and the prompt shows none itself."""
+    """The rubric's instructions, followed by the scale where there is one and the prompt shows none
+    itself.
+    """
     if not levels or "score_levels_table" in template.variables:
         return instructions
     return f"{instructions}\n\nScores:\n{score_levels_table(levels)}"

@@ -1,8 +1,10 @@
-"""What is taken from a model's server: an answer with status 200, from the origin that was asked, of bounded size.
+"""What is taken from a model's server: an answer with status 200, from the origin that was asked,
+of bounded size.
 
-The guard sits in httpcore's connection pool, which every httpx client of litellm and the provider SDKs goes through,
-and below vcrpy, which reads answers whole. (litellm's other transport, aiohttp, is switched off in `provider`.) It
-works in calls of ours alone: other users of httpx in the process do not notice it.
+The guard sits in httpcore's connection pool, which every httpx client of litellm and the provider
+SDKs goes through, and below vcrpy, which reads answers whole. (litellm's other transport, aiohttp,
+is switched off in `provider`.) It works in calls of ours alone: other users of httpx in the process
+do not notice it.
 """
 
 from __future__ import annotations
@@ -62,14 +64,18 @@ def _checked(request: Any, response: Any) -> Any:
         _check_redirect(request, response.status, headers.get(b"location", b"").decode("latin-1"))
     encoding = headers.get(b"content-encoding", b"identity").strip().lower()
     if encoding not in _ENCODINGS | {b"identity", b""}:
-        raise UnusableAnswer(f"the answer is compressed as {encoding.decode('latin-1')!r}, which was not asked for")
+        raise UnusableAnswer(
+            f"the answer is compressed as {encoding.decode('latin-1')!r}, which was not asked for"
+        )
     length = headers.get(b"content-length", b"")
     if length.isdigit() and len(length) < 20 and int(length) > LONGEST_ANSWER:  # noqa: PLR2004 - more than any file has
         raise _too_long()
     decoder = zlib.decompressobj(zlib.MAX_WBITS | 32) if encoding in _ENCODINGS else None
     if decoder is not None:
         hidden = (b"content-encoding", b"content-length")
-        response.headers = [(name, value) for name, value in response.headers if name.lower() not in hidden]
+        response.headers = [
+            (name, value) for name, value in response.headers if name.lower() not in hidden
+        ]
     response.stream = _Bounded(response.stream, decoder)
     return response
 
@@ -78,11 +84,13 @@ def _check_redirect(request: Any, status: int, location: str) -> None:
     if not location:
         raise UnusableAnswer(f"the server answered HTTP {status}, which is no answer to a question")
     url = request.url
-    asked = f"{url.scheme.decode()}://{url.host.decode()}:{url.port or ''}{url.target.decode('latin-1')}"
+    server = f"{url.scheme.decode()}://{url.host.decode()}:{url.port or ''}"
+    asked = server + url.target.decode("latin-1")
     target = urljoin(asked, location)
     if status not in _REDIRECTS_WITH_BODY or _origin(target) != _origin(asked):
         raise UnusableAnswer(
-            f"the server redirects (HTTP {status}) to {urlsplit(target).scheme}://{urlsplit(target).hostname}; "
+            f"the server redirects (HTTP {status}) to "
+            f"{urlsplit(target).scheme}://{urlsplit(target).hostname}; "
             "redirects are not followed, for they would take the key and the transcript there"
         )
 
@@ -92,7 +100,9 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
         parts = urlsplit(url)
         return parts.scheme, parts.hostname, parts.port or _DEFAULT_PORTS.get(parts.scheme)
     except ValueError as error:
-        raise UnusableAnswer(f"the server redirects to an address that cannot be read: {error}") from error
+        raise UnusableAnswer(
+            f"the server redirects to an address that cannot be read: {error}"
+        ) from error
 
 
 def _too_long() -> UnusableAnswer:
@@ -100,7 +110,9 @@ def _too_long() -> UnusableAnswer:
 
 
 class _Bounded:
-    """A response's bytes, uncompressed where need be, and no more of them than an answer may have."""
+    """A response's bytes, uncompressed where need be, and no more of them than an answer may
+    have.
+    """
 
     def __init__(self, stream: Any, decoder: Any) -> None:
         self._stream = stream

@@ -32,7 +32,10 @@ class EditorResponse(Response):
 
 @dataclass(frozen=True, slots=True)
 class EditDraft:
-    """A rewriting that has not been applied, its text storable (rule C6); `raw` is the answer as it came."""
+    """A rewriting that has not been applied, its text storable (rule C6).
+
+    `raw` is the answer as it came.
+    """
 
     new_content: str
     reason: str
@@ -78,11 +81,18 @@ async def generate_single_edit(
     used = stage.template.variables
     told = [] if not guidance or "ordinal_guidance" in used else [guidance]
     if "goal" not in used:
-        # Prompts written for RAND's harness know no plan, but an editor without its goal edits blindly.
-        told += [f"{title}: {context[name]}" for name, title in _TITLES.items() if context[name] and name not in used]
+        # Prompts written for RAND's harness know no plan, but an editor without its goal edits
+        # blindly.
+        told += [
+            f"{title}: {context[name]}"
+            for name, title in _TITLES.items()
+            if context[name] and name not in used
+        ]
     values["rubric"] = "\n\n".join([rubric.instructions, *told])
     answer = await stage.ask(values, EditorResponse)
-    return EditDraft(storable(answer.parsed.new_content)[0], answer.parsed.reason.strip(), answer.text)
+    return EditDraft(
+        storable(answer.parsed.new_content)[0], answer.parsed.reason.strip(), answer.text
+    )
 
 
 def apply_single_edit(
@@ -90,8 +100,8 @@ def apply_single_edit(
 ) -> tuple[tuple[Message, ...], int]:
     """Replace the text of one assistant turn, on a copy.
 
-    Returns the new messages and how many reasoning blocks went with the old text; tool calls, ids and
-    other blocks stay. Raises `ValueError` where the index is no assistant turn.
+    Returns the new messages and how many reasoning blocks went with the old text; tool calls, ids
+    and other blocks stay. Raises `ValueError` where the index is no assistant turn.
     """
     if not 0 <= message_index < len(messages) or messages[message_index].get("role") != "assistant":
         raise ValueError(f"message {message_index} is no assistant turn")
@@ -101,4 +111,6 @@ def apply_single_edit(
 
 
 def _earlier_edits(edits: Sequence[Edit]) -> str:
-    return "\n\n".join(f"[{edit.message_index}] now reads:\n{edit.edited_content}" for edit in edits)
+    return "\n\n".join(
+        f"[{edit.message_index}] now reads:\n{edit.edited_content}" for edit in edits
+    )

@@ -36,8 +36,8 @@ _MAKING: tuple[StageName, ...] = ("planner", "editor", "summary", "verifier")
 class Pipeline:
     """Everything that making the cases of one test needs, but the way to the models.
 
-    `models` and `templates` are keyed by stage; a missing verifier is off. `mode` and `objective` say
-    what the templates are written for.
+    `models` and `templates` are keyed by stage; a missing verifier is off. `mode` and `objective`
+    say what the templates are written for.
     """
 
     models: Mapping[StageName, StageModel]
@@ -58,17 +58,23 @@ class Pipeline:
         temperature: float | None = None,
         max_edit_rounds: int = 3,
     ) -> Pipeline:
-        """A pipeline with the built-in prompts and one model (litellm's name for it) in all of its stages."""
+        """A pipeline with the built-in prompts and one model (litellm's name for it) in all of its
+        stages.
+        """
         return cls(
             models={stage: StageModel(stage, model, temperature=temperature) for stage in _MAKING},
-            templates={stage: load_template(stage, mode=mode, objective=objective) for stage in _MAKING},
+            templates={
+                stage: load_template(stage, mode=mode, objective=objective) for stage in _MAKING
+            },
             mode=mode,
             objective=objective,
             max_edit_rounds=max_edit_rounds,
         )
 
     def goals(self, rubric: Rubric) -> tuple[Goal, ...]:
-        """What it makes of a run under a rubric: one case, or one for each level in ascending order (rule D8)."""
+        """What it makes of a run under a rubric: one case, or one for each level in ascending order
+        (rule D8).
+        """
         if self.mode == "binary":
             return (Goal(self.objective),)
         return tuple(goal_of(self.objective, level.score) for level in rubric.score_levels)
@@ -122,12 +128,17 @@ def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
 
 
 async def generate_case(
-    pipeline: Pipeline, complete: Complete, spec: CaseSpec, run: AgentRun, rubric: Rubric, goal: Goal
+    pipeline: Pipeline,
+    complete: Complete,
+    spec: CaseSpec,
+    run: AgentRun,
+    rubric: Rubric,
+    goal: Goal,
 ) -> Case:
     """Make one case.
 
-    Raises `NoVerdictCase` with the reason where there is none, and `Unscored` where a model could not
-    be had or understood.
+    Raises `NoVerdictCase` with the reason where there is none, and `Unscored` where a model could
+    not be had or understood.
     """
     outcome = await pipeline.perturber(complete).perturb(run, rubric, goal)
     if outcome.no_case is not None:
@@ -164,16 +175,19 @@ async def generate_agent_perturbations(
     target_scores: Collection[int] | None = None,
     concurrency: int = 10,
 ) -> AsyncIterator[Perturbation]:
-    """Make every case of runs x rubrics x goals, at most `concurrency` at once, yielding them in that order.
+    """Make every case of runs x rubrics x goals, at most `concurrency` at once, yielding them in
+    that order.
 
     The way to use the pipeline from Python without pytest: `complete` is any `Complete`. An ordinal
-    pipeline aims at every level of a rubric, or at those of `target_scores`. `runs` is consumed as work
-    proceeds. Raises `Unscored` at the first case that a model's trouble stops; cases still at work are
-    cancelled then, and where the caller stops listening.
+    pipeline aims at every level of a rubric, or at those of `target_scores`. `runs` is consumed as
+    work proceeds. Raises `Unscored` at the first case that a model's trouble stops; cases still at
+    work are cancelled then, and where the caller stops listening.
     """
 
     async def make(run: AgentRun, rubric: Rubric, goal: Goal) -> Perturbation:
-        return Perturbation(run, rubric, goal, await pipeline.perturber(complete).perturb(run, rubric, goal))
+        return Perturbation(
+            run, rubric, goal, await pipeline.perturber(complete).perturb(run, rubric, goal)
+        )
 
     at_work: list[asyncio.Task[Perturbation]] = []
     try:

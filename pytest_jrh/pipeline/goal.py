@@ -11,7 +11,9 @@ from pytest_jrh.models import Mode, Objective, Rubric
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What a case is to become: violate or satisfy the rubric, or land on `target_score` of its scale."""
+    """What a case is to become: violate or satisfy the rubric, or land on `target_score` of its
+    scale.
+    """
 
     objective: Objective
     target_score: int | None = None
@@ -22,7 +24,9 @@ class Goal:
 
     @property
     def expected(self) -> int:
-        """The answer a right judge gives: 1 for violated, 0 for satisfied, or the target (rule E1)."""
+        """The answer a right judge gives: 1 for violated, 0 for satisfied, or the target (rule
+        E1).
+        """
         if self.target_score is not None:
             return self.target_score
         return 1 if self.objective == "fail" else 0
@@ -37,6 +41,13 @@ class Goal:
         by_score = {level.score: level for level in rubric.score_levels}
         if self.target_score not in by_score:
             there = ", ".join(map(str, by_score)) or "none"
-            message = f"the rubric `{rubric.id}` has no level {self.target_score} to aim at; its levels: {there}"
-            raise InputError(Problem(message, file=rubric.file or None, line=rubric.line if rubric.file else None))
+            message = (
+                f"the rubric `{rubric.id}` has no level {self.target_score} to aim at; its "
+                f"levels: {there}"
+            )
+            raise InputError(
+                Problem(
+                    message, file=rubric.file or None, line=rubric.line if rubric.file else None
+                )
+            )
         return ordinal_guidance(rubric.score_levels, by_score[self.target_score])

@@ -1,4 +1,6 @@
-"""The perturber: drives summarizer, planner, edits and verifier to one outcome (rules D1, D3, D6, D7)."""
+"""The perturber: drives summarizer, planner, edits and verifier to one outcome (rules D1, D3, D6,
+D7).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,16 @@ from dataclasses import dataclass, field
 
 from pytest_jrh.errors import NoVerdictCase, Unscored
 from pytest_jrh.llm.stage import Stage
-from pytest_jrh.models import AgentRun, Edit, Message, PerturbationOutcome, Plan, PlanStep, Rubric, Verification
+from pytest_jrh.models import (
+    AgentRun,
+    Edit,
+    Message,
+    PerturbationOutcome,
+    Plan,
+    PlanStep,
+    Rubric,
+    Verification,
+)
 from pytest_jrh.pipeline.editor import apply_single_edit, generate_single_edit
 from pytest_jrh.pipeline.goal import Goal
 from pytest_jrh.pipeline.planner import Planner
@@ -35,13 +46,15 @@ class ConversationPerturber:
     async def perturb(self, run: AgentRun, rubric: Rubric, goal: Goal) -> PerturbationOutcome:
         """Plan, edit and verify.
 
-        Returns an outcome whose `no_case` says why where there is no case; raises `Unscored` where a
-        model could not be had or understood.
+        Returns an outcome whose `no_case` says why where there is no case; raises `Unscored` where
+        a model could not be had or understood.
         """
         if not assistant_indices(run.messages):
             return PerturbationOutcome(run.messages, no_case="the transcript has no assistant turn")
         work = _Work(run.messages)
-        summarizer = ConversationSummarizer(self.summary, run.messages, max_messages=self.max_summary_messages)
+        summarizer = ConversationSummarizer(
+            self.summary, run.messages, max_messages=self.max_summary_messages
+        )
         try:
             await self._edit(work, run, rubric, goal, summarizer)
             await self._verify(work, rubric, goal, summarizer)
@@ -50,7 +63,12 @@ class ConversationPerturber:
         return work.outcome()
 
     async def _edit(
-        self, work: _Work, run: AgentRun, rubric: Rubric, goal: Goal, summarizer: ConversationSummarizer
+        self,
+        work: _Work,
+        run: AgentRun,
+        rubric: Rubric,
+        goal: Goal,
+        summarizer: ConversationSummarizer,
     ) -> None:
         # Planner and first summary need only the original transcript: they are asked side by side.
         planning = self.planner(run.messages, rubric, goal, max_steps=self.max_edit_rounds)
@@ -62,10 +80,14 @@ class ConversationPerturber:
         work.plan = plan
         if plan is None or not plan.steps:
             if goal.mode == "binary" and goal.objective == "fail":
-                raise NoVerdictCase("no plan: the planner found no edit that would violate the rubric")
+                raise NoVerdictCase(
+                    "no plan: the planner found no edit that would violate the rubric"
+                )
             return
         for round_index, step in enumerate(plan.steps[: self.max_edit_rounds]):
-            edit = await self._edit_once(work, run, rubric, goal, plan, step, round_index, summarizer)
+            edit = await self._edit_once(
+                work, run, rubric, goal, plan, step, round_index, summarizer
+            )
             work.edits.append(edit)
 
     async def _edit_once(
@@ -83,7 +105,8 @@ class ConversationPerturber:
             raise Unscored(
                 "invalid_response",
                 stage="planner",
-                cause=f"the plan points at message {step.message_index}, which is no assistant turn.",
+                cause=f"the plan points at message {step.message_index}, which is no assistant "
+                "turn.",
             )
         summary = await summarizer.summary()
         draft = await generate_single_edit(
@@ -100,10 +123,16 @@ class ConversationPerturber:
         message = work.messages[step.message_index]
         original = message_text(message)
         if not draft.new_content.strip():
-            raise NoVerdictCase(f"unusable edit: the editor returned an empty text for turn {step.message_index}")
+            raise NoVerdictCase(
+                f"unusable edit: the editor returned an empty text for turn {step.message_index}"
+            )
         if draft.new_content.strip() == original.strip():
-            raise NoVerdictCase(f"unusable edit: the editor returned turn {step.message_index} as it was")
-        work.messages, dropped = apply_single_edit(work.messages, step.message_index, draft.new_content)
+            raise NoVerdictCase(
+                f"unusable edit: the editor returned turn {step.message_index} as it was"
+            )
+        work.messages, dropped = apply_single_edit(
+            work.messages, step.message_index, draft.new_content
+        )
         summarizer.update(work.messages, step.message_index)
         return Edit(
             message_index=step.message_index,
@@ -118,12 +147,15 @@ class ConversationPerturber:
             dropped_reasoning=dropped,
         )
 
-    async def _verify(self, work: _Work, rubric: Rubric, goal: Goal, summarizer: ConversationSummarizer) -> None:
+    async def _verify(
+        self, work: _Work, rubric: Rubric, goal: Goal, summarizer: ConversationSummarizer
+    ) -> None:
         pass_waived = goal.mode == "binary" and goal.objective == "pass" and not self.pass_required
         if self.verifier is None:
             if goal.mode == "binary" and goal.objective == "pass" and not pass_waived:
                 raise NoVerdictCase(
-                    "not confirmed: the verifier is off, and `pass_required: true` keeps only confirmed positives"
+                    "not confirmed: the verifier is off, and `pass_required: true` keeps only "
+                    "confirmed positives"
                 )
             return
         work.final_summary = await summarizer.summary()

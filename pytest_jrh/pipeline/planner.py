@@ -32,7 +32,10 @@ class PlannerResponse(Response):
 
 
 class Planner(Protocol):
-    """Plans the edits of one case; None, or a plan without steps, where there is nothing to change."""
+    """Plans the edits of one case.
+
+    None, or a plan without steps, where there is nothing to change.
+    """
 
     async def __call__(
         self, messages: Sequence[Message], rubric: Rubric, goal: Goal, *, max_steps: int
@@ -42,12 +45,15 @@ class Planner(Protocol):
 def make_llm_planner(complete: Complete, model: StageModel, template: Template) -> Planner:
     """Build a planner that asks a model.
 
-    It sees the rubric, the assistant turns with their indices, the number of steps it may take, and in
-    ordinal mode the target and the scale. It raises `Unscored` where the model gives no usable plan.
+    It sees the rubric, the assistant turns with their indices, the number of steps it may take, and
+    in ordinal mode the target and the scale. It raises `Unscored` where the model gives no usable
+    plan.
     """
     stage = Stage(model, template, complete)
 
-    async def plan(messages: Sequence[Message], rubric: Rubric, goal: Goal, *, max_steps: int) -> Plan | None:
+    async def plan(
+        messages: Sequence[Message], rubric: Rubric, goal: Goal, *, max_steps: int
+    ) -> Plan | None:
         guidance = goal.guidance(rubric)
         instructions = rubric.instructions
         if guidance and "ordinal_guidance" not in template.variables:
@@ -72,7 +78,9 @@ def sanitize(steps: Sequence[PlannedStep], editable: Sequence[int]) -> tuple[Pla
     kept: dict[int, PlanStep] = {}
     for step in steps:
         if step.message_index in editable and step.message_index not in kept:
-            kept[step.message_index] = PlanStep(step.message_index, step.goal.strip(), step.rationale.strip())
+            kept[step.message_index] = PlanStep(
+                step.message_index, step.goal.strip(), step.rationale.strip()
+            )
     return tuple(kept.values())
 
 
@@ -80,8 +88,8 @@ def sanitize(steps: Sequence[PlannedStep], editable: Sequence[int]) -> tuple[Pla
 def response_for(editable: Sequence[int]) -> type[PlannerResponse]:
     """The planner's answer for a transcript with these assistant turns.
 
-    Steps of which sanitizing leaves nothing are an invalid response and not a plan without steps, so
-    that the planner is asked again with the turns it may choose from.
+    Steps of which sanitizing leaves nothing are an invalid response and not a plan without steps,
+    so that the planner is asked again with the turns it may choose from.
     """
 
     class CheckedPlannerResponse(PlannerResponse):
@@ -89,7 +97,9 @@ def response_for(editable: Sequence[int]) -> type[PlannerResponse]:
         def _leaves_steps(self) -> CheckedPlannerResponse:
             if self.steps and not sanitize(self.steps, editable):
                 turns = ", ".join(str(index) for index in editable)
-                raise ValueError(f"no step points at an assistant turn; the assistant turns are {turns}")
+                raise ValueError(
+                    f"no step points at an assistant turn; the assistant turns are {turns}"
+                )
             return self
 
     return CheckedPlannerResponse

@@ -1,4 +1,6 @@
-"""The summarizer: a rolling summary of the conversation, asked anew only when a turn changed (rule D5)."""
+"""The summarizer: a rolling summary of the conversation, asked anew only when a turn changed (rule
+D5).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ class SummaryResponse(Response):
 
 
 class ConversationSummarizer:
-    """Keeps the summary of a conversation's last `max_messages` turns; edited turns are marked in it.
+    """Keeps the summary of a conversation's last `max_messages` turns; edited turns are marked in
+    it.
 
     `summary` may be awaited by several tasks at once: one state is asked for once.
     """
@@ -41,7 +44,10 @@ class ConversationSummarizer:
         self._summary = None
 
     async def summary(self) -> str:
-        """The summary of the present state as text; raises `Unscored` where the model gives none."""
+        """The summary of the present state as text.
+
+        Raises `Unscored` where the model gives none.
+        """
         if self._summary is None:
             self._summary = asyncio.create_task(self._ask())
         return await self._summary

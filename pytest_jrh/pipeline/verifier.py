@@ -1,4 +1,6 @@
-"""The verifier: a second opinion on the label of a case, given without knowing the label (rule D6)."""
+"""The verifier: a second opinion on the label of a case, given without knowing the label (rule
+D6).
+"""
 
 from __future__ import annotations
 
@@ -34,18 +36,22 @@ class ScoringVerifierResponse(Response):
 class Verifier(Protocol):
     """Says whether a transcript satisfies a rubric, or which score it deserves."""
 
-    async def __call__(self, messages: Sequence[Message], rubric: Rubric, goal: Goal, summary: str) -> Verification: ...
+    async def __call__(
+        self, messages: Sequence[Message], rubric: Rubric, goal: Goal, summary: str
+    ) -> Verification: ...
 
 
 def make_llm_verifier(complete: Complete, model: StageModel, template: Template) -> Verifier:
     """Build a verifier that asks a model; it raises `Unscored` where no usable verdict comes.
 
-    The verifier sees the rubric, the transcript and its summary, and nothing of the goal: the goal only
-    decides whether a score is asked for.
+    The verifier sees the rubric, the transcript and its summary, and nothing of the goal: the goal
+    only decides whether a score is asked for.
     """
     stage = Stage(model, template, complete)
 
-    async def verify(messages: Sequence[Message], rubric: Rubric, goal: Goal, summary: str) -> Verification:
+    async def verify(
+        messages: Sequence[Message], rubric: Rubric, goal: Goal, summary: str
+    ) -> Verification:
         levels = rubric.score_levels if goal.mode == "ordinal" else ()
         values = {
             "rubric_id": rubric.id,
@@ -54,8 +60,12 @@ def make_llm_verifier(complete: Complete, model: StageModel, template: Template)
             "transcript": render_transcript(messages),
             **scale_values(levels),
         }
-        answer = (await stage.ask(values, verifier_response(tuple(level.score for level in levels)))).parsed
-        return Verification(answer.verdict, answer.rationale.strip(), getattr(answer, "score", None))
+        answer = (
+            await stage.ask(values, verifier_response(tuple(level.score for level in levels)))
+        ).parsed
+        return Verification(
+            answer.verdict, answer.rationale.strip(), getattr(answer, "score", None)
+        )
 
     return verify
 
@@ -69,7 +79,14 @@ def confirms(verification: Verification, goal: Goal) -> bool:
 
 @cache
 def verifier_response(scores: tuple[int, ...]) -> type[VerifierResponse | ScoringVerifierResponse]:
-    """The shape of an answer on this scale, binary where there is none; a score of another value does not validate."""
+    """The shape of an answer on this scale, binary where there is none.
+
+    A score of another value does not validate.
+    """
     if not scores:
         return VerifierResponse
-    return create_model("ScaledVerifierResponse", __base__=ScoringVerifierResponse, score=(score_on_offer(scores), ...))
+    return create_model(
+        "ScaledVerifierResponse",
+        __base__=ScoringVerifierResponse,
+        score=(score_on_offer(scores), ...),
+    )

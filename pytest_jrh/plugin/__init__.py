@@ -1,4 +1,7 @@
-"""The plugin `jrh`: hooks only. Every pytest run pays for this module, so it imports pytest alone."""
+"""The plugin `jrh`: hooks only.
+
+Every pytest run pays for this module, so it imports pytest alone.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.plugin.options import MARKERS, OPTIONS_READ, YAML_SUFFIXES, add_options, may_be_case, read_options
+from pytest_jrh.plugin.options import (
+    MARKERS,
+    OPTIONS_READ,
+    YAML_SUFFIXES,
+    add_options,
+    may_be_case,
+    read_options,
+)
 
 if TYPE_CHECKING:
     from pytest_jrh.plugin.collect import SuiteFile
@@ -29,7 +39,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Check the options and the suites that are named, before anything is collected (exit code 4)."""
+    """Check the options and the suites that are named, before anything is collected (exit code
+    4).
+    """
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
     options = config.stash[OPTIONS_READ] = read_options(config)
@@ -43,7 +55,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile | None:
-    """Collect suites: those named with `--jrh-config`, on the command line, or found as `*.jrh.yml`."""
+    """Collect suites: those named with `--jrh-config`, on the command line, or found as
+    `*.jrh.yml`.
+    """
     named = file_path in parent.config.stash[OPTIONS_READ].configs
     discovered = file_path.name.endswith(_DISCOVERED)
     given = file_path.suffix in YAML_SUFFIXES and parent.session.isinitpath(file_path)
@@ -51,13 +65,17 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile 
         return None
     from pytest_jrh.plugin.activation import collect
 
-    # A file that is named as a suite is one, however little it looks like it: its mistakes are to be told.
+    # A file that is named as a suite is one, however little it looks like it: its mistakes are to
+    # be told.
     return collect(file_path, parent, certain=named or discovered)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> None:
-    """Refuse options that need a suite where none was collected; a controller of xdist collects nothing itself."""
+    """Refuse options that need a suite where none was collected.
+
+    A controller of xdist collects nothing itself.
+    """
     config = session.config
     own = not hasattr(config, "workerinput") and config.getoption("dist", "no") == "no"
     if own and not session.testsfailed:
@@ -67,8 +85,12 @@ def pytest_runtestloop(session: pytest.Session) -> None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, exitstatus: pytest.ExitCode, config: pytest.Config
 ) -> None:
-    """Where nothing was collected, name the suites in the folders given: a folder's name does not collect them."""
-    nothing = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not terminalreporter.stats.get("deselected")
+    """Where nothing was collected, name the suites in the folders given: a folder's name does not
+    collect them.
+    """
+    nothing = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not terminalreporter.stats.get(
+        "deselected"
+    )
     if nothing and not _has_suites(config):
         from pytest_jrh.plugin.hints import suites_nearby
 
@@ -78,7 +100,10 @@ def pytest_terminal_summary(
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None:
-    """Tell the controller, which collects nothing itself, what is to run; discovered suites it meets here only."""
+    """Tell the controller, which collects nothing itself, what is to run.
+
+    Discovered suites it meets here only.
+    """
     named = node.config.stash[OPTIONS_READ].configs
     if named or any(map(may_be_case, ids)):
         from pytest_jrh.plugin.activation import activate
@@ -93,9 +118,9 @@ def _has_suites(config: pytest.Config) -> bool:
 
 
 def _refuse_options(config: pytest.Config) -> None:
-    if any(str(argument).startswith("--jrh-") for argument in config.invocation_params.args) and not _has_suites(
-        config
-    ):
+    if any(
+        str(argument).startswith("--jrh-") for argument in config.invocation_params.args
+    ) and not _has_suites(config):
         from pytest_jrh.plugin.hints import refuse_options
 
         refuse_options(config)

@@ -1,4 +1,6 @@
-"""Bringing a suite into play: reading the command line, and registering the hooks that a session then needs."""
+"""Bringing a suite into play: reading the command line, and registering the hooks that a session
+then needs.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def activate(config: pytest.Config) -> SuiteSession:
             if config.getoption("dist", "no") != "no":
                 from pytest_jrh.plugin.distributed import controller_progress
 
-                config.pluginmanager.register(controller_progress(config, session.selected), "jrh-progress")
+                config.pluginmanager.register(
+                    controller_progress(config, session.selected), "jrh-progress"
+                )
     return config.stash[SESSION]
 
 
@@ -73,18 +77,28 @@ def activate_named(config: pytest.Config) -> None:
     session.check_budget()
     session.reviewing.check()
     if session.options.plan and config.getoption("dist", "no") != "no" and not session.is_worker:
-        raise pytest.UsageError("--jrh-plan asks nobody and is quick: run it in one process, with -n0")
+        raise pytest.UsageError(
+            "--jrh-plan asks nobody and is quick: run it in one process, with -n0"
+        )
     folder = config.invocation_params.dir
     covered = {absolute(folder / argument.partition("::")[0]) for argument in others}
-    config.args[:] = [*others, *(str(path) for path in session.options.configs if path not in covered)]
+    config.args[:] = [
+        *others,
+        *(str(path) for path in session.options.configs if path not in covered),
+    ]
 
 
 def collect(file_path: Path, parent: pytest.Collector, *, certain: bool) -> SuiteFile | None:
-    """The collector of a suite file; None for a YAML file that is something else, where it is not certain."""
+    """The collector of a suite file.
+
+    None for a YAML file that is something else, where it is not certain.
+    """
     if not certain and not looks_like_suite(file_path):
         return None
     activate(parent.config)
-    return SuiteFile.from_parent(parent, path=file_path, nodeid=file_node(file_path, parent.config.rootpath))
+    return SuiteFile.from_parent(
+        parent, path=file_path, nodeid=file_node(file_path, parent.config.rootpath)
+    )
 
 
 def _unusable(what: str, problems: Sequence[Problem]) -> pytest.UsageError:
@@ -94,9 +108,13 @@ def _unusable(what: str, problems: Sequence[Problem]) -> pytest.UsageError:
 
 
 def _stands_in(argument: str, session: SuiteSession) -> bool:
-    """Whether an argument is a log or a rubric file that stands in for the suite's own (rule I1)."""
+    """Whether an argument is a log or a rubric file that stands in for the suite's own (rule
+    I1).
+    """
     path = absolute(session.config.invocation_params.dir / argument)
-    if path.suffix == ".eval" or (path.suffix == ".json" and path.is_file() and not looks_like_rubrics(path)):
+    if path.suffix == ".eval" or (
+        path.suffix == ".json" and path.is_file() and not looks_like_rubrics(path)
+    ):
         session.log_path = _only(argument, path, session.log_path, "log")
         return True
     if path.suffix in (".json", *YAML_SUFFIXES) and looks_like_rubrics(path):
@@ -107,17 +125,22 @@ def _stands_in(argument: str, session: SuiteSession) -> bool:
 
 def _only(argument: str, path: Path, before: Path | None, what: str) -> Path:
     if before is not None and before != path:
-        raise pytest.UsageError(f"{argument}: {before} already stands in for the suite's own {what}; name one of them")
+        raise pytest.UsageError(
+            f"{argument}: {before} already stands in for the suite's own {what}; name one of them"
+        )
     return path
 
 
 def _refuse_pruning(session: SuiteSession) -> None:
-    """Refuse to call the recordings of the suite's own log unused where another log or rubric file stands in for it."""
+    """Refuse to call the recordings of the suite's own log unused where another log or rubric file
+    stands in for it.
+    """
     options, other = session.options, session.log_path or session.rubric_file
     if other is not None and (options.prune or options.report_unused):
         option = "--jrh-prune" if options.prune else "--jrh-report-unused"
         raise pytest.UsageError(
-            f"{option}: not supported with {other.name} in place of the suite's own file, whose recordings would all "
+            f"{option}: not supported with {other.name} in place of the suite's own file, whose "
+            "recordings would all "
             "be unused; run without it"
         )
 
@@ -126,15 +149,22 @@ def _refuse_forked(config: pytest.Config) -> None:
     """Refuse pytest-forked: the thread that makes the calls does not exist in a forked child."""
     if config.getoption("forked", default=False):
         raise pytest.UsageError(
-            "--forked: not supported for suites of judges, whose calls are made by a thread that a forked process does "
+            "--forked: not supported for suites of judges, whose calls are made by a thread that "
+            "a forked process does "
             "not have; run without --forked, or in several processes with -n"
         )
 
 
 def _refuse_remote_recording(session: SuiteSession) -> None:
-    """Cassettes are written where the run is: workers on other machines can only replay (rule I5)."""
+    """Cassettes are written where the run is: workers on other machines can only replay (rule
+    I5).
+    """
     specs = session.config.getoption("tx", None) or ()
-    remote = [spec for spec in specs if not spec.partition("*")[2].startswith("popen") and not spec.startswith("popen")]
+    remote = [
+        spec
+        for spec in specs
+        if not spec.partition("*")[2].startswith("popen") and not spec.startswith("popen")
+    ]
     if not remote or session.is_worker:
         return
     asking = session.options.disable_recording or any(
@@ -155,7 +185,8 @@ class _SuiteHooks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
-        """Set every selected case to work ahead of the first item; xdist workers do so item by item.
+        """Set every selected case to work ahead of the first item; xdist workers do so item by
+        item.
 
         With `--jrh-plan` nothing is run at all.
         """
@@ -173,7 +204,9 @@ class _SuiteHooks:
             from pytest_jrh.plugin.planned import plan
 
             if not session.config.pluginmanager.has_plugin("terminalreporter"):
-                raise pytest.UsageError("--jrh-plan prints what would be asked: it cannot be used with -p no:terminal")
+                raise pytest.UsageError(
+                    "--jrh-plan prints what would be asked: it cannot be used with -p no:terminal"
+                )
             writer = session.config.get_terminal_writer()
             writer.sep("=", "judge reliability plan")
             for line in plan(self._session, specs, writer.fullwidth):
@@ -185,12 +218,16 @@ class _SuiteHooks:
         self._session.reviewing.wait()
         return None
 
-    # Outside of all other plugins: pytest-timeout measures an item's time in a wrapper of this hook, too.
+    # Outside of all other plugins: pytest-timeout measures an item's time in a wrapper of this
+    # hook, too.
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
-        """Wait for the item's case before its own time begins; an xdist worker first sets it and the next to work."""
+        """Wait for the item's case before its own time begins.
+
+        An xdist worker first sets it and the next to work.
+        """
         if self._session.is_worker:
             self._session.start(_specs(one for one in (item, nextitem) if one is not None))
         if isinstance(item, CaseItem) and item.get_closest_marker("skip") is None:
@@ -201,7 +238,9 @@ class _SuiteHooks:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[Any]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Let one report of an item carry the case's result as text, which travels between processes."""
+        """Let one report of an item carry the case's result as text, which travels between
+        processes.
+        """
         report = yield
         if not isinstance(item, CaseItem):
             return report
@@ -209,7 +248,9 @@ class _SuiteHooks:
             # pytest asks an item for its own words about its call alone.
             report.longrepr = item.repr_failure(call.excinfo)
         # A setup that passes is followed by the call, which then carries it.
-        if item.result is not None and (call.when == "call" or (call.when == "setup" and not report.passed)):
+        if item.result is not None and (
+            call.when == "call" or (call.when == "setup" and not report.passed)
+        ):
             setattr(report, RESULT_ATTRIBUTE, result_text(item.result))
             record = self._session.spooling.carried(item.spec)
             if record is not None:
@@ -230,7 +271,9 @@ class _SuiteHooks:
         try:
             if terminal is not None and self._session.is_running:
                 terminal.ensure_newline()
-                terminal.write_line("jrh: calls in flight are awaited and recorded; Ctrl-C again leaves at once")
+                terminal.write_line(
+                    "jrh: calls in flight are awaited and recorded; Ctrl-C again leaves at once"
+                )
             self._session.stop()
         except KeyboardInterrupt:
             self._session.abandon()

@@ -1,4 +1,7 @@
-"""The tree of a suite: file, test, rubric, case; and the item that translates a result into pytest's terms."""
+"""The tree of a suite: file, test, rubric, case.
+
+And the item that translates a result into pytest's terms.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ class _Discreet(pytest.Collector):
     """A level of the tree whose errors show no secret."""
 
     def repr_failure(self, excinfo: ExceptionInfo[BaseException]) -> str | TerminalRepr:  # type: ignore[override]
-        """Say what is wrong with the suite; anything else is a mistake of ours, with its traceback."""
+        """Say what is wrong with the suite.
+
+        Anything else is a mistake of ours, with its traceback.
+        """
         redactor = self.config.stash[SESSION].redactor
         if isinstance(excinfo.value, self.CollectError):
             return redactor.text(str(excinfo.value))
@@ -38,7 +44,10 @@ class SuiteFile(_Discreet, pytest.File):
     """A suite's config file."""
 
     def collect(self) -> Iterator[TestNode]:
-        """Yield the suite's tests; a suite that cannot be used is one collection error with every problem."""
+        """Yield the suite's tests.
+
+        A suite that cannot be used is one collection error with every problem.
+        """
         try:
             session = self.config.stash[SESSION]
             ready = session.suite(self.path)
@@ -68,7 +77,9 @@ class TestNode(_Group):
         """Yield the rubrics."""
         self.add_marker(self.name)
         for rubric_id, specs in groupby(self.specs, key=lambda spec: spec.rubric_id):
-            yield RubricNode.from_parent(self, name=node_part(rubric_id), ready=self.ready, specs=tuple(specs))
+            yield RubricNode.from_parent(
+                self, name=node_part(rubric_id), ready=self.ready, specs=tuple(specs)
+            )
 
 
 class RubricNode(_Group):
@@ -79,7 +90,9 @@ class RubricNode(_Group):
         for spec in self.specs:
             name = case_name(spec)
             # Given as text, so that pytest reads the `[...]` as `--lf` will read it from its cache.
-            yield CaseItem.from_parent(self, name=name, nodeid=f"{self.nodeid}::{name}", ready=self.ready, spec=spec)
+            yield CaseItem.from_parent(
+                self, name=name, nodeid=f"{self.nodeid}::{name}", ready=self.ready, spec=spec
+            )
 
 
 class CaseItem(pytest.Item):
@@ -93,7 +106,10 @@ class CaseItem(pytest.Item):
         self.add_marker("jrh")
 
     def setup(self) -> None:
-        """Wait for the case and its verdict; what prevents a verdict is a skip or an error here (rules F)."""
+        """Wait for the case and its verdict.
+
+        What prevents a verdict is a skip or an error here (rules F).
+        """
         # A bug in this attempt must not be told as the result of the one before.
         self.result = None
         result = self.result = self.config.stash[SESSION].result(self)
@@ -102,8 +118,8 @@ class CaseItem(pytest.Item):
         if result.outcome == "no_case":
             raise pytest.skip.Exception(log_line(result.detail), _use_item_location=True)
         if result.outcome in UNSCORED:
-            # Without `pytrace` pytest formats no traceback, which would be prose's loss, and its parsing of the
-            # source upsets a Python that imports in the engine's thread.
+            # Without `pytrace` pytest formats no traceback, which would be prose's loss, and its
+            # parsing of the source upsets a Python that imports in the engine's thread.
             raise pytest.fail.Exception(result.detail, pytrace=False)
 
     def runtest(self) -> None:
@@ -120,16 +136,29 @@ class CaseItem(pytest.Item):
         raise Disagreement(result)
 
     def _tell(self, result: CaseResult) -> None:
-        """Give JUnit, and whoever reads reports, the case's figures; every report from here on carries them."""
-        spending = spending_of(result, makes=self.config.stash[SESSION].makes(self.spec))
-        self.user_properties[:] = [*properties_of_others(self.user_properties), *_properties(result, spending)]
+        """Give JUnit, and whoever reads reports, the case's figures.
 
-    def repr_failure(self, excinfo: ExceptionInfo[BaseException], style: Any = None) -> str | TerminalRepr:
-        """Expected failures are prose; anything else is a mistake of ours, with its traceback, but without secrets."""
+        Every report from here on carries them.
+        """
+        spending = spending_of(result, makes=self.config.stash[SESSION].makes(self.spec))
+        self.user_properties[:] = [
+            *properties_of_others(self.user_properties),
+            *_properties(result, spending),
+        ]
+
+    def repr_failure(
+        self, excinfo: ExceptionInfo[BaseException], style: Any = None
+    ) -> str | TerminalRepr:
+        """Expected failures are prose.
+
+        Anything else is a mistake of ours, with its traceback, but without secrets.
+        """
         # pytest's xfail is a kind of its fail.
         if isinstance(excinfo.value, JrhError | pytest.fail.Exception) and self.result is not None:
             return _prose(self.result.detail, *self.reportinfo()[:2])
-        if isinstance(excinfo.value, pytest.fail.Exception | pytest.skip.Exception | pytest.exit.Exception):
+        if isinstance(
+            excinfo.value, pytest.fail.Exception | pytest.skip.Exception | pytest.exit.Exception
+        ):
             return super().repr_failure(excinfo, style)
         return mistake_text(excinfo, self.config.stash[SESSION].redactor)
 
@@ -137,13 +166,22 @@ class CaseItem(pytest.Item):
         """Name the rubric's line in its file: that is where a reader looks first."""
         rubric = self.ready.rubric(self.spec.rubric_id)
         tail = "::".join(self.nodeid.rsplit("::", 3)[1:])
-        # Without the space it would be the node id's end, of which `-v` prints every `.` as `::`: no one could copy it.
+        # Without the space it would be the node id's end, of which `-v` prints every `.` as `::`:
+        # no one could copy it.
         return Path(rubric.file), rubric.line - 1, f"{tail} "
 
 
 def _prose(detail: str, path: Path, line: int) -> TerminalRepr:
-    """The text as it is; its first paragraph stands beside the node id in pytest's short summary and in JUnit."""
-    from _pytest._code.code import ReprEntryNative, ReprExceptionInfo, ReprFileLocation, ReprTraceback
+    """The text as it is.
+
+    Its first paragraph stands beside the node id in pytest's short summary and in JUnit.
+    """
+    from _pytest._code.code import (
+        ReprEntryNative,
+        ReprExceptionInfo,
+        ReprFileLocation,
+        ReprTraceback,
+    )
 
     first = " ".join(detail.partition("\n\n")[0].split())
     return ReprExceptionInfo(
@@ -164,7 +202,10 @@ def _properties(result: CaseResult, spending: Spending) -> list[tuple[str, objec
         spending.usage.total,
         round(spending.cost, 6),
     )
-    return [(name, "" if value is None else value) for name, value in zip(_PROPERTIES, values, strict=True)]
+    return [
+        (name, "" if value is None else value)
+        for name, value in zip(_PROPERTIES, values, strict=True)
+    ]
 
 
 def properties_of_others(properties: Iterable[tuple[str, object]]) -> list[tuple[str, object]]:

@@ -1,4 +1,6 @@
-"""The commands that a session prints: they find the same suites and files again, from the folder it was started in."""
+"""The commands that a session prints: they find the same suites and files again, from the folder it
+was started in.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ class Commands:
 
     def rerun(self, spec: CaseSpec) -> str:
         """The command that runs this case again, as it was run here."""
-        return self._of_case(spec, ["--jrh-disable-recording"] if self._session.options.disable_recording else [])
+        return self._of_case(
+            spec, ["--jrh-disable-recording"] if self._session.options.disable_recording else []
+        )
 
     def record(self, spec: CaseSpec) -> str:
         """The command that records what this case misses."""
@@ -43,17 +47,26 @@ class Commands:
         return self._of_case(spec, ["--jrh-record-mode=new_episodes"])
 
     def record_all(self, suites: Sequence[Suite], results: Collection[CaseResult]) -> str:
-        """One command for all that is unrecorded, as a maintainer with a key runs it; empty where nothing is."""
+        """One command for all that is unrecorded, as a maintainer with a key runs it.
+
+        Empty where nothing is.
+        """
         missing = {result.suite for result in results if result.outcome == "unrecorded"}
         if not missing:
             return ""
         options = self._session.options
         own = [suite for suite in suites if suite.name in missing]
-        found = [self._relative(suite.config_file) for suite in own if suite.config_file not in options.configs]
+        found = [
+            self._relative(suite.config_file)
+            for suite in own
+            if suite.config_file not in options.configs
+        ]
         again = self._options(own)
         if options.baseline is not None:
             again.append(f"--jrh-baseline={self._relative(options.baseline)}")
-        return shlex.join(["pytest", *again, *recording_options(results), *found, *self._stand_ins()])
+        return shlex.join(
+            ["pytest", *again, *recording_options(results), *found, *self._stand_ins()]
+        )
 
     def update_baseline(self, suite: Suite) -> str:
         """The command that takes the suite's verdicts over into the baseline."""
@@ -61,7 +74,14 @@ class Commands:
         found = [] if suite.config_file in self._session.options.configs else [path]
         baseline = self._session.options.baseline
         named = [f"--jrh-baseline={self._relative(baseline)}"] if baseline is not None else []
-        command = ["pytest", *self._options([suite]), *named, "--jrh-update-baseline", *found, *self._stand_ins()]
+        command = [
+            "pytest",
+            *self._options([suite]),
+            *named,
+            "--jrh-update-baseline",
+            *found,
+            *self._stand_ins(),
+        ]
         return shlex.join(command)
 
     def _of_case(self, spec: CaseSpec, extra: list[str]) -> str:
@@ -72,7 +92,8 @@ class Commands:
         config, options = self._session.config, self._session.options
         outside = any(not suite.config_file.is_relative_to(config.rootpath) for suite in suites)
         chosen = []
-        # pytest looks for its ini file around its arguments, and a command may have other ones than this session.
+        # pytest looks for its ini file around its arguments, and a command may have other ones than
+        # this session.
         if config.inipath is not None and (outside or config.option.inifilename):
             chosen += ["-c", self._relative(config.inipath)]
         if config.option.rootdir:
@@ -85,4 +106,8 @@ class Commands:
 
     def _stand_ins(self) -> list[str]:
         session = self._session
-        return [self._relative(path) for path in (session.rubric_file, session.log_path) if path is not None]
+        return [
+            self._relative(path)
+            for path in (session.rubric_file, session.log_path)
+            if path is not None
+        ]

@@ -1,4 +1,6 @@
-"""How far an xdist session is: its controller knows of its workers' cases by their reports alone."""
+"""How far an xdist session is: its controller knows of its workers' cases by their reports
+alone.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,21 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Set
 
 
-def controller_progress(config: pytest.Config, selected: Set[str]) -> ControllerLine | ControllerTicker:
-    """The plugin that shows a controller's progress; `selected` are the node ids that the workers have collected."""
+def controller_progress(
+    config: pytest.Config, selected: Set[str]
+) -> ControllerLine | ControllerTicker:
+    """The plugin that shows a controller's progress.
+
+    `selected` are the node ids that the workers have collected.
+    """
     return (ControllerLine if sys.stdout.isatty() else ControllerTicker)(config, selected)
 
 
 class _Reported:
-    """What the workers' reports say of the cases; `selected` also holds the node ids of other tests."""
+    """What the workers' reports say of the cases.
+
+    `selected` also holds the node ids of other tests.
+    """
 
     def __init__(self, selected: Set[str]) -> None:
         self._selected = selected
@@ -59,14 +69,17 @@ class _Reported:
 
     @property
     def _total(self) -> int:
-        # Counted again when there are more: whoever asks before the workers have collected knows of none.
+        # Counted again when there are more: whoever asks before the workers have collected knows of
+        # none.
         if self._counted[0] != len(self._selected):
             self._counted = len(self._selected), sum(map(may_be_case, self._selected))
         return self._counted[1]
 
 
 class ControllerTicker:
-    """Writes a plain line now and then: a thread, because nothing is called while no report arrives."""
+    """Writes a plain line now and then: a thread, because nothing is called while no report
+    arrives.
+    """
 
     def __init__(self, config: pytest.Config, selected: Set[str]) -> None:
         self._config = config
@@ -83,7 +96,9 @@ class ControllerTicker:
         if not isinstance(line, PlainLine):
             return (yield)
         ended = threading.Event()
-        thread = threading.Thread(target=self._tick, args=(line, ended), name="jrh-progress", daemon=True)
+        thread = threading.Thread(
+            target=self._tick, args=(line, ended), name="jrh-progress", daemon=True
+        )
         thread.start()
         try:
             return (yield)
@@ -92,7 +107,8 @@ class ControllerTicker:
             thread.join()
 
     def _tick(self, line: PlainLine, ended: threading.Event) -> None:
-        # pytest captures nothing in a controller while its workers run tests, so there is nothing to lift.
+        # pytest captures nothing in a controller while its workers run tests, so there is nothing
+        # to lift.
         line.uncaptured = nullcontext
         while not ended.wait(lines.PLAIN_INTERVAL):
             if not self._reported.is_done:
@@ -108,7 +124,8 @@ class ControllerLine:
 
     @cached_property
     def _line(self) -> LiveLine | None:
-        # Made with the first test: pytest has its terminal by then, and the estimate leaves the start-up out.
+        # Made with the first test: pytest has its terminal by then, and the estimate leaves the
+        # start-up out.
         line = live_line(self._config)
         return replace(line, started=time.monotonic()) if isinstance(line, LiveLine) else None
 

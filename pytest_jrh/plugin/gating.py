@@ -20,22 +20,30 @@ if TYPE_CHECKING:
 
 
 def file_node(path: Path, rootdir: Path) -> str:
-    """The node id of a suite's file: relative to pytest's rootdir where it is inside of it, else absolute.
+    """The node id of a suite's file: relative to pytest's rootdir where it is inside of it, else
+    absolute.
 
-    pytest itself gives all files that are named from outside of its rootdir the same, empty id. An absolute one is
-    what `--lf` reads from its cache, and what pytest makes relative to the starting folder where it prints it.
+    pytest itself gives all files that are named from outside of its rootdir the same, empty id. An
+    absolute one is what `--lf` reads from its cache, and what pytest makes relative to the starting
+    folder where it prints it.
     """
     return (path.relative_to(rootdir) if path.is_relative_to(rootdir) else path).as_posix()
 
 
 def named_suites(config: pytest.Config, options: Options) -> frozenset[Path]:
-    """The config files that the command line names; those of the ini file take part in runs of other tests too."""
+    """The config files that the command line names.
+
+    Those of the ini file take part in runs of other tests too.
+    """
     listed = frozenset(options.configs)
     own: frozenset[Path] = listed if config.getoption("jrh_config") is not None else frozenset()
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         return own
     folder = config.invocation_params.dir
-    return own | (frozenset(absolute(folder / argument.partition("::")[0]) for argument in config.args) - listed)
+    return own | (
+        frozenset(absolute(folder / argument.partition("::")[0]) for argument in config.args)
+        - listed
+    )
 
 
 def place_of(nodeid: str) -> str:
@@ -47,15 +55,22 @@ def case_ids(nodes: Iterable[str], places: Mapping[str, ReadySuite]) -> dict[str
     """Node id by case id, for the nodes of suites; `places` gives the suite of a node id's file."""
     known = {place: node_part(ready.suite.name) for place, ready in places.items()}
     parts = ((nodeid, place_of(nodeid)) for nodeid in nodes)
-    return {f"{known[place]}{nodeid[len(place) :]}": nodeid for nodeid, place in parts if place in known}
+    return {
+        f"{known[place]}{nodeid[len(place) :]}": nodeid for nodeid, place in parts if place in known
+    }
 
 
 def undecided(ready: ReadySuite, baseline: Baseline | None, selected: int) -> str | None:
-    """Say why a suite whose session came to no decision is not green, or None where there is nothing to decide by.
+    """Say why a suite whose session came to no decision is not green, or None where there is
+    nothing to decide by.
 
     A gate does not pass by not looking (rule J6).
     """
     if not gate.is_active(ready.suite.gate, baseline):
         return None
-    why = f"none of the {selected:,} selected cases was run" if selected else "none of its cases was selected"
+    why = (
+        f"none of the {selected:,} selected cases was run"
+        if selected
+        else "none of its cases was selected"
+    )
     return f"Not green: the gate of suite {ready.suite.name} has decided nothing, because {why}."

@@ -1,4 +1,5 @@
-"""Help for a session without a suite: options that need one, and suites in folders that do not collect them.
+"""Help for a session without a suite: options that need one, and suites in folders that do not
+collect them.
 
 Imported only where nothing of ours was collected.
 """
@@ -22,32 +23,45 @@ _MOST_NAMED = 3
 
 
 def refuse_options(config: pytest.Config) -> None:
-    """Refuse options of this plugin that were typed where no suite was collected: they would do nothing.
+    """Refuse options of this plugin that were typed where no suite was collected: they would do
+    nothing.
 
-    Those of an ini file or of `addopts` are for all sessions of a project, with and without suites. Raises
-    `pytest.UsageError`.
+    Those of an ini file or of `addopts` are for all sessions of a project, with and without suites.
+    Raises `pytest.UsageError`.
     """
     flags = {option.flag for option in OPTIONS}
-    typed = [name for argument in config.invocation_params.args if (name := str(argument).partition("=")[0]) in flags]
+    typed = [
+        name
+        for argument in config.invocation_params.args
+        if (name := str(argument).partition("=")[0]) in flags
+    ]
     if typed:
         names = ", ".join(dict.fromkeys(typed))
         verb = "needs" if len(set(typed)) == 1 else "need"
         raise pytest.UsageError(
-            f"{names} {verb} a suite, and none was collected. Name its config with --jrh-config=FILE."
-            + "".join(f"\n{line}" for line in suites_nearby(config))
+            f"{names} {verb} a suite, and none was collected. Name its config with "
+            "--jrh-config=FILE." + "".join(f"\n{line}" for line in suites_nearby(config))
         )
 
 
 def suites_nearby(config: pytest.Config) -> list[str]:
-    """Lines that name the suites in the folders given to pytest, which are not collected from there; none without."""
+    """Lines that name the suites in the folders given to pytest, which are not collected from
+    there; none without.
+    """
     folder = config.invocation_params.dir
-    found = list(islice(_suites([absolute(folder / argument.partition("::")[0]) for argument in config.args]), 20))
+    found = list(
+        islice(
+            _suites([absolute(folder / argument.partition("::")[0]) for argument in config.args]),
+            20,
+        )
+    )
     if not found:
         return []
     names = [os.path.relpath(path, folder) for path in found]
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return [
-        f"jrh: not collected, because in a folder only *.jrh.yml is: {', '.join(names[:_MOST_NAMED])}{more}",
+        "jrh: not collected, because in a folder only *.jrh.yml is: "
+        f"{', '.join(names[:_MOST_NAMED])}{more}",
         f"jrh: name the file: pytest --jrh-config={names[0]}",
     ]
 
@@ -60,7 +74,9 @@ def _suites(places: Iterable[Path]) -> Iterator[Path]:
 
 
 def _files(place: Path) -> Iterator[Path]:
-    """The files below a folder, its own first, without hidden folders and without virtual environments."""
+    """The files below a folder, its own first, without hidden folders and without virtual
+    environments.
+    """
     for where, folders, files in islice(os.walk(place), _MOST_FOLDERS):
         folders[:] = sorted(
             name

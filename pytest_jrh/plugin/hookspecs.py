@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
 @pytest.hookspec(firstresult=True)
 def pytest_jrh_complete(config: pytest.Config) -> Complete | None:
-    """Supply the way to the models, instead of litellm; the first result that is not None wins (rule I7).
+    """Supply the way to the models, instead of litellm; the first result that is not None wins
+    (rule I7).
 
-    It is asked in a recording mode alone: recorded calls are answered from the cassettes without it.
-    A cassette keeps its completions, but no HTTP exchange.
+    It is asked in a recording mode alone: recorded calls are answered from the cassettes without
+    it. A cassette keeps its completions, but no HTTP exchange.
     """

@@ -1,4 +1,6 @@
-"""Enter on the terminal that pytest was started from, while pytest's capture hides it from `sys.stdin`."""
+"""Enter on the terminal that pytest was started from, while pytest's capture hides it from
+`sys.stdin`.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,19 @@ _MOST = 4096
 
 @dataclass
 class Keyboard:
-    """A terminal's input under a file descriptor of its own; polled, so that a debugger may read it in between."""
+    """A terminal's input under a file descriptor of its own.
+
+    Polled, so that a debugger may read it in between.
+    """
 
     descriptor: int
     ended: bool = False
 
     @contextlib.contextmanager
     def quiet(self) -> Iterator[None]:
-        """Show nothing of what is typed in this block: an echoed Enter would tear pytest's line apart."""
+        """Show nothing of what is typed in this block: an echoed Enter would tear pytest's line
+        apart.
+        """
         import termios
 
         if not self.in_foreground:
@@ -44,7 +51,11 @@ class Keyboard:
         """Whether somebody has pressed Enter on an empty line since the last time of asking."""
         import select
 
-        if self.ended or not self.in_foreground or not select.select([self.descriptor], [], [], 0)[0]:
+        if (
+            self.ended
+            or not self.in_foreground
+            or not select.select([self.descriptor], [], [], 0)[0]
+        ):
             return False
         try:
             line = os.read(self.descriptor, _MOST)
@@ -61,7 +72,9 @@ class Keyboard:
 
     @property
     def in_foreground(self) -> bool:
-        """Whether this process may use the terminal now: one in the background is stopped if it does."""
+        """Whether this process may use the terminal now: one in the background is stopped if it
+        does.
+        """
         try:
             return os.tcgetpgrp(self.descriptor) == os.getpgrp()
         except OSError:
@@ -70,7 +83,10 @@ class Keyboard:
 
 
 def keyboard(config: pytest.Config) -> Keyboard | None:
-    """The terminal on standard input, between two tests; None where there is none, and on Windows."""
+    """The terminal on standard input, between two tests.
+
+    None where there is none, and on Windows.
+    """
     if sys.platform == "win32":
         return None
     import termios

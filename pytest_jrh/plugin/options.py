@@ -47,20 +47,34 @@ class Option:
 
 
 OPTIONS = (
-    Option("config", "collect this suite; may be given several times", kind="paths", metavar="FILE"),
+    Option(
+        "config", "collect this suite; may be given several times", kind="paths", metavar="FILE"
+    ),
     Option(
         "record-mode",
-        "none: answer from cassettes alone; once: record or resume cases that are not complete; new_episodes: record "
+        "none: answer from cassettes alone; once: record or resume cases that are not complete; "
+        "new_episodes: record "
         "what is missing; all: record everything anew (default: the suite's own, else none)",
         choices=_MODES,
         metavar="MODE",
     ),
-    Option("judge-record-mode", "the record mode of the judge's calls alone", choices=_MODES, metavar="MODE"),
-    Option("cassette-dir", "where cassettes are (default: inputs/cassettes/SUITE)", kind="path", metavar="DIR"),
+    Option(
+        "judge-record-mode",
+        "the record mode of the judge's calls alone",
+        choices=_MODES,
+        metavar="MODE",
+    ),
+    Option(
+        "cassette-dir",
+        "where cassettes are (default: inputs/cassettes/SUITE)",
+        kind="path",
+        metavar="DIR",
+    ),
     Option("disable-recording", "ask the models for everything, and keep nothing", kind="bool"),
     Option(
         "replay",
-        "how recorded calls are answered: from the recorded completion, or the whole way through litellm and vcrpy "
+        "how recorded calls are answered: from the recorded completion, or the whole way through "
+        "litellm and vcrpy "
         "(default: completion)",
         choices=_REPLAYS,
         metavar="HOW",
@@ -73,28 +87,58 @@ OPTIONS = (
         kind="int",
         metavar="N",
     ),
-    Option("frozen", "take the cases from the suite's agent_perturbations.jsonl alone, without its log", kind="bool"),
     Option(
-        "retry-unscored",
-        "in a recording mode: ask again what was recorded but could not be used (refused, invalid), and nothing else",
+        "frozen",
+        "take the cases from the suite's agent_perturbations.jsonl alone, without its log",
         kind="bool",
     ),
-    Option("plan", "print what is recorded, what would be asked and what that may cost; ask nothing", kind="bool"),
-    Option("max-calls", "make at most so many model calls; the rest is over_budget", kind="int", metavar="N"),
-    Option("max-cost", "spend at most so many US dollars; the rest is over_budget", kind="float", metavar="USD"),
+    Option(
+        "retry-unscored",
+        "in a recording mode: ask again what was recorded but could not be used (refused, "
+        "invalid), and nothing else",
+        kind="bool",
+    ),
+    Option(
+        "plan",
+        "print what is recorded, what would be asked and what that may cost; ask nothing",
+        kind="bool",
+    ),
+    Option(
+        "max-calls",
+        "make at most so many model calls; the rest is over_budget",
+        kind="int",
+        metavar="N",
+    ),
+    Option(
+        "max-cost",
+        "spend at most so many US dollars; the rest is over_budget",
+        kind="float",
+        metavar="USD",
+    ),
     Option(
         "free-model",
-        "count this model, whose price litellm does not know, as free of charge; may be given several times",
+        "count this model, whose price litellm does not know, as free of charge; may be given "
+        "several times",
         kind="names",
         metavar="MODEL",
     ),
     Option(
         "review",
-        "look at the cases in the browser before they are judged: accept, reject, edit; judging waits for Finalize",
+        "look at the cases in the browser before they are judged: accept, reject, edit; judging "
+        "waits for Finalize",
         kind="bool",
     ),
-    Option("baseline", "hold the verdicts against this baseline: a regression fails", kind="path", metavar="FILE"),
-    Option("update-baseline", "take this session's verdicts over into the file of --jrh-baseline", kind="bool"),
+    Option(
+        "baseline",
+        "hold the verdicts against this baseline: a regression fails",
+        kind="path",
+        metavar="FILE",
+    ),
+    Option(
+        "update-baseline",
+        "take this session's verdicts over into the file of --jrh-baseline",
+        kind="bool",
+    ),
     Option("report", "write a report as one HTML file", kind="path", metavar="FILE.html"),
     Option(
         "summary",
@@ -102,7 +146,9 @@ OPTIONS = (
         kind="path",
         metavar="FILE.md",
     ),
-    Option("eval-log", "write the judged cases as an Inspect log", kind="path", metavar="FILE.eval"),
+    Option(
+        "eval-log", "write the judged cases as an Inspect log", kind="path", metavar="FILE.eval"
+    ),
 )
 
 
@@ -154,7 +200,10 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def read_options(config: pytest.Config) -> Options:
-    """Read the options, the command line over the ini file; raises `pytest.UsageError` for a bad ini value."""
+    """Read the options, the command line over the ini file.
+
+    Raises `pytest.UsageError` for a bad ini value.
+    """
     values = {option.key: _value(config, option) for option in OPTIONS}
     said = {option.key for option in OPTIONS if config.getoption(option.key) is not None}
     _settle(values, said)
@@ -184,16 +233,25 @@ def read_options(config: pytest.Config) -> Options:
     )
     _check(options)
     # Replaying the whole way sends nothing, whatever record mode the suite's own config asks for.
-    return replace(options, record_mode="none", judge_record_mode="none") if replay == "http" else options
+    return (
+        replace(options, record_mode="none", judge_record_mode="none")
+        if replay == "http"
+        else options
+    )
 
 
 def may_be_case(nodeid: str) -> bool:
-    """Whether a node id is of a file whose name a suite may have; what is in the file does not count."""
+    """Whether a node id is of a file whose name a suite may have.
+
+    What is in the file does not count.
+    """
     return nodeid.partition("::")[0].endswith(YAML_SUFFIXES)
 
 
 def absolute(path: Path) -> Path:
-    """The path as pytest itself makes it absolute: without `..`, and with symbolic links left as they are."""
+    """The path as pytest itself makes it absolute: without `..`, and with symbolic links left as
+    they are.
+    """
     return Path(os.path.abspath(path))  # noqa: PTH100 - `resolve` would follow links
 
 
@@ -210,21 +268,37 @@ def _settle(values: dict[str, Any], said: set[str]) -> None:
 
 def _check(options: Options) -> None:
     if options.max_workers is not None and options.max_workers < 1:
-        raise pytest.UsageError(f"--jrh-max-workers={options.max_workers}: it takes a whole number from 1 on")
-    for flag, limit in (("--jrh-max-calls", options.max_calls), ("--jrh-max-cost", options.max_cost)):
+        raise pytest.UsageError(
+            f"--jrh-max-workers={options.max_workers}: it takes a whole number from 1 on"
+        )
+    for flag, limit in (
+        ("--jrh-max-calls", options.max_calls),
+        ("--jrh-max-cost", options.max_cost),
+    ):
         if limit is not None and not (math.isfinite(limit) and limit >= 0):
             raise pytest.UsageError(f"{flag}={limit}: must be a number >= 0")
-    modes = [mode for mode in (options.record_mode, options.judge_record_mode) if mode not in (None, "none")]
+    modes = [
+        mode
+        for mode in (options.record_mode, options.judge_record_mode)
+        if mode not in (None, "none")
+    ]
     if options.disable_recording and (options.record_mode or options.judge_record_mode):
         raise pytest.UsageError(
-            "--jrh-disable-recording asks the models and keeps nothing, so it takes no record mode beside it"
+            "--jrh-disable-recording asks the models and keeps nothing, so it takes no record "
+            "mode beside it"
         )
     if options.update_baseline and options.baseline is None:
-        raise pytest.UsageError("--jrh-update-baseline: name the file to update with --jrh-baseline=FILE")
+        raise pytest.UsageError(
+            "--jrh-update-baseline: name the file to update with --jrh-baseline=FILE"
+        )
     if options.eval_log is not None and options.eval_log.suffix != ".eval":
-        raise pytest.UsageError(f"--jrh-eval-log={options.eval_log.name}: Inspect reads a log by its suffix, .eval")
+        raise pytest.UsageError(
+            f"--jrh-eval-log={options.eval_log.name}: Inspect reads a log by its suffix, .eval"
+        )
     if options.replay == "http" and (modes or options.disable_recording):
-        raise pytest.UsageError("--jrh-replay=http answers recorded calls alone: use it with --jrh-record-mode=none")
+        raise pytest.UsageError(
+            "--jrh-replay=http answers recorded calls alone: use it with --jrh-record-mode=none"
+        )
 
 
 def _value(config: pytest.Config, option: Option) -> Any:
@@ -234,7 +308,11 @@ def _value(config: pytest.Config, option: Option) -> Any:
         value, new = _ini_value(config, option), config.rootpath
     if value is None or option.kind not in ("path", "paths"):
         return value
-    return _place(config, value, new) if option.kind == "path" else [_place(config, name, new) for name in value]
+    return (
+        _place(config, value, new)
+        if option.kind == "path"
+        else [_place(config, name, new) for name in value]
+    )
 
 
 def _ini_value(config: pytest.Config, option: Option) -> Any:
@@ -254,11 +332,15 @@ def _ini_value(config: pytest.Config, option: Option) -> Any:
 
         close = get_close_matches(value, option.choices, n=1)
         meant = f"; did you mean {close[0]}?" if close else ""
-        raise pytest.UsageError(f"{option.key} = {value}: it takes one of {', '.join(option.choices)}{meant}")
+        raise pytest.UsageError(
+            f"{option.key} = {value}: it takes one of {', '.join(option.choices)}{meant}"
+        )
     return value
 
 
 def _place(config: pytest.Config, name: str, new: Path) -> Path:
-    """Where a path is: from the folder pytest was started in, else from its rootdir, else in `new` (rule A3)."""
+    """Where a path is: from the folder pytest was started in, else from its rootdir, else in `new`
+    (rule A3).
+    """
     places = [absolute(folder / name) for folder in (config.invocation_params.dir, config.rootpath)]
     return next((path for path in places if path.exists()), absolute(new / name))

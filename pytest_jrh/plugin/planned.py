@@ -32,7 +32,10 @@ def plan(session: SuiteSession, specs: Sequence[CaseSpec], width: int) -> list[s
     options = session.options
     disabled = ("disabled", "disabled")
     modes = {
-        ready.suite.name: disabled if options.disable_recording else session.modes(ready) for ready in session.suites
+        ready.suite.name: disabled if options.disable_recording else session.modes(ready)
+        for ready in session.suites
     }
     found = plan_of(session.survey(specs), models, price)
-    return plan_lines(found, modes, max_calls=options.max_calls, max_cost=options.max_cost, width=width)
+    return plan_lines(
+        found, modes, max_calls=options.max_calls, max_cost=options.max_cost, width=width
+    )

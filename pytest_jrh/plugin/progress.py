@@ -1,4 +1,6 @@
-"""How far a session is, while pytest waits for models: one live line on a terminal, elsewhere a line now and then."""
+"""How far a session is, while pytest waits for models: one live line on a terminal, elsewhere a
+line now and then.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ class LiveLine:
 
 @dataclass
 class PlainLine:
-    """Writes a line of its own every `PLAIN_INTERVAL` seconds: what a CI log shows instead of minutes of silence."""
+    """Writes a line of its own every `PLAIN_INTERVAL` seconds: what a CI log shows instead of
+    minutes of silence.
+    """
 
     reporter: pytest.TerminalReporter
     started: float
@@ -95,7 +99,10 @@ ProgressLine: TypeAlias = LiveLine | PlainLine
 
 
 def live_line(config: pytest.Config) -> ProgressLine | None:
-    """The line of this process; None with `-q`, in an xdist worker, and without pytest's terminal reporter."""
+    """The line of this process.
+
+    None with `-q`, in an xdist worker, and without pytest's terminal reporter.
+    """
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if hasattr(config, "workerinput") or reporter is None or config.option.verbose < 0:
         return None

@@ -1,4 +1,6 @@
-"""The controller's part: gathers results from reports, decides, writes the artefacts, and prints what came of it."""
+"""The controller's part: gathers results from reports, decides, writes the artefacts, and prints
+what came of it.
+"""
 
 from __future__ import annotations
 
@@ -61,15 +63,24 @@ class Reporter:
         options = self._session.options
         lines = []
         for ready in self._session.suites:
-            mode, judge = ("disabled",) * 2 if options.disable_recording else self._session.modes(ready)
+            mode, judge = (
+                ("disabled",) * 2 if options.disable_recording else self._session.modes(ready)
+            )
             judging = f", judge {judge}" if judge != mode else ""
-            folder = _shown(self._session.cassette_dir(ready), self._session.config.invocation_params.dir)
-            lines.append(f"jrh: suite {ready.suite.name} ({ready.suite.mode}), recording {mode}{judging}, {folder}")
+            folder = _shown(
+                self._session.cassette_dir(ready), self._session.config.invocation_params.dir
+            )
+            lines.append(
+                f"jrh: suite {ready.suite.name} ({ready.suite.mode}), recording {mode}{judging}, "
+                f"{folder}"
+            )
         return lines
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Keep what is to run; under xdist the workers tell it."""
-        self._session.selected.update(item.nodeid for item in session.items if isinstance(item, CaseItem))
+        self._session.selected.update(
+            item.nodeid for item in session.items if isinstance(item, CaseItem)
+        )
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -79,7 +90,8 @@ class Reporter:
         if outcome == "rerun":  # as rerun plugins call an attempt that they repeat
             self._repeated.add(report.nodeid)
         if report.when == "teardown" and report.nodeid in self._repeated:
-            # The end of an attempt that is repeated: JUnit is to have the properties of the last one alone.
+            # The end of an attempt that is repeated: JUnit is to have the properties of the last
+            # one alone.
             self._repeated.remove(report.nodeid)
             report.user_properties[:] = properties_of_others(report.user_properties)
         result = getattr(report, RESULT_ATTRIBUTE, None)
@@ -100,12 +112,19 @@ class Reporter:
     # Last of all, because until xdist has ended its workers they go on spooling.
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Decide, and write baseline, artefacts and reports; a session without verdicts is not green (rule F2)."""
+        """Decide, and write baseline, artefacts and reports.
+
+        A session without verdicts is not green (rule F2).
+        """
         places = self._places()
         nodes = case_ids([*self._session.selected, *self._results], places)
         concluded = not self._heard.isdisjoint(nodes.values())
         green = self._conclude(session, list(places.values()), nodes) if concluded else True
-        green = self._all_decided(session, places.values() if concluded else ()) and green and not self._lost
+        green = (
+            self._all_decided(session, places.values() if concluded else ())
+            and green
+            and not self._lost
+        )
         if not green and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         self._problems += self._session.spooling.clear(self._kept_spools)
@@ -117,20 +136,20 @@ class Reporter:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the figures, the gate's decision, what the session spent, and what went wrong beside the cases."""
+        """Print the figures, the gate's decision, what the session spent, and what went wrong
+        beside the cases.
+        """
         lines = self._lines(terminalreporter)
         notices = [*self._session.notices, *self._problems]
         if not lines and not notices and not self._unused:
             return
         terminalreporter.write_sep("=", "judge reliability")
-        for line in lines:
-            terminalreporter.write_line(line.text, **({line.style: True} if line.style else {}))
+        for styled in lines:
+            style = {styled.style: True} if styled.style else {}
+            terminalreporter.write_line(styled.text, **style)
         folder = self._session.config.invocation_params.dir
-        if self._concluded is not None:
-            for update in self._concluded.updates:
-                terminalreporter.write_line(update)
-            for path in self._concluded.written:
-                terminalreporter.write_line(f"report: {_shown(path, folder)}")
+        for line in self._after_figures(folder):
+            terminalreporter.write_line(line)
         for notice in notices:
             terminalreporter.write_line(f"note: {notice}")
         if self._session.options.report_unused or self._session.options.prune:
@@ -143,20 +162,36 @@ class Reporter:
             for command in annotation_lines(self._concluded.session, workspace):
                 terminalreporter.write_line(command)
 
+    def _after_figures(self, folder: Path) -> list[str]:
+        if self._concluded is None:
+            return []
+        reports = [f"report: {_shown(path, folder)}" for path in self._concluded.written]
+        return [*self._concluded.updates, *reports]
+
     def _lines(self, terminal: pytest.TerminalReporter) -> list[Styled]:
         if self._concluded is None:
             return []
         told, width = self._concluded.session, terminal._tw.fullwidth
         if told.results:
             # With -rs or -ra pytest lists every skip with its whole reason.
-            return session_lines(told, width=width, verbosity=terminal.verbosity, skips=not terminal.hasopt("skipped"))
+            return session_lines(
+                told,
+                width=width,
+                verbosity=terminal.verbosity,
+                skips=not terminal.hasopt("skipped"),
+            )
         # No figures, but a worker may have died before the first result.
         return [
-            line for decision in told.decisions.values() for line in styled_gate_lines(decision, told.node, width=width)
+            line
+            for decision in told.decisions.values()
+            for line in styled_gate_lines(decision, told.node, width=width)
         ]
 
     def _places(self) -> dict[str, ReadySuite]:
-        """The suites of this session, by the node ids of their files; a controller meets discovered ones here."""
+        """The suites of this session, by the node ids of their files.
+
+        A controller meets discovered ones here.
+        """
         root = self._session.config.rootpath
         loaded = {ready.suite.config_file for ready in self._session.suites}
         certain = set(map(place_of, self._results))
@@ -170,7 +205,9 @@ class Reporter:
                 found[place] = self._session.suite(path)
             except InputError as error:
                 self._lose(f"The results of {place} were not written: {error}")
-        order = {ready.suite.config_file: number for number, ready in enumerate(self._session.suites)}
+        order = {
+            ready.suite.config_file: number for number, ready in enumerate(self._session.suites)
+        }
         return dict(sorted(found.items(), key=lambda item: order[item[1].suite.config_file]))
 
     def _lose(self, problem: str) -> None:
@@ -179,12 +216,21 @@ class Reporter:
         self._problems.append(problem)
 
     def _all_decided(self, session: pytest.Session, decided: Iterable[ReadySuite]) -> bool:
-        """Whether each suite that the command line names has a decision where it has something to decide by."""
-        if session.config.option.collectonly or self._session.options.plan or session.exitstatus not in _FINISHED:
+        """Whether each suite that the command line names has a decision where it has something to
+        decide by.
+        """
+        if (
+            session.config.option.collectonly
+            or self._session.options.plan
+            or session.exitstatus not in _FINISHED
+        ):
             return True
         done = {ready.suite.config_file for ready in decided}
         named = named_suites(self._session.config, self._session.options)
-        selected = Counter(absolute(self._session.config.rootpath / place_of(each)) for each in self._session.selected)
+        selected = Counter(
+            absolute(self._session.config.rootpath / place_of(each))
+            for each in self._session.selected
+        )
         left = [
             undecided(ready, self._session.baseline.content, selected[ready.suite.config_file])
             for ready in self._session.suites
@@ -194,18 +240,30 @@ class Reporter:
         self._problems += reasons
         return not reasons
 
-    def _conclude(self, session: pytest.Session, suites: list[ReadySuite], nodes: Mapping[str, str]) -> bool:
+    def _conclude(
+        self, session: pytest.Session, suites: list[ReadySuite], nodes: Mapping[str, str]
+    ) -> bool:
         """Write all that follows from the session's results, and say whether they are green."""
         results = {result.case_id: result for result in self._results.values()}
-        left_out = {case for case, nodeid in nodes.items() if nodeid in self._left_out} - results.keys()
+        left_out = {
+            case for case, nodeid in nodes.items() if nodeid in self._left_out
+        } - results.keys()
         # As collected, because the results of several workers arrive mixed.
-        specs = {ready.suite.name: {case_id(spec): spec for spec in ready.specs()} for ready in suites}
+        specs = {
+            ready.suite.name: {case_id(spec): spec for spec in ready.specs()} for ready in suites
+        }
         ordered = [results[case] for own in specs.values() for case in own if case in results]
         if len(ordered) < len(results):
             unknown = counted(len(results) - len(ordered), "result")
-            self._lose(f"{unknown} belong to no case of the suites as this process reads them, and were not written.")
+            self._lose(
+                f"{unknown} belong to no case of the suites as this process reads them, and were "
+                "not written."
+            )
         results |= {result.case_id: result for result in counted_once(ordered)}
-        runs = [self._run(ready, specs[ready.suite.name], results, nodes.keys(), left_out) for ready in suites]
+        runs = [
+            self._run(ready, specs[ready.suite.name], results, nodes.keys(), left_out)
+            for ready in suites
+        ]
         commands, config = self._session.commands, self._session.config
         concluded = conclude(
             runs,
@@ -215,15 +273,20 @@ class Reporter:
                 redactor=self._session.redactor,
                 folder=config.invocation_params.dir,
                 update_command=lambda ready: commands.update_baseline(ready.suite),
-                record_command=commands.record_all([ready.suite for ready in suites], results.values()),
+                record_command=commands.record_all(
+                    [ready.suite for ready in suites], results.values()
+                ),
                 wall_seconds=time.monotonic() - self._started,
-                stopped=bool(session.shouldfail or session.shouldstop) or session.exitstatus not in _FINISHED,
+                stopped=bool(session.shouldfail or session.shouldstop)
+                or session.exitstatus not in _FINISHED,
             ),
         )
         self._concluded = concluded
         self._problems += concluded.problems
         spooling = self._session.spooling
-        self._kept_spools |= {spooling.folder(run.ready.suite) for run in runs if run.name in concluded.kept_spools}
+        self._kept_spools |= {
+            spooling.folder(run.ready.suite) for run in runs if run.name in concluded.kept_spools
+        }
         return concluded.passed
 
     def _run(
@@ -234,7 +297,10 @@ class Reporter:
         selected: Collection[str],
         left_out: Collection[str],
     ) -> SuiteRun:
-        """What the session ran of one suite; `selected` and `left_out` are case ids of all suites."""
+        """What the session ran of one suite.
+
+        `selected` and `left_out` are case ids of all suites.
+        """
         session = self._session
         ran = {case: spec for case, spec in specs.items() if case in results}
         self._problems += session.spooling.add_sent(ready.suite, self._sent.values())
@@ -247,7 +313,8 @@ class Reporter:
             spools=sorted(session.spooling.folder(ready.suite).glob("*.jsonl")),
             cases=ready.cases(own_log=not (session.rubric_file or session.log_path)),
             nodes={case: session.commands.node(spec) for case, spec in specs.items()},
-            # Every case of the HTML report has its command; elsewhere those that went well need none.
+            # Every case of the HTML report has its command; elsewhere those that went well need
+            # none.
             commands={
                 case: session.commands.rerun(spec)
                 for case, spec in ran.items()
@@ -260,7 +327,11 @@ class Reporter:
     def _look_for_unused(self, ready: ReadySuite) -> None:
         """Find a suite's cassettes that no case uses, and remove them where that is asked for."""
         folder = self._session.cassette_dir(ready)
-        used = {cassette_path(folder, spec, judging=judging) for spec in ready.specs() for judging in (False, True)}
+        used = {
+            cassette_path(folder, spec, judging=judging)
+            for spec in ready.specs()
+            for judging in (False, True)
+        }
         found = unused_cassettes(folder, used, frozen=ready.suite.frozen is not None)
         if self._pruned:
             found, problems = prune(folder, found)

@@ -1,4 +1,6 @@
-"""The review in a pytest session: when its page opens, what the terminal says of it, and how it ends (rules K)."""
+"""The review in a pytest session: when its page opens, what the terminal says of it, and how it
+ends (rules K).
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ _MEANWHILE = 0.25
 
 
 class Reviewing:
-    """The review of one pytest process: decisions are obeyed in all of them, the page is open in one at most."""
+    """The review of one pytest process: decisions are obeyed in all of them, the page is open in
+    one at most.
+    """
 
     def __init__(self, session: SuiteSession) -> None:
         self._session = session
@@ -56,12 +60,21 @@ class Reviewing:
             open_stores([suite])
 
     def open(self, specs: Sequence[CaseSpec]) -> None:
-        """Serve the page where it is wanted for these cases, and say where; or say in one line why there is none."""
+        """Serve the page where it is wanted for these cases, and say where.
+
+        Or say in one line why there is none.
+        """
         asked = self._session.options.review
         selected = {spec.suite for spec in specs}
-        running = [ready for ready in self._session.suites if ready.suite.name in selected or self._is_distributed]
+        running = [
+            ready
+            for ready in self._session.suites
+            if ready.suite.name in selected or self._is_distributed
+        ]
         wanted = [ready.suite for ready in running if asked or self._is_wanted(ready)]
-        terminal: pytest.TerminalReporter | None = self._session.config.pluginmanager.get_plugin("terminalreporter")
+        terminal: pytest.TerminalReporter | None = self._session.config.pluginmanager.get_plugin(
+            "terminalreporter"
+        )
         if not wanted or terminal is None:
             return
         refusal = self._refusal()
@@ -71,14 +84,19 @@ class Reviewing:
             refusal = self._refusal_unasked(terminal)
         if refusal is not None:
             # xdist rewrites the last line of a terminal.
-            terminal.write_line(f"\njrh: {refusal}" if self._is_distributed and terminal.isatty else f"jrh: {refusal}")
+            terminal.write_line(
+                f"\njrh: {refusal}"
+                if self._is_distributed and terminal.isatty
+                else f"jrh: {refusal}"
+            )
             return
         self._serve(wanted)
         self._invite(terminal)
 
     @cached_property
     def desk(self) -> ReviewDesk | None:
-        """Where the engine hands in its cases; None where nobody has decided or can decide about any.
+        """Where the engine hands in its cases; None where nobody has decided or can decide about
+        any.
 
         Raises `InputError` for decisions that cannot be read.
         """
@@ -95,9 +113,11 @@ class Reviewing:
         return ReviewDesk(ReviewBoard(stores, digest=case_digest), obeying, self._on_page)
 
     def wait(self) -> None:
-        """Wait until somebody finalizes, on the page or with Enter; not if there is nothing to look at.
+        """Wait until somebody finalizes, on the page or with Enter; not if there is nothing to look
+        at.
 
-        Before the first item: the time that people take is none of its own, and no limit on it counts.
+        Before the first item: the time that people take is none of its own, and no limit on it
+        counts.
         """
         if self._server is None or self.desk is None:
             return
@@ -126,7 +146,9 @@ class Reviewing:
             self._keyboard.close()
 
     def _is_wanted(self, ready: ReadySuite) -> bool:
-        """Whether the suite itself asks for the page: where cases are made anew, and only for them (rules K)."""
+        """Whether the suite itself asks for the page: where cases are made anew, and only for them
+        (rules K).
+        """
         if not ready.suite.use_hitl or ready.suite.frozen is not None:
             return False
         return self._session.options.disable_recording or self._session.modes(ready)[0] != "none"
@@ -137,15 +159,23 @@ class Reviewing:
 
     def _refusal(self) -> str | None:
         if self._is_distributed:
-            return "no review page under xdist, whose workers would all wait for it; review with -n0"
+            return (
+                "no review page under xdist, whose workers would all wait for it; review with -n0"
+            )
         if os.environ.get("CI"):
-            return "no review page where CI is set, for nobody would finalize it; decisions on the disk count"
+            return (
+                "no review page where CI is set, for nobody would finalize it; decisions on "
+                "the disk count"
+            )
         return None
 
     def _refusal_unasked(self, terminal: pytest.TerminalReporter) -> str | None:
         """Why a suite that asks for the page itself does not get it where `--jrh-review` would."""
         if self._keyboard is None or not terminal.isatty:
-            return "use_HITL_process opens the review page on a terminal alone; --jrh-review opens it anywhere"
+            return (
+                "use_HITL_process opens the review page on a terminal alone; --jrh-review "
+                "opens it anywhere"
+            )
         from pytest_jrh.review.server import require_review
 
         try:

@@ -1,4 +1,6 @@
-"""No secret on what pytest itself shows: tracebacks of our own mistakes, reports, and log records."""
+"""No secret on what pytest itself shows: tracebacks of our own mistakes, reports, and log
+records.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ _BUG = "This is a mistake in pytest-jrh, not in your files: please report it, wi
 
 
 def mistake_text(excinfo: ExceptionInfo[BaseException], redactor: Redactor) -> str:
-    """Give a traceback of our own code without arguments and local variables, which may hold what is nobody's business.
+    """Give a traceback of our own code without arguments and local variables, which may hold what
+    is nobody's business.
 
     A value that pytest shortens would be shown in part, where no secret is recognized any more.
     """
@@ -35,8 +38,12 @@ class Secrecy:
             logging.setLogRecordFactory(self._record)
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_internalerror(self, excrepr: ExceptionRepr, excinfo: ExceptionInfo[BaseException]) -> None:
-        """Let every plugin that shows an internal error, xdist's worker too, show it without secrets."""
+    def pytest_internalerror(
+        self, excrepr: ExceptionRepr, excinfo: ExceptionInfo[BaseException]
+    ) -> None:
+        """Let every plugin that shows an internal error, xdist's worker too, show it without
+        secrets.
+        """
         text = mistake_text(excinfo, self._redactor)
 
         def show(tw: TerminalWriter) -> None:
@@ -48,7 +55,9 @@ class Secrecy:
     def pytest_runtest_makereport(self) -> Any:
         """Take secrets out of what an item wrote and logged while it ran."""
         report = yield
-        report.sections[:] = [(name, self._redactor.text(content)) for name, content in report.sections]
+        report.sections[:] = [
+            (name, self._redactor.text(content)) for name, content in report.sections
+        ]
         return report
 
     def pytest_unconfigure(self) -> None:

@@ -54,7 +54,9 @@ class SuiteSession:
         self.log_path: Path | None = None
         self.reviewing = Reviewing(self)
         self.commands = Commands(self)
-        self.baseline = BaselineFile(options.baseline, config.invocation_params.dir, update=options.update_baseline)
+        self.baseline = BaselineFile(
+            options.baseline, config.invocation_params.dir, update=options.update_baseline
+        )
         self.selected: set[str] = set()
         self._ready: dict[Path, ReadySuite] = {}
         self._engine: Engine | None = None
@@ -80,7 +82,9 @@ class SuiteSession:
     def notices(self) -> tuple[str, ...]:
         """Sentences of the suites and of the models' client that the user should read once."""
         spoken = [notice for ready in self.suites for notice in ready.suite.notices]
-        return tuple(dict.fromkeys([*spoken, *(self._engine.notices if self._engine else ()), *self._heard]))
+        return tuple(
+            dict.fromkeys([*spoken, *(self._engine.notices if self._engine else ()), *self._heard])
+        )
 
     def hear(self, notices: Sequence[str]) -> None:
         """Take over what an xdist worker has to tell the user."""
@@ -118,7 +122,9 @@ class SuiteSession:
         return ready.suite.record_modes(self.options.record_mode, self.options.judge_record_mode)
 
     def share_out(self, specs: Iterable[CaseSpec]) -> None:
-        """Let the making of a panel's case count for the first of its judges that is to run, whoever runs it."""
+        """Let the making of a panel's case count for the first of its judges that is to run,
+        whoever runs it.
+        """
         makers: dict[str, CaseSpec] = {}
         for spec in specs:
             if spec.judge is not None:
@@ -130,9 +136,15 @@ class SuiteSession:
         return spec.judge is None or spec in self._makers
 
     def import_readers(self, specs: Sequence[CaseSpec]) -> None:
-        """Import what the runs of these cases are read with, where they are: most of a second, spent in one go."""
+        """Import what the runs of these cases are read with, where they are: most of a second,
+        spent in one go.
+        """
         suites = {spec.suite for spec in specs}
-        if any(ready.log is not None and not ready.made for ready in self.suites if ready.suite.name in suites):
+        if any(
+            ready.log is not None and not ready.made
+            for ready in self.suites
+            if ready.suite.name in suites
+        ):
             from pytest_jrh.sources.eval_logs import import_inspect
 
             with uncollected():
@@ -147,7 +159,9 @@ class SuiteSession:
         """Wait until an item's case has come to its end, or a time limit ends the waiting."""
         engine, line = self._running(), self.live_line
         try:
-            engine.wait(item.spec, (lambda: line.draw(engine.progress)) if line is not None else None)
+            engine.wait(
+                item.spec, (lambda: line.draw(engine.progress)) if line is not None else None
+            )
         except _TIME_LIMITS as limit:
             self._limits[item.spec] = limit
         finally:
@@ -155,14 +169,21 @@ class SuiteSession:
                 line.clear()
 
     def result(self, item: CaseItem) -> CaseResult:
-        """The result of an item's case, once there is one; a case that a time limit gave up is a `model_error`."""
+        """The result of an item's case, once there is one.
+
+        A case that a time limit gave up is a `model_error`.
+        """
         engine, spec = self._running(), item.spec
         if not engine.is_done(spec) and spec not in self._limits:
             # Rerun plugins run an item again inside its time limit.
             with paused(item):
                 self.wait(item)
         limit = self._limits.pop(spec, None)
-        return engine.result(spec) if limit is None or engine.is_done(spec) else engine.given_up(spec, limit)
+        return (
+            engine.result(spec)
+            if limit is None or engine.is_done(spec)
+            else engine.given_up(spec, limit)
+        )
 
     @cached_property
     def live_line(self) -> ProgressLine | None:
@@ -181,20 +202,30 @@ class SuiteSession:
         models = {
             stage.model
             for ready in self.suites
-            for stage in (*ready.suite.stages.values(), *(judge.stage for judge in ready.suite.judges))
+            for stage in (
+                *ready.suite.stages.values(),
+                *(judge.stage for judge in ready.suite.judges),
+            )
             if self.modes(ready) != ("none", "none") or self.options.disable_recording
         }
         from pytest_jrh.llm.prices import price_of
 
-        unpriced = sorted(model for model in models - self.options.free_models if price_of(model) is None)
+        unpriced = sorted(
+            model for model in models - self.options.free_models if price_of(model) is None
+        )
         if unpriced:
             raise pytest.UsageError(
-                f"--jrh-max-cost={limit:g}: no price is known of {', '.join(unpriced)}, so the limit could not hold; "
-                f"limit the calls with --jrh-max-calls, or say that it is free: --jrh-free-model={unpriced[0]}"
+                f"--jrh-max-cost={limit:g}: no price is known of {', '.join(unpriced)}, so the "
+                "limit could not hold; "
+                "limit the calls with --jrh-max-calls, or say that it is free: "
+                f"--jrh-free-model={unpriced[0]}"
             )
 
     def stop(self) -> None:
-        """End the engine, unless it was abandoned; calls in flight are awaited and recorded (rule I4)."""
+        """End the engine, unless it was abandoned.
+
+        Calls in flight are awaited and recorded (rule I4).
+        """
         if self._engine is not None and not self._abandoned:
             self._engine.stop()
         self.reviewing.close()
@@ -213,7 +244,8 @@ class SuiteSession:
             self.check_budget()
             workers = options.max_workers or max(ready.suite.max_workers for ready in self.suites)
             processes: int = self.config.workerinput["workercount"] if self.is_worker else 1  # type: ignore[attr-defined]
-            # The limit is the session's: each worker has its share, or takes turns where there is less than one each.
+            # The limit is the session's: each worker has its share, or takes turns where there is
+            # less than one each.
             slots = self._slot_files(workers) if workers < processes else ()
             workers = max(1, workers // processes)
             settings = EngineSettings(
@@ -238,13 +270,18 @@ class SuiteSession:
                 ledger=self._ledger(),
                 ask=not options.plan,
                 review=self.reviewing.desk,
-                on_reviewed=self._keep_reviewed if not options.plan else lambda _case, _decision: None,
+                on_reviewed=self._keep_reviewed
+                if not options.plan
+                else lambda _case, _decision: None,
             )
             self._engine = Engine({ready.suite.name: ready for ready in self.suites}, settings)
         return self._engine
 
     def _supplied_client(self) -> Complete | None:
-        """The project's own client; where its hook fails, only the calls to be made fail, and a replay does not."""
+        """The project's own client.
+
+        Where its hook fails, only the calls to be made fail, and a replay does not.
+        """
         try:
             supplied = self.config.hook.pytest_jrh_complete(config=self.config)
         except _ENDS_SESSION:
@@ -287,23 +324,33 @@ class SuiteSession:
         return next(ready for ready in self.suites if ready.suite.name == name)
 
     def _refuse_shared_places(self, ready: ReadySuite) -> None:
-        """Two suites need two names, for their ids, and two cassette folders, so that none spoils the other's."""
+        """Two suites need two names, for their ids, and two cassette folders, so that none spoils
+        the other's.
+        """
         for other in self.suites:
             place = str(ready.suite.config_file)
             if other.suite.name == ready.suite.name:
                 raise InputError(
                     Problem(
-                        f"a suite is named after its file, and {other.suite.config_file} is a suite "
+                        f"a suite is named after its file, and {other.suite.config_file} is a "
+                        "suite "
                         f"`{ready.suite.name}` too",
                         file=place,
                         hint="Rename one of the two files.",
                     )
                 )
             own, theirs = (
-                {"results": one.suite.output_dir, "cassette": self.cassette_dir(one)} for one in (ready, other)
+                {"results": one.suite.output_dir, "cassette": self.cassette_dir(one)}
+                for one in (ready, other)
             )
-            for what, key in (("results", "output.results_dir"), ("cassette", "replay.cassette_dir")):
+            for what, key in (
+                ("results", "output.results_dir"),
+                ("cassette", "replay.cassette_dir"),
+            ):
                 if own[what] == theirs[what]:
-                    message = f"this suite and {other.suite.config_file} would share the {what} folder {own[what]}"
+                    message = (
+                        f"this suite and {other.suite.config_file} would share the {what} "
+                        f"folder {own[what]}"
+                    )
                     hint = f"Give each its own `{key}`, or run one of them at a time."
                     raise InputError(Problem(message, file=place, hint=hint))

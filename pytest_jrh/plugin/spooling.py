@@ -27,10 +27,12 @@ _PREFIX = ".spool-"
 
 
 class Spooling:
-    """The spools of one pytest process; their folders belong to the controller, or to a session without workers.
+    """The spools of one pytest process; their folders belong to the controller, or to a session
+    without workers.
 
-    A folder is named after its session, never after a process, whose id another one may get again. A lock file
-    beside it is held as long as the session runs, so that no other session takes it for abandoned.
+    A folder is named after its session, never after a process, whose id another one may get again.
+    A lock file beside it is held as long as the session runs, so that no other session takes it for
+    abandoned.
     """
 
     def __init__(self, session: SuiteSession, token: str) -> None:
@@ -51,11 +53,15 @@ class Spooling:
         """
         folders = {ready.suite.name: self.folder(ready.suite) for ready in self._session.suites}
         for folder in folders.values():
-            # Where nothing can be written, as on a full disk, no worker finds the token, and reports carry the cases.
+            # Where nothing can be written, as on a full disk, no worker finds the token, and
+            # reports carry the cases.
             with contextlib.suppress(OSError):
                 self._claim(folder)
                 (folder / _MARK_FILE).write_text(self._token, encoding="ascii")
-        return {"token": self._token, "folders": {name: str(folder) for name, folder in folders.items()}}
+        return {
+            "token": self._token,
+            "folders": {name: str(folder) for name, folder in folders.items()},
+        }
 
     def keep(self, case: Case, review: Mapping[str, str] | None = None) -> None:
         """Spool a made case where the controller can read it, else let its report carry it."""
@@ -68,9 +74,12 @@ class Spooling:
         try:
             if not session.is_worker:
                 self._claim(folder)
-            self._spools.setdefault(suite.name, Spool(folder, session.redactor)).append(case, review)
+            self._spools.setdefault(suite.name, Spool(folder, session.redactor)).append(
+                case, review
+            )
         except OSError as error:
-            # The case is recorded, and made again for nothing: a verdict must not be lost over its artefact.
+            # The case is recorded, and made again for nothing: a verdict must not be lost over its
+            # artefact.
             session.hear([f"A made case could not be kept in {folder}: {error.strerror or error}."])
 
     def carried(self, spec: CaseSpec) -> dict[str, Any] | None:
@@ -78,7 +87,10 @@ class Spooling:
         return self._carried.pop(generation_id(spec), None)
 
     def add_sent(self, suite: Suite, sent: Iterable[Mapping[str, Any]]) -> list[str]:
-        """Put the suite's records that travelled with reports beside those that were spooled; what went wrong."""
+        """Put the suite's records that travelled with reports beside those that were spooled.
+
+        What went wrong.
+        """
         records = [record for record in sent if record["suite"] == suite.name]
         path = self.folder(suite) / "sent.jsonl"
         try:
@@ -86,7 +98,10 @@ class Spooling:
                 self._claim(path.parent)
                 atomic_write(path, b"".join(record_line(record) for record in records))
         except OSError as error:
-            return [f"{counted(len(records), 'made case')} could not be kept in {path}: {error.strerror}."]
+            return [
+                f"{counted(len(records), 'made case')} could not be kept in {path}: "
+                f"{error.strerror}."
+            ]
         return []
 
     def close(self) -> None:
@@ -95,7 +110,8 @@ class Spooling:
             spool.close()
 
     def clear(self, kept: Collection[Path]) -> list[str]:
-        """Remove this session's folders but those to be kept, and those of sessions that ended without doing so.
+        """Remove this session's folders but those to be kept, and those of sessions that ended
+        without doing so.
 
         A folder whose lock is held belongs to a session at work. Returns what the user should know.
         """
@@ -103,29 +119,42 @@ class Spooling:
         for folder in folders:
             if folder not in kept:
                 shutil.rmtree(folder, ignore_errors=True)
-            # Where the folder could not be made, as on a full disk, there is no lock to remove either.
+            # Where the folder could not be made, as on a full disk, there is no lock to remove
+            # either.
             with contextlib.suppress(OSError):
                 _lock_of(folder).unlink()
             release = self._claims.pop(folder, None)
             if release is not None:
                 release()
-        others = [path for place in dict.fromkeys(folder.parent for folder in folders) for path in _spools_in(place)]
+        others = [
+            path
+            for place in dict.fromkeys(folder.parent for folder in folders)
+            for path in _spools_in(place)
+        ]
         notices = [_tidied(path) for path in others if path not in folders]
         return [notice for notice in notices if notice]
 
     def _claim(self, folder: Path) -> None:
-        """Make a folder that others can see is in use: the lock comes first, so there is no moment without it."""
+        """Make a folder that others can see is in use: the lock comes first, so there is no moment
+        without it.
+        """
         if folder not in self._claims:
             folder.parent.mkdir(parents=True, exist_ok=True)
             self._claims[folder] = claimed(_lock_of(folder))
         folder.mkdir(exist_ok=True)
 
     def _controllers_folder(self, suite: Suite) -> Path | None:
-        """Where the controller lets this worker spool; None where it does not, or where no disk is shared."""
+        """Where the controller lets this worker spool.
+
+        None where it does not, or where no disk is shared.
+        """
         given = self._session.config.workerinput.get(SPOOLS_KEY, {})  # type: ignore[attr-defined]
         folder = given.get("folders", {}).get(suite.name)
         try:
-            shared = folder is not None and Path(folder, _MARK_FILE).read_text(encoding="utf-8") == given["token"]
+            shared = (
+                folder is not None
+                and Path(folder, _MARK_FILE).read_text(encoding="utf-8") == given["token"]
+            )
         except (OSError, UnicodeDecodeError):
             return None
         return Path(folder) if shared else None
@@ -136,15 +165,21 @@ def _lock_of(folder: Path) -> Path:
 
 
 def _spools_in(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob(f"{_PREFIX}*") if path.is_dir() and not path.is_symlink())
+    return sorted(
+        path for path in folder.glob(f"{_PREFIX}*") if path.is_dir() and not path.is_symlink()
+    )
 
 
 def _tidied(folder: Path) -> str:
-    """Remove the spools of a session that did not come to its end; what is said of it, if anything."""
+    """Remove the spools of a session that did not come to its end.
+
+    What is said of it, if anything.
+    """
     lock = _lock_of(folder)
     if not lock.is_file():
         return (
-            f"{folder} holds made cases of another session that are in no file of results. It is left as it is; "
+            f"{folder} holds made cases of another session that are in no file of results. It is "
+            "left as it is; "
             "remove it if that session has ended."
         )
     release = claimed(lock)
@@ -154,6 +189,7 @@ def _tidied(folder: Path) -> str:
     lock.unlink(missing_ok=True)
     release()
     return (
-        f"Removed {folder}, which a session left that did not come to its end. What it recorded is in the cassettes, "
+        f"Removed {folder}, which a session left that did not come to its end. What it recorded "
+        "is in the cassettes, "
         "and its cases are made from them when they run again."
     )

@@ -1,4 +1,6 @@
-"""Time limits on items (pytest-timeout's): waiting for a model's answer does not count towards them."""
+"""Time limits on items (pytest-timeout's): waiting for a model's answer does not count towards
+them.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ class TimeLimits:
 def paused(item: pytest.Item) -> Iterator[None]:
     """Take the item's time limit off in this block; it begins anew afterwards.
 
-    A limit on the test's function alone (`timeout_func_only`) is not running while the item is set up.
+    A limit on the test's function alone (`timeout_func_only`) is not running while the item is set
+    up.
     """
     settings = item.stash.get(_SETTINGS, None)
     if settings is None or getattr(settings, "func_only", False):

@@ -53,7 +53,15 @@ class StoredCall(_Part):
         """What the provider returned."""
         usage = Usage(max(self.usage.input_tokens, 0), max(self.usage.output_tokens, 0))
         left_out = frozenset(self.left_out)
-        return Answer(self.text, self.finish_reason, self.refusal, usage, self.cost, left_out, self.schema_sent)
+        return Answer(
+            self.text,
+            self.finish_reason,
+            self.refusal,
+            usage,
+            self.cost,
+            left_out,
+            self.schema_sent,
+        )
 
     def parts(self) -> dict[str, Any]:
         """The digests of what was asked."""
@@ -103,17 +111,20 @@ class _File(_Part):
 
 
 def check(data: object, text: str, *, interactions: bool) -> tuple[bool, list[StoredCall]]:
-    """Check a cassette's data: whether it is complete, and its calls; raises `Malformed` with the first mistake.
+    """Check a cassette's data: whether it is complete, and its calls; raises `Malformed` with the
+    first mistake.
 
-    `text` is what it was read from, to say where a mistake is. With `interactions` there must be as many as the calls
-    say.
+    `text` is what it was read from, to say where a mistake is. With `interactions` there must be as
+    many as the calls say.
     """
     try:
         file = _File.model_validate(data)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         if first["type"] == "literal_error" and first["loc"][-1] == "format":
-            raise Malformed(f"its format is {first['input']!r}, and this version reads {FORMAT}") from None
+            raise Malformed(
+                f"its format is {first['input']!r}, and this version reads {FORMAT}"
+            ) from None
         path = tuple("schema" if part == "shape" else part for part in first["loc"])
         raise Malformed(_said(first), line=line_of(text, path), key=_dotted(path)) from None
     calls = file.metadata.jrh.calls
@@ -125,7 +136,9 @@ def check(data: object, text: str, *, interactions: bool) -> tuple[bool, list[St
         seen.add(call.fingerprint)
     wanted, there = sum(call.interactions for call in calls), len(file.interactions or ())
     if interactions and wanted != there:
-        raise Malformed(f"the calls have {wanted} interactions, but the file holds {there}", key="interactions")
+        raise Malformed(
+            f"the calls have {wanted} interactions, but the file holds {there}", key="interactions"
+        )
     return file.metadata.jrh.complete, calls
 
 
@@ -133,9 +146,15 @@ def _said(error: Any) -> str:
     if error["type"] == "missing":
         return "missing"
     value = error["input"]
-    shown = f"a {type(value).__name__}" if isinstance(value, dict | list) else repr(value)[:_LONGEST_VALUE]
+    shown = (
+        f"a {type(value).__name__}"
+        if isinstance(value, dict | list)
+        else repr(value)[:_LONGEST_VALUE]
+    )
     return f"{error['msg'][:1].lower()}{error['msg'][1:]}, got {shown}"
 
 
 def _dotted(path: tuple[int | str, ...]) -> str:
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+    return "".join(
+        f"[{part}]" if isinstance(part, int) else f".{part}" for part in path
+    ).removeprefix(".")

@@ -1,7 +1,7 @@
 """The text of a cassette: a head in JSON inside of YAML, then vcrpy's interactions.
 
-JSON is YAML, so vcrpy and every other reader of YAML read the whole file; a replay reads the head alone, with `json`.
-What was written before, by hand or by another YAML serializer is read as YAML.
+JSON is YAML, so vcrpy and every other reader of YAML read the whole file; a replay reads the head
+alone, with `json`. What was written before, by hand or by another YAML serializer is read as YAML.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ MAX_DEPTH = 100
 _VCR_FORMAT = 1
 _HEAD_BEGINS = "metadata:\n  {"
 _HEAD_ENDS = "\ninteractions:"
-# Each level of nesting takes one of these or more indentation; libyaml's composer crashes at 20,000 levels or more.
+# Each level of nesting takes one of these or more indentation; libyaml's composer crashes at 20,000
+# levels or more.
 _NESTING = "[{-?"
 _MANY = 3_000
 # What libyaml does not print as it is inside a literal block; JSON can spell it in escapes instead.
 _UNPRINTABLE = r"[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd]"
 # What JSON leaves as it is in a string, and YAML refuses there or takes for the end of a line.
 _NOT_YAML = "[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
-# To YAML 1.1 a number with an exponent needs a point: `1e-05` is text. Only numbers end a line of JSON in a digit.
+# To YAML 1.1 a number with an exponent needs a point: `1e-05` is text. Only numbers end a line of
+# JSON in a digit.
 _EXPONENT = re.compile(r"(?m)(?<= )(-?\d)(?=e[-+]\d+,?$)")
 
 
@@ -52,7 +54,10 @@ def write(metadata: Mapping[str, Any], interactions: Sequence[Mapping[str, Any]]
 
 
 def head_of(text: str) -> str:
-    """The part of a cassette's text that holds the metadata, where it comes first; else all of it."""
+    """The part of a cassette's text that holds the metadata, where it comes first.
+
+    Else all of it.
+    """
     head = text.partition(_HEAD_ENDS)[0]
     return head if "metadata:" in head else text
 
@@ -80,8 +85,12 @@ def line_of(text: str, path: tuple[int | str, ...]) -> int | None:
     for part in path:
         inner: Any = None
         if isinstance(node, yaml.MappingNode):
-            inner = next((value for key, value in node.value if getattr(key, "value", None) == part), None)
-        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+            inner = next(
+                (value for key, value in node.value if getattr(key, "value", None) == part), None
+            )
+        elif (
+            isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value)
+        ):
             inner = node.value[part]
         if inner is None:
             break
@@ -91,7 +100,10 @@ def line_of(text: str, path: tuple[int | str, ...]) -> int | None:
 
 
 def _read_json(head: str) -> object:
-    """The metadata of a head in JSON; None where it is none, or wants the closer look that YAML gets."""
+    """The metadata of a head in JSON.
+
+    None where it is none, or wants the closer look that YAML gets.
+    """
     if not head.startswith(_HEAD_BEGINS) or head.count("[") + head.count("{") > _MANY:
         return None
 
@@ -116,14 +128,26 @@ def _read_yaml(text: str) -> object:
         return yaml.load(text, Loader=_loader())  # noqa: S506 - a safe loader, in C where there is one
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        raise Malformed(" ".join(str(error).split()), line=None if mark is None else mark.line + 1) from error
-    except (ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        # What the constructor of dates and numbers raises for `2001-99-99`, `0b` or a number of 5,000 digits.
+        raise Malformed(
+            " ".join(str(error).split()), line=None if mark is None else mark.line + 1
+        ) from error
+    except (
+        ValueError,
+        ArithmeticError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as error:
+        # What the constructor of dates and numbers raises for `2001-99-99`, `0b` or a number of
+        # 5,000 digits.
         raise Malformed(f"it holds a value that cannot be read ({error})") from error
 
 
 def _may_be_deep(text: str) -> bool:
-    """Whether a closer look is worth its time: too many marks of nesting, deep indentation, or merged aliases."""
+    """Whether a closer look is worth its time: too many marks of nesting, deep indentation, or
+    merged aliases.
+    """
     return (
         sum(map(text.count, _NESTING)) > _MANY
         or " " * (_MANY // 10) in text
@@ -138,7 +162,9 @@ def _refuse_deep(text: str) -> None:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
-                raise Malformed(f"it is nested more than {MAX_DEPTH} levels deep", line=_line(event))
+                raise Malformed(
+                    f"it is nested more than {MAX_DEPTH} levels deep", line=_line(event)
+                )
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         elif merging and isinstance(event, yaml.AliasEvent):
@@ -151,7 +177,9 @@ def _line(event: Any) -> int | None:
 
 
 def _readable(interaction: Mapping[str, Any]) -> dict[str, Any]:
-    """The interaction with its JSON request body spread over lines, so that a change reads well in a diff."""
+    """The interaction with its JSON request body spread over lines, so that a change reads well in
+    a diff.
+    """
     request = interaction["request"]
     try:
         body = json.dumps(json.loads(request["body"]), indent=2, ensure_ascii=False)
@@ -169,7 +197,9 @@ def _loader() -> Any:
     base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
     class Loader(base):  # type: ignore[misc]
-        """A safe loader that refuses duplicate keys: readers differ in which of the values they take."""
+        """A safe loader that refuses duplicate keys: readers differ in which of the values they
+        take.
+        """
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 - PyYAML's
             seen = set()
@@ -195,4 +225,6 @@ def _dumper() -> Any:
 
 
 def _represent_text(dumper: Any, text: str) -> Any:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    return dumper.represent_scalar(
+        "tag:yaml.org,2002:str", text, style="|" if "\n" in text else None
+    )

@@ -1,8 +1,8 @@
 """The file in which a case's calls are kept: a vcrpy cassette whose metadata answers without vcrpy.
 
-The metadata comes first in the file and holds one entry per finished call; the HTTP interactions, as
-vcrpy records them, follow. A replay by fingerprint reads this head alone. Files are written whole, to a
-temporary file that is then renamed, after every call (rules G3, G5).
+The metadata comes first in the file and holds one entry per finished call; the HTTP interactions,
+as vcrpy records them, follow. A replay by fingerprint reads this head alone. Files are written
+whole, to a temporary file that is then renamed, after every call (rules G3, G5).
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from pytest_jrh.recording.cassette_text import Malformed, head_of, read, write
 class Entry:
     """One finished call: what was asked, in digests, and what was answered, in full.
 
-    `scrubbed` is the fingerprint of the same call with its secrets taken out, where it had any: a frozen suite asks
-    with the text as it was written to disk. `sequence` is the place of the call in the case's own order;
-    `interactions` are the HTTP exchanges of this call in vcrpy's on-disk form (read from the file only on demand, so
-    often empty here).
+    `scrubbed` is the fingerprint of the same call with its secrets taken out, where it had any: a
+    frozen suite asks with the text as it was written to disk. `sequence` is the place of the call
+    in the case's own order; `interactions` are the HTTP exchanges of this call in vcrpy's on-disk
+    form (read from the file only on demand, so often empty here).
     """
 
     fingerprint: str
@@ -68,10 +68,15 @@ class Cassette:
             raise _unreadable(path, error.why, error.line, error.key) from error
 
     def find(self, fingerprint: str) -> Entry | None:
-        """The call with this fingerprint, as it was asked or with its secrets taken out; None where there is none."""
+        """The call with this fingerprint, as it was asked or with its secrets taken out.
+
+        None where there is none.
+        """
         found = self.entries.get(fingerprint)
         if found is None:
-            found = next((entry for entry in self.entries.values() if entry.scrubbed == fingerprint), None)
+            found = next(
+                (entry for entry in self.entries.values() if entry.scrubbed == fingerprint), None
+            )
         return found
 
     def save(self) -> None:
@@ -81,7 +86,11 @@ class Cassette:
     def dump(self) -> str:
         """The file's text: deterministic, readable, and loadable by vcrpy."""
         ordered = sorted(self.entries.values(), key=lambda entry: entry.sequence)
-        ours = {"format": FORMAT, "complete": self.complete, "calls": [_call_data(entry) for entry in ordered]}
+        ours = {
+            "format": FORMAT,
+            "complete": self.complete,
+            "calls": [_call_data(entry) for entry in ordered],
+        }
         return write({"jrh": ours}, [one for entry in ordered for one in entry.interactions])
 
 
@@ -90,16 +99,24 @@ def nearest(cassette: Cassette, request: CallRequest) -> Entry | None:
     wanted = request.parts
 
     def likeness(entry: Entry) -> tuple[int, int]:
-        same_parts = sum(entry.parts.get(name) == wanted[name] for name in ("model", "parameters", "schema"))
+        same_parts = sum(
+            entry.parts.get(name) == wanted[name] for name in ("model", "parameters", "schema")
+        )
         recorded = entry.parts.get("messages") or []
-        same_messages = sum(one == other for one, other in zip(recorded, wanted["messages"], strict=False))
+        same_messages = sum(
+            one == other for one, other in zip(recorded, wanted["messages"], strict=False)
+        )
         return (same_messages - abs(len(recorded) - len(wanted["messages"])), same_parts)
 
-    candidates = [entry for entry in cassette.entries.values() if entry.stage == request.stage.stage]
+    candidates = [
+        entry for entry in cassette.entries.values() if entry.stage == request.stage.stage
+    ]
     return max(candidates, key=likeness, default=None)
 
 
-def difference(entry: Entry, request: CallRequest, *, redact: Callable[[str], str] = str, longest: int = 24) -> str:
+def difference(
+    entry: Entry, request: CallRequest, *, redact: Callable[[str], str] = str, longest: int = 24
+) -> str:
     """A short text that says in which parts a request differs from a recorded call (rule G3).
 
     `redact` takes secrets out of the request, as they are out of the recording.
@@ -108,7 +125,11 @@ def difference(entry: Entry, request: CallRequest, *, redact: Callable[[str], st
     wanted = request.parts
     for name in ("model", "parameters"):
         if entry.parts.get(name) != wanted[name]:
-            lines += [f"{name}:", f"-{json.dumps(entry.parts.get(name))}", f"+{json.dumps(wanted[name])}"]
+            lines += [
+                f"{name}:",
+                f"-{json.dumps(entry.parts.get(name))}",
+                f"+{json.dumps(wanted[name])}",
+            ]
     if entry.parts.get("schema") != wanted["schema"]:
         lines.append("the response schema differs")
     recorded = entry.parts.get("messages") or []
@@ -131,7 +152,9 @@ def _text_difference(recorded: Sequence[str], text: str) -> Iterator[str]:
         return
     wanted = text.splitlines()
     shared = set(wanted)
-    old = max(recorded, key=lambda candidate: len(shared & set(candidate.splitlines()))).splitlines()
+    old = max(
+        recorded, key=lambda candidate: len(shared & set(candidate.splitlines()))
+    ).splitlines()
     for line in unified(old, wanted, context=0):
         if not line.startswith("@@"):
             yield line if len(line) <= 160 else f"{line[:159]}…"  # noqa: PLR2004 - about two terminal lines
@@ -166,7 +189,10 @@ def _call_data(entry: Entry) -> dict[str, Any]:
         "text": answer.text,
         "finish_reason": answer.finish_reason,
         "refusal": answer.refusal,
-        "usage": {"input_tokens": answer.usage.input_tokens, "output_tokens": answer.usage.output_tokens},
+        "usage": {
+            "input_tokens": answer.usage.input_tokens,
+            "output_tokens": answer.usage.output_tokens,
+        },
         "cost": answer.cost,
         **({"left_out": sorted(answer.left_out)} if answer.left_out else {}),
         **({"schema_sent": answer.schema_sent} if answer.schema_sent is not None else {}),
@@ -192,7 +218,9 @@ def _from_data(path: Path, data: Any, text: str, *, interactions: bool) -> Casse
     return cassette
 
 
-def _unreadable(path: Path, why: str, line: int | None = None, key: str | None = None) -> InputError:
+def _unreadable(
+    path: Path, why: str, line: int | None = None, key: str | None = None
+) -> InputError:
     return InputError(
         Problem(
             f"this is not a cassette that can be read: {why}",

@@ -1,4 +1,5 @@
-"""The only user of vcrpy: one patch for the whole session, which tells apart whose exchange is whose.
+"""The only user of vcrpy: one patch for the whole session, which tells apart whose exchange is
+whose.
 
 vcrpy sends every HTTP exchange of the patched libraries to one object that looks like a cassette to
 it. Which call an exchange belongs to is told by a `ContextVar`, so tasks of different cases record
@@ -25,7 +26,8 @@ _SAYS_WHO = re.compile(r"auth|key|token|secret|cookie|credential", re.IGNORECASE
 class Capture:
     """The HTTP exchanges of one call: those it may play, and those it made.
 
-    `missed` is the last one that it may not make; `anonymous` says that this one would have gone out with no key.
+    `missed` is the last one that it may not make; `anonymous` says that this one would have gone
+    out with no key.
     """
 
     playable: tuple[Mapping[str, Any], ...] | None = None
@@ -35,7 +37,10 @@ class Capture:
 
 
 class HttpRecorder:
-    """vcrpy's patch, installed once for a session; `recording` and `replaying` say for whom it works."""
+    """vcrpy's patch, installed once for a session.
+
+    `recording` and `replaying` say for whom it works.
+    """
 
     def __init__(self, redactor: Redactor) -> None:
         self._current: ContextVar[Capture | None] = ContextVar("capture", default=None)
@@ -75,7 +80,9 @@ class HttpRecorder:
 
 
 class _Router:
-    """What vcrpy takes for a cassette: the members that its httpx and aiohttp stubs use, and no more."""
+    """What vcrpy takes for a cassette: the members that its httpx and aiohttp stubs use, and no
+    more.
+    """
 
     _path = "pytest-jrh"
     custom_patches = ()
@@ -118,7 +125,9 @@ class _Router:
         capture.made.append(self._interaction(request, response))
 
     def _is_anonymous(self, request: Any) -> bool:
-        """Whether a question goes to a server on the internet without anything that says who asks."""
+        """Whether a question goes to a server on the internet without anything that says who
+        asks.
+        """
         is_question = request.method == "POST" and request.uri.startswith("https://")
         named = any(_SAYS_WHO.search(name) for name in request.headers)
         return is_question and not named and self._redactor.url(request.uri) == request.uri
@@ -128,12 +137,16 @@ class _Router:
         wanted = _canonical(self._redactor.text(_text(request.body)))
         for interaction in capture.playable or ():
             recorded = interaction["request"]
-            if recorded["method"] == request.method and covers(_canonical(recorded["body"]), wanted):
+            if recorded["method"] == request.method and covers(
+                _canonical(recorded["body"]), wanted
+            ):
                 return interaction
         return None
 
     def _interaction(self, request: Any, response: Any) -> dict[str, Any]:
-        """Both sides as vcrpy writes them, without headers but the content type, and without secrets (G4)."""
+        """Both sides as vcrpy writes them, without headers but the content type, and without
+        secrets (G4).
+        """
         from vcr.filters import decode_response
 
         response = decode_response(response)
@@ -149,7 +162,8 @@ class _Router:
                 "status": dict(response["status"]),
                 "headers": {
                     "content-type": [
-                        self._redactor.text(_text(each)) for each in headers.get("content-type", ["application/json"])
+                        self._redactor.text(_text(each))
+                        for each in headers.get("content-type", ["application/json"])
                     ]
                 },
                 "body": {"string": self._redactor.text(_text(response["body"]["string"]))},

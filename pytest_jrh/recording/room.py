@@ -1,4 +1,6 @@
-"""Room on the disk, kept before a call is paid for, so that its answer can be kept too (rule G5)."""
+"""Room on the disk, kept before a call is paid for, so that its answer can be kept too (rule
+G5).
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,11 @@ _SPREAD = 2
 
 @contextlib.contextmanager
 def room_for(request: CallRequest, cassette: Path, folder: Path) -> Iterator[None]:
-    """Keep as much of the folder's disk as the cassette will take with this call in it, until the block ends.
+    """Keep as much of the folder's disk as the cassette will take with this call in it, until the
+    block ends.
 
-    `folder` has to exist. A process that dies leaves nothing behind. Raises `OSError` where there is not that much.
+    `folder` has to exist. A process that dies leaves nothing behind. Raises `OSError` where there
+    is not that much.
     """
     import tempfile
 

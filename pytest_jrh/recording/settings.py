@@ -18,10 +18,11 @@ Replay = Literal["completion", "http"]
 
 
 class SharedCalls:
-    """The calls that several cases make alike, such as the first summary of a run: one asks, all are answered.
+    """The calls that several cases make alike, such as the first summary of a run: one asks, all
+    are answered.
 
-    Where answers are kept, the others copy them from the cassette of the first, and a pointer file tells
-    where that is; where they are not, they are remembered here.
+    Where answers are kept, the others copy them from the cassette of the first, and a pointer file
+    tells where that is; where they are not, they are remembered here.
     """
 
     def __init__(self) -> None:
@@ -51,10 +52,11 @@ class Lookup:
 class Recording:
     """How the calls of a session are answered, common to all of its tapes.
 
-    `live` asks models, and is None where nothing may be asked; `http` is the session's patch, None for
-    clients that do not speak HTTP through it; `keep` is False where answers are not to be kept. No call
-    is begun once `stopping` answers True. `session` is the same for all processes of a session. While `planning`
-    nothing is asked, and what is forgotten to be asked again stays on the disk.
+    `live` asks models, and is None where nothing may be asked; `http` is the session's patch, None
+    for clients that do not speak HTTP through it; `keep` is False where answers are not to be kept.
+    No call is begun once `stopping` answers True. `session` is the same for all processes of a
+    session. While `planning` nothing is asked, and what is forgotten to be asked again stays on the
+    disk.
     """
 
     redactor: Redactor

@@ -1,7 +1,7 @@
 """The tapes that a session's calls are kept on: one per case and stage of work, over its cassette.
 
-A tape answers from its cassette, and records what it does not hold, in step with every other process
-that records into the same folder.
+A tape answers from its cassette, and records what it does not hold, in step with every other
+process that records into the same folder.
 """
 
 from __future__ import annotations
@@ -30,11 +30,14 @@ _FIRST_CALLS = 2
 class Tape:
     """The `Exchange` of one case: answers from its cassette, and records what it does not hold.
 
-    A lock is held from the first call to be made until the tape is closed, and the cassette read once
-    more after taking it, so that two processes never pay for the same call (rule G5). `case` is the case's id.
+    A lock is held from the first call to be made until the tape is closed, and the cassette read
+    once more after taking it, so that two processes never pay for the same call (rule G5). `case`
+    is the case's id.
     """
 
-    def __init__(self, folder: Path, path: Path, mode: RecordMode, recording: Recording, *, case: str = "") -> None:
+    def __init__(
+        self, folder: Path, path: Path, mode: RecordMode, recording: Recording, *, case: str = ""
+    ) -> None:
         self.path = path
         self._case = case
         self._folder = folder
@@ -88,7 +91,11 @@ class Tape:
                     return await self._record_shared(request, sequence)
                 return await self._record(request, sequence)
         self.lookups.append(
-            Lookup(request.stage.stage, request.fingerprint, entry.answer.text if entry is not None else None)
+            Lookup(
+                request.stage.stage,
+                request.fingerprint,
+                entry.answer.text if entry is not None else None,
+            )
         )
         if entry is None:
             raise self._unrecorded(request)
@@ -104,14 +111,21 @@ class Tape:
             self.shared = SharedCall(request.fingerprint, spent)
 
     async def forget(self, fingerprints: Sequence[str]) -> bool:
-        """Drop recorded calls, so that they are asked again; False where they are not all old recordings.
+        """Drop recorded calls, so that they are asked again; False where they are not all old
+        recordings.
 
-        For answers that were recorded and cannot be used, when the user asks to try again. The work then begins anew
-        on this tape; what it asks again is no old recording any more, so the same call is never renewed twice.
+        For answers that were recorded and cannot be used, when the user asks to try again. The work
+        then begins anew on this tape; what it asks again is no old recording any more, so the same
+        call is never renewed twice.
         """
         replayed = {lookup.fingerprint for lookup in self.lookups if lookup.answer is not None}
         asks = self._recording.live is not None or self._recording.planning
-        if not asks or self._mode == "none" or not fingerprints or not replayed.issuperset(fingerprints):
+        if (
+            not asks
+            or self._mode == "none"
+            or not fingerprints
+            or not replayed.issuperset(fingerprints)
+        ):
             return False
         if not self._recording.planning:
             await self._lock("retry")
@@ -137,7 +151,9 @@ class Tape:
             self._save("finish")
 
     async def _record_shared(self, request: CallRequest, sequence: int) -> Answer:
-        """Record a call that other cases make too, unless one of them has its answer already (rule G5)."""
+        """Record a call that other cases make too, unless one of them has its answer already (rule
+        G5).
+        """
         shared, fingerprint = self._recording.shared, request.fingerprint
         async with contextlib.AsyncExitStack() as turns:
             await turns.enter_async_context(shared.turn(fingerprint))
@@ -179,9 +195,16 @@ class Tape:
         return Cassette.load(holder, interactions=True).entries.get(request.fingerprint)
 
     def _point(self, place: Path, stage: str) -> None:
-        """Name this cassette as the one that will hold the call: before asking, so that a kill loses nothing."""
-        pointer = {"session": self._recording.session, "cassette": self.path.relative_to(self._folder).as_posix()}
-        with self._writing(stage, f"nothing was asked, because no answer can be kept under {self._locks}"):
+        """Name this cassette as the one that will hold the call: before asking, so that a kill
+        loses nothing.
+        """
+        pointer = {
+            "session": self._recording.session,
+            "cassette": self.path.relative_to(self._folder).as_posix(),
+        }
+        with self._writing(
+            stage, f"nothing was asked, because no answer can be kept under {self._locks}"
+        ):
             atomic_write(place, json.dumps(pointer))
 
     async def _record(self, request: CallRequest, sequence: int) -> Answer:
@@ -193,13 +216,17 @@ class Tape:
             raise Stopped
         http = self._recording.http
         attempts = Attempts()
-        with self._room(request), http.recording() if http else contextlib.nullcontext(Capture()) as capture:
+        with (
+            self._room(request),
+            http.recording() if http else contextlib.nullcontext(Capture()) as capture,
+        ):
             try:
                 asked = replace(request, case=self._case, attempts=attempts)
                 answer = self._scrubbed(await live(asked))
             except Unscored as trouble:
                 if trouble.keyless and self._recording.keep:
-                    # As on a fork: whoever has a key is to record it, which the command of this outcome does.
+                    # As on a fork: whoever has a key is to record it, which the command of this
+                    # outcome does.
                     raise self._unrecorded(request, f"{trouble.cause} ") from trouble
                 raise
             finally:
@@ -225,10 +252,14 @@ class Tape:
 
     @contextlib.contextmanager
     def _room(self, request: CallRequest) -> Iterator[None]:
-        """Keep room for the answer: one that is paid for and cannot be kept would be paid for again."""
+        """Keep room for the answer: one that is paid for and cannot be kept would be paid for
+        again.
+        """
         with contextlib.ExitStack() as room:
             if self._recording.keep:
-                refusal = f"nothing was asked, because no answer can be kept under {self.path.parent}"
+                refusal = (
+                    f"nothing was asked, because no answer can be kept under {self.path.parent}"
+                )
                 with self._writing(request.stage.stage, refusal):
                     room.enter_context(room_for(request, self.path, self._locks))
             yield
@@ -247,19 +278,29 @@ class Tape:
                     raise
                 raise Unrecorded(
                     stage=request.stage.stage,
-                    cause="the call is recorded, but its HTTP request is not the recorded one any more "
-                    f"({capture.missed}); an upgrade of litellm or a provider's SDK may have changed it.",
+                    cause="the call is recorded, but its HTTP request is not the recorded one any "
+                    "more "
+                    f"({capture.missed}); an upgrade of litellm or a provider's SDK may have "
+                    "changed it.",
                     difference="",
                     cassette=str(self.path),
                 ) from trouble
 
     def _scrubbed_fingerprint(self, request: CallRequest) -> str | None:
         """The fingerprint of the call without its secrets; None where it has none."""
-        messages: tuple[Mapping[str, str], ...] = tuple(self._recording.redactor.value(request.messages))
-        return replace(request, messages=messages).fingerprint if messages != request.messages else None
+        messages: tuple[Mapping[str, str], ...] = tuple(
+            self._recording.redactor.value(request.messages)
+        )
+        return (
+            replace(request, messages=messages).fingerprint
+            if messages != request.messages
+            else None
+        )
 
     def _scrubbed(self, answer: Answer) -> Answer:
-        """The answer as a replay will give it, so that a secret in it makes no difference later on."""
+        """The answer as a replay will give it, so that a secret in it makes no difference later
+        on.
+        """
 
         def scrub(text: str) -> str:
             return self._recording.redactor.text(storable(text)[0])
@@ -285,12 +326,17 @@ class Tape:
             self._cassette.save()
 
     async def _hold(self, resources: contextlib.AsyncExitStack, lock: Path, stage: str) -> None:
-        with self._writing(stage, f"nothing was asked, because no answer can be kept under {self._folder}"):
+        with self._writing(
+            stage, f"nothing was asked, because no answer can be kept under {self._folder}"
+        ):
             await resources.enter_async_context(held(lock, self._recording.stopping))
 
     @contextlib.contextmanager
     def _writing(self, stage: str, what: str) -> Iterator[None]:
-        """Turn what goes wrong with a file into what the user reads in the case; `what` follows from it."""
+        """Turn what goes wrong with a file into what the user reads in the case.
+
+        `what` follows from it.
+        """
         try:
             yield
         except OSError as error:
@@ -298,14 +344,18 @@ class Tape:
                 "model_error",
                 stage=stage,
                 cause=f"{what}: {error.strerror or error}.",
-                advice="Make room or fix the permissions, then run again: every call saved before is kept.",
+                advice="Make room or fix the permissions, then run again: every call saved before "
+                "is kept.",
             ) from error
 
     def _unrecorded(self, request: CallRequest, why: str = "") -> Unrecorded:
         with_bodies = Cassette.load(self.path, interactions=True)
         entry = nearest(with_bodies, request)
         if entry is not None:
-            cause = f"the cassette holds no such call; the nearest recorded {request.stage.stage} call differs."
+            cause = (
+                f"the cassette holds no such call; the nearest recorded {request.stage.stage} "
+                "call differs."
+            )
         elif with_bodies.entries:
             cause = f"the cassette holds no {request.stage.stage} call."
         else:
@@ -315,13 +365,17 @@ class Tape:
         return Unrecorded(
             stage=request.stage.stage,
             cause=f"{why}{cause[0].upper()}{cause[1:]}" if why else cause,
-            difference=difference(entry, request, redact=self._recording.redactor.text) if entry else "",
+            difference=difference(entry, request, redact=self._recording.redactor.text)
+            if entry
+            else "",
             cassette=str(self.path),
         )
 
 
 def _is_shared(request: CallRequest, sequence: int) -> bool:
-    """Whether every case of the run makes this call alike: it summarizes the run before any edit."""
+    """Whether every case of the run makes this call alike: it summarizes the run before any
+    edit.
+    """
     return request.stage.stage == "summary" and sequence <= _FIRST_CALLS
 
 

@@ -1,4 +1,6 @@
-"""Cassettes that no case uses any more: found by their names, and removed inside their folder alone (rule G7)."""
+"""Cassettes that no case uses any more: found by their names, and removed inside their folder alone
+(rule G7).
+"""
 
 from __future__ import annotations
 
@@ -16,16 +18,19 @@ _KINDS = ("generation", "judge-*")
 def unused_cassettes(folder: Path, used: Collection[Path], *, frozen: bool = False) -> list[Path]:
     """The cassettes in a folder but the used ones, sorted.
 
-    A folder of cassettes may hold other things too: only what is named like a cassette counts. A `frozen` suite does
-    not know which runs gave no case, so recordings of generation count as used.
+    A folder of cassettes may hold other things too: only what is named like a cassette counts. A
+    `frozen` suite does not know which runs gave no case, so recordings of generation count as used.
     """
     kinds = _KINDS[1:] if frozen else _KINDS
-    named = (path for test in TESTS for kind in kinds for path in folder.glob(f"{test}/*/*.{kind}.yaml"))
+    named = (
+        path for test in TESTS for kind in kinds for path in folder.glob(f"{test}/*/*.{kind}.yaml")
+    )
     return sorted(path for path in named if path not in used)
 
 
 def prune(folder: Path, cassettes: Iterable[Path]) -> tuple[list[Path], list[str]]:
-    """Remove cassettes from their folder; returns those removed, and a sentence for each that was not.
+    """Remove cassettes from their folder; returns those removed, and a sentence for each that was
+    not.
 
     What a symbolic link leads to outside of the folder is not removed.
     """
@@ -34,7 +39,10 @@ def prune(folder: Path, cassettes: Iterable[Path]) -> tuple[list[Path], list[str
     for path in cassettes:
         place = path.parent.resolve()
         if not place.is_relative_to(inside):
-            problems.append(f"{path} was not removed: a symbolic link leads out of the cassette folder, to {place}.")
+            problems.append(
+                f"{path} was not removed: a symbolic link leads out of the cassette folder, to "
+                f"{place}."
+            )
             continue
         try:
             path.unlink(missing_ok=True)

@@ -18,10 +18,12 @@ _LONGEST_REASON = 500
 
 
 def annotation_lines(session: SessionResults, base: Path) -> list[str]:
-    """Write `::error file=,line=,title=::message` for each regression, at most ten, and a notice that counts the rest.
+    """Write `::error file=,line=,title=::message` for each regression, at most ten, and a notice
+    that counts the rest.
 
-    Regressions that the gate lets through are warnings. `base` is the folder that paths are to be relative to: a
-    rubric file outside it is not named. No text of a model or a file can begin or change a command.
+    Regressions that the gate lets through are warnings. `base` is the folder that paths are to be
+    relative to: a rubric file outside it is not named. No text of a model or a file can begin or
+    change a command.
     """
     results = {result.case_id: result for result in session.results}
     found = [
@@ -55,8 +57,13 @@ def _annotation(result: CaseResult, node: str, kind: str, rubric: Rubric | None,
     if place is not None and rubric is not None:
         properties = {"file": place, "line": str(rubric.line), **properties}
     judge = f"The judge {one_line(result.judge)}" if result.judge else "The judge"
-    said = f"{judge} gave {result.score}, the right answer is {result.expected}; in the baseline it was right."
-    message = "\n".join([said, shortened(one_line(result.reasoning), _LONGEST_REASON), one_line(node)])
+    said = (
+        f"{judge} gave {result.score}, the right answer is {result.expected}; in the baseline "
+        "it was right."
+    )
+    message = "\n".join(
+        [said, shortened(one_line(result.reasoning), _LONGEST_REASON), one_line(node)]
+    )
     listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
     return f"::{kind} {listed}::{_message(message)}"
 

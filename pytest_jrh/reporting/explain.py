@@ -28,7 +28,12 @@ _LONGEST_LABEL = 50
 _LONGEST_CAUSE = 1_000
 _GAP = "  ..."
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)")
-_STAGES = {"planner": "the planner", "editor": "the editor", "summary": "the summarizer", "verifier": "the verifier"}
+_STAGES = {
+    "planner": "the planner",
+    "editor": "the editor",
+    "summary": "the summarizer",
+    "verifier": "the verifier",
+}
 _TROUBLES = {
     "model_error": "{stage} got no answer from its model",
     "invalid_response": "{stage}'s model gave no answer that can be used",
@@ -38,7 +43,8 @@ _TROUBLES = {
     "input_error": "the case's input cannot be used",
 }
 _ADVICE = {
-    "over_budget": "Raise --jrh-max-calls or --jrh-max-cost and run again: only the missing calls are made.",
+    "over_budget": "Raise --jrh-max-calls or --jrh-max-cost and run again: only the missing calls "
+    "are made.",
     "unrecorded": "Record it with the command below, or undo the change.",
 }
 
@@ -53,10 +59,11 @@ def disagreement_text(
     width: int = WIDTH,
     base: Path | None = None,
 ) -> str:
-    """Explain a verdict that differs from the label: rubric, scores, reasoning, edits, files, command.
+    """Explain a verdict that differs from the label: rubric, scores, reasoning, edits, files,
+    command.
 
-    Paths under `base` (default: the working folder) are shown relative to it. `debug_bundle` is None
-    for a case without edits.
+    Paths under `base` (default: the working folder) are shown relative to it. `debug_bundle` is
+    None for a case without edits.
     """
     folder = Path.cwd() if base is None else base
     given, expected = _score(case, verdict.score), _score(case, case.expected)
@@ -70,19 +77,31 @@ def disagreement_text(
     lines += ["", f"given: {given}, because", *_prose(verdict.reasoning or "(no reasoning)", width)]
     said = said_in_the_end(verdict.reasoning, binary=case.mode == "binary")
     if said not in (None, verdict.score):
-        lines += [f"{_INDENT}({REASONING_DISAGREES}: the reasoning ends in {said}; the score counts)"]
+        lines += [
+            f"{_INDENT}({REASONING_DISAGREES}: the reasoning ends in {said}; the score counts)"
+        ]
     lines += ["", *_edits(case, width)]
     files = {"debug bundle": debug_bundle, "cassette": cassette}
-    lines += ["", *(f"{name + ':':<14}{_shown(path, folder)}" for name, path in files.items() if path is not None)]
+    lines += [
+        "",
+        *(
+            f"{name + ':':<14}{_shown(path, folder)}"
+            for name, path in files.items()
+            if path is not None
+        ),
+    ]
     lines.append(f"{'run it again:':<14}{visible(command)}")
     return uncommanded("\n".join(lines))
 
 
-def unscored_text(trouble: Unscored, *, command: str = "", width: int = WIDTH, base: Path | None = None) -> str:
+def unscored_text(
+    trouble: Unscored, *, command: str = "", width: int = WIDTH, base: Path | None = None
+) -> str:
     """Explain in a paragraph why there is no verdict: the stage, what came back, what to do.
 
-    Where another case has met the same failure first, one line names that case. An unrecorded call also shows what
-    differs from the nearest recording, and its cassette; an error of the user's code, where it was raised.
+    Where another case has met the same failure first, one line names that case. An unrecorded call
+    also shows what differs from the nearest recording, and its cassette; an error of the user's
+    code, where it was raised.
     """
     stage = _STAGES.get(trouble.stage, f"the {trouble.stage}")
     what = _TROUBLES.get(trouble.outcome, "{stage} could not finish").format(stage=stage)
@@ -100,8 +119,13 @@ def unscored_text(trouble: Unscored, *, command: str = "", width: int = WIDTH, b
     if isinstance(trouble, Unrecorded):
         if trouble.difference:
             lines += ["", "recorded (-) and asked for now (+):"]
-            lines += [f"{_INDENT}{line}".rstrip() for line in visible(trouble.difference).split("\n")]
-        lines += ["", f"cassette: {_shown(Path(trouble.cassette), Path.cwd() if base is None else base)}"]
+            lines += [
+                f"{_INDENT}{line}".rstrip() for line in visible(trouble.difference).split("\n")
+            ]
+        lines += [
+            "",
+            f"cassette: {_shown(Path(trouble.cassette), Path.cwd() if base is None else base)}",
+        ]
     if command:
         name = "record it: " if trouble.outcome == "unrecorded" else "run it again: "
         lines += [*([] if isinstance(trouble, Unrecorded) else [""]), f"{name}{visible(command)}"]
@@ -109,7 +133,9 @@ def unscored_text(trouble: Unscored, *, command: str = "", width: int = WIDTH, b
 
 
 def edit_diff(edit: Edit, width: int = WIDTH) -> list[str]:
-    """Show an edit sentence by sentence as a unified diff, wrapped to the width and bounded in length."""
+    """Show an edit sentence by sentence as a unified diff, wrapped to the width and bounded in
+    length.
+    """
     before, after = _units(edit.original_content), _units(edit.edited_content)
     shared = 0
     while shared < min(len(before), len(after)) and before[shared] == after[shared]:
@@ -124,9 +150,17 @@ def edit_diff(edit: Edit, width: int = WIDTH) -> list[str]:
     for number, group in enumerate(difflib.SequenceMatcher(None, old, new).get_grouped_opcodes(1)):
         lines += [_GAP] if number else []
         for kind, i1, i2, j1, j2 in group:
-            marked = [(" ", unit) for unit in old[i1:i2]] if kind == "equal" else [("-", unit) for unit in old[i1:i2]]
+            marked = (
+                [(" ", unit) for unit in old[i1:i2]]
+                if kind == "equal"
+                else [("-", unit) for unit in old[i1:i2]]
+            )
             marked += [] if kind == "equal" else [("+", unit) for unit in new[j1:j2]]
-            lines += [f"{mark} {line}".rstrip() for mark, unit in marked for line in wrapped(unit, width - 2)]
+            lines += [
+                f"{mark} {line}".rstrip()
+                for mark, unit in marked
+                for line in wrapped(unit, width - 2)
+            ]
             end = i2
     lines += [_GAP] if end < len(old) else []
     cut = len(lines) - _MOST_DIFF_LINES
@@ -146,7 +180,9 @@ def _edits(case: Case, width: int) -> list[str]:
         lines += [f"{_INDENT}turn {edit.message_index} ({role})"]
         lines += [f"{_INDENT}{line}".rstrip() for line in edit_diff(edit, width - len(_INDENT))]
     if len(edits) > _MOST_EDITS:
-        lines.append(f"{_INDENT}... ({counted(len(edits) - _MOST_EDITS, 'more edit')} in the debug bundle)")
+        lines.append(
+            f"{_INDENT}... ({counted(len(edits) - _MOST_EDITS, 'more edit')} in the debug bundle)"
+        )
     return lines
 
 
@@ -171,7 +207,11 @@ def _score(case: Case, score: int) -> str:
 def _verified(case: Case) -> str:
     if not case.verified:
         said = case.outcome.verification
-        return "a label that nobody verified" if said is None else "although the verifier did not confirm it:"
+        return (
+            "a label that nobody verified"
+            if said is None
+            else "although the verifier did not confirm it:"
+        )
     return "confirmed by the verifier:"
 
 
@@ -189,7 +229,10 @@ def _prose(text: str, width: int) -> list[str]:
     lines = wrapped(text.strip(), width, _INDENT)
     if len(lines) <= _MOST_PROSE_LINES:
         return lines
-    return [*lines[: _MOST_PROSE_LINES - 1], f"{_INDENT}... ({len(lines) - _MOST_PROSE_LINES + 1:,} more lines)"]
+    return [
+        *lines[: _MOST_PROSE_LINES - 1],
+        f"{_INDENT}... ({len(lines) - _MOST_PROSE_LINES + 1:,} more lines)",
+    ]
 
 
 def _sentence(text: str) -> str:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_jrh.stats.formulas import SIGNIFICANCE, fewest_visible_regressions, smallest_visible_drop
+from pytest_jrh.stats.formulas import (
+    SIGNIFICANCE,
+    fewest_visible_regressions,
+    smallest_visible_drop,
+)
 from pytest_jrh.text import Styled, counted, one_line, wrapped
 
 if TYPE_CHECKING:
@@ -20,7 +24,9 @@ FEW_CASES = 10
 
 
 def decision_sentence(decision: GateDecision) -> str:
-    """Say in one sentence whether the gate passed, and why: what failed, or every threshold that was met."""
+    """Say in one sentence whether the gate passed, and why: what failed, or every threshold that
+    was met.
+    """
     missing = []
     if decision.never_reported:
         missing.append(f"{counted(len(decision.never_reported), 'case')} never reported")
@@ -32,14 +38,23 @@ def decision_sentence(decision: GateDecision) -> str:
         if not decision.active:
             return "No gate is set: each disagreement fails its item."
         told = [each for each in decision.thresholds if each.rule != "min_cases" or each.limit > 1]
-        met = "; ".join(threshold_text(threshold, decision) for threshold in told or decision.thresholds)
+        met = "; ".join(
+            threshold_text(threshold, decision) for threshold in told or decision.thresholds
+        )
         return f"Gate passed: {met or 'nothing was to be judged'}."
-    failed = [threshold_text(threshold, decision) for threshold in decision.thresholds if not threshold.passed]
+    failed = [
+        threshold_text(threshold, decision)
+        for threshold in decision.thresholds
+        if not threshold.passed
+    ]
     return f"{'Gate failed' if decision.active else 'Not green'}: {'; '.join([*failed, *missing])}."
 
 
 def comparison_sentence(decision: GateDecision) -> str | None:
-    """Say what changed since the baseline, and whether that is more than noise; None without a baseline."""
+    """Say what changed since the baseline, and whether that is more than noise.
+
+    None without a baseline.
+    """
     comparison = decision.comparison
     if comparison is None:
         return None
@@ -48,7 +63,11 @@ def comparison_sentence(decision: GateDecision) -> str | None:
     p_value = decision.p_value.value
     noise = "more than noise" if p_value < SIGNIFICANCE else "no more than noise can give"
     changed = f"{counted(len(decision.regressions), 'regression')}, {_fixes(len(decision.fixes))}"
-    odds = f"exact McNemar p = {p_value:.3g}, {noise}" if decision.regressions or decision.fixes else "nothing changed"
+    odds = (
+        f"exact McNemar p = {p_value:.3g}, {noise}"
+        if decision.regressions or decision.fixes
+        else "nothing changed"
+    )
     return f"{counted(comparison.compared, 'case')} compared with the baseline: {changed} ({odds})."
 
 
@@ -56,7 +75,10 @@ def power_sentence(n: int) -> str:
     """Say the smallest drop that could have been told from noise over `n` compared cases."""
     drop, fewest = smallest_visible_drop(n).value, fewest_visible_regressions()
     if drop is None:
-        return f"With {counted(n, 'case')}, no drop could be seen: it takes {fewest} regressions without a fix."
+        return (
+            f"With {counted(n, 'case')}, no drop could be seen: it takes {fewest} regressions "
+            "without a fix."
+        )
     number = f"{100 * drop:.3g}"
     points = "1 point" if number == "1" else f"{number} points"
     return f"With {counted(n, 'case')}, a drop under {points} could not be seen."
@@ -77,12 +99,15 @@ def threshold_text(threshold: Threshold, decision: GateDecision) -> str:
 
 
 def gate_lines(
-    decision: GateDecision, name: Callable[[str], str] = lambda case_id: case_id, most: int = MOST_NAMED
+    decision: GateDecision,
+    name: Callable[[str], str] = lambda case_id: case_id,
+    most: int = MOST_NAMED,
 ) -> list[str]:
-    """List what changed, what is missing, and the decision; `name` turns a case id into what is printed for it.
+    """List what changed, what is missing, and the decision; `name` turns a case id into what is
+    printed for it.
 
-    Of each kind at most `most` cases are named and the rest is counted. No lines where there is no gate and nothing
-    is missing.
+    Of each kind at most `most` cases are named and the rest is counted. No lines where there is no
+    gate and nothing is missing.
     """
     return [line.text for line in styled_gate_lines(decision, name, most)]
 
@@ -93,7 +118,10 @@ def styled_gate_lines(
     most: int = MOST_NAMED,
     width: int | None = None,
 ) -> list[Styled]:
-    """Give `gate_lines` with their styles; sentences, not names, are wrapped where a `width` is given."""
+    """Give `gate_lines` with their styles.
+
+    Sentences, not names, are wrapped where a `width` is given.
+    """
     if decision.passed and not decision.active:
         return []
     lines = []
@@ -113,15 +141,22 @@ def styled_gate_lines(
 
 
 def change_sentences(decision: GateDecision) -> list[str]:
-    """Say what changed since the baseline, what could not have been seen, and what the decision does not rest on."""
+    """Say what changed since the baseline, what could not have been seen, and what the decision
+    does not rest on.
+    """
     lines = [sentence] if (sentence := comparison_sentence(decision)) else []
     if decision.active:
-        lines.append(power_sentence(decision.comparison.compared if decision.comparison else decision.judged))
+        lines.append(
+            power_sentence(decision.comparison.compared if decision.comparison else decision.judged)
+        )
     return [*lines, *map(_unjudged_sentence, decision.unjudged), *_few_cases(decision)]
 
 
 def update_sentence(decision: GateDecision) -> str | None:
-    """What to do where nothing could be compared, before the command that does it; None elsewhere."""
+    """What to do where nothing could be compared, before the command that does it.
+
+    None elsewhere.
+    """
     if not decision.uncompared:
         return None
     ways = "Set gate.allow_uncompared: true if the suite is new, or update the baseline"
@@ -131,7 +166,10 @@ def update_sentence(decision: GateDecision) -> str | None:
 def _unjudged_sentence(unjudged: Unjudged) -> str:
     outcomes = ", ".join(f"{number:,} {outcome}" for outcome, number in unjudged.outcomes)
     cases = counted(sum(number for _, number in unjudged.outcomes), "case")
-    return f"No verdict on any case of {unjudged.kind} {one_line(unjudged.name)} ({cases}: {outcomes})."
+    return (
+        f"No verdict on any case of {unjudged.kind} {one_line(unjudged.name)} ({cases}: "
+        f"{outcomes})."
+    )
 
 
 def _few_cases(decision: GateDecision) -> Iterator[str]:
@@ -141,13 +179,16 @@ def _few_cases(decision: GateDecision) -> Iterator[str]:
             by = f" by {one_line(threshold.judge)}" if threshold.judge else ""
             yield (
                 f"Few cases for a gate: {counted(threshold.n, 'verdict')}{by}, and with min_cases: "
-                f"{threshold.limit:,.0f} a single one would do; set gate.min_cases to what the suite should have."
+                f"{threshold.limit:,.0f} a single one would do; set gate.min_cases to what the "
+                "suite should have."
             )
 
 
 @dataclass(frozen=True, slots=True)
 class CaseGroup:
-    """Cases that the gate has to name, by id, each with what is to be said of it beside the title."""
+    """Cases that the gate has to name, by id, each with what is to be said of it beside the
+    title.
+    """
 
     title: str
     cases: tuple[tuple[str, str], ...]
@@ -171,7 +212,9 @@ def _groups(decision: GateDecision) -> Iterator[CaseGroup]:
     yield CaseGroup("never reported", _bare(decision.never_reported), "red")
     yield CaseGroup("unscored", tuple(decision.unscored.items()), "red")
     said = {*decision.never_reported, *decision.unscored, *decision.new_disagreements}
-    rest = [(case_id, why) for case_id, why in decision.not_comparable.items() if case_id not in said]
+    rest = [
+        (case_id, why) for case_id, why in decision.not_comparable.items() if case_id not in said
+    ]
     yield CaseGroup("not comparable with the baseline", tuple(rest), "yellow")
 
 
@@ -190,7 +233,11 @@ def _disagreements(decision: GateDecision) -> str:
     if decision.comparison is None:
         return f"{counted(new, 'disagreement')} (there is no baseline)"
     regressions = counted(len(decision.regressions), "regression")
-    return f"{regressions} and {counted(new, 'disagreement')} not in the baseline" if new else regressions
+    return (
+        f"{regressions} and {counted(new, 'disagreement')} not in the baseline"
+        if new
+        else regressions
+    )
 
 
 def _new_title(decision: GateDecision) -> str:
@@ -201,11 +248,18 @@ def _accuracy_text(threshold: Threshold) -> str:
     subject = _subject(threshold)
     value, limit = threshold.figure.value, threshold.limit
     if value is None:
-        return f"{subject} cannot be computed ({threshold.figure.reason}), at least {_percent(limit, 1)} asked"
+        return (
+            f"{subject} cannot be computed ({threshold.figure.reason}), at least "
+            f"{_percent(limit, 1)} asked"
+        )
     # More digits where rounding would make "90.0% is below 90.0%" of it.
-    digits = next((few for few in range(1, _MOST_DIGITS) if _percent(value, few) != _percent(limit, few)), 1)
+    digits = next(
+        (few for few in range(1, _MOST_DIGITS) if _percent(value, few) != _percent(limit, few)), 1
+    )
     verb = "reaches" if threshold.passed else "is below"
-    return f"{subject} {_percent(value, digits)} (n {threshold.n:,}) {verb} {_percent(limit, digits)}"
+    return (
+        f"{subject} {_percent(value, digits)} (n {threshold.n:,}) {verb} {_percent(limit, digits)}"
+    )
 
 
 def _subject(threshold: Threshold) -> str:

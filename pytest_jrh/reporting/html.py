@@ -1,8 +1,9 @@
-"""A session as one HTML file that opens from disk and asks the network for nothing (rule I8: `--jrh-report`).
+"""A session as one HTML file that opens from disk and asks the network for nothing (rule I8:
+`--jrh-report`).
 
-The overview and the table of cases are plain HTML, escaped by jinja; transcripts lie compressed in data blocks and
-reach the page as text nodes alone. A content security policy that names the one script and style by their hashes
-stands behind both.
+The overview and the table of cases are plain HTML, escaped by jinja; transcripts lie compressed in
+data blocks and reach the page as text nodes alone. A content security policy that names the one
+script and style by their hashes stands behind both.
 """
 
 from __future__ import annotations
@@ -15,7 +16,12 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.artifacts.spools import RecordIndex
 from pytest_jrh.files import encoded, replacing
 from pytest_jrh.models import UNSCORED
-from pytest_jrh.reporting.gate_text import change_sentences, decision_sentence, gate_groups, update_sentence
+from pytest_jrh.reporting.gate_text import (
+    change_sentences,
+    decision_sentence,
+    gate_groups,
+    update_sentence,
+)
 from pytest_jrh.reporting.html_bodies import by_run, packed, printable, run_body, run_key
 from pytest_jrh.reporting.session_results import case_key, extent_sentences, recording_sentence
 from pytest_jrh.stats.contradictions import REASONING_DISAGREES, reasoning_disagrees
@@ -54,13 +60,16 @@ def write_html(
     base: Path | None = None,
     limit: int = LIMIT,
 ) -> None:
-    """Write the report, reading one source run's cases at a time; the file stays under `limit` bytes.
+    """Write the report, reading one source run's cases at a time; the file stays under `limit`
+    bytes.
 
-    Where transcripts do not all fit, those of regressions and disagreements come first, and the page says which are
-    left out. Rubric files under `base` are named relative to it. Raises `OSError` as it comes; an older file is then
-    still whole.
+    Where transcripts do not all fit, those of regressions and disagreements come first, and the
+    page says which are left out. Rubric files under `base` are named relative to it. Raises
+    `OSError` as it comes; an older file is then still whole.
     """
-    index = RecordIndex({case_id: entry for each in records for case_id, entry in each.entries.items()})
+    index = RecordIndex(
+        {case_id: entry for each in records for case_id, entry in each.entries.items()}
+    )
     groups = by_run(session)
     blocks = {key: f"run-{number}" for number, key in enumerate(groups)}
     head, tail = _page(session, blocks, redactor).split(_BODIES)
@@ -72,16 +81,27 @@ def write_html(
     with replacing(path) as file, index.reading() as read:
         file.write(encoded(head))
         for key, results in groups.items():
-            block = _block(blocks[key], results, session, read, place_of=place_of, redactor=redactor, room=room)
+            block = _block(
+                blocks[key], results, session, read, place_of=place_of, redactor=redactor, room=room
+            )
             room -= len(block)
             file.write(block)
         file.write(encoded(tail))
 
 
 def _block(
-    name: str, results: Sequence[CaseResult], session: SessionResults, read: ReadRecord, *, room: int, **settings: Any
+    name: str,
+    results: Sequence[CaseResult],
+    session: SessionResults,
+    read: ReadRecord,
+    *,
+    room: int,
+    **settings: Any,
 ) -> bytes:
-    """One run's data block, cut to its edits and verdicts where the whole does not fit; nothing where not even that."""
+    """One run's data block, cut to its edits and verdicts where the whole does not fit.
+
+    Nothing where not even that.
+    """
     for whole in (True, False):
         body = packed(run_body(results, session, read, whole=whole, **settings))
         cut = "" if whole else " data-cut"
@@ -92,7 +112,9 @@ def _block(
     return missing if len(missing) <= room else b""
 
 
-def _page(session: SessionResults, blocks: Mapping[tuple[str, str, int], str], redactor: Redactor) -> str:
+def _page(
+    session: SessionResults, blocks: Mapping[tuple[str, str, int], str], redactor: Redactor
+) -> str:
     style, script = ((_TEMPLATES / name).read_text("utf-8") for name in ("report.css", "report.js"))
     told = sections(session.table)
     columns = _columns(session)
@@ -107,19 +129,33 @@ def _page(session: SessionResults, blocks: Mapping[tuple[str, str, int], str], r
             for name, decision in session.decisions.items()
             if decision.active or not decision.passed
         ],
-        "recording": {"sentence": recording_sentence(session), "command": one_line(session.record_command)},
+        "recording": {
+            "sentence": recording_sentence(session),
+            "command": one_line(session.record_command),
+        },
         "sections": [_section(section, several=len(told) > 1) for section in told],
         "panels": [_panel(panel) for panel in session.panels],
         "columns": columns,
         "cases": [
-            _case(result, session.node(result.case_id), blocks[run_key(result)], columns, texts[result.case_id])
+            _case(
+                result,
+                session.node(result.case_id),
+                blocks[run_key(result)],
+                columns,
+                texts[result.case_id],
+            )
             for result in session.results
         ],
         "filters": _filters(columns, texts.values()),
         "spending": " | ".join(spending_lines(session.spending, session.wall_seconds, _ONE_LINE)),
         "remarks": _remarks(session),
     }
-    ours = {"style": style, "script": script, "style_hash": _hash(style), "script_hash": _hash(script)}
+    ours = {
+        "style": style,
+        "script": script,
+        "style_hash": _hash(style),
+        "script_hash": _hash(script),
+    }
     return render_page(_TEMPLATES, "report.html", {**printable(redactor.value(values)), **ours})
 
 
@@ -140,14 +176,19 @@ def _subtitle(session: SessionResults) -> str:
     counts = session.table.overall.counts
     suites = _suites(session)
     named = f"{'suite' if len(suites) == 1 else 'suites'} {', '.join(suites)}"
-    return f"{named}: {counted(counts.n, 'verdict')}, {counts.agree:,} right, {counts.disagree:,} wrong"
+    return (
+        f"{named}: {counted(counts.n, 'verdict')}, {counts.agree:,} right, {counts.disagree:,} "
+        "wrong"
+    )
 
 
 def _remarks(session: SessionResults) -> list[str]:
     parts = [f"{number:,} {kind}" for kind, number in left_out(session.table.overall)]
     lines = [f"Not in the figures: {', '.join(parts)}."] if parts else []
     unverified = session.table.overall.counts.unverified
-    said = f"{counted(unverified, 'label')} unverified (the verifier is off, or did not confirm them)."
+    said = (
+        f"{counted(unverified, 'label')} unverified (the verifier is off, or did not confirm them)."
+    )
     return [*lines, said] if unverified else lines
 
 
@@ -160,7 +201,11 @@ def _decision(name: str, decision: GateDecision, session: SessionResults) -> dic
             "open": group.style == "red",
             "more": max(0, len(group.cases) - _MOST_NAMED),
             "cases": [
-                {"node": session.node(case_id), "key": case_key(case_id) if case_id in there else None, "why": why}
+                {
+                    "node": session.node(case_id),
+                    "key": case_key(case_id) if case_id in there else None,
+                    "why": why,
+                }
                 for case_id, why in group.cases[:_MOST_NAMED]
             ],
         }
@@ -171,7 +216,10 @@ def _decision(name: str, decision: GateDecision, session: SessionResults) -> dic
         "passed": decision.passed,
         "sentence": decision_sentence(decision),
         "remarks": change_sentences(decision),
-        "remedy": {"sentence": update_sentence(decision), "command": one_line(decision.update_command)},
+        "remedy": {
+            "sentence": update_sentence(decision),
+            "command": one_line(decision.update_command),
+        },
         "groups": groups,
     }
 
@@ -184,27 +232,39 @@ def _section(section: Section, *, several: bool) -> dict[str, Any]:
             maps.append(_heat(row.name, matrix, section.mode))
     return {
         "label": section.label if several else f"Figures of {section.label}",
-        "first": "rubric, test" if len(section.tests) > 1 else f"rubric ({', '.join(section.tests)})",
+        "first": "rubric, test"
+        if len(section.tests) > 1
+        else f"rubric ({', '.join(section.tests)})",
         "bar_title": f"{section.titles[1]}, 0 to 100%",
         "titles": section.titles,
         "rows": [_row(row) for row in section.rows],
         "chance": section.mode == "binary",
         "warnings": section_warnings(section),
         "maps": maps,
-        "reasons": [f"{title}: {reason} ({', '.join(labels)})" for title, reason, labels in reasons(section)],
+        "reasons": [
+            f"{title}: {reason} ({', '.join(labels)})" for title, reason, labels in reasons(section)
+        ],
     }
 
 
 def _row(row: Row) -> dict[str, Any]:
     statistics = row.statistics
-    value, low, high = statistics.accuracy.value, statistics.interval.lower, statistics.interval.upper
+    value, low, high = (
+        statistics.accuracy.value,
+        statistics.interval.lower,
+        statistics.interval.upper,
+    )
     return {
         "level": row.level,
         "name": row.name,
-        "cells": [{"title": cell.title, "text": cell.text, "reason": cell.reason} for cell in row.cells],
+        "cells": [
+            {"title": cell.title, "text": cell.text, "reason": cell.reason} for cell in row.cells
+        ],
         "value": value,
         "text": percent(value),
-        "interval": "not known" if low is None or high is None else f"{percent(low)} to {percent(high)}",
+        "interval": "not known"
+        if low is None or high is None
+        else f"{percent(low)} to {percent(high)}",
         "low": None if low is None else round(100 * low, 2),
         "width": None if low is None or high is None else round(100 * (high - low), 2),
         # Of 1.5 units in width, and whole at both ends.
@@ -229,7 +289,10 @@ def _heat(name: str, matrix: ConfusionMatrix, mode: Mode) -> dict[str, Any]:
     ]
     return {
         "name": name,
-        "labels": [f"{label} {meanings[label]}" if label in meanings else str(label) for label in matrix.labels],
+        "labels": [
+            f"{label} {meanings[label]}" if label in meanings else str(label)
+            for label in matrix.labels
+        ],
         "cells": cells,
         "side": side,
         "tall": tall,
@@ -241,7 +304,9 @@ def _heat(name: str, matrix: ConfusionMatrix, mode: Mode) -> dict[str, Any]:
 
 
 def _panel(panel: Panel) -> dict[str, Any]:
-    right = f"The majority is right in {panel.accuracy.count:,} of {counted(panel.accuracy.n, 'case')}"
+    right = (
+        f"The majority is right in {panel.accuracy.count:,} of {counted(panel.accuracy.n, 'case')}"
+    )
     without = panel.without_vote
     return {
         "title": f"Panel of {panel.suite}: {counted(len(panel.judges), 'judge')}",
@@ -250,7 +315,9 @@ def _panel(panel: Panel) -> dict[str, Any]:
             {
                 "judges": " / ".join(pair.judges),
                 "agree": f"{pair.agreement.count:,} of {pair.agreement.n:,}",
-                "kappa": "-" if pair.kappa.value is None else f"{round(pair.kappa.value, 2) + 0.0:.2f}",
+                "kappa": "-"
+                if pair.kappa.value is None
+                else f"{round(pair.kappa.value, 2) + 0.0:.2f}",
             }
             for pair in panel.pairs
         ],
@@ -276,7 +343,9 @@ def _columns(session: SessionResults) -> list[dict[str, Any]]:
     return [{"name": name, "title": title, "number": number} for name, title, number in shown]
 
 
-def _filters(columns: Iterable[Mapping[str, Any]], texts: Collection[Mapping[str, str]]) -> list[dict[str, Any]]:
+def _filters(
+    columns: Iterable[Mapping[str, Any]], texts: Collection[Mapping[str, str]]
+) -> list[dict[str, Any]]:
     return [
         {
             "name": column["name"],
@@ -289,14 +358,21 @@ def _filters(columns: Iterable[Mapping[str, Any]], texts: Collection[Mapping[str
 
 
 def _case(
-    result: CaseResult, node: str, block: str, columns: Iterable[Mapping[str, Any]], texts: Mapping[str, str]
+    result: CaseResult,
+    node: str,
+    block: str,
+    columns: Iterable[Mapping[str, Any]],
+    texts: Mapping[str, str],
 ) -> dict[str, Any]:
     kinds = {
         "reasoning": "warn",
         "outcome": _kind(result),
         "change": {"regression": "bad", "fix": "good"}.get(texts["change"], ""),
     }
-    cells = [{**column, "text": texts[column["name"]], "kind": kinds.get(column["name"], "")} for column in columns]
+    cells = [
+        {**column, "text": texts[column["name"]], "kind": kinds.get(column["name"], "")}
+        for column in columns
+    ]
     return {"key": case_key(result.case_id), "chunk": block, "node": node, "cells": cells}
 
 
@@ -333,7 +409,9 @@ def _changes(session: SessionResults) -> dict[str, str]:
         if decision.comparison is not None:
             changes |= dict.fromkeys(decision.not_comparable, "not comparable")
             changes |= dict.fromkeys(decision.comparison.still_wrong, "still wrong")
-            changes |= dict.fromkeys(decision.fixes, "fix") | dict.fromkeys(decision.regressions, "regression")
+            changes |= dict.fromkeys(decision.fixes, "fix") | dict.fromkeys(
+                decision.regressions, "regression"
+            )
     return changes
 
 

@@ -1,4 +1,6 @@
-"""What the HTML report holds of each case: a compressed block per source run, whose turns are stored once."""
+"""What the HTML report holds of each case: a compressed block per source run, whose turns are
+stored once.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ def run_key(result: CaseResult) -> RunKey:
 
 
 def by_run(session: SessionResults) -> dict[RunKey, list[CaseResult]]:
-    """The results of each source run: first the runs with a regression, then those with a disagreement.
+    """The results of each source run: first the runs with a regression, then those with a
+    disagreement.
 
     What comes first is kept where not everything fits.
     """
@@ -44,13 +47,17 @@ def by_run(session: SessionResults) -> dict[RunKey, list[CaseResult]]:
     worse = {case_id for decision in session.decisions.values() for case_id in decision.regressions}
 
     def urgency(group: Iterable[CaseResult]) -> int:
-        return min(0 if each.case_id in worse else 1 if each.outcome == "disagree" else 2 for each in group)
+        return min(
+            0 if each.case_id in worse else 1 if each.outcome == "disagree" else 2 for each in group
+        )
 
     return dict(sorted(groups.items(), key=lambda item: urgency(item[1])))
 
 
 def packed(body: Mapping[str, Any]) -> str:
-    """The body as text of letters, digits, `+`, `/` and `=`: zlib in base64, which `report.js` unpacks."""
+    """The body as text of letters, digits, `+`, `/` and `=`: zlib in base64, which `report.js`
+    unpacks.
+    """
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
     return base64.b64encode(zlib.compress(text.encode("utf-8", "replace"), 6)).decode("ascii")
 
@@ -64,10 +71,11 @@ def run_body(
     redactor: Redactor,
     whole: bool = True,
 ) -> dict[str, Any]:
-    """Describe the cases of one source run: `pool` holds every turn once, `cases` the made cases, `results` the rest.
+    """Describe the cases of one source run: `pool` holds every turn once, `cases` the made cases,
+    `results` the rest.
 
-    Without `whole`, transcripts and long texts are left out. Text is free of secrets and of characters that do not
-    show.
+    Without `whole`, transcripts and long texts are left out. Text is free of secrets and of
+    characters that do not show.
     """
     turns = _Turns(redactor)
     cases: dict[str, Any] = {}
@@ -78,7 +86,9 @@ def run_body(
             record = read(made_case_id(result))
             if record is not None:
                 cases[made] = _case(redactor.value(record), turns if whole else None)
-        data[case_key(result.case_id)] = _result(result, made if made in cases else None, session, place_of(result))
+        data[case_key(result.case_id)] = _result(
+            result, made if made in cases else None, session, place_of(result)
+        )
     body = {"pool": turns.pool, "cases": cases, "results": redactor.value(data)}
     shown: dict[str, Any] = printable(body if whole else _shortened(body))
     return shown
@@ -96,7 +106,9 @@ def printable(value: Any) -> Any:
 
 
 class _Turns:
-    """Turns as the judge reads them, each once: most turns of a perturbed run are those of the original."""
+    """Turns as the judge reads them, each once: most turns of a perturbed run are those of the
+    original.
+    """
 
     def __init__(self, redactor: Redactor) -> None:
         self.pool: list[dict[str, Any]] = []
@@ -116,7 +128,9 @@ class _Turns:
 
 
 def _parts(rendered: str, role: str) -> list[tuple[str, str]]:
-    """Take a rendered turn apart again: what begins at column 0 is a header, whatever the transcript says."""
+    """Take a rendered turn apart again: what begins at column 0 is a header, whatever the
+    transcript says.
+    """
     parts: list[tuple[str, list[str]]] = []
     for line in rendered.split("\n"):
         header = _HEADER.match(line)
@@ -152,7 +166,9 @@ def _case(record: Mapping[str, Any], turns: _Turns | None) -> dict[str, Any]:
     }
 
 
-def _result(result: CaseResult, made: str | None, session: SessionResults, place: str) -> dict[str, Any]:
+def _result(
+    result: CaseResult, made: str | None, session: SessionResults, place: str
+) -> dict[str, Any]:
     spending = result.spending
     # A disagreement's detail repeats for the terminal what the page shows part by part.
     detail = "" if result.outcome in JUDGED else result.detail

@@ -1,6 +1,8 @@
-"""Figures, gate and panel as JSON values; `schema/report.schema.json` describes them (rules J1, J5).
+"""Figures, gate and panel as JSON values; `schema/report.schema.json` describes them (rules J1,
+J5).
 
-A figure is `{value, reason}`, a share `{count, n, value, reason}`; `value` is null exactly where `reason` is text.
+A figure is `{value, reason}`, a share `{count, n, value, reason}`; `value` is null exactly where
+`reason` is text.
 """
 
 from __future__ import annotations
@@ -19,13 +21,18 @@ if TYPE_CHECKING:
 
 
 def table_data(table: StatisticsTable) -> dict[str, Any]:
-    """The figures of one judge over all, per rubric, and per test; `warnings` say where it judges nothing."""
+    """The figures of one judge over all, per rubric, and per test.
+
+    `warnings` say where it judges nothing.
+    """
     rubrics: dict[str, Any] = {}
     for each in table.rubrics:
         rubrics[each.counts.rubric] = {**statistics_data(each), "tests": {}}
     for each in table.groups:
         rubrics[each.counts.rubric]["tests"][each.counts.test] = statistics_data(each)
-    warnings = all_warnings(table.overall, table.rubrics, "binary" if table.overall.ordinal is None else "ordinal")
+    warnings = all_warnings(
+        table.overall, table.rubrics, "binary" if table.overall.ordinal is None else "ordinal"
+    )
     return {"overall": statistics_data(table.overall), "rubrics": rubrics, "warnings": warnings}
 
 
@@ -98,7 +105,8 @@ def decision_data(decision: GateDecision) -> dict[str, Any]:
         "never_reported": list(decision.never_reported),
         "unscored": dict(decision.unscored),
         "unjudged": [
-            {"kind": each.kind, "name": each.name, "outcomes": dict(each.outcomes)} for each in decision.unjudged
+            {"kind": each.kind, "name": each.name, "outcomes": dict(each.outcomes)}
+            for each in decision.unjudged
         ],
         "update": None
         if not decision.uncompared

@@ -1,7 +1,7 @@
 """A session as GitHub Markdown, bounded in size (rule I8: `--jrh-summary`, the step summary).
 
-Text of models, logs and configs stands in code spans, or as entities on one line of an HTML block, where nothing of
-it is read as Markdown, HTML, a mention or a link.
+Text of models, logs and configs stands in code spans, or as entities on one line of an HTML block,
+where nothing of it is read as Markdown, HTML, a mention or a link.
 """
 
 from __future__ import annotations
@@ -11,7 +11,12 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_jrh.models import UNSCORED
-from pytest_jrh.reporting.gate_text import change_sentences, decision_sentence, gate_groups, update_sentence
+from pytest_jrh.reporting.gate_text import (
+    change_sentences,
+    decision_sentence,
+    gate_groups,
+    update_sentence,
+)
 from pytest_jrh.reporting.reviewed import review_counts
 from pytest_jrh.reporting.session_results import extent_sentences, recording_sentence
 from pytest_jrh.stats.contradictions import REASONING_DISAGREES, reasoning_disagrees
@@ -31,7 +36,10 @@ if TYPE_CHECKING:
     from pytest_jrh.stats.panels import Panel
 
 LIMIT = 60_000
-_CUT = "\n*This report was cut at its size limit: {what} left out here. The other reports hold everything.*\n"
+_CUT = (
+    "\n*This report was cut at its size limit: {what} left out here. The other reports hold "
+    "everything.*\n"
+)
 _RESERVED = 400
 _LONGEST_NAME = 160
 _LONGEST_TEXT = 1_200
@@ -42,7 +50,8 @@ _LINKS = re.compile(r"(?i)(www|https?:|ftp:)(?=[./])")
 
 
 def markdown_report(session: SessionResults, limit: int = LIMIT) -> str:
-    """Write the whole report in fewer than `limit` bytes of UTF-8: what matters most comes first, the end is cut.
+    """Write the whole report in fewer than `limit` bytes of UTF-8: what matters most comes first,
+    the end is cut.
 
     Nothing where no suite ran.
     """
@@ -63,7 +72,13 @@ def markdown_report(session: SessionResults, limit: int = LIMIT) -> str:
         page.block([f"{prose(sentence)}\n", f"{preformatted(session.record_command)}\n"])
     for panel in session.panels:
         _panel(page, panel)
-    page.block(["\n" + " | ".join(spending_lines(session.spending, session.wall_seconds, _LONGEST_NAME)) + "\n"])
+    page.block(
+        [
+            "\n"
+            + " | ".join(spending_lines(session.spending, session.wall_seconds, _LONGEST_NAME))
+            + "\n"
+        ]
+    )
     for section in told:
         _more_figures(page, section)
     _cases(page, session)
@@ -71,7 +86,10 @@ def markdown_report(session: SessionResults, limit: int = LIMIT) -> str:
 
 
 def code(text: str, *, cell: bool = False) -> str:
-    """Give the text, on one line, as a code span that it cannot leave; in a table's `cell` a pipe is an escape."""
+    """Give the text, on one line, as a code span that it cannot leave.
+
+    In a table's `cell` a pipe is an escape.
+    """
     shown = shortened(one_line(text), _LONGEST_NAME)
     if cell:
         # A code span keeps no entity, and a backslash before a pipe is read in more than one way.
@@ -108,7 +126,9 @@ class _Page:
         self._room = room
         self._left_out = 0
 
-    def block(self, head: Iterable[str], items: Iterable[str] = (), tail: Sequence[str] = ()) -> None:
+    def block(
+        self, head: Iterable[str], items: Iterable[str] = (), tail: Sequence[str] = ()
+    ) -> None:
         """Add head, as many items as fit, and tail; nothing where not even the first item fits."""
         top, end = _joined(head), _joined(tail)
         needed = _size(top) + _size(end)
@@ -153,7 +173,9 @@ def _decisions(page: _Page, session: SessionResults) -> None:
         remarks = " ".join(map(prose, change_sentences(decision)))
         page.block([f"{of}**{prose(decision_sentence(decision))}** {remarks}".rstrip() + "\n"])
         if advice := update_sentence(decision):
-            command = [f"{preformatted(decision.update_command)}\n"] if decision.update_command else []
+            command = (
+                [f"{preformatted(decision.update_command)}\n"] if decision.update_command else []
+            )
             page.block([f"{prose(advice)}\n", *command])
 
 
@@ -165,7 +187,11 @@ def _figures(page: _Page, section: Section, *, several: bool) -> None:
     lines = []
     # The total first: a table that is cut keeps it.
     for row in sorted(section.rows, key=lambda row: row.level != "total"):
-        names = {"total": "**all**", "test": f"&nbsp;&nbsp;{row.name}", "rubric": code(row.name, cell=True)}
+        names = {
+            "total": "**all**",
+            "test": f"&nbsp;&nbsp;{row.name}",
+            "rubric": code(row.name, cell=True),
+        }
         lines.append(_table_row([names[row.level], *(cell.text for cell in row.cells)]))
     warnings = [f"\n⚠️ {prose(warning)}" for warning in section_warnings(section)]
     page.block(head, lines, [*warnings, ""])
@@ -182,7 +208,12 @@ def _left_out(page: _Page, session: SessionResults) -> None:
     if told := review_counts(session):
         page.block([f"Reviewed by people: {told}.\n"])
     if unverified := session.table.overall.counts.unverified:
-        page.block([f"{counted(unverified, 'label')} unverified (the verifier is off, or did not confirm them).\n"])
+        page.block(
+            [
+                f"{counted(unverified, 'label')} unverified (the verifier is off, or did not "
+                "confirm them).\n"
+            ]
+        )
 
 
 def _changes(page: _Page, session: SessionResults, decision: GateDecision) -> None:
@@ -203,16 +234,24 @@ def _changes(page: _Page, session: SessionResults, decision: GateDecision) -> No
 
 
 def _panel(page: _Page, panel: Panel) -> None:
-    right = f"the majority is right in {panel.accuracy.count:,} of {counted(panel.accuracy.n, 'case')}"
+    right = (
+        f"the majority is right in {panel.accuracy.count:,} of {counted(panel.accuracy.n, 'case')}"
+    )
     share = f" ({percent(panel.accuracy.value)})" if panel.accuracy.n else ""
-    without = f", {counted(len(panel.without_vote), 'case')} without a majority" if panel.without_vote else ""
+    without = (
+        f", {counted(len(panel.without_vote), 'case')} without a majority"
+        if panel.without_vote
+        else ""
+    )
     head = [f"**Panel** of {code(panel.suite)}: {right}{share}{without}.\n"]
     head += [_table_row(["judges", "agree", "kappa"]), _table_row(["---", "---:", "---:"])]
     lines = []
     for pair in panel.pairs:
         names = " / ".join(code(judge, cell=True) for judge in pair.judges)
         kappa = "-" if pair.kappa.value is None else f"{round(pair.kappa.value, 2) + 0.0:.2f}"
-        lines.append(_table_row([names, f"{pair.agreement.count:,} of {pair.agreement.n:,}", kappa]))
+        lines.append(
+            _table_row([names, f"{pair.agreement.count:,} of {pair.agreement.n:,}", kappa])
+        )
     page.block(head, lines, [""])
 
 
@@ -221,19 +260,30 @@ def _cases(page: _Page, session: SessionResults) -> None:
     wrong = [result for result in session.results if result.outcome == "disagree"]
     first = {case_id for decision in session.decisions.values() for case_id in decision.regressions}
     wrong.sort(key=lambda result: result.case_id not in first)
-    page.block([f"### Disagreements ({len(wrong):,})\n"], _details(session, wrong), [""]) if wrong else None
-    odd = [result for result in session.results if result.outcome == "agree" and reasoning_disagrees(result)]
+    page.block(
+        [f"### Disagreements ({len(wrong):,})\n"], _details(session, wrong), [""]
+    ) if wrong else None
+    odd = [
+        result
+        for result in session.results
+        if result.outcome == "agree" and reasoning_disagrees(result)
+    ]
     title = f"### Right, but {REASONING_DISAGREES} ({len(odd):,})\n"
     page.block([title], _details(session, odd), [""]) if odd else None
     without = [result for result in session.results if result.outcome in UNSCORED]
-    page.block([f"### Without a verdict ({len(without):,})\n"], _details(session, without), [""]) if without else None
+    page.block(
+        [f"### Without a verdict ({len(without):,})\n"], _details(session, without), [""]
+    ) if without else None
 
 
 def _details(session: SessionResults, results: Iterable[CaseResult]) -> Iterator[str]:
     for result in results:
         node = shortened(one_line(session.node(result.case_id)), _LONGEST_NAME)
         if result.outcome == "disagree":
-            said, text = f"gave {result.score}, right is {result.expected}", result.reasoning or "(no reasoning)"
+            said, text = (
+                f"gave {result.score}, right is {result.expected}",
+                result.reasoning or "(no reasoning)",
+            )
         elif reasoning_disagrees(result):
             said, text = f"gave {result.score}, which is right", result.reasoning
         else:
@@ -256,12 +306,22 @@ def _more_figures(page: _Page, section: Section) -> None:
         f"- {title}: {prose(reason)} ({', '.join(code(label) for label in labels)})"
         for title, reason, labels in reasons(section)
     ]
-    title = f"Confusion matrices and missing figures, {_entities(shortened(one_line(section.label), _LONGEST_NAME))}"
-    page.block([f"<details><summary>{title}</summary>\n"], lines, ["\n</details>\n"]) if lines else None
+    title = (
+        "Confusion matrices and missing figures, "
+        f"{_entities(shortened(one_line(section.label), _LONGEST_NAME))}"
+    )
+    page.block(
+        [f"<details><summary>{title}</summary>\n"], lines, ["\n</details>\n"]
+    ) if lines else None
 
 
 def _matrix(name: str, matrix: ConfusionMatrix) -> str:
-    head = _table_row([f"{code(name, cell=True)}: right answer", *(f"judge gave {label}" for label in matrix.labels)])
+    head = _table_row(
+        [
+            f"{code(name, cell=True)}: right answer",
+            *(f"judge gave {label}" for label in matrix.labels),
+        ]
+    )
     rule = _table_row(["---", *("---:" for _ in matrix.labels)])
     rows = [
         _table_row([str(label), *(f"{count:,}" for count in row)])

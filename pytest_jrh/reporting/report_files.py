@@ -40,18 +40,27 @@ def write_reports(
     redactor: Redactor,
     folder: Path,
 ) -> tuple[list[Path], list[str]]:
-    """Write what the options, and GitHub's step summary, ask for; gives the files and what went wrong.
+    """Write what the options, and GitHub's step summary, ask for; gives the files and what went
+    wrong.
 
-    `model` is the judge's, under which an Inspect log is listed; rubric files are named relative to `folder`. A
-    report that cannot be written is a sentence, and the others are written all the same.
+    `model` is the judge's, under which an Inspect log is listed; rubric files are named relative to
+    `folder`. A report that cannot be written is a sentence, and the others are written all the
+    same.
     """
-    merged = RecordIndex({case: entry for index in records for case, entry in index.entries.items()})
+    merged = RecordIndex(
+        {case: entry for index in records for case, entry in index.entries.items()}
+    )
     wanted: list[tuple[Path, Callable[[Path], None]]] = []
     # Each report's room is imported where the report is wanted: most sessions want none.
     if options.report is not None:
         from pytest_jrh.reporting.html import write_html
 
-        wanted.append((options.report, lambda path: write_html(path, session, records, redactor=redactor, base=folder)))
+        wanted.append(
+            (
+                options.report,
+                lambda path: write_html(path, session, records, redactor=redactor, base=folder),
+            )
+        )
     markdown = ""
     if options.summary or os.environ.get(STEP_SUMMARY):
         from pytest_jrh.reporting.markdown import markdown_report
@@ -60,7 +69,9 @@ def write_reports(
     if options.summary is not None:
         wanted.append((options.summary, lambda path: atomic_write(path, markdown)))
     if options.eval_log is not None:
-        wanted.append((options.eval_log, lambda path: _write_log(path, session, merged, model, redactor)))
+        wanted.append(
+            (options.eval_log, lambda path: _write_log(path, session, merged, model, redactor))
+        )
     written, problems = [], []
     for path, write in wanted:
         try:
@@ -78,7 +89,9 @@ def write_reports(
     return written, problems
 
 
-def _write_log(path: Path, session: SessionResults, records: RecordIndex, model: str, redactor: Redactor) -> None:
+def _write_log(
+    path: Path, session: SessionResults, records: RecordIndex, model: str, redactor: Redactor
+) -> None:
     from pytest_jrh.reporting.judged_cases import judged_cases
     from pytest_jrh.sources.judged_logs import write_judged_log
 

@@ -18,7 +18,10 @@ _MOST_NAMED = 10
 
 
 def review_counts(session: SessionResults) -> str:
-    """Count the cases by what was decided, each once, however many judges it had; nothing without a review."""
+    """Count the cases by what was decided, each once, however many judges it had.
+
+    Nothing without a review.
+    """
     counts = Counter(result.human_reviewed for result in _once(session))
     return ", ".join(f"{counts[word]:,} {word}" for word in _WORDS if counts[word])
 
@@ -30,7 +33,10 @@ def review_lines(session: SessionResults) -> Iterator[str]:
     void = [result for result in _once(session) if result.human_reviewed == "void"]
     if void:
         decisions = "decision is" if len(void) == 1 else "decisions are"
-        yield f"review: {len(void):,} {decisions} void, because the case was made in another way since:"
+        yield (
+            f"review: {len(void):,} {decisions} void, because the case was made in another way "
+            "since:"
+        )
         yield from (f"  {one_line(session.node(result.case_id))}" for result in void[:_MOST_NAMED])
         if len(void) > _MOST_NAMED:
             yield f"  and {len(void) - _MOST_NAMED:,} more"
@@ -39,5 +45,6 @@ def review_lines(session: SessionResults) -> Iterator[str]:
 def _once(session: SessionResults) -> Iterable[CaseResult]:
     reviewed = (result for result in session.results if result.human_reviewed)
     return {
-        (one.suite, one.test, one.rubric_id, one.run_id, one.epoch, one.target_score): one for one in reviewed
+        (one.suite, one.test, one.rubric_id, one.run_id, one.epoch, one.target_score): one
+        for one in reviewed
     }.values()

@@ -1,4 +1,6 @@
-"""All that a session came to, in one value: what the terminal, Markdown, HTML and annotations tell from."""
+"""All that a session came to, in one value: what the terminal, Markdown, HTML and annotations tell
+from.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ _KEY_LENGTH = 12
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How many of a suite's cases a session has a result of; `interrupted` where it did not run to its end."""
+    """How many of a suite's cases a session has a result of.
+
+    `interrupted` where it did not run to its end.
+    """
 
     cases: int
     of: int
@@ -29,9 +34,9 @@ class Extent:
 class SessionResults:
     """The last result of every case that ran, and what follows from them.
 
-    `decisions` are by suite name; `nodes` and `commands` give by case id the pytest node id and the command that
-    runs the case again; `rubrics` are by suite name and rubric id. `record_command` records what is missing, of all
-    cases together; empty where nothing is.
+    `decisions` are by suite name; `nodes` and `commands` give by case id the pytest node id and the
+    command that runs the case again; `rubrics` are by suite name and rubric id. `record_command`
+    records what is missing, of all cases together; empty where nothing is.
     """
 
     results: tuple[CaseResult, ...]
@@ -53,7 +58,11 @@ class SessionResults:
     @property
     def passed(self) -> bool | None:
         """Whether every gate passed; None where there is none to pass, and nothing is missing."""
-        told = [decision for decision in self.decisions.values() if decision.active or not decision.passed]
+        told = [
+            decision
+            for decision in self.decisions.values()
+            if decision.active or not decision.passed
+        ]
         return all(decision.passed for decision in told) if told else None
 
     def node(self, case_id: str) -> str:
@@ -90,10 +99,11 @@ def gather(
 
 
 def recording_options(results: Iterable[CaseResult]) -> list[str]:
-    """The options under which a maintainer's run records what these cases miss, and asks nothing else.
+    """The options under which a maintainer's run records what these cases miss, and asks nothing
+    else.
 
-    Where the cases are there and only verdicts are missing, as after a change of the judge's prompt, the cases are
-    left as they are. None where nothing is unrecorded.
+    Where the cases are there and only verdicts are missing, as after a change of the judge's
+    prompt, the cases are left as they are. None where nothing is unrecorded.
     """
     missing = [result for result in results if result.outcome == "unrecorded"]
     if not missing:
@@ -104,33 +114,48 @@ def recording_options(results: Iterable[CaseResult]) -> list[str]:
 
 
 def extent_sentences(session: SessionResults) -> list[str]:
-    """Say for each suite whether the session was interrupted, or ran a part of it; nothing of one that ran whole."""
+    """Say for each suite whether the session was interrupted, or ran a part of it.
+
+    Nothing of one that ran whole.
+    """
     sentences = []
     for suite, extent in session.extents.items():
         cases = f"{extent.cases:,} of {counted(extent.of, 'case')}"
         of = f" of suite {suite}" if len(session.extents) > 1 else ""
         if extent.interrupted:
-            sentences.append(f"Interrupted: this session did not run to its end; {cases}{of} have a result.")
+            sentences.append(
+                f"Interrupted: this session did not run to its end; {cases}{of} have a result."
+            )
         elif extent.cases < extent.of:
             sentences.append(f"{cases}{of} in this session.")
     return sentences
 
 
 def recording_sentence(session: SessionResults) -> str:
-    """Say how many cases are unrecorded, before the command that records them; nothing where none is."""
+    """Say how many cases are unrecorded, before the command that records them.
+
+    Nothing where none is.
+    """
     missing = sum(result.outcome == "unrecorded" for result in session.results)
     if not session.record_command or not missing:
         return ""
-    return f"{counted(missing, 'case')} unrecorded. With a key for the model, this asks for what is missing alone:"
+    return (
+        f"{counted(missing, 'case')} unrecorded. With a key for the model, this asks for what "
+        "is missing alone:"
+    )
 
 
 def scales(rubrics: Mapping[tuple[str, str], Rubric]) -> dict[tuple[str, str], Sequence[int]]:
     """The scores on offer for each ordinal rubric, by suite and rubric id."""
     return {
-        key: [level.score for level in rubric.score_levels] for key, rubric in rubrics.items() if rubric.score_levels
+        key: [level.score for level in rubric.score_levels]
+        for key, rubric in rubrics.items()
+        if rubric.score_levels
     }
 
 
 def case_key(case_id: str) -> str:
-    """A short name of a case that is the same in every session, for links such as `#case-0123456789ab`."""
+    """A short name of a case that is the same in every session, for links such as
+    `#case-0123456789ab`.
+    """
     return hashlib.sha256(case_id.encode("utf-8", "surrogatepass")).hexdigest()[:_KEY_LENGTH]

@@ -1,4 +1,6 @@
-"""What a suite leaves on disk at the end of a session, written by the controller alone (rules H)."""
+"""What a suite leaves on disk at the end of a session, written by the controller alone (rules
+H).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,15 @@ from pytest_jrh.artifacts.debug import debug_paths, write_debug
 from pytest_jrh.artifacts.earlier import earlier_results, without_gone
 from pytest_jrh.artifacts.records import canonical_json, from_record, json_value
 from pytest_jrh.artifacts.sinks import Sink
-from pytest_jrh.artifacts.spools import Entry, ReadRecord, RecordIndex, merge, read_jsonl, read_spools, write_jsonl
+from pytest_jrh.artifacts.spools import (
+    Entry,
+    ReadRecord,
+    RecordIndex,
+    merge,
+    read_jsonl,
+    read_spools,
+    write_jsonl,
+)
 from pytest_jrh.artifacts.stored import RESULTS_NAME, stored_data
 from pytest_jrh.artifacts.tables import (
     RESULT_COLUMNS,
@@ -51,9 +61,9 @@ SYNTHETIC_NAME = "synthetic_agent_perturbation"
 class Written:
     """What `write_suite_outputs` did: files that are there now, and what went wrong, as sentences.
 
-    `keep_spools` says that some made cases are in the spools alone, which must then not be deleted. `records` says
-    where the cases of this session lie, for reports to read; without a JSONL that is in the spools. `failed` says that
-    something is missing on the disk that should be there.
+    `keep_spools` says that some made cases are in the spools alone, which must then not be deleted.
+    `records` says where the cases of this session lie, for reports to read; without a JSONL that is
+    in the spools. `failed` says that something is missing on the disk that should be there.
     """
 
     paths: tuple[Path, ...] = ()
@@ -78,10 +88,11 @@ def write_suite_outputs(
     """Write everything of rules H1 and H2 for one suite, streaming over the records.
 
     `specs` are the selected cases in item order, `results` what came of those that ran (the last
-    attempt of a case counts), `spools` the session's spool files, `decision` what the gate says of the
-    suite, `frozen` the index of a frozen suite's file where it has been read already. With `cases`, results of the
-    others are kept, and a session of all drops records of cases that are gone. A file that cannot be written becomes
-    a sentence, and the others are written; files of unchanged content are not written again.
+    attempt of a case counts), `spools` the session's spool files, `decision` what the gate says of
+    the suite, `frozen` the index of a frozen suite's file where it has been read already. With
+    `cases`, results of the others are kept, and a session of all drops records of cases that are
+    gone. A file that cannot be written becomes a sentence, and the others are written; files of
+    unchanged content are not written again.
     """
     latest = {result.case_id: result for result in results}
     items = [_Item(spec, generation_id(spec), latest.get(case_id(spec))) for spec in specs]
@@ -91,7 +102,13 @@ def write_suite_outputs(
     work.write_summaries(indexes)
     work.write_cases(indexes)
     work.write_reports(decision)
-    return Written(tuple(work.paths), tuple(work.problems), work.keep_spools, RecordIndex(work.own), work.failed)
+    return Written(
+        tuple(work.paths),
+        tuple(work.problems),
+        work.keep_spools,
+        RecordIndex(work.own),
+        work.failed,
+    )
 
 
 class _Item(NamedTuple):
@@ -120,14 +137,21 @@ class _Work:
     interrupted: bool = False
 
     def assemble(self, spools: Sequence[Path]) -> dict[Path, RecordIndex]:
-        """Bring every test's JSONL and its summary up to date, and index the records of each folder."""
+        """Bring every test's JSONL and its summary up to date, and index the records of each
+        folder.
+        """
         by_folder: dict[Path, list[_Item]] = {test.output_dir: [] for test in self.suite.tests}
         folders = {test.name: test.output_dir for test in self.suite.tests}
         for item in self.items:
             by_folder[folders[item.spec.test]].append(item)
-        return {folder: self._assemble_folder(folder, spools, items) for folder, items in by_folder.items()}
+        return {
+            folder: self._assemble_folder(folder, spools, items)
+            for folder, items in by_folder.items()
+        }
 
-    def _assemble_folder(self, folder: Path, spools: Sequence[Path], items: Sequence[_Item]) -> RecordIndex:
+    def _assemble_folder(
+        self, folder: Path, spools: Sequence[Path], items: Sequence[_Item]
+    ) -> RecordIndex:
         ran = {item.made_id: item.result for item in items if item.result is not None}
         made = RecordIndex()
         try:
@@ -136,18 +160,27 @@ class _Work:
             self.problem(f"The cases made in this session cannot be read: {_words(error)}.")
             self.keep_spools = True
         if made.torn:
-            self.problems.append(f"Skipped {made.torn} unfinished line(s) that a killed process left in a spool.")
+            self.problems.append(
+                f"Skipped {made.torn} unfinished line(s) that a killed process left in a spool."
+            )
         self.made |= made.entries.keys()
         dropped = frozenset(name for name, result in ran.items() if result.outcome == "no_case")
         target = self.suite.frozen or folder / CASES_FILE
         try:
             before = self.frozen or read_jsonl(target)
-            if self.cases is not None and self._whole() and self.suite.frozen is None and self.suite.overwrite:
+            if (
+                self.cases is not None
+                and self._whole()
+                and self.suite.frozen is None
+                and self.suite.overwrite
+            ):
                 there = len(before.entries)
                 before = without_gone(self.suite, self.cases, before)
                 if gone := there - len(before.entries):
                     many = counted(gone, "record")
-                    self.problems.append(f"{many} of cases that are no longer in the suite dropped from {target}.")
+                    self.problems.append(
+                        f"{many} of cases that are no longer in the suite dropped from {target}."
+                    )
             index = merge(before, made, dropped=dropped, overwrite=self.suite.overwrite)
         except (OSError, InputError) as error:
             self.problem(f"{target} cannot be read, so nothing was written to it:\n{_words(error)}")
@@ -159,23 +192,36 @@ class _Work:
 
     def _whole(self) -> bool:
         """Whether each case of the suite has a result of this session."""
-        ran = {case_id(item.spec) for item in self.items if item.result is not None and not item.kept}
+        ran = {
+            case_id(item.spec) for item in self.items if item.result is not None and not item.kept
+        }
         return self.cases is not None and self.cases.specs.keys() <= ran
 
-    def keep_earlier(self, indexes: Mapping[Path, RecordIndex], ran: Mapping[str, CaseResult]) -> None:
-        """Put what earlier sessions found out about the other cases beside this one's results, in the suite's order."""
+    def keep_earlier(
+        self, indexes: Mapping[Path, RecordIndex], ran: Mapping[str, CaseResult]
+    ) -> None:
+        """Put what earlier sessions found out about the other cases beside this one's results, in
+        the suite's order.
+        """
         if self.cases is None:
             return
         folders = {test.name: test.output_dir for test in self.suite.tests}
         with contextlib.ExitStack() as stack:
-            readers = {folder: stack.enter_context(index.reading()) for folder, index in indexes.items()}
+            readers = {
+                folder: stack.enter_context(index.reading()) for folder, index in indexes.items()
+            }
             earlier = earlier_results(
-                self.suite, self.cases, ran, lambda spec: readers[folders[spec.test]](generation_id(spec))
+                self.suite,
+                self.cases,
+                ran,
+                lambda spec: readers[folders[spec.test]](generation_id(spec)),
             )
         self.problems += earlier.notes
         own = {case_id(item.spec): item for item in self.items}
         others = {
-            case: _Item(self.cases.specs[case], generation_id(self.cases.specs[case]), result, kept=True)
+            case: _Item(
+                self.cases.specs[case], generation_id(self.cases.specs[case]), result, kept=True
+            )
             for case, result in earlier.results.items()
         }
         merged = {**own, **others}
@@ -187,9 +233,17 @@ class _Work:
             return
         for folder, index in indexes.items():
             tests = {test.name for test in self.suite.tests if test.output_dir == folder}
-            own = [item for item in self.items if item.spec.test in tests and item.result is not None]
-            ran = {item.made_id: item.result for item in sorted(own, key=lambda item: not item.kept)}
-            self._write_summary(folder / SUMMARY_NAME, index, {name: result for name, result in ran.items() if result})
+            own = [
+                item for item in self.items if item.spec.test in tests and item.result is not None
+            ]
+            ran = {
+                item.made_id: item.result for item in sorted(own, key=lambda item: not item.kept)
+            }
+            self._write_summary(
+                folder / SUMMARY_NAME,
+                index,
+                {name: result for name, result in ran.items() if result},
+            )
 
     def _write_jsonl(self, target: Path, index: RecordIndex, made: RecordIndex) -> RecordIndex:
         try:
@@ -206,8 +260,14 @@ class _Work:
         previous: Any = None
         with contextlib.suppress(OSError, ValueError):
             previous = json.loads(path.read_text("utf-8"))
-        counted = [result for name, result in ran.items() if name not in self.made or result.outcome not in UNSCORED]
-        summary = perturbations_summary(previous if isinstance(previous, dict) else {}, index, counted)
+        counted = [
+            result
+            for name, result in ran.items()
+            if name not in self.made or result.outcome not in UNSCORED
+        ]
+        summary = perturbations_summary(
+            previous if isinstance(previous, dict) else {}, index, counted
+        )
         self._json(path, summary, sort=True)
 
     def write_cases(self, indexes: Mapping[Path, RecordIndex]) -> None:
@@ -225,18 +285,26 @@ class _Work:
         for item in self.items:
             groups.setdefault(item.made_id, []).append(item)
         with contextlib.ExitStack() as stack:
-            synthetic = stack.enter_context(Sink(out / f"{SYNTHETIC_NAME}.{suffix}", SYNTHETIC_COLUMNS, self))
+            synthetic = stack.enter_context(
+                Sink(out / f"{SYNTHETIC_NAME}.{suffix}", SYNTHETIC_COLUMNS, self)
+            )
             sinks = {
-                (test, judge): stack.enter_context(Sink(out / f"{test}_results_{name}.{suffix}", RESULT_COLUMNS, self))
+                (test, judge): stack.enter_context(
+                    Sink(out / f"{test}_results_{name}.{suffix}", RESULT_COLUMNS, self)
+                )
                 for test in sorted(evaluated)
                 for judge, name in names.items()
             }
-            readers = {folder: stack.enter_context(index.reading()) for folder, index in indexes.items()}
+            readers = {
+                folder: stack.enter_context(index.reading()) for folder, index in indexes.items()
+            }
             for made_id, items in groups.items():
                 spec = items[0].spec
                 folder = folders[spec.test]
                 record = self._record(made_id, items, readers[folder])
-                if record is None and any(item.result is not None and item.result.outcome in MADE for item in items):
+                if record is None and any(
+                    item.result is not None and item.result.outcome in MADE for item in items
+                ):
                     # Its spool could not be written, and the session has said so.
                     self.failed = True
                 transcript = transcript_of(record) if record is not None else None
@@ -249,14 +317,23 @@ class _Work:
                 for item in items:
                     sink = sinks.get((spec.test, item.spec.judge))
                     if item.result is not None and sink is not None:
-                        sink(result_row(item.result, record, perturbed_idx=row_id, transcript=transcript))
+                        sink(
+                            result_row(
+                                item.result, record, perturbed_idx=row_id, transcript=transcript
+                            )
+                        )
 
         if self.unbundled:
             many = counted(len(self.unbundled), "debug bundle")
             self.problem(f"{many} could not be written, the first of them {self.unbundled[0]}.")
 
-    def _record(self, made_id: str, items: Sequence[_Item], read: ReadRecord) -> Mapping[str, Any] | None:
-        """Read the record of a case of this run; an older one that this run failed to make again is not its."""
+    def _record(
+        self, made_id: str, items: Sequence[_Item], read: ReadRecord
+    ) -> Mapping[str, Any] | None:
+        """Read the record of a case of this run.
+
+        An older one that this run failed to make again is not its.
+        """
         made_now = made_id in self.made
         reused = self.suite.frozen is not None or not self.suite.overwrite
         outcomes = {item.result.outcome for item in items if item.result is not None}
@@ -304,20 +381,34 @@ class _Work:
         results = [(item.spec.judge, item.result) for item in self.items if item.result is not None]
         panel = next(iter(panels(result for _, result in results)), None)
         for judge in self.suite.judges:
-            own = [result for name, result in results if name == judge.name and result.outcome != "generated"]
+            own = [
+                result
+                for name, result in results
+                if name == judge.name and result.outcome != "generated"
+            ]
             path = self.suite.output_dir / f"{names[judge.name]}_report.json"
-            report = judge_report(self.suite, judge, own, decision=decision, panel=panel, session=self._session())
+            report = judge_report(
+                self.suite, judge, own, decision=decision, panel=panel, session=self._session()
+            )
             self._json(path, report, sort=False)
         stored = [(item.result, item.kept) for item in self.items if item.result is not None]
         key, clean = self.suite.key, self.redactor.value
-        lines = [canonical_json(clean(stored_data(result, config=key, kept=kept))) for result, kept in stored]
+        lines = [
+            canonical_json(clean(stored_data(result, config=key, kept=kept)))
+            for result, kept in stored
+        ]
         self._write(self.suite.output_dir / RESULTS_NAME, "".join(f"{line}\n" for line in lines))
-        resolved = storable(clean(without_credentials(json_value(self.suite.resolved), self.redactor)))[0]
+        resolved = storable(
+            clean(without_credentials(json_value(self.suite.resolved), self.redactor))
+        )[0]
         text = yaml.safe_dump(resolved, sort_keys=False, allow_unicode=True, width=100)
         self._write(self.suite.output_dir / CONFIG_NAME, text)
 
     def _session(self) -> dict[str, Any]:
-        """How many of the cases in the report this session has run; its gate decided about those alone."""
+        """How many of the cases in the report this session has run.
+
+        Its gate decided about those alone.
+        """
         own = sum(item.result is not None and not item.kept for item in self.items)
         return {
             "cases": own,
@@ -328,7 +419,10 @@ class _Work:
 
     def _json(self, path: Path, value: Any, *, sort: bool) -> None:
         clean = self.redactor.value(json_value(value))
-        self._write(path, json.dumps(clean, indent=2, ensure_ascii=False, allow_nan=False, sort_keys=sort) + "\n")
+        self._write(
+            path,
+            json.dumps(clean, indent=2, ensure_ascii=False, allow_nan=False, sort_keys=sort) + "\n",
+        )
 
     def _write(self, path: Path, text: str) -> None:
         with self._reporting(f"{path} was not written"):

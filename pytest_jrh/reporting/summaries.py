@@ -29,10 +29,10 @@ def perturbations_summary(
 ) -> dict[str, Any]:
     """Count the cases in a folder per suite, test and rubric.
 
-    `cases`, `verified` and `human_reviewed` count the records that are there; `no_case` (with reasons) and `unscored`
-    (by outcome) are those of the last run that asked for a rubric, so other suites' and deselected rubrics'
-    are taken over from the `previous` summary. `results` holds one result per generated case, and no
-    `unscored` one whose case was made.
+    `cases`, `verified` and `human_reviewed` count the records that are there; `no_case` (with
+    reasons) and `unscored` (by outcome) are those of the last run that asked for a rubric, so other
+    suites' and deselected rubrics' are taken over from the `previous` summary. `results` holds one
+    result per generated case, and no `unscored` one whose case was made.
     """
     groups: dict[tuple[str, str, str], dict[str, Any]] = {}
     for entry in index.entries.values():
@@ -55,7 +55,13 @@ def perturbations_summary(
     for key, old in _groups_of(previous):
         if key not in asked:
             group = groups.setdefault(key, _no_cases())
-            group.update({name: old[name] for name in ("no_case", "no_case_reasons", "unscored") if name in old})
+            group.update(
+                {
+                    name: old[name]
+                    for name in ("no_case", "no_case_reasons", "unscored")
+                    if name in old
+                }
+            )
     suites: dict[str, Any] = {}
     for (suite, test, rubric), group in groups.items():
         suites.setdefault(suite, {}).setdefault(test, {})[rubric] = group
@@ -72,12 +78,13 @@ def judge_report(
     panel: Panel | None = None,
     session: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Summarize one judge's results: RAND's keys with RAND's strings, and ours as numbers beside them.
+    """Summarize one judge's results: RAND's keys with RAND's strings, and ours as numbers beside
+    them.
 
     Figures that cannot be computed are null, with the reason. The bootstrap is seeded with the
-    suite's sampling seed where `seed` is None. `decision` is the gate's about the whole suite, and `panel` all
-    its judges taken together. `session` says how many of the suite's cases the last session ran.
-    `schema/report.schema.json` describes the file.
+    suite's sampling seed where `seed` is None. `decision` is the gate's about the whole suite, and
+    `panel` all its judges taken together. `session` says how many of the suite's cases the last
+    session ran. `schema/report.schema.json` describes the file.
     """
     levels = {(suite.name, rubric.id): rubric for rubric in suite.rubrics}
     seed = suite.sampling_seed if seed is None else seed
@@ -94,24 +101,31 @@ def judge_report(
             "mode": suite.mode,
         },
         "all_metrics": {
-            test: _test_report(suite.metric, [result for result in results if result.test == test], seed)
+            test: _test_report(
+                suite.metric, [result for result in results if result.test == test], seed
+            )
             for test in tests
         },
         "spending": {
             "input_tokens": spending.usage.input_tokens,
             "output_tokens": spending.usage.output_tokens,
             "cost": None if spending.unpriced else spending.cost,
-            "cost_reason": f"{spending.unpriced} calls have no known price" if spending.unpriced else None,
+            "cost_reason": f"{spending.unpriced} calls have no known price"
+            if spending.unpriced
+            else None,
         },
         "statistics": table_data(tabulate(results, seed, scales(levels))),
         "gate": None if decision is None else decision_data(decision),
         "panel": None if panel is None else panel_data(panel),
-        "session": session or {"cases": len(results), "kept": 0, "of": len(results), "interrupted": False},
+        "session": session
+        or {"cases": len(results), "kept": 0, "of": len(results), "interrupted": False},
     }
 
 
 def judge_file_names(suite: Suite) -> dict[str | None, str]:
-    """Give each judge of the suite the part of its file names: its model, and its name where models are shared."""
+    """Give each judge of the suite the part of its file names: its model, and its name where models
+    are shared.
+    """
     names: dict[str | None, str] = {}
     models = [file_name_part(judge.stage.model) for judge in suite.judges]
     for judge, model in zip(suite.judges, models, strict=True):
@@ -119,7 +133,11 @@ def judge_file_names(suite: Suite) -> dict[str | None, str]:
         name = f"{model}_{file_name_part(judge.name or 'judge')}" if shared else model
         taken = {other.lower() for other in names.values()}
         numbered = (f"{name}_{number}" for number in range(2, len(models) + 2))
-        names[judge.name] = name if name.lower() not in taken else next(n for n in numbered if n.lower() not in taken)
+        names[judge.name] = (
+            name
+            if name.lower() not in taken
+            else next(n for n in numbered if n.lower() not in taken)
+        )
     return names
 
 
@@ -170,11 +188,22 @@ def _figures(group: GroupStats) -> dict[str, Any]:
 
 
 def _no_cases() -> dict[str, Any]:
-    return {"cases": 0, "verified": 0, "human_reviewed": 0, "no_case": 0, "no_case_reasons": {}, "unscored": {}}
+    return {
+        "cases": 0,
+        "verified": 0,
+        "human_reviewed": 0,
+        "no_case": 0,
+        "no_case_reasons": {},
+        "unscored": {},
+    }
 
 
-def _groups_of(summary: Mapping[str, Any]) -> Iterable[tuple[tuple[str, str, str], Mapping[str, Any]]]:
-    """Walk a summary that may be anything: a person may have edited it, or RAND's harness written it."""
+def _groups_of(
+    summary: Mapping[str, Any],
+) -> Iterable[tuple[tuple[str, str, str], Mapping[str, Any]]]:
+    """Walk a summary that may be anything: a person may have edited it, or RAND's harness written
+    it.
+    """
     for suite, tests in _items(summary.get("suites")):
         for test, rubrics in _items(tests):
             for rubric, group in _items(rubrics):

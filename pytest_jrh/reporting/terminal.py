@@ -1,4 +1,6 @@
-"""The `jrh` section of the terminal as styled lines: figures, changes, the gate's decision, panels (rules J)."""
+"""The `jrh` section of the terminal as styled lines: figures, changes, the gate's decision, panels
+(rules J).
+"""
 
 from __future__ import annotations
 
@@ -37,25 +39,38 @@ _HEADS = {
 }
 
 
-def session_lines(session: SessionResults, *, width: int = 80, verbosity: int = 0, skips: bool = True) -> list[Styled]:
+def session_lines(
+    session: SessionResults, *, width: int = 80, verbosity: int = 0, skips: bool = True
+) -> list[Styled]:
     """Lay out all that a session came to in at most `width` columns; nothing where no suite ran.
 
-    Node ids stand alone on their lines and are never cut, so that they can be copied. `-v` adds why figures are
-    missing, and the confusion matrices. Without `skips` the reasons of cases that could not be made are left out.
+    Node ids stand alone on their lines and are never cut, so that they can be copied. `-v` adds why
+    figures are missing, and the confusion matrices. Without `skips` the reasons of cases that could
+    not be made are left out.
     """
     if not session.results:
         return []
     told = sections(session.table)
-    lines = [line for section in told for line in _section(section, told, session, width, verbosity)]
-    lines += [Styled(line, "yellow") for said in extent_sentences(session) for line in wrapped(one_line(said), width)]
+    lines = [
+        line for section in told for line in _section(section, told, session, width, verbosity)
+    ]
+    lines += [
+        Styled(line, "yellow")
+        for said in extent_sentences(session)
+        for line in wrapped(one_line(said), width)
+    ]
     lines += _left_out(session)
     if skips:
         lines += _skips(session, width)
     lines += map(Styled, review_lines(session))
     for name, decision in session.decisions.items():
-        gate = styled_gate_lines(decision, lambda case_id: one_line(session.node(case_id)), width=width)
+        gate = styled_gate_lines(
+            decision, lambda case_id: one_line(session.node(case_id)), width=width
+        )
         if gate:
-            title = [Styled(f"suite {one_line(name)}", "bold")] if len(session.decisions) > 1 else []
+            title = (
+                [Styled(f"suite {one_line(name)}", "bold")] if len(session.decisions) > 1 else []
+            )
             lines += [Styled(""), *title, *gate]
     if sentence := recording_sentence(session):
         lines += [Styled(""), *(Styled(line, "yellow") for line in wrapped(sentence, width))]
@@ -84,7 +99,9 @@ def _section(
         yield Styled(line, "bold")
     for row in section.rows:
         if row.level == "total":
-            yield Styled("-" * min(width, widths.name + sum(widths.cells) + len(_GAP) * len(widths.cells)))
+            yield Styled(
+                "-" * min(width, widths.name + sum(widths.cells) + len(_GAP) * len(widths.cells))
+            )
         yield Styled(_line(row, widths))
     for warning in section_warnings(section):
         for line in wrapped(f"! {warning}", width):
@@ -97,7 +114,11 @@ def _section(
 
 def _contradicted(section: Section, session: SessionResults) -> Iterator[Styled]:
     """The cases whose reasoning ends in another verdict than the score."""
-    own = [result for result in session.results if (result.suite, result.judge) == (section.suite, section.judge)]
+    own = [
+        result
+        for result in session.results
+        if (result.suite, result.judge) == (section.suite, section.judge)
+    ]
     found = [result for result in own if reasoning_disagrees(result)]
     if found:
         yield Styled(f"{REASONING_DISAGREES}:")
@@ -172,7 +193,8 @@ def _matrices(section: Section, width: int) -> Iterator[Styled]:
 def _matrix(matrix: ConfusionMatrix) -> list[str]:
     texts = [["", *map(str, matrix.labels)]]
     texts += [
-        [str(label), *(f"{count:,}" for count in row)] for label, row in zip(matrix.labels, matrix.counts, strict=True)
+        [str(label), *(f"{count:,}" for count in row)]
+        for label, row in zip(matrix.labels, matrix.counts, strict=True)
     ]
     wide = max(len(text) for row in texts for text in row)
     return ["  " + _GAP.join(text.rjust(wide) for text in row) for row in texts]
@@ -185,13 +207,17 @@ def _left_out(session: SessionResults) -> Iterator[Styled]:
         yield Styled(f"not in these figures: {', '.join(parts)}", style)
     if unverified := session.table.overall.counts.unverified:
         yield Styled(
-            f"{counted(unverified, 'label')} unverified (the verifier is off, or did not confirm them)", "yellow"
+            f"{counted(unverified, 'label')} unverified (the verifier is off, or did not confirm "
+            "them)",
+            "yellow",
         )
 
 
 def _skips(session: SessionResults, width: int) -> Iterator[Styled]:
     """Why cases could not be made, alike reasons counted together, most first."""
-    found = Counter(_kind_of_skip(result.detail) for result in session.results if result.outcome == "no_case")
+    found = Counter(
+        _kind_of_skip(result.detail) for result in session.results if result.outcome == "no_case"
+    )
     for reason, number in found.most_common(_MOST_REASONS):
         yield Styled(shortened(f"{_GAP}{number:,} without a case: {reason}", width))
     if more := sum(found.values()) - sum(number for _, number in found.most_common(_MOST_REASONS)):
@@ -199,16 +225,26 @@ def _skips(session: SessionResults, width: int) -> Iterator[Styled]:
 
 
 def _kind_of_skip(detail: str) -> str:
-    """A reason without what a model or a person wrote on the one case: `not confirmed: the verifier says PASS`."""
+    """A reason without what a model or a person wrote on the one case: `not confirmed: the verifier
+    says PASS`.
+    """
     return ": ".join(one_line(detail).split(": ")[:2])
 
 
 def _panel(panel: Panel, session: SessionResults, width: int, verbosity: int) -> Iterator[Styled]:
     of = f" of suite {one_line(panel.suite)}" if len(session.panels) > 1 else ""
-    right = f"the majority is right in {panel.accuracy.count:,} of {counted(panel.accuracy.n, 'case')}"
+    right = (
+        f"the majority is right in {panel.accuracy.count:,} of {counted(panel.accuracy.n, 'case')}"
+    )
     share = f" ({percent(panel.accuracy.value)})" if panel.accuracy.n else ""
-    without = f", {counted(len(panel.without_vote), 'case')} without a majority" if panel.without_vote else ""
-    for line in wrapped(f"panel{of} of {counted(len(panel.judges), 'judge')}: {right}{share}{without}", width):
+    without = (
+        f", {counted(len(panel.without_vote), 'case')} without a majority"
+        if panel.without_vote
+        else ""
+    )
+    for line in wrapped(
+        f"panel{of} of {counted(len(panel.judges), 'judge')}: {right}{share}{without}", width
+    ):
         yield Styled(line, "bold")
     names = [" / ".join(map(one_line, pair.judges)) for pair in panel.pairs]
     figures = [

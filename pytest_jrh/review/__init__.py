@@ -1,1 +1,3 @@
-"""The browser page: people look at made cases, decide about them, and change the agent templates (rules K)."""
+"""The browser page: people look at made cases, decide about them, and change the agent templates
+(rules K).
+"""

@@ -1,4 +1,6 @@
-"""The planner and editor prompts of each test: shown, tried on a case, overridden, and put back (rule K3)."""
+"""The planner and editor prompts of each test: shown, tried on a case, overridden, and put back
+(rule K3).
+"""
 
 from __future__ import annotations
 
@@ -35,10 +37,11 @@ ENCODING = "utf-8-sig"
 
 @dataclass(frozen=True, slots=True)
 class AgentTemplate:
-    """The prompt of one stage of one test. `text` is what is used now: the override where there is one.
+    """The prompt of one stage of one test. `text` is what is used now: the override where there is
+    one.
 
-    `default` is what is used without one, out of `origin`. `shared_with` names other suites that the same
-    override counts for; `problems` say why an override on the disk cannot be used.
+    `default` is what is used without one, out of `origin`. `shared_with` names other suites that
+    the same override counts for; `problems` say why an override on the disk cannot be used.
     """
 
     key: str
@@ -59,7 +62,10 @@ class AgentTemplate:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a draft would be sent as, and how it differs from the default; `problems` where it cannot be used."""
+    """What a draft would be sent as, and how it differs from the default.
+
+    `problems` where it cannot be used.
+    """
 
     messages: tuple[Mapping[str, str], ...]
     difference: tuple[str, ...]
@@ -128,19 +134,22 @@ class AgentTemplates:
             problems: tuple[Problem, ...] = ()
         except InputError as error:
             sent, problems = (), error.problems
-        return Preview(sent, ("--- default", "+++ override", *difference) if difference else (), problems)
+        return Preview(
+            sent, ("--- default", "+++ override", *difference) if difference else (), problems
+        )
 
     def save(self, key: str, text: str, case: Case | None = None) -> AgentTemplate:
         """Write the override, whole or not at all.
 
-        Raises `InputError` where the text does not check, or does not render (on `case`, where one is
-        given), and `OSError` as it comes; the override on the disk is then as it was.
+        Raises `InputError` where the text does not check, or does not render (on `case`, where one
+        is given), and `OSError` as it comes; the override on the disk is then as it was.
         """
         place = self._places[key]
         template = place.checked(text)
         if case is not None:
             _sent(place, template, case)
-        # One line ending, whatever the browser sent: the file is read, compared and committed on any system.
+        # One line ending, whatever the browser sent: the file is read, compared and committed on
+        # any system.
         lines = text.replace("\r\n", "\n").replace("\r", "\n")
         atomic_write(place.override, lines if lines.endswith("\n") else f"{lines}\n", durable=True)
         return self.get(key)
@@ -189,7 +198,9 @@ class _Place:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise InputError(Problem(f"the override cannot be read: {error.strerror}", str(self.override))) from error
+            raise InputError(
+                Problem(f"the override cannot be read: {error.strerror}", str(self.override))
+            ) from error
 
     def checked(self, text: str) -> Template:
         return parse_prompt(text, f"{self.test.name}/{self.stage}.md", stage=self.stage)
@@ -212,9 +223,15 @@ async def _capture(
 
 
 def _sent(place: _Place, template: Template, case: Case) -> tuple[Mapping[str, str], ...]:
-    """Run the stage itself up to its call, so that the preview is what the next run sends for this case."""
+    """Run the stage itself up to its call, so that the preview is what the next run sends for this
+    case.
+    """
     try:
-        asyncio.run(_planner(place, template, case) if place.stage == "planner" else _editor(place, template, case))
+        asyncio.run(
+            _planner(place, template, case)
+            if place.stage == "planner"
+            else _editor(place, template, case)
+        )
     except _Sent as sent:
         return sent.messages
     raise AssertionError("a stage ended without asking its model")
@@ -227,9 +244,14 @@ def _planner(place: _Place, template: Template, case: Case) -> Coroutine[Any, An
 
 
 def _editor(place: _Place, template: Template, case: Case) -> Coroutine[Any, Any, object]:
-    """The first edit of the case; where nothing was edited, as if its last assistant turn were to be."""
+    """The first edit of the case.
+
+    Where nothing was edited, as if its last assistant turn were to be.
+    """
     plan = case.outcome.plan or Plan("(this case has no plan)")
-    steps = plan.steps or (PlanStep(assistant_indices(case.run.messages)[-1], "(no goal)", "(no reason)"),)
+    steps = plan.steps or (
+        PlanStep(assistant_indices(case.run.messages)[-1], "(no goal)", "(no reason)"),
+    )
     made = [edit for edit in case.outcome.edits if edit.message_index == steps[0].message_index]
     return generate_single_edit(
         Stage(place.model, template, _capture),
@@ -240,7 +262,9 @@ def _editor(place: _Place, template: Template, case: Case) -> Coroutine[Any, Any
         plan=plan,
         step=steps[0],
         earlier=(),
-        summary=made[0].summary_snapshot if made else case.outcome.final_summary or "(this case has no summary)",
+        summary=made[0].summary_snapshot
+        if made
+        else case.outcome.final_summary or "(this case has no summary)",
     )
 
 

@@ -90,7 +90,9 @@ class Api:
     def __init__(self, board: ReviewBoard, templates: AgentTemplates) -> None:
         self._board = board
         self._templates = templates
-        self._static: Final = {path.name: path for path in _STATIC.iterdir() if path.suffix in _TYPES}
+        self._static: Final = {
+            path.name: path for path in _STATIC.iterdir() if path.suffix in _TYPES
+        }
         # A browser that was connected to an earlier session must not go on from its version.
         self.session: Final = secrets.token_hex(8)
 
@@ -120,7 +122,10 @@ class Api:
             return answer(asked)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            return _problem(HTTPStatus.UNPROCESSABLE_ENTITY, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+            return _problem(
+                HTTPStatus.UNPROCESSABLE_ENTITY,
+                f"{'.'.join(map(str, first['loc']))}: {first['msg']}",
+            )
         except InputError as error:
             problems = [_described(problem) for problem in error.problems]
             return _json({"error": str(error), "problems": problems}, HTTPStatus.CONFLICT)
@@ -164,7 +169,12 @@ class Api:
         messages = one.entry.case.messages
         if index >= len(messages):
             raise LookupError(index)
-        return _json({"content": message_text(one.case.messages[index]), "made": message_text(messages[index])})
+        return _json(
+            {
+                "content": message_text(one.case.messages[index]),
+                "made": message_text(messages[index]),
+            }
+        )
 
     def _part(self, asked: Asked) -> Reply:
         case = self._board.get(asked.names["key"]).case
@@ -179,7 +189,9 @@ class Api:
 
     def _edit(self, asked: Asked) -> Reply:
         body, index = _read(asked, _TurnText), _number(asked, "index")
-        return self._decided(self._board.edit_turn(asked.names["key"], body.digest, index, body.content))
+        return self._decided(
+            self._board.edit_turn(asked.names["key"], body.digest, index, body.content)
+        )
 
     def _label(self, asked: Asked) -> Reply:
         body = _read(asked, _Label)
@@ -228,13 +240,16 @@ class Api:
         )
 
     def _case_for(self, template_key: str, case_key: str) -> Case | None:
-        """The case to try a template on: the one that is open if it is of the same test, else any other of it."""
+        """The case to try a template on: the one that is open if it is of the same test, else any
+        other of it.
+        """
         template = self._templates.get(template_key)
         _, cases = self._board.changes()
         fitting = [
             one.entry
             for one in cases
-            if (one.entry.case.spec.suite, one.entry.case.spec.test) == (template.suite, template.test)
+            if (one.entry.case.spec.suite, one.entry.case.spec.test)
+            == (template.suite, template.test)
         ]
         open_now = [entry for entry in fitting if entry.key == case_key]
         return next((entry.case for entry in [*open_now, *fitting]), None)

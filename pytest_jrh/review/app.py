@@ -23,9 +23,14 @@ _HEARTBEAT = 15.0
 
 
 class ReviewApp:
-    """The application of one session; `close` ends the streams of events, which would keep a server up."""
+    """The application of one session.
 
-    def __init__(self, board: ReviewBoard, templates: AgentTemplates, *, token: str, port: int) -> None:
+    `close` ends the streams of events, which would keep a server up.
+    """
+
+    def __init__(
+        self, board: ReviewBoard, templates: AgentTemplates, *, token: str, port: int
+    ) -> None:
         from starlette.applications import Starlette
         from starlette.routing import Route
 
@@ -34,7 +39,8 @@ class ReviewApp:
         self._closed = False
         self._streams: set[Callable[[], None]] = set()
         routes = [
-            Route(path, _endpoint(self._api, answer), methods=[method]) for method, path, answer in self._api.routes()
+            Route(path, _endpoint(self._api, answer), methods=[method])
+            for method, path, answer in self._api.routes()
         ]
         inner = Starlette(routes=[Route("/events", self._events, methods=["GET"]), *routes])
         self.asgi = Guard(inner, token=token, port=port)

@@ -1,6 +1,7 @@
 """The state of a review: the cases made so far, what was decided about each, and who wants to know.
 
-The engine's thread adds cases and verdicts, the page's threads decide, the session's waits for Finalize.
+The engine's thread adds cases and verdicts, the page's threads decide, the session's waits for
+Finalize.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReviewCase:
-    """A case under review, as it was made. `judged` holds the verdicts by judge, "" being the suite's only one."""
+    """A case under review, as it was made.
+
+    `judged` holds the verdicts by judge, "" being the suite's only one.
+    """
 
     case_id: str
     digest: str
@@ -37,7 +41,10 @@ class ReviewCase:
 
     @property
     def key(self) -> str:
-        """The name of the case in addresses; derived from its id, but without any character of it."""
+        """The name of the case in addresses.
+
+        Derived from its id, but without any character of it.
+        """
         return hashlib.sha256(self.case_id.encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 
@@ -67,14 +74,19 @@ class Progress:
 
 
 class ReviewBoard:
-    """The cases of a session on their way through review; every method may be called from any thread.
+    """The cases of a session on their way through review; every method may be called from any
+    thread.
 
-    `stores` holds the decisions of each (suite, test); several may share a file. `digest` gives the digest
-    of a case (rule J2).
+    `stores` holds the decisions of each (suite, test); several may share a file. `digest` gives the
+    digest of a case (rule J2).
     """
 
     def __init__(
-        self, stores: Mapping[tuple[str, str], DecisionStore], *, digest: Callable[[Case], str], total: int = 0
+        self,
+        stores: Mapping[tuple[str, str], DecisionStore],
+        *,
+        digest: Callable[[Case], str],
+        total: int = 0,
     ) -> None:
         self._stores = dict(stores)
         self._digest = digest
@@ -96,7 +108,10 @@ class ReviewBoard:
         self._tell()
 
     def add(self, case: Case) -> None:
-        """Show a case that has been made; made again in another way, it takes the place of the earlier one."""
+        """Show a case that has been made.
+
+        Made again in another way, it takes the place of the earlier one.
+        """
         case_id, digest = generation_id(case.spec), self._digest(case)
         with self._lock:
             before = self._entries.get(case_id)
@@ -117,7 +132,10 @@ class ReviewBoard:
         self._tell()
 
     def set_verdict(self, case: Case, verdict: Verdict) -> None:
-        """Keep what the judge in the case's spec said; nobody sees it unasked before having decided."""
+        """Keep what the judge in the case's spec said.
+
+        Nobody sees it unasked before having decided.
+        """
         with self._lock:
             entry = self._entries.get(generation_id(case.spec))
             if entry is None:
@@ -128,12 +146,16 @@ class ReviewBoard:
     def reviewed(self, case: Case) -> Case:
         """Give a case as it goes to the judge: as made, or with a person's edits.
 
-        After Finalize the decisions of that moment count. Raises `NoVerdictCase` for a rejected case.
+        After Finalize the decisions of that moment count. Raises `NoVerdictCase` for a rejected
+        case.
         """
         return obeyed(case, self.decision(case))
 
     def decision(self, case: Case) -> Decision | None:
-        """What was decided about this very version of a case; after Finalize, what had been decided by then."""
+        """What was decided about this very version of a case.
+
+        After Finalize, what had been decided by then.
+        """
         case_id = generation_id(case.spec)
         digest = self._digest(case)
         with self._lock:
@@ -143,15 +165,21 @@ class ReviewBoard:
             return final if final is not None and final.is_about(digest) else None
 
     def is_void(self, case: Case) -> bool:
-        """Whether somebody decided about another version of this case, and nobody about this one (rule K2)."""
+        """Whether somebody decided about another version of this case, and nobody about this one
+        (rule K2).
+        """
         said = self._store(case).get(generation_id(case.spec))
         return said is not None and not said.is_about(self._digest(case))
 
     def finalize(self) -> None:
-        """End the review: what is decided now is what the tests assert with; later decisions are for later runs."""
+        """End the review: what is decided now is what the tests assert with.
+
+        Later decisions are for later runs.
+        """
         with self._lock:
             if self._final is None:
-                # All of them: an earlier run's decision also counts for a case that is not yet made.
+                # All of them: an earlier run's decision also counts for a case that is not yet
+                # made.
                 self._final = {
                     case_id: decision
                     for store in self._stores.values()
@@ -171,7 +199,9 @@ class ReviewBoard:
         return self._finalized.wait(timeout)
 
     async def until_finalized(self) -> None:
-        """Wait as `wait_finalized` does, in an event loop and without a thread for each that waits."""
+        """Wait as `wait_finalized` does, in an event loop and without a thread for each that
+        waits.
+        """
         loop, ended = asyncio.get_running_loop(), asyncio.Event()
 
         def heard() -> None:
@@ -187,8 +217,13 @@ class ReviewBoard:
         finally:
             stop()
 
-    def decide(self, key: str, digest: str, action: Literal["accepted", "rejected"], *, note: str = "") -> Reviewed:
-        """Accept or reject; accepting a case with a person's edits keeps them. See `_decide` for errors."""
+    def decide(
+        self, key: str, digest: str, action: Literal["accepted", "rejected"], *, note: str = ""
+    ) -> Reviewed:
+        """Accept or reject; accepting a case with a person's edits keeps them.
+
+        See `_decide` for errors.
+        """
 
         def changed(_: ReviewCase, decision: Decision) -> Decision:
             kept: Literal["accepted", "rejected", "edited"] = action
@@ -204,12 +239,19 @@ class ReviewBoard:
         def changed(entry: ReviewCase, decision: Decision) -> Decision:
             messages = entry.case.messages
             if not is_editable(messages, message_index):
-                raise InputError(Problem(f"message {message_index} is no assistant turn, so its text stays"))
+                raise InputError(
+                    Problem(f"message {message_index} is no assistant turn, so its text stays")
+                )
             if content is not None and not content.strip():
-                raise InputError(Problem(f"message {message_index} would be empty; reject the case instead"))
+                raise InputError(
+                    Problem(f"message {message_index} would be empty; reject the case instead")
+                )
             turns = {turn.message_index: turn for turn in decision.turns}
-            # What a stored case already holds is no difference from it, but is one from the case as first made.
-            if content is None or (message_text(messages[message_index]) == content and message_index not in turns):
+            # What a stored case already holds is no difference from it, but is one from the case as
+            # first made.
+            if content is None or (
+                message_text(messages[message_index]) == content and message_index not in turns
+            ):
                 turns.pop(message_index, None)
             else:
                 turns[message_index] = TurnEdit(message_index=message_index, content=content)
@@ -225,7 +267,9 @@ class ReviewBoard:
             there = labels(entry.case)
             if expected not in there:
                 listed = ", ".join(map(str, there))
-                raise InputError(Problem(f"{expected} is no label of this case; there are {listed}"))
+                raise InputError(
+                    Problem(f"{expected} is no label of this case; there are {listed}")
+                )
             same = expected == entry.case.expected and decision.expected is None
             back = expected == entry.case.expected and decision.case_digest == entry.digest
             kept = None if same or back else expected
@@ -252,22 +296,37 @@ class ReviewBoard:
         """How far generation and review are."""
         with self._lock:
             decided = sum(self._of(entry).decision is not None for entry in self._entries.values())
-            return Progress(self._total, len(self._entries), self._missed, decided, self._final is not None)
+            return Progress(
+                self._total, len(self._entries), self._missed, decided, self._final is not None
+            )
 
     def changes(self, since: int = 0) -> tuple[int, tuple[Reviewed, ...]]:
-        """The present version, and the cases that are new or changed since an earlier one, in order of making."""
+        """The present version, and the cases that are new or changed since an earlier one, in order
+        of making.
+        """
         with self._lock:
             fresh = [entry for entry in self._entries.values() if entry.version > since]
-            return self._version, tuple(self._of(entry) for entry in sorted(fresh, key=lambda one: one.position))
+            return self._version, tuple(
+                self._of(entry) for entry in sorted(fresh, key=lambda one: one.position)
+            )
 
     def search(self, text: str) -> tuple[str, ...]:
-        """The keys of the cases that hold the text, in any case of letters: in ids, plan, rubric or transcript."""
+        """The keys of the cases that hold the text, in any case of letters: in ids, plan, rubric or
+        transcript.
+        """
         _, all_cases = self.changes()
         wanted = text.casefold()
-        return tuple(one.entry.key for one in all_cases if any(wanted in part.casefold() for part in _texts(one)))
+        return tuple(
+            one.entry.key
+            for one in all_cases
+            if any(wanted in part.casefold() for part in _texts(one))
+        )
 
     def subscribe(self, listener: Callable[[], object]) -> Callable[[], None]:
-        """Call `listener` after every change, in the thread that made it; returns the way to stop that."""
+        """Call `listener` after every change, in the thread that made it.
+
+        Returns the way to stop that.
+        """
         with self._lock:
             self._listeners.append(listener)
 
@@ -278,11 +337,13 @@ class ReviewBoard:
 
         return stop
 
-    def _decide(self, key: str, digest: str, change: Callable[[ReviewCase, Decision], Decision]) -> Reviewed:
+    def _decide(
+        self, key: str, digest: str, change: Callable[[ReviewCase, Decision], Decision]
+    ) -> Reviewed:
         """Change a decision, on the disk first.
 
-        Raises `LookupError` for an unknown key, `InputError` where the case is another one by now or the
-        change cannot be, and `OSError` where the disk refuses; then nothing has changed.
+        Raises `LookupError` for an unknown key, `InputError` where the case is another one by now
+        or the change cannot be, and `OSError` where the disk refuses; then nothing has changed.
         """
         with self._lock:
             entry = self._current(key, digest)
@@ -309,7 +370,9 @@ class ReviewBoard:
     def _current(self, key: str, digest: str) -> ReviewCase:
         entry = self._entries[self._ids[key]]
         if entry.digest != digest:
-            raise InputError(Problem("this case has been made anew since; look at it again before you decide"))
+            raise InputError(
+                Problem("this case has been made anew since; look at it again before you decide")
+            )
         return entry
 
     def _changed(self, entry: ReviewCase) -> None:

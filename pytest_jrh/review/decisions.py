@@ -45,9 +45,10 @@ class TurnEdit(_Line):
 class Decision(_Line):
     """What a person decided about one version of a case.
 
-    `case_digest` is that of the case as it was made; `turns` and `expected` are what differs from it, also
-    kept in a rejection so that taking it back brings them back. `edited_digests` are those of the case with
-    edits in it, so that a decision also knows the case that a later run has stored.
+    `case_digest` is that of the case as it was made; `turns` and `expected` are what differs from
+    it, also kept in a rejection so that taking it back brings them back. `edited_digests` are those
+    of the case with edits in it, so that a decision also knows the case that a later run has
+    stored.
     """
 
     case_id: str
@@ -79,8 +80,9 @@ class _Withdrawn(_Line):
 class DecisionStore:
     """The decisions of one file, one a line; of several about a case the last one counts.
 
-    Loading raises `InputError` for a line that is no decision; a last line that a killed process left
-    unfinished is ignored, and gone with the next decision. `redact` is applied to what people type.
+    Loading raises `InputError` for a line that is no decision; a last line that a killed process
+    left unfinished is ignored, and gone with the next decision. `redact` is applied to what people
+    type.
     """
 
     path: Path
@@ -108,26 +110,43 @@ class DecisionStore:
             return dict(self._decisions)
 
     def valid(self, case_id: str, digest: str) -> Decision | None:
-        """The decision about this very version of a case; None where there is none, or a void one."""
+        """The decision about this very version of a case.
+
+        None where there is none, or a void one.
+        """
         decision = self.get(case_id)
         return decision if decision is not None and decision.is_about(digest) else None
 
     def misfits(self, scores: Mapping[str, Collection[int]]) -> list[Problem]:
         """List the labels that people gave, and that are not on the scale of the case's rubric.
 
-        `scores` gives for the first three parts of a case id (suite, test and rubric) the scores on offer; decisions
-        about other cases are not looked at.
+        `scores` gives for the first three parts of a case id (suite, test and rubric) the scores on
+        offer; decisions about other cases are not looked at.
         """
         found = []
         for case_id, decision in self.snapshot().items():
             offered = scores.get("::".join(case_id.split("::", 3)[:3]))
-            if offered is not None and decision.expected is not None and decision.expected not in offered:
-                message = f"got {decision.expected}; the scores on offer are {', '.join(map(str, sorted(offered)))}"
-                found.append(Problem(message, str(self.path), self._lines.get(case_id), "expected", hint=_ANEW))
+            if (
+                offered is not None
+                and decision.expected is not None
+                and decision.expected not in offered
+            ):
+                message = (
+                    f"got {decision.expected}; the scores on offer are "
+                    f"{', '.join(map(str, sorted(offered)))}"
+                )
+                found.append(
+                    Problem(
+                        message, str(self.path), self._lines.get(case_id), "expected", hint=_ANEW
+                    )
+                )
         return found
 
     def append(self, decision: Decision) -> Decision:
-        """Put a decision on the disk before it counts; gives it as stored. Raises `OSError` as it comes."""
+        """Put a decision on the disk before it counts; gives it as stored.
+
+        Raises `OSError` as it comes.
+        """
         stored = self._cleaned(decision)
         with self._lock:
             _append(self.path, stored.model_dump(mode="json", exclude_defaults=True))
@@ -145,14 +164,19 @@ class DecisionStore:
         def clean(text: str) -> str:
             return self.redact(storable(text)[0])
 
-        turns = tuple(turn.model_copy(update={"content": clean(turn.content)}) for turn in decision.turns)
+        turns = tuple(
+            turn.model_copy(update={"content": clean(turn.content)}) for turn in decision.turns
+        )
         return decision.model_copy(update={"turns": turns, "note": clean(decision.note)})
 
 
-def open_stores(suites: Sequence[Suite], *, redact: Callable[[str], str] = str) -> dict[tuple[str, str], DecisionStore]:
+def open_stores(
+    suites: Sequence[Suite], *, redact: Callable[[str], str] = str
+) -> dict[tuple[str, str], DecisionStore]:
     """Open the decisions of every (suite, test); tests that share a folder share a store.
 
-    Raises `InputError` for a line that is no decision, and for a label that is not on its rubric's scale.
+    Raises `InputError` for a line that is no decision, and for a label that is not on its rubric's
+    scale.
     """
     files: dict[Path, DecisionStore] = {}
     stores: dict[tuple[str, str], DecisionStore] = {}
@@ -173,12 +197,17 @@ def _scores(suite: Suite) -> Iterator[tuple[str, Collection[int]]]:
     """The scores on offer, by what the ids of a test's and a rubric's cases begin with."""
     for test in suite.tests:
         for rubric in suite.rubrics:
-            offered = (0, 1) if suite.mode == "binary" else tuple(level.score for level in rubric.score_levels)
+            offered = (
+                (0, 1)
+                if suite.mode == "binary"
+                else tuple(level.score for level in rubric.score_levels)
+            )
             yield f"{node_part(suite.name)}::{test.name}::{node_part(rubric.id)}", offered
 
 
 def obeyed(case: Case, decision: Decision | None) -> Case:
-    """Give the case as it was decided: as made where nobody decided, with a person's edits where there are some.
+    """Give the case as it was decided: as made where nobody decided, with a person's edits where
+    there are some.
 
     The caller has made sure that the decision is about this case (`DecisionStore.valid`). Raises
     `NoVerdictCase` where it was rejected. Doing it twice changes nothing more.
@@ -200,7 +229,14 @@ def with_edits(case: Case, decision: Decision) -> Case:
         index = turn.message_index
         if not is_editable(messages, index) or message_text(messages[index]) == turn.content:
             continue
-        earlier = next((edit for edit in edits if edit.editor_reason == BY_HAND and edit.message_index == index), None)
+        earlier = next(
+            (
+                edit
+                for edit in edits
+                if edit.editor_reason == BY_HAND and edit.message_index == index
+            ),
+            None,
+        )
         changed, dropped = replace_text(messages[index], turn.content)
         edits = (
             *(edit for edit in edits if edit is not earlier),
@@ -208,7 +244,9 @@ def with_edits(case: Case, decision: Decision) -> Case:
                 message_index=index,
                 message_id=str(messages[index].get("id") or index),
                 round_index=len(edits) if earlier is None else earlier.round_index,
-                original_content=message_text(messages[index]) if earlier is None else earlier.original_content,
+                original_content=message_text(messages[index])
+                if earlier is None
+                else earlier.original_content,
                 edited_content=turn.content,
                 selector_reason=decision.note,
                 editor_reason=BY_HAND,
@@ -219,11 +257,15 @@ def with_edits(case: Case, decision: Decision) -> Case:
         )
         messages = (*messages[:index], changed, *messages[index + 1 :])
     expected = case.expected if decision.expected is None else decision.expected
-    return replace(case, outcome=replace(case.outcome, messages=messages, edits=edits), expected=expected)
+    return replace(
+        case, outcome=replace(case.outcome, messages=messages, edits=edits), expected=expected
+    )
 
 
 def is_editable(messages: Sequence[Message], index: int) -> bool:
-    """Whether a person may change the text of this turn: as for the editor, assistant turns alone."""
+    """Whether a person may change the text of this turn: as for the editor, assistant turns
+    alone.
+    """
     return 0 <= index < len(messages) and messages[index].get("role") == "assistant"
 
 
@@ -234,7 +276,9 @@ def _load(path: Path) -> dict[str, tuple[Decision, int]]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise InputError(Problem(f"the decisions cannot be read: {error.strerror}", str(path))) from error
+        raise InputError(
+            Problem(f"the decisions cannot be read: {error.strerror}", str(path))
+        ) from error
     found: dict[str, tuple[Decision, int]] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -270,7 +314,8 @@ def _problem(error: ValidationError, path: Path, line: int) -> Problem:
         str(path),
         line,
         key,
-        hint=f"a decision has case_id, case_digest and action (accepted, rejected or edited); {_ANEW}",
+        hint="a decision has case_id, case_digest and action (accepted, rejected or edited); "
+        f"{_ANEW}",
     )
 
 

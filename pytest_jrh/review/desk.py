@@ -1,4 +1,6 @@
-"""Where the engine hands its cases in for review, and gets them back as people decided (rule K2)."""
+"""Where the engine hands its cases in for review, and gets them back as people decided (rule
+K2).
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ if TYPE_CHECKING:
 class ReviewDesk:
     """The engine's side of a review.
 
-    Cases of the suites `on_page` are shown on the page and wait for Finalize; those of the suites `obeying`
-    follow the decisions that are on the disk, page or not. All others pass untouched.
+    Cases of the suites `on_page` are shown on the page and wait for Finalize; those of the suites
+    `obeying` follow the decisions that are on the disk, page or not. All others pass untouched.
     """
 
     board: ReviewBoard
@@ -45,14 +47,18 @@ class ReviewDesk:
             self.board.miss()
 
     def awaits(self, case: Case) -> bool:
-        """Show a case where its suite is on the page, and say whether it has to wait for Finalize."""
+        """Show a case where its suite is on the page, and say whether it has to wait for
+        Finalize.
+        """
         if case.spec.suite not in self.on_page:
             return False
         self.board.add(case)
         return not self.board.finalized
 
     def said(self, case: Case) -> tuple[HumanReview, Decision | None]:
-        """What people say about a case, in a word, and their decision where it is about this very version."""
+        """What people say about a case, in a word, and their decision where it is about this very
+        version.
+        """
         if case.spec.suite not in self.obeying:
             return "", None
         decision = self.board.decision(case)

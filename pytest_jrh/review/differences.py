@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 Kind = Literal["same", "gone", "new"]
 
-# White space stays with the word before it: on its own it would match everywhere, and cost the most.
+# White space stays with the word before it: on its own it would match everywhere, and cost the
+# most.
 _WORD = re.compile(r"(?:\w+|[^\w\s])\s*|\s+")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _MOST_PAIRS = 150_000
@@ -33,17 +34,22 @@ class Piece:
 
 
 def differences(old: str, new: str) -> tuple[Piece, ...]:
-    """List what is the same, gone and new, in reading order; `gone` stands before the `new` that replaces it.
+    """List what is the same, gone and new, in reading order; `gone` stands before the `new` that
+    replaces it.
 
-    Compared word by word; by line, or as two wholes, where that would take too long; and as two wholes where
-    the texts have so little in common that a mix of their words could not be read.
+    Compared word by word; by line, or as two wholes, where that would take too long; and as two
+    wholes where the texts have so little in common that a mix of their words could not be read.
     """
     head = _common_head(old, new)
     tail = _common_tail(old[head:], new[head:])
     before, after = old[head : len(old) - tail], new[head : len(new) - tail]
     middle = _middle(before, after)
     rewritten = all(piece.kind != "same" for piece in middle) and before and after
-    if rewritten and max(len(old), len(new)) > _SHORT and head + tail < _LEAST_ALIKE * max(len(old), len(new)):
+    if (
+        rewritten
+        and max(len(old), len(new)) > _SHORT
+        and head + tail < _LEAST_ALIKE * max(len(old), len(new))
+    ):
         # A first word in common does not make a rewritten text another one with an edit in it.
         return (Piece("gone", old), Piece("new", new))
     pieces = [Piece("same", old[:head]), *middle, Piece("same", old[len(old) - tail :])]
@@ -69,7 +75,10 @@ def _matched(a: Sequence[str], b: Sequence[str]) -> list[Piece]:
         if operation == "equal":
             pieces.append(Piece("same", "".join(b[b_start:b_end])))
         else:
-            pieces += [Piece("gone", "".join(a[a_start:a_end])), Piece("new", "".join(b[b_start:b_end]))]
+            pieces += [
+                Piece("gone", "".join(a[a_start:a_end])),
+                Piece("new", "".join(b[b_start:b_end])),
+            ]
     return pieces
 
 

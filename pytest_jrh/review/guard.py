@@ -50,7 +50,9 @@ _STRANGER = "This page needs the token of its session: open the address that pyt
 
 
 class Guard:
-    """Lets a request through to `app` that has this host, no other origin, the token, and a body of bounded size."""
+    """Lets a request through to `app` that has this host, no other origin, the token, and a body of
+    bounded size.
+    """
 
     def __init__(self, app: App, *, token: str, port: int) -> None:
         self._app = app
@@ -70,7 +72,8 @@ class Guard:
             await _reply(safe, HTTPStatus.FORBIDDEN, refused)
         elif self._enters(scope):
             cookie = f"{self._cookie}={self._token}; HttpOnly; SameSite=Strict; Path=/"
-            # Not a redirect: after a click in another page, a browser would follow it without the strict cookie.
+            # Not a redirect: after a click in another page, a browser would follow it without the
+            # strict cookie.
             await _reply(safe, HTTPStatus.OK, _ENTRY, kind="text/html", **{"set-cookie": cookie})
         elif not self._has_token(headers):
             await _reply(safe, HTTPStatus.FORBIDDEN, _STRANGER)
@@ -94,7 +97,9 @@ class Guard:
 
     def _enters(self, scope: Event) -> bool:
         given = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [""])[0]
-        return bool(scope["method"] == "GET" and scope["path"] == "/" and given and self._is_token(given))
+        return bool(
+            scope["method"] == "GET" and scope["path"] == "/" and given and self._is_token(given)
+        )
 
     def _has_token(self, headers: dict[str, str]) -> bool:
         try:
@@ -108,7 +113,9 @@ class Guard:
 
 
 def _headers(scope: Event) -> dict[str, str]:
-    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+    return {
+        name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
+    }
 
 
 def _announced(headers: dict[str, str]) -> int:
@@ -133,7 +140,11 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
     parts = [body]
 
     async def again() -> Event:
-        return {"type": "http.request", "body": parts.pop(), "more_body": False} if parts else await receive()
+        return (
+            {"type": "http.request", "body": parts.pop(), "more_body": False}
+            if parts
+            else await receive()
+        )
 
     return again
 
@@ -148,7 +159,9 @@ def _with_headers(send: Send) -> Send:
     return sending
 
 
-async def _reply(send: Send, status: HTTPStatus, text: str, *, kind: str = "text/plain", **headers: str) -> None:
+async def _reply(
+    send: Send, status: HTTPStatus, text: str, *, kind: str = "text/plain", **headers: str
+) -> None:
     body = text.encode()
     given = {"content-type": f"{kind}; charset=utf-8", "content-length": str(len(body)), **headers}
     pairs = [(name.encode(), value.encode("latin-1")) for name, value in given.items()]

@@ -77,7 +77,8 @@ def serve(board: ReviewBoard, templates: AgentTemplates, *, port: int = PORT) ->
         timeout_graceful_shutdown=_GRACE,
     )
     server = uvicorn.Server(config)
-    # Connections wait in the listening socket until the thread takes them, so there is nothing to wait for here.
+    # Connections wait in the listening socket until the thread takes them, so there is nothing to
+    # wait for here.
     thread = threading.Thread(target=server.run, args=([listener],), name="jrh-review", daemon=True)
     thread.start()
     return ReviewServer(f"http://{HOST}:{own_port}/?token={token}", own_port, server, app, thread)

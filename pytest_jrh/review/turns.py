@@ -1,6 +1,8 @@
-"""A transcript as the page shows it: turns with their parts, what to fold, and the differences of edited turns.
+"""A transcript as the page shows it: turns with their parts, what to fold, and the differences of
+edited turns.
 
-Every text that leaves this module is `visible`: what would reorder a line, hide or erase something shows itself.
+Every text that leaves this module is `visible`: what would reorder a line, hide or erase something
+shows itself.
 """
 
 from __future__ import annotations
@@ -35,7 +37,10 @@ PartKind = Literal["text", "call", "reasoning", "media", "error", "result"]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of a turn. `folded` parts show `preview` first; a huge one's `text` is asked for separately."""
+    """One part of a turn. `folded` parts show `preview` first.
+
+    A huge one's `text` is asked for separately.
+    """
 
     kind: PartKind
     title: str
@@ -67,7 +72,9 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One turn. `state` says who changed its text: nobody, the editor ("edited"), or a person ("by hand")."""
+    """One turn. `state` says who changed its text: nobody, the editor ("edited"), or a person ("by
+    hand").
+    """
 
     index: int
     role: str
@@ -89,7 +96,10 @@ class Fold:
 
 
 def visible(text: str) -> str:
-    """Write control characters, and those that reorder or hide text, as visible signs; newlines and tabs stay."""
+    """Write control characters, and those that reorder or hide text, as visible signs.
+
+    Newlines and tabs stay.
+    """
     text = text.replace("\r\n", "\n")
     return _INVISIBLE.sub(_sign, text) if _INVISIBLE.search(text) else text
 
@@ -97,10 +107,13 @@ def visible(text: str) -> str:
 def folds(case: Case, made: Case) -> tuple[Fold, ...]:
     """Lay out a transcript: changed turns with their neighbours in sight, the turns between folded.
 
-    `made` is the case as the pipeline made it, `case` with a person's edits. Where nothing was changed,
-    all is in sight.
+    `made` is the case as the pipeline made it, `case` with a person's edits. Where nothing was
+    changed, all is in sight.
     """
-    turns = [turn_view(case, made, index) for index in range(max(len(case.messages), len(case.run.messages)))]
+    turns = [
+        turn_view(case, made, index)
+        for index in range(max(len(case.messages), len(case.run.messages)))
+    ]
     changed = [turn.index for turn in turns if turn.state]
     if not changed:
         return (Fold(tuple(turns)),)
@@ -126,7 +139,9 @@ def turn_view(case: Case, made: Case, index: int) -> Turn:
         editable=is_editable(case.messages, index),
         difference=tuple(_stretches(differences(old, new))) if changed else (),
         why=tuple(_why(case, index)) if changed else (),
-        dropped_reasoning=sum(edit.dropped_reasoning for edit in case.outcome.edits if edit.message_index == index),
+        dropped_reasoning=sum(
+            edit.dropped_reasoning for edit in case.outcome.edits if edit.message_index == index
+        ),
     )
 
 
@@ -201,11 +216,23 @@ def _block(block: Mapping[str, Any], said: PartKind) -> Iterator[tuple[PartKind,
     if kind == "text":
         yield said, "", str(block.get("text", ""))
     elif kind == "reasoning":
-        text = block.get("summary") or "[redacted]" if block.get("redacted") else block.get("reasoning", "")
+        text = (
+            block.get("summary") or "[redacted]"
+            if block.get("redacted")
+            else block.get("reasoning", "")
+        )
         yield "reasoning", "reasoning", str(text)
     elif kind == "tool_use":
-        yield "call", f"{block.get('name', '')} (run by the provider)", str(block.get("arguments", ""))
-        yield "result", f"result of {block.get('name', '')}", f"{block.get('result', '')}{block.get('error') or ''}"
+        yield (
+            "call",
+            f"{block.get('name', '')} (run by the provider)",
+            str(block.get("arguments", "")),
+        )
+        yield (
+            "result",
+            f"result of {block.get('name', '')}",
+            f"{block.get('result', '')}{block.get('error') or ''}",
+        )
     else:
         yield "media", f"{kind or 'unknown'} block", "not shown here"
 

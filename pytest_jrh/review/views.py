@@ -1,4 +1,6 @@
-"""A case as the page shows it: a small row for the list, and everything about it for the pane on the right."""
+"""A case as the page shows it: a small row for the list, and everything about it for the pane on
+the right.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,10 @@ def row(one: Reviewed) -> dict[str, Any]:
 
 
 def case_values(one: Reviewed, *, show_verdict: bool) -> dict[str, object]:
-    """What the case's page is rendered from; the verdict is not in it where it is to stay hidden."""
+    """What the case's page is rendered from.
+
+    The verdict is not in it where it is to stay hidden.
+    """
     entry, case = one.entry, one.case
     outcome = case.outcome
     laid_out = folds(case, entry.case)
@@ -87,7 +92,11 @@ def case_values(one: Reviewed, *, show_verdict: bool) -> dict[str, object]:
 def _steps(case: Case) -> list[dict[str, Any]]:
     plan = case.outcome.plan
     return [
-        {"index": step.message_index, "goal": visible(step.goal), "rationale": visible(step.rationale)}
+        {
+            "index": step.message_index,
+            "goal": visible(step.goal),
+            "rationale": visible(step.rationale),
+        }
         for step in (plan.steps if plan else ())
     ]
 

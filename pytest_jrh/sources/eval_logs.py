@@ -1,4 +1,5 @@
-"""Runs from Inspect logs: summaries to collect from, samples read one at a time (rules C1 to C3, C5).
+"""Runs from Inspect logs: summaries to collect from, samples read one at a time (rules C1 to C3,
+C5).
 
 The only importer of inspect_ai, which says what a stored sample of any log version means.
 """
@@ -17,7 +18,15 @@ from pydantic import ValidationError
 from pytest_jrh.documents.problems import printable
 from pytest_jrh.errors import InputError, Unscored
 from pytest_jrh.models import AgentRun, Message, Preprocessor, RunSummary
-from pytest_jrh.sources.log_files import DamagedError, LogFile, SampleRow, damage, open_log, refused, too_big
+from pytest_jrh.sources.log_files import (
+    DamagedError,
+    LogFile,
+    SampleRow,
+    damage,
+    open_log,
+    refused,
+    too_big,
+)
 from pytest_jrh.suite import preprocessors as chain
 from pytest_jrh.suite.cases import sample as pick
 from pytest_jrh.suite.suite import MAX_SAMPLE_MB
@@ -31,7 +40,9 @@ if TYPE_CHECKING:
 _DEFAULT_SEED = 8234
 # Everything else of a sample (events, store, scores, usage) is most of its bulk and none of a run;
 # the oldest logs keep their attachments in `transcript`.
-_RUN_FIELDS = frozenset({"id", "epoch", "input", "target", "messages", "metadata", "attachments", "transcript"})
+_RUN_FIELDS = frozenset(
+    {"id", "epoch", "input", "target", "messages", "metadata", "attachments", "transcript"}
+)
 _LONGEST_CAUSE = 300
 _ATTACHMENT = "attachment://"
 Key: TypeAlias = "tuple[str, int]"
@@ -39,7 +50,9 @@ _Result = TypeVar("_Result")
 
 
 def import_inspect() -> None:
-    """Import what samples are read with, which takes most of a second, at a moment of the caller's choice."""
+    """Import what samples are read with, which takes most of a second, at a moment of the caller's
+    choice.
+    """
     import inspect_ai.log  # noqa: F401 - imported for later
 
 
@@ -50,12 +63,13 @@ def load_inspect_eval_runs(
     sample_num: int | None = None,
     seed: int = _DEFAULT_SEED,
 ) -> Iterator[AgentRun]:
-    """Yield one run per sample and epoch of an Inspect log (`.eval` or `.json`), in the log's order (rule C1).
+    """Yield one run per sample and epoch of an Inspect log (`.eval` or `.json`), in the log's order
+    (rule C1).
 
     `transcript_preprocessors` run in order on a copy of each run (C4); `sample_num` picks so many
-    runs, the same for the same `seed`, and None or 0 means all (A9). Samples are read one at a time.
-    Raises InputError where the file is no usable log, at the first `next()`, and Unscored for a
-    single sample that cannot be read; `EvalLog.run` goes on past one.
+    runs, the same for the same `seed`, and None or 0 means all (A9). Samples are read one at a
+    time. Raises InputError where the file is no usable log, at the first `next()`, and Unscored for
+    a single sample that cannot be read; `EvalLog.run` goes on past one.
     """
     steps = [chain.resolve(step) for step in transcript_preprocessors]
     with EvalLog(path) as log:
@@ -95,16 +109,23 @@ class EvalLog:
         Raises InputError: no usable log, no samples, or two samples that go by one name.
         """
         return tuple(
-            RunSummary(run_id, epoch, _skip_reason(row)) for (run_id, epoch), row in self._summary_rows().items()
+            RunSummary(run_id, epoch, _skip_reason(row))
+            for (run_id, epoch), row in self._summary_rows().items()
         )
 
     def run(self, run_id: str, epoch: int, preprocessors: Sequence[Preprocessor] = ()) -> AgentRun:
-        """Read one run and apply the preprocessors; raises Unscored (`input_error`) where either fails."""
-        run, sample = self.read(run_id, epoch, whole=any(map(chain.wants_raw_sample, preprocessors)))
+        """Read one run and apply the preprocessors.
+
+        Raises Unscored (`input_error`) where either fails.
+        """
+        run, sample = self.read(
+            run_id, epoch, whole=any(map(chain.wants_raw_sample, preprocessors))
+        )
         return chain.apply(run, preprocessors, sample)
 
     def read(self, run_id: str, epoch: int, *, whole: bool = False) -> tuple[AgentRun, EvalSample]:
-        """Read one sample: the run, and Inspect's own object, which holds events, scores and store if `whole`.
+        """Read one sample: the run, and Inspect's own object, which holds events, scores and store
+        if `whole`.
 
         Raises Unscored (`input_error`) where the sample is missing or damaged.
         """
@@ -114,7 +135,8 @@ class EvalLog:
             raise Unscored(
                 "input_error",
                 stage="input",
-                cause=f"The run {printable(run_id)} (epoch {epoch}) of {self.path} cannot be read: {_cause(error)}.",
+                cause=f"The run {printable(run_id)} (epoch {epoch}) of {self.path} cannot be "
+                f"read: {_cause(error)}.",
                 advice="Copy the log again, or leave this sample out.",
             ) from error
         return _agent_run(run_id, epoch, sample, changed), sample
@@ -155,12 +177,20 @@ class EvalLog:
 
 def _by_key(path: Path, rows: Sequence[SampleRow]) -> dict[Key, SampleRow]:
     if not rows:
-        raise refused(path, "is an Inspect log without samples", "it may have been cut off before the first one ended")
+        raise refused(
+            path,
+            "is an Inspect log without samples",
+            "it may have been cut off before the first one ended",
+        )
     by_key: dict[Key, SampleRow] = {}
     for row in rows:
         known = by_key.setdefault((storable(str(row.id))[0], row.epoch), row)
         if known is not row:
-            raise refused(path, f"two samples go by one name: the ids {known.id!r} and {row.id!r} at epoch {row.epoch}")
+            raise refused(
+                path,
+                f"two samples go by one name: the ids {known.id!r} and {row.id!r} at epoch "
+                f"{row.epoch}",
+            )
     return by_key
 
 
@@ -172,7 +202,8 @@ def _refuse_ids_alike(path: Path, ids: Sequence[int | str]) -> None:
         if type(known) is not type(item):
             raise refused(
                 path,
-                f"the dataset has the sample ids {known!r} and {item!r}, which Inspect stores under one name",
+                f"the dataset has the sample ids {known!r} and {item!r}, which Inspect stores "
+                "under one name",
                 "give the samples ids that differ as text, and run the task again",
             )
 
@@ -182,22 +213,33 @@ def _skip_reason(row: SampleRow) -> str | None:
         return None
     if row.error is None:
         return "the run has no messages"
-    return f"the sample ended in an error before its first message: {printable(row.error, _LONGEST_CAUSE)}"
+    return (
+        "the sample ended in an error before its first message: "
+        f"{printable(row.error, _LONGEST_CAUSE)}"
+    )
 
 
 def _validated(data: dict[str, Any], *, whole: bool) -> tuple[EvalSample, int]:
-    """Make Inspect's object of a stored sample, its text made storable; also how many characters that took."""
+    """Make Inspect's object of a stored sample, its text made storable.
+
+    Also how many characters that took.
+    """
     from inspect_ai.log import EvalSample, resolve_sample_attachments
 
     wanted = data if whole else {key: value for key, value in data.items() if key in _RUN_FIELDS}
     clean, changed = storable(wanted)
-    # The context that Inspect's own readers give: a message without an id is not given a random one.
+    # The context that Inspect's own readers give: a message without an id is not given a random
+    # one.
     sample = EvalSample.model_validate(clean, context={"deserializing": True})
-    return (resolve_sample_attachments(sample, True) if whole or sample.attachments else sample), changed  # noqa: FBT003
+    return (
+        resolve_sample_attachments(sample, True) if whole or sample.attachments else sample  # noqa: FBT003
+    ), changed
 
 
 def _attached_size(sample: dict[str, Any]) -> int:
-    """Count the characters that a sample's texts have once each reference to an attachment is replaced by it."""
+    """Count the characters that a sample's texts have once each reference to an attachment is
+    replaced by it.
+    """
     attachments = sample.get("attachments")
     if not isinstance(attachments, dict) or not attachments:
         return 0
@@ -222,7 +264,10 @@ def _agent_run(run_id: str, epoch: int, sample: EvalSample, changed: int) -> Age
         text = sample.input
     else:
         text = "\n".join(message.text for message in sample.input if message.role == "user")
-    note = f"{changed} characters that cannot be stored were replaced (lone surrogates) or dropped (NULs)"
+    note = (
+        f"{changed} characters that cannot be stored were replaced (lone surrogates) or "
+        "dropped (NULs)"
+    )
     return AgentRun(
         run_id=run_id,
         epoch=epoch,
@@ -250,14 +295,23 @@ def _sample_from_inspect(path: Path, row: SampleRow) -> tuple[EvalSample, int]:
     from inspect_ai.log import read_eval_log_sample
 
     sample = _outside_any_loop(
-        partial(read_eval_log_sample, str(path), row.id, row.epoch, format="eval", resolve_attachments=True)
+        partial(
+            read_eval_log_sample,
+            str(path),
+            row.id,
+            row.epoch,
+            format="eval",
+            resolve_attachments=True,
+        )
     )
     clean, changed = storable(sample.model_dump(mode="json", exclude_none=True))
     return _validated(clean, whole=True)[0], changed
 
 
 def _outside_any_loop(call: Callable[[], _Result]) -> _Result:
-    """Inspect's readers run a loop of their own, and would patch asyncio to do so inside a running one."""
+    """Inspect's readers run a loop of their own, and would patch asyncio to do so inside a running
+    one.
+    """
     try:
         asyncio.get_running_loop()
     except RuntimeError:

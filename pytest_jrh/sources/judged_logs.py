@@ -62,22 +62,27 @@ def write_judged_log(
     metadata: Mapping[str, Any] | None = None,
     redactor: Redactor | None = None,
 ) -> int:
-    """Write an Inspect log with one sample per case, in the order given; returns how many there are.
+    """Write an Inspect log with one sample per case, in the order given; returns how many there
+    are.
 
-    `cases` is read once, and one transcript at a time is in memory. The same cases give the same bytes.
-    `created` is an ISO 8601 time; `model` is what Inspect lists the log under: the judge's. Raises
-    `InputError` where the file cannot be written, and `ValueError` for two cases with one id; a file
-    that was there before is then still there.
+    `cases` is read once, and one transcript at a time is in memory. The same cases give the same
+    bytes. `created` is an ISO 8601 time; `model` is what Inspect lists the log under: the judge's.
+    Raises `InputError` where the file cannot be written, and `ValueError` for two cases with one
+    id; a file that was there before is then still there.
     """
     try:
         with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             log = _Log(archive, redactor)
             for case in cases:
                 log.add(case)
-            log.finish(_header(log.judges, log.ids, log.digest(), (task, model, created), metadata or {}))
+            log.finish(
+                _header(log.judges, log.ids, log.digest(), (task, model, created), metadata or {})
+            )
             return len(log.ids)
     except OSError as error:
-        raise InputError(Problem(f"this log cannot be written: {error.strerror or error}", str(path))) from error
+        raise InputError(
+            Problem(f"this log cannot be written: {error.strerror or error}", str(path))
+        ) from error
 
 
 @dataclass(slots=True)
@@ -123,7 +128,9 @@ class _Log:
     def finish(self, header: EvalLog) -> None:
         """Write what readers look at first."""
         whole = _plain(header)
-        self._write("_journal/start.json", {name: whole[name] for name in ("version", "eval", "plan")})
+        self._write(
+            "_journal/start.json", {name: whole[name] for name in ("version", "eval", "plan")}
+        )
         self._write("summaries.json", self._summaries)
         self._write("header.json", whole)
 
@@ -162,7 +169,9 @@ def _sample(case: JudgedCase) -> EvalSample:
     scores = None
     if case.score is not None:
         about = {"outcome": case.outcome, "expected": case.expected}
-        score = Score(value=case.score, answer=str(case.score), explanation=clean["reasoning"], metadata=about)
+        score = Score(
+            value=case.score, answer=str(case.score), explanation=clean["reasoning"], metadata=about
+        )
         scores = {_scorer(case): score}
     error = None
     if case.outcome in UNSCORED:
@@ -180,7 +189,10 @@ def _sample(case: JudgedCase) -> EvalSample:
 
 
 def _messages(messages: Sequence[Message]) -> list[Any]:
-    """Make Inspect's messages of JSON ones; what a preprocessor has made unreadable for Inspect goes in as text."""
+    """Make Inspect's messages of JSON ones.
+
+    What a preprocessor has made unreadable for Inspect goes in as text.
+    """
     from pydantic import ValidationError
 
     try:
@@ -228,7 +240,9 @@ def _header(
         task_id=hashlib.sha256(encoded(task)).hexdigest()[:22],
         created=created,
         task=str(storable(task)[0]),
-        dataset=EvalDataset(name=str(storable(task)[0]), samples=len(names), sample_ids=names, shuffled=False),
+        dataset=EvalDataset(
+            name=str(storable(task)[0]), samples=len(names), sample_ids=names, shuffled=False
+        ),
         model=str(storable(model)[0]),
         config=EvalConfig(epochs=1),
         metadata=dict(storable(dict(metadata))[0]) or None,
@@ -253,5 +267,9 @@ def _eval_score(name: str, judge: _Judge) -> EvalScore:
     if judge.scored:
         metrics = {_METRIC: EvalMetric(name=_METRIC, value=judge.agree / judge.scored)}
     return EvalScore(
-        name=name, scorer=name, scored_samples=judge.scored, unscored_samples=judge.unscored, metrics=metrics
+        name=name,
+        scorer=name,
+        scored_samples=judge.scored,
+        unscored_samples=judge.unscored,
+        metrics=metrics,
     )

@@ -32,7 +32,14 @@ _ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
 _ZSTANDARD = 93
 _STDLIB_ZSTANDARD = (3, 14)
 # What opening an archive and unpacking a member raise on damaged, encrypted and foreign ones.
-_UNREADABLE: tuple[type[Exception], ...] = (OSError, ValueError, RuntimeError, OverflowError, MemoryError, LookupError)
+_UNREADABLE: tuple[type[Exception], ...] = (
+    OSError,
+    ValueError,
+    RuntimeError,
+    OverflowError,
+    MemoryError,
+    LookupError,
+)
 _UNREADABLE += (EOFError, zipfile.BadZipFile, zlib.error, struct.error)
 _TOKEN = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")(\s*+:)?+|[{}\[\]"]', re.DOTALL)
 
@@ -64,14 +71,17 @@ class LogFile(Protocol):
         """One sample as JSON; None where it is not there. Raises DamagedError."""
 
     def check_sizes(self) -> None:
-        """Refuse a log that Inspect's own readers, which know no limit, would unpack too much of."""
+        """Refuse a log that Inspect's own readers, which know no limit, would unpack too much
+        of.
+        """
 
     def close(self) -> None:
         """Let go of the file."""
 
 
 def open_log(path: Path, most_bytes: int) -> LogFile:
-    """Open a log by what is in the file, not by what it is called; no piece of it may be more than `most_bytes`.
+    """Open a log by what is in the file, not by what it is called; no piece of it may be more than
+    `most_bytes`.
 
     Raises InputError saying what the file is not: missing, a folder, empty, truncated, foreign.
     """
@@ -81,7 +91,9 @@ def open_log(path: Path, most_bytes: int) -> LogFile:
     except FileNotFoundError:
         raise refused(path, "there is no such log file") from None
     except IsADirectoryError:
-        raise refused(path, "is a folder, not an Inspect log", "name one .eval or .json file in it") from None
+        raise refused(
+            path, "is a folder, not an Inspect log", "name one .eval or .json file in it"
+        ) from None
     except OSError as error:
         raise refused(path, f"cannot be read: {error.strerror or error}") from None
     if not start:
@@ -90,7 +102,9 @@ def open_log(path: Path, most_bytes: int) -> LogFile:
         return ZipLog(path, most_bytes)
     if start.lstrip().startswith(b"{"):
         return JsonLog(path, most_bytes)
-    raise refused(path, "is no Inspect log: neither an .eval archive (a zip file) nor a JSON object")
+    raise refused(
+        path, "is no Inspect log: neither an .eval archive (a zip file) nor a JSON object"
+    )
 
 
 def refused(path: Path, message: str, hint: str | None = None) -> InputError:
@@ -100,7 +114,10 @@ def refused(path: Path, message: str, hint: str | None = None) -> InputError:
 
 def too_big(most_bytes: int) -> str:
     """Say what is too much, and which key of the config allows more."""
-    return f"more than {most_bytes // 1_000_000:,} MB when unpacked (max_sample_mb in test_agent_perturbation_config)"
+    return (
+        f"more than {most_bytes // 1_000_000:,} MB when unpacked (max_sample_mb in "
+        "test_agent_perturbation_config)"
+    )
 
 
 class ZipLog:
@@ -119,7 +136,8 @@ class ZipLog:
             raise refused(
                 path,
                 f"is a truncated or damaged .eval archive ({error})",
-                "copy the log again, whole; one that Inspect is still writing is complete when the run has ended",
+                "copy the log again, whole; one that Inspect is still writing is complete when "
+                "the run has ended",
             ) from None
         if any(info.compress_type == _ZSTANDARD for info in self._zip.filelist):
             try:
@@ -136,7 +154,10 @@ class ZipLog:
         return _dataset_ids(self._header)
 
     def rows(self) -> list[SampleRow] | None:
-        """Read the consolidated summaries; None for a log that was cut off before they were written."""
+        """Read the consolidated summaries.
+
+        None for a log that was cut off before they were written.
+        """
         if "summaries.json" not in self._zip.NameToInfo:
             return None
         try:
@@ -145,7 +166,8 @@ class ZipLog:
             raise refused(self._path, f"its sample summaries are damaged: {error}") from None
         if not isinstance(data, list):
             raise refused(self._path, f"its sample summaries must be a list, and are {shown(data)}")
-        # A sample that Inspect ran again has two rows; as in Inspect's own readers the later one counts.
+        # A sample that Inspect ran again has two rows; as in Inspect's own readers the later one
+        # counts.
         latest = {(row.id, row.epoch): row for row in _rows(self._path, data)}
         return list(latest.values())
 
@@ -159,8 +181,12 @@ class ZipLog:
         self._zip.close()
 
     def check_sizes(self) -> None:
-        """See `LogFile`: Inspect reads the summaries in the journal, all of them, and then single samples."""
-        journal = sum(info.file_size for info in self._zip.filelist if info.filename.startswith("_journal/"))
+        """See `LogFile`: Inspect reads the summaries in the journal, all of them, and then single
+        samples.
+        """
+        journal = sum(
+            info.file_size for info in self._zip.filelist if info.filename.startswith("_journal/")
+        )
         biggest = max((info.file_size for info in self._zip.filelist), default=0)
         if max(journal, biggest) > self._most_bytes:
             raise refused(self._path, f"has a part that is {too_big(self._most_bytes)}")
@@ -186,7 +212,8 @@ class ZipLog:
         if info.file_size > self._most_bytes:
             raise DamagedError(f"it is {too_big(self._most_bytes)}")
         with self._zip.open(info) as member:
-            # Asked for a number of bytes, zipfile unpacks no more than these, whatever the archive's directory says.
+            # Asked for a number of bytes, zipfile unpacks no more than these, whatever the
+            # archive's directory says.
             data = member.read(info.file_size + 1)
         if len(data) != info.file_size:
             raise DamagedError("it is not as long as the archive's directory says")
@@ -205,7 +232,9 @@ class JsonLog:
         try:
             keys, self._spans = _scan(path)
         except (DamagedError, OSError) as error:
-            raise refused(path, f"is truncated or damaged JSON: {error}", "copy the log again, whole") from None
+            raise refused(
+                path, f"is truncated or damaged JSON: {error}", "copy the log again, whole"
+            ) from None
         if not {"version", "eval"} <= keys.keys():
             raise refused(path, "is JSON, but no Inspect log: it has no `version` and `eval`")
         try:
@@ -214,7 +243,10 @@ class JsonLog:
             raise refused(path, f"its header is damaged: {error}") from None
         self._header = _log_header(path, {"eval": spec})
         self._rows = _rows(path, self._summaries())
-        self._places = {(str(row.id), row.epoch): span for row, span in zip(self._rows, self._spans, strict=True)}
+        self._places = {
+            (str(row.id), row.epoch): span
+            for row, span in zip(self._rows, self._spans, strict=True)
+        }
 
     def dataset_ids(self) -> list[int | str]:
         """See `LogFile`."""
@@ -240,13 +272,17 @@ class JsonLog:
             try:
                 sample = _object(self._json(span))
             except DamagedError as error:
-                raise refused(self._path, f"sample {number} of {len(self._spans)} is damaged: {error}") from None
+                raise refused(
+                    self._path, f"sample {number} of {len(self._spans)} is damaged: {error}"
+                ) from None
             failure = sample.get("error")
             yield {
                 "id": sample.get("id"),
                 "epoch": sample.get("epoch"),
                 "error": failure.get("message") if isinstance(failure, dict) else failure,
-                "message_count": len(sample["messages"]) if isinstance(sample.get("messages"), list) else None,
+                "message_count": len(sample["messages"])
+                if isinstance(sample.get("messages"), list)
+                else None,
             }
 
     def _json(self, span: Span) -> Any:
@@ -310,13 +346,24 @@ def _dataset_ids(header: dict[str, Any]) -> list[int | str]:
 def _rows(path: Path, entries: Iterator[Any] | list[Any]) -> list[SampleRow]:
     rows = []
     for number, entry in enumerate(entries, start=1):
-        sample_id, epoch = (entry.get("id"), entry.get("epoch")) if isinstance(entry, dict) else (None, None)
-        if isinstance(sample_id, bool) or not isinstance(sample_id, int | str) or not isinstance(epoch, int):
-            raise refused(path, f"sample {number} has the id {shown(sample_id)} and the epoch {shown(epoch)}")
+        sample_id, epoch = (
+            (entry.get("id"), entry.get("epoch")) if isinstance(entry, dict) else (None, None)
+        )
+        if (
+            isinstance(sample_id, bool)
+            or not isinstance(sample_id, int | str)
+            or not isinstance(epoch, int)
+        ):
+            raise refused(
+                path, f"sample {number} has the id {shown(sample_id)} and the epoch {shown(epoch)}"
+            )
         error, count = entry.get("error"), entry.get("message_count")
         rows.append(
             SampleRow(
-                sample_id, epoch, None if error is None else str(error), count if isinstance(count, int) else None
+                sample_id,
+                epoch,
+                None if error is None else str(error),
+                count if isinstance(count, int) else None,
             )
         )
     return rows
@@ -329,15 +376,24 @@ def _object(data: Any) -> dict[str, Any]:
 
 
 def _enable_zstandard() -> None:
-    """Teach zipfile the compression that newer Inspect versions write, through Inspect's own dependency."""
+    """Teach zipfile the compression that newer Inspect versions write, through Inspect's own
+    dependency.
+    """
     if sys.version_info < _STDLIB_ZSTANDARD:
         importlib.import_module("zipfile_zstd")
 
 
 def damage() -> tuple[type[Exception], ...]:
-    """List what reading a damaged member raises; a compression's own error is known once a log needed it."""
-    zstandard = sys.modules.get("zstandard" if sys.version_info < _STDLIB_ZSTANDARD else "compression.zstd")
+    """List what reading a damaged member raises.
+
+    A compression's own error is known once a log needed it.
+    """
+    zstandard = sys.modules.get(
+        "zstandard" if sys.version_info < _STDLIB_ZSTANDARD else "compression.zstd"
+    )
     # Not every Python has it.
     lzma = sys.modules.get("lzma")
-    own = [module.ZstdError for module in [zstandard] if module] + [module.LZMAError for module in [lzma] if module]
+    own = [module.ZstdError for module in [zstandard] if module] + [
+        module.LZMAError for module in [lzma] if module
+    ]
     return (*_UNREADABLE, *own)

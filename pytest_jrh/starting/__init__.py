@@ -1,4 +1,6 @@
-"""The files of a new suite: a config, rubrics to fill in, the judge's prompt, and a workflow that guards them."""
+"""The files of a new suite: a config, rubrics to fill in, the judge's prompt, and a workflow that
+guards them.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,21 @@ from pytest_jrh.files import atomic_write, replacing
 from pytest_jrh.llm.prompts import VARIABLES, built_in_name
 from pytest_jrh.models import Mode
 from pytest_jrh.sources.eval_logs import EvalLog
-from pytest_jrh.starting.committing import LogPlace, about_committing, add_command, ignored_files, place_log
+from pytest_jrh.starting.committing import (
+    LogPlace,
+    about_committing,
+    add_command,
+    ignored_files,
+    place_log,
+)
 from pytest_jrh.suite.cases import CASES_FILE
-from pytest_jrh.suite.json_schema import CONFIG_SCHEMA, RUBRICS_SCHEMA, as_text, config_schema, rubrics_schema
+from pytest_jrh.suite.json_schema import (
+    CONFIG_SCHEMA,
+    RUBRICS_SCHEMA,
+    as_text,
+    config_schema,
+    rubrics_schema,
+)
 
 _PLAIN = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_-])?")
 _LONGEST_NAME = 64
@@ -55,7 +69,9 @@ _ORDINAL = {
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """What came of starting a suite: the files written, those left as they were, and lines to print."""
+    """What came of starting a suite: the files written, those left as they were, and lines to
+    print.
+    """
 
     written: tuple[Path, ...]
     kept: tuple[Path, ...]
@@ -73,14 +89,19 @@ def start_suite(
 ) -> Started:
     """Write the files of a suite called `name` on the runs of an Inspect log into `folder`.
 
-    With `rubric_ids` the rubric file has an empty entry for each, else one that is complete. The log is
-    copied under `inputs/data/NAME/` unless it is under `inputs/` already; one of more than 20 MB is used
-    where it is, and the suite is then replayed frozen. The workflow of an earlier suite is kept unless
-    `force` is set. Raises `InputError`, before anything is written, for names that cannot stand in
-    paths, for a log that cannot be used, and for files that are there already.
+    With `rubric_ids` the rubric file has an empty entry for each, else one that is complete. The
+    log is copied under `inputs/data/NAME/` unless it is under `inputs/` already; one of more than
+    20 MB is used where it is, and the suite is then replayed frozen. The workflow of an earlier
+    suite is kept unless `force` is set. Raises `InputError`, before anything is written, for names
+    that cannot stand in paths, for a log that cannot be used, and for files that are there already.
     """
-    problems = [*_name_problems("NAME", name), *(each for id_ in rubric_ids for each in _name_problems("ID", id_))]
-    problems += [Problem(f"the rubric id {shown(id_)} stands twice") for id_ in _repeated(rubric_ids)]
+    problems = [
+        *_name_problems("NAME", name),
+        *(each for id_ in rubric_ids for each in _name_problems("ID", id_)),
+    ]
+    problems += [
+        Problem(f"the rubric id {shown(id_)} stands twice") for id_ in _repeated(rubric_ids)
+    ]
     if problems:
         raise InputError(problems)
     folder = folder.absolute()
@@ -97,34 +118,58 @@ def start_suite(
     _write(folder, texts, dict.fromkeys(copied, log))
     files, folders = _for_a_clone(values, place)
     ignored = ignored_files(folder, [*files, *folders.values()])
-    add = add_command(place, files=files, folders=[*folders], locks=f"{values['cassettes']}/.locks", ignored=ignored)
+    add = add_command(
+        place,
+        files=files,
+        folders=[*folders],
+        locks=f"{values['cassettes']}/.locks",
+        ignored=ignored,
+    )
     lines = (
         *_said(folder, [*texts, *copied], kept),
         "",
-        f"The log holds {_number(runs, 'run')}{'' if usable == runs else f', of which {usable} can be used'}; "
+        "The log holds "
+        f"{_number(runs, 'run')}{'' if usable == runs else f', of which {usable} can be used'}; "
         f"the suite begins with {min(runs, _FEW_RUNS)}.",
         *about_committing(place, ignored),
         "",
         *_next_steps(values, folder, add),
     )
-    return Started(tuple(folder / file for file in [*texts, *copied]), tuple(folder / file for file in kept), lines)
+    return Started(
+        tuple(folder / file for file in [*texts, *copied]),
+        tuple(folder / file for file in kept),
+        lines,
+    )
 
 
 def write_schemas(folder: Path, *, prefix: str = "") -> tuple[Path, ...]:
-    """Write the JSON schemas of configs and rubric files into a folder; raises `InputError` where that fails."""
-    texts = {prefix + CONFIG_SCHEMA: as_text(config_schema()), prefix + RUBRICS_SCHEMA: as_text(rubrics_schema())}
+    """Write the JSON schemas of configs and rubric files into a folder.
+
+    Raises `InputError` where that fails.
+    """
+    texts = {
+        prefix + CONFIG_SCHEMA: as_text(config_schema()),
+        prefix + RUBRICS_SCHEMA: as_text(rubrics_schema()),
+    }
     _write(folder, texts, {})
     return tuple(folder / file for file in texts)
 
 
 def _name_problems(what: str, name: str) -> list[Problem]:
     if len(name) > _LONGEST_NAME:
-        return [Problem(f"{what}: {shown(name)} is {len(name)} characters long; at most {_LONGEST_NAME} are possible")]
+        return [
+            Problem(
+                f"{what}: {shown(name)} is {len(name)} characters long; at most {_LONGEST_NAME} "
+                "are possible"
+            )
+        ]
     if _PLAIN.fullmatch(name):
         return []
     plain = re.sub(r"[^A-Za-z0-9._-]+", "_", name).strip(".-_")
     hint = f"{plain} would do" if plain else None
-    message = f"{what}: got {shown(name)}; must be letters, digits, `_`, and inside also `-` and `.`"
+    message = (
+        f"{what}: got {shown(name)}; must be letters, digits, `_`, and inside also `-` and `.`"
+    )
     return [Problem(message, hint=hint)]
 
 
@@ -152,7 +197,9 @@ def _values(name: str, place: LogPlace, runs: int, *, ordinal: bool) -> dict[str
         "name": name,
         "config": config,
         "log": json.dumps(place.path, ensure_ascii=False),
-        "log_note": "" if place.committed else "   # too large to be committed: CI runs with --jrh-frozen",
+        "log_note": ""
+        if place.committed
+        else "   # too large to be committed: CI runs with --jrh-frozen",
         "rubrics": f"inputs/data/{name}/rubrics.yml",
         "judge": f"inputs/prompts/{name}/judge.md",
         "baseline": f"inputs/baselines/{name}.json",
@@ -168,7 +215,9 @@ def _values(name: str, place: LogPlace, runs: int, *, ordinal: bool) -> dict[str
     }
 
 
-def _texts(values: Mapping[str, str], rubric_ids: Sequence[str], *, ordinal: bool) -> dict[str, str]:
+def _texts(
+    values: Mapping[str, str], rubric_ids: Sequence[str], *, ordinal: bool
+) -> dict[str, str]:
     """Make the text of each file, by its path in the folder."""
     prompt = resources.files("pytest_jrh.llm").joinpath("templates", f"{values['prompt']}.md")
     return {
@@ -189,11 +238,15 @@ def _rubrics(values: Mapping[str, str], ids: Sequence[str], mode: Mode) -> str:
         return head + example
     lines = ["# An example, to show how much a rubric has to say:", *example.splitlines()]
     shown_example = lines[0] + "\n" + "".join(f"# {line}\n" for line in lines[1:])
-    return "\n".join([head + shown_example, *(_filled(f"blank.{mode}.yml", values, id=id_) for id_ in ids)])
+    return "\n".join(
+        [head + shown_example, *(_filled(f"blank.{mode}.yml", values, id=id_) for id_ in ids)]
+    )
 
 
 def _filled(file: str, values: Mapping[str, str], **more: str) -> str:
-    text = resources.files("pytest_jrh.starting").joinpath("texts", file).read_text(encoding="utf-8")
+    text = (
+        resources.files("pytest_jrh.starting").joinpath("texts", file).read_text(encoding="utf-8")
+    )
     given = {**values, **more}
     # In one pass: nothing that is filled in is looked at again.
     return re.sub(r"@([a-z_]+)@", lambda mark: given[mark[1]], text)
@@ -228,12 +281,17 @@ def _said(folder: Path, written: Sequence[str], kept: Sequence[str]) -> list[str
     where = "here" if folder == Path.cwd() else f"in {folder}"
     lines = [f"Written {where}:", *(f"  {file}" for file in written)]
     if kept:
-        lines += ["Left as it was; add the new suite's --jrh-config to it:", *(f"  {file}" for file in kept)]
+        lines += [
+            "Left as it was; add the new suite's --jrh-config to it:",
+            *(f"  {file}" for file in kept),
+        ]
     return lines
 
 
 def _for_a_clone(values: Mapping[str, str], place: LogPlace) -> tuple[list[str], dict[str, str]]:
-    """List the files that a clone needs to replay, and the folders, each with a file that recording puts there."""
+    """List the files that a clone needs to replay, and the folders, each with a file that recording
+    puts there.
+    """
     files = [_WORKFLOW, values["config"], values["rubrics"], values["judge"], values["baseline"]]
     cassette = f"{values['cassettes']}/agent_perturbation/a_rubric/a_run.e1.generation.yaml"
     folders = {values["cassettes"]: cassette, values["cases"]: f"{values['cases']}/{CASES_FILE}"}
@@ -256,9 +314,11 @@ def _next_steps(values: Mapping[str, str], folder: Path, add: str) -> list[str]:
         f"       {run} --jrh-record-mode=once --jrh-plan",
         "       export OPENAI_API_KEY=...",
         f"       {run} --jrh-record-mode=once --jrh-max-cost=5",
-        "  3. Replay, which needs no key and costs nothing. Where a case fails, is the judge wrong, or the rubric?",
+        "  3. Replay, which needs no key and costs nothing. Where a case fails, is the judge "
+        "wrong, or the rubric?",
         f"       {replay}",
-        "  4. Keep what the judge gets right today as the baseline, and commit all that a clone needs to replay:",
+        "  4. Keep what the judge gets right today as the baseline, and commit all that a clone "
+        "needs to replay:",
         f"       {replay} {gate} --jrh-update-baseline",
         "       echo /outputs/ >> .gitignore",
         f"       {add}",

@@ -1,4 +1,6 @@
-"""What a clone of the repository needs to replay a suite: a log inside it, and one command that adds it all."""
+"""What a clone of the repository needs to replay a suite: a log inside it, and one command that
+adds it all.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ _GIT_TIMEOUT = 10.0
 
 @dataclass(frozen=True, slots=True)
 class LogPlace:
-    """Where the suite finds its log: `path` is relative to the project's folder, with forward slashes."""
+    """Where the suite finds its log: `path` is relative to the project's folder, with forward
+    slashes.
+    """
 
     path: str
     copied: bool
@@ -42,18 +46,26 @@ class Ignored:
 
 
 def place_log(log: Path, folder: Path, name: str) -> LogPlace:
-    """Decide where the log of the suite `name` is to be: under `inputs/`, unless it is larger than `LARGEST_LOG`.
+    """Decide where the log of the suite `name` is to be: under `inputs/`, unless it is larger than
+    `LARGEST_LOG`.
 
-    A log that is already under `inputs/` stays where it is. A symbolic link counts as the file it leads to,
-    since git would commit the link alone. Raises `OSError` where the log cannot be looked at.
+    A log that is already under `inputs/` stays where it is. A symbolic link counts as the file it
+    leads to, since git would commit the link alone. Raises `OSError` where the log cannot be looked
+    at.
     """
     real, root = log.resolve(), folder.resolve()
     inside = _printable_path(real.relative_to(root)) if real.is_relative_to(root) else None
     if log.stat().st_size > LARGEST_LOG:
-        return LogPlace(inside or Path(_relative(real, root)).as_posix(), copied=False, committed=False)
+        return LogPlace(
+            inside or Path(_relative(real, root)).as_posix(), copied=False, committed=False
+        )
     if inside is not None and inside.startswith("inputs/"):
         return LogPlace(inside, copied=False, committed=True)
-    file = log.name if _FILE_NAME.fullmatch(log.name) else f"runs{'.json' if log.suffix == '.json' else '.eval'}"
+    file = (
+        log.name
+        if _FILE_NAME.fullmatch(log.name)
+        else f"runs{'.json' if log.suffix == '.json' else '.eval'}"
+    )
     return LogPlace(f"inputs/data/{name}/{file}", copied=True, committed=True)
 
 
@@ -87,16 +99,24 @@ def ignored_files(folder: Path, files: Sequence[str]) -> tuple[Ignored, ...]:
 
 
 def add_command(
-    place: LogPlace, *, files: Sequence[str], folders: Sequence[str], locks: str, ignored: Sequence[Ignored]
+    place: LogPlace,
+    *,
+    files: Sequence[str],
+    folders: Sequence[str],
+    locks: str,
+    ignored: Sequence[Ignored],
 ) -> str:
     """Write the `git add` that leaves out nothing a clone needs.
 
-    Without ignored files it is short, and takes all of `inputs/`, so also what a later review writes there. With
-    some, `-f` adds them; it then names this suite's `files` and `folders` alone, and leaves out its `locks`.
+    Without ignored files it is short, and takes all of `inputs/`, so also what a later review
+    writes there. With some, `-f` adds them; it then names this suite's `files` and `folders` alone,
+    and leaves out its `locks`.
     """
     outside = [".gitignore", *(file for file in files if not file.startswith("inputs/"))]
     if not ignored:
-        left_out = [f":!{place.path}"] if not place.committed and place.path.startswith("inputs/") else []
+        left_out = (
+            [f":!{place.path}"] if not place.committed and place.path.startswith("inputs/") else []
+        )
         return shlex.join(["git", "add", *outside, "inputs", *left_out])
     inside = [file for file in files if file.startswith("inputs/")]
     return shlex.join(["git", "add", "-f", *outside, *inside, *folders, f":!{locks}"])
@@ -108,8 +128,10 @@ def about_committing(place: LogPlace, ignored: Sequence[Ignored]) -> list[str]:
     if not place.committed:
         lines += [
             "",
-            f"The log is larger than {LARGEST_LOG // 1_000_000} MB, so it is neither copied nor committed. A clone",
-            "uses the cases as they were made instead (--jrh-frozen). To commit the log all the same, put it under",
+            f"The log is larger than {LARGEST_LOG // 1_000_000} MB, so it is neither copied nor "
+            "committed. A clone",
+            "uses the cases as they were made instead (--jrh-frozen). To commit the log all the "
+            "same, put it under",
             "inputs/, name it in the config, and leave --jrh-frozen out.",
         ]
     if ignored:

@@ -1,7 +1,9 @@
-"""Verdicts whose reasoning ends in another verdict than their score: marked in reports, and left as they are.
+"""Verdicts whose reasoning ends in another verdict than their score: marked in reports, and left as
+they are.
 
-Rather none found than one too many: only the last sentence of a reasoning counts, and only where it is plain. In a
-binary suite it may say "violated", "satisfied" or "no violation", in any suite "score: 2".
+Rather none found than one too many: only the last sentence of a reasoning counts, and only where it
+is plain. In a binary suite it may say "violated", "satisfied" or "no violation", in any suite
+"score: 2".
 """
 
 from __future__ import annotations
@@ -22,31 +24,46 @@ _MARKUP = re.compile(r"[*_`\"\u201c\u201d]|\[\d+\]")
 _SCORE = re.compile(r"\bscore(?: of| is|:| =|=)? {0,2}(-?\d{1,9})$")
 # A sentence that supposes, weighs or quotes may end in the word of a verdict that it does not give.
 _OPEN = re.compile(
-    r"\b(?:if|unless|whether|would|could|might|may|should|because|since|when|where|while|until|although|though|but|"
-    r"however|otherwise|except|despite|instead|rather|almost|nearly|partly|partially|arguably|possibly|potential|"
-    r"possible|suggests?|claims?|claimed|said|says|seems?|appears?|either|neither|nor|or|not only|than)\b"
+    r"\b(?:if|unless|whether|would|could|might|may|should|because|since|when|where|while|until|"
+    r"although|though|but|"
+    r"however|otherwise|except|despite|instead|rather|almost|nearly|partly|partially|arguably|"
+    r"possibly|potential|"
+    r"possible|suggests?|claims?|claimed|said|says|seems?|appears?|either|neither|nor|or|not "
+    r"only|than)\b"
 )
-_DEGREE = r"(?:fully|entirely|completely|strictly|clearly|therefore|thus|hence|also|still|been|be|considered|deemed) "
+_DEGREE = (
+    r"(?:fully|entirely|completely|strictly|clearly|therefore|thus|hence|also|still|been|"
+    r"be|considered|deemed) "
+)
 _RUBRIC = r"(?:(?:the|this|that) )?(?:rubric|criterion|criteria|requirements?)"
 _OVERALL = r"(?:(?:overall|in conclusion|in sum|as a result) )?"
-_LEAD = rf"{_OVERALL}(?:{_RUBRIC} |it |this |that )?(?:(?:is|are|was|were|has|have|remains?|stands?|cannot) )?"
+_LEAD = (
+    rf"{_OVERALL}(?:{_RUBRIC} |it |this |that )?(?:(?:is|are|was|were|has|have|remains?|"
+    rf"stands?|cannot) )?"
+)
 _IS = re.compile(
-    rf"(?:{_LEAD}|verdict |conclusion |answer )(not )?(?:{_DEGREE}){{0,3}}(violated|satisfied|unsatisfied)"
+    rf"(?:{_LEAD}|verdict |conclusion |answer )(not )?(?:{_DEGREE}){{0,3}}(violated|satisfied|"
+    rf"unsatisfied)"
 )
 _DOES = re.compile(
-    r"(?:\S+ ){0,12}?(not |never |without |fails to |failed to )?(violat|satisf)(?:es?|ed|ing|y|ies|ied|ying) "
+    r"(?:\S+ ){0,12}?(not |never |without |fails to |failed to )?(violat|satisf)(?:es?|ed|ing|y|"
+    r"ies|ied|ying) "
     rf"{_RUBRIC}"
 )
 _HAS = re.compile(
     r"(?:(?:there|this|that|which|it|i|we) )?(?:(?:is|was|are|were|constitutes|find|found|see) )?"
-    r"(not an? |no |not any |an? |without an? |without any )(?:clear |direct |plain |actual )?violations?"
+    r"(not an? |no |not any |an? |without an? |without any )(?:clear |direct |plain |actual "
+    r")?violations?"
     rf"(?: of {_RUBRIC})?(?: here| found| was found| were found| is present| occurred)?"
 )
 _NEGATION = re.compile(r"\b(?:not|no|never|none|nothing|cannot|without|fails|failed)\b")
 
 
 def reasoning_disagrees(result: CaseResult) -> bool:
-    """Whether the reasoning of a verdict ends in another verdict than its score; False where it says none plainly."""
+    """Whether the reasoning of a verdict ends in another verdict than its score.
+
+    False where it says none plainly.
+    """
     if result.score is None or not result.reasoning:
         return False
     said = said_in_the_end(result.reasoning, binary=result.target_score is None)
@@ -83,7 +100,10 @@ def _plain(text: str) -> str:
 
 
 def _verdict(clause: str) -> int | None:
-    """Read "the rubric is not violated" as 0; None where the clause says something else, or negates at a distance."""
+    """Read "the rubric is not violated" as 0.
+
+    None where the clause says something else, or negates at a distance.
+    """
     if found := _IS.fullmatch(clause):
         violated = found[2] != "satisfied"
         negated = bool(found[1]) or "cannot" in clause

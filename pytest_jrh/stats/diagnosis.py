@@ -1,4 +1,6 @@
-"""Judges that judge nothing, or contradict themselves: said, since accuracy alone may look fine (rule J1)."""
+"""Judges that judge nothing, or contradict themselves: said, since accuracy alone may look fine
+(rule J1).
+"""
 
 from __future__ import annotations
 
@@ -20,28 +22,39 @@ if TYPE_CHECKING:
 _MEANINGS = {0: "satisfied", 1: "violated"}
 # Up to here kappa is "fair" at best (Landis and Koch 1977, Biometrics 33:159-174).
 _FAIR = 0.4
-# Here it begins to be "substantial". Since near misses count for something, one of ten random judges has more than
+# Here it begins to be "substantial". Since near misses count for something, one of ten random
+# judges has more than
 # 0.4 with 8 to 12 scores.
 _SUBSTANTIAL = 0.6
 _FEWEST_VERDICTS = 4
 # A single case has one label, whatever the suite.
 _FEWEST_LABELS = 2
-# Logarithms of equally likely tables differ by rounding, and by more than this where the tables are not.
+# Logarithms of equally likely tables differ by rounding, and by more than this where the tables are
+# not.
 _ROUNDING = 1e-7
 
 
 def section_warnings(section: Section) -> list[str]:
     """Every sentence that the figures of one judge need beside them."""
-    return all_warnings(section.total, [row.statistics for row in section.rows if row.level == "rubric"], section.mode)
+    return all_warnings(
+        section.total,
+        [row.statistics for row in section.rows if row.level == "rubric"],
+        section.mode,
+    )
 
 
 def all_warnings(total: Statistics, rubrics: Sequence[Statistics], mode: Mode) -> list[str]:
-    """Warnings about one judge over all its cases, and about rubrics whose labels are all the same."""
+    """Warnings about one judge over all its cases, and about rubrics whose labels are all the
+    same.
+    """
     warnings = judge_warnings(total, mode)
     if same := _one_class(total, mode):
         return [*warnings, f"{same}."]
     found = [(rubric.counts.rubric, _one_class(rubric, mode)) for rubric in rubrics]
-    return [*warnings, *(f"{one_line(name)}: {same[0].lower()}{same[1:]}." for name, same in found if same)]
+    return [
+        *warnings,
+        *(f"{one_line(name)}: {same[0].lower()}{same[1:]}." for name, same in found if same),
+    ]
 
 
 def _one_class(statistics: Statistics, mode: Mode) -> str | None:
@@ -57,8 +70,8 @@ def _one_class(statistics: Statistics, mode: Mode) -> str | None:
 def judge_warnings(statistics: Statistics, mode: Mode) -> list[str]:
     """Sentences about a judge whose answers do not depend on the cases, or that contradicts itself.
 
-    Always the same answer, or as if by chance: none of these where there are fewer than four verdicts, or all labels
-    are the same, since nothing can be said then.
+    Always the same answer, or as if by chance: none of these where there are fewer than four
+    verdicts, or all labels are the same, since nothing can be said then.
     """
     return [*_independence(statistics, mode), *_contradictions(statistics)]
 
@@ -98,17 +111,19 @@ def _contradictions(statistics: Statistics) -> list[str]:
     if not counts.contradicted:
         return []
     return [
-        f"Reasoning and score disagree in {counts.contradicted:,} of {counted(counts.n, 'verdict')}: the reasoning "
+        f"Reasoning and score disagree in {counts.contradicted:,} of "
+        f"{counted(counts.n, 'verdict')}: the reasoning "
         "ends in another verdict than the score. The score counts."
     ]
 
 
 def mantel(matrix: ConfusionMatrix) -> float:
-    """Two-sided p-value of the linear association of labels and scores, were they independent; 1 without any spread.
+    """Two-sided p-value of the linear association of labels and scores, were they independent; 1
+    without any spread.
 
-    `(n - 1) r^2`, chi-square with one degree of freedom (Mantel 1963, J Am Stat Assoc 58:690-700). With both margins
-    given, r decides how large the quadratically weighted kappa is. Like Fisher's test it takes verdicts to be
-    independent of each other.
+    `(n - 1) r^2`, chi-square with one degree of freedom (Mantel 1963, J Am Stat Assoc 58:690-700).
+    With both margins given, r decides how large the quadratically weighted kappa is. Like Fisher's
+    test it takes verdicts to be independent of each other.
     """
     n = matrix.n
     rows = list(zip(matrix.labels, matrix.rows, strict=True))
@@ -125,18 +140,22 @@ def mantel(matrix: ConfusionMatrix) -> float:
 def fisher_exact(matrix: ConfusionMatrix) -> float:
     """Two-sided exact p-value of a table of two labels and two answers, were they independent.
 
-    Fisher 1935, J R Stat Soc 98:39-82: the tables with these margins that are no likelier than the one seen.
+    Fisher 1935, J R Stat Soc 98:39-82: the tables with these margins that are no likelier than the
+    one seen.
     """
     (both, _), (_, _) = matrix.counts
     row, other = matrix.rows
     column = matrix.columns[0]
-    # In logarithms: as whole numbers of thousands of digits the counts of large suites took longer than their cases.
+    # In logarithms: as whole numbers of thousands of digits the counts of large suites took longer
+    # than their cases.
     ways = {
         k: _log_choices(row, k) + _log_choices(other, column - k)
         for k in range(max(0, column - other), min(row, column) + 1)
     }
     every = _log_choices(row + other, column)
-    return min(1.0, sum(exp(count - every) for count in ways.values() if count <= ways[both] + _ROUNDING))
+    return min(
+        1.0, sum(exp(count - every) for count in ways.values() if count <= ways[both] + _ROUNDING)
+    )
 
 
 def _log_choices(n: int, k: int) -> float:

@@ -1,4 +1,6 @@
-"""The table of figures that every report shows: a section per judge, a row per rubric, test and all (rule J1)."""
+"""The table of figures that every report shows: a section per judge, a row per rubric, test and all
+(rule J1).
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table: a rubric over both its tests, one of its tests, or all of the judge's cases."""
+    """One line of the table: a rubric over both its tests, one of its tests, or all of the judge's
+    cases.
+    """
 
     level: Level
     name: str
@@ -48,8 +52,8 @@ class Row:
 class Section:
     """What one judge of one suite did; `judge` is empty for a suite's only judge.
 
-    Where all its cases are of one of the `tests`, there are no rows for tests; where all are of one rubric, there is
-    none for the `total`.
+    Where all its cases are of one of the `tests`, there are no rows for tests; where all are of one
+    rubric, there is none for the `total`.
     """
 
     suite: str
@@ -62,7 +66,9 @@ class Section:
     @property
     def whole_rows(self) -> list[Row]:
         """The rows that are not of one test alone, the total first."""
-        return sorted((row for row in self.rows if row.level != "test"), key=lambda row: row.level != "total")
+        return sorted(
+            (row for row in self.rows if row.level != "test"), key=lambda row: row.level != "total"
+        )
 
     @property
     def titles(self) -> tuple[str, ...]:
@@ -97,12 +103,17 @@ def percent(value: float | None) -> str:
 def left_out(statistics: Statistics) -> list[tuple[str, int]]:
     """What the figures leave out, and how much of each."""
     counts = statistics.counts
-    all_kinds = [("without a case", counts.no_case), ("unscored", counts.unscored), ("not to judge", counts.generated)]
+    all_kinds = [
+        ("without a case", counts.no_case),
+        ("unscored", counts.unscored),
+        ("not to judge", counts.generated),
+    ]
     return [(kind, number) for kind, number in all_kinds if number]
 
 
 def reasons(section: Section) -> list[tuple[str, str, list[str]]]:
-    """Why figures of a section are missing, as title, reason and the rows' labels; the same reason is told once.
+    """Why figures of a section are missing, as title, reason and the rows' labels; the same reason
+    is told once.
 
     A test's name alone stands for all its rows.
     """
@@ -143,7 +154,10 @@ def _section(total: Statistics, table: StatisticsTable) -> Section:
         rows.append(Row("rubric", name, rubric, _cells(rubric, mode), name))
         if len(tests) > 1:
             of_tests = sorted(by_rubric[name], key=lambda group: group.counts.test)
-            rows += [Row("test", group.counts.test, group, _cells(group, mode), name) for group in of_tests]
+            rows += [
+                Row("test", group.counts.test, group, _cells(group, mode), name)
+                for group in of_tests
+            ]
     if len(by_rubric) > 1:
         rows.append(Row("total", "all", total, _cells(total, mode)))
     return Section(suite, judge, mode, tests, tuple(rows), total)
@@ -152,7 +166,11 @@ def _section(total: Statistics, table: StatisticsTable) -> Section:
 def _cells(statistics: Statistics, mode: Mode) -> tuple[Cell, ...]:
     n = f"{statistics.counts.n:,}"
     accuracy, interval = statistics.accuracy, statistics.interval
-    bounds = NONE if interval.lower is None else f"{100 * interval.lower:.1f}-{100 * (interval.upper or 0):.1f}"
+    bounds = (
+        NONE
+        if interval.lower is None
+        else f"{100 * interval.lower:.1f}-{100 * (interval.upper or 0):.1f}"
+    )
     texts: list[tuple[str, str | None]] = [(n, None), (percent(accuracy.value), accuracy.reason)]
     texts.append((bounds, interval.reason))
     if mode == "ordinal":
@@ -171,7 +189,9 @@ def _cells(statistics: Statistics, mode: Mode) -> tuple[Cell, ...]:
             _share(None if binary is None else binary.paired),
         ]
     titles = ORDINAL_TITLES if mode == "ordinal" else BINARY_TITLES
-    return tuple(Cell(title, text, reason or "") for title, (text, reason) in zip(titles, texts, strict=True))
+    return tuple(
+        Cell(title, text, reason or "") for title, (text, reason) in zip(titles, texts, strict=True)
+    )
 
 
 def _share(share: Share | None) -> tuple[str, str | None]:

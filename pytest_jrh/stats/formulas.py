@@ -72,29 +72,42 @@ def confusion_matrix(pairs: Iterable[Pair], labels: Iterable[int] = ()) -> Confu
     """Count pairs of label and answer; `labels` are shown also where no pair has them."""
     counts = Counter(pairs)
     shown = tuple(sorted({*labels, *(score for pair in counts for score in pair)}))
-    return ConfusionMatrix(shown, tuple(tuple(counts[row, column] for column in shown) for row in shown))
+    return ConfusionMatrix(
+        shown, tuple(tuple(counts[row, column] for column in shown) for row in shown)
+    )
 
 
 def wilson(agree: float, n: float) -> tuple[float, float]:
     """Bounds of the 95% score interval of a share, for n above 0 (Wilson 1927, JASA 22:209-212)."""
     share, square = agree / n, _NORMAL_QUANTILE**2
     middle = (share + square / (2 * n)) / (1 + square / n)
-    half = _NORMAL_QUANTILE * math.sqrt(share * (1 - share) / n + square / (4 * n * n)) / (1 + square / n)
+    half = (
+        _NORMAL_QUANTILE
+        * math.sqrt(share * (1 - share) / n + square / (4 * n * n))
+        / (1 + square / n)
+    )
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def cohen_kappa(matrix: ConfusionMatrix) -> Figure:
-    """Agreement beyond chance: 1 is perfect, 0 what chance gives (Cohen 1960, Educ Psychol Meas 20:37-46)."""
+    """Agreement beyond chance: 1 is perfect, 0 what chance gives (Cohen 1960, Educ Psychol Meas
+    20:37-46).
+    """
     return _kappa(matrix, lambda one, other: float(one != other))
 
 
 def quadratic_kappa(matrix: ConfusionMatrix) -> Figure:
-    """Kappa that weighs a disagreement by the squared distance of the scores (Cohen 1968, Psychol Bull 70:213-220)."""
+    """Kappa that weighs a disagreement by the squared distance of the scores (Cohen 1968, Psychol
+    Bull 70:213-220).
+    """
     return _kappa(matrix, lambda one, other: float((one - other) ** 2))
 
 
 def balanced_accuracy(matrix: ConfusionMatrix) -> Figure:
-    """The mean of the recalls of the labels that occur (Brodersen et al. 2010, ICPR, pp. 3121-3124)."""
+    """The mean of the recalls of the labels that occur (Brodersen et al. 2010, ICPR, pp.
+
+    3121-3124).
+    """
     recalls = [matrix.counts[index][index] / row for index, row in enumerate(matrix.rows) if row]
     return Figure(sum(recalls) / len(recalls)) if recalls else Figure(None, NO_VERDICT)
 
@@ -109,8 +122,9 @@ def mean_absolute_error(matrix: ConfusionMatrix) -> Figure:
 def mcnemar(regressions: int, fixes: int) -> float:
     """Two-sided exact p-value of so uneven a split, were regressions and fixes equally likely.
 
-    The binomial form of the test for paired shares (McNemar 1947, Psychometrika 12:153-157); 1 where nothing changed.
-    It takes cases to be independent, so cases that share a source run make it look more certain than it is.
+    The binomial form of the test for paired shares (McNemar 1947, Psychometrika 12:153-157); 1
+    where nothing changed. It takes cases to be independent, so cases that share a source run make
+    it look more certain than it is.
     """
     changed = regressions + fixes
     term = tail = 1
@@ -123,16 +137,19 @@ def mcnemar(regressions: int, fixes: int) -> float:
 def fewest_visible_regressions() -> int:
     """The fewest regressions that, without a fix, have an exact McNemar p-value below 0.05.
 
-    The number does not depend on how many cases are compared: cases that did not change say nothing in that test.
+    The number does not depend on how many cases are compared: cases that did not change say nothing
+    in that test.
     """
     return next(number for number in range(1, 100) if mcnemar(number, 0) < SIGNIFICANCE)
 
 
 def smallest_visible_drop(n: int) -> Figure:
-    """The smallest drop of accuracy over `n` compared cases that could have been told from noise, from 0 to 1.
+    """The smallest drop of accuracy over `n` compared cases that could have been told from noise,
+    from 0 to 1.
 
-    It is `fewest_visible_regressions() / n`: the best case, in which nothing was fixed. With fixes, or for a
-    good chance to see the drop, it has to be larger. None where all cases together are too few.
+    It is `fewest_visible_regressions() / n`: the best case, in which nothing was fixed. With fixes,
+    or for a good chance to see the drop, it has to be larger. None where all cases together are too
+    few.
     """
     fewest = fewest_visible_regressions()
     if n < fewest:
@@ -141,7 +158,10 @@ def smallest_visible_drop(n: int) -> Figure:
 
 
 def _kappa(matrix: ConfusionMatrix, cost: Callable[[int, int], float]) -> Figure:
-    """1 - observed over expected cost; both margins in one class leave no chance disagreement to compare with."""
+    """1 - observed over expected cost.
+
+    Both margins in one class leave no chance disagreement to compare with.
+    """
     if not matrix.n:
         return Figure(None, NO_VERDICT)
     by_chance = sum(

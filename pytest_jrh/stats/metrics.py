@@ -42,10 +42,11 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class GroupStats:
-    """Counts of one judge on one rubric of one test; `n` is the number of verdicts, agree plus disagree.
+    """Counts of one judge on one rubric of one test; `n` is the number of verdicts, agree plus
+    disagree.
 
-    `unverified` counts the cases, among all, whose label no verifier confirmed (rule A6), and `contradicted` the
-    verdicts whose reasoning disagrees with their score.
+    `unverified` counts the cases, among all, whose label no verifier confirmed (rule A6), and
+    `contradicted` the verdicts whose reasoning disagrees with their score.
     """
 
     suite: str = ""
@@ -75,7 +76,9 @@ def accuracy(results: Iterable[CaseResult]) -> float | None:
 
 
 def group_stats(results: Iterable[CaseResult]) -> list[GroupStats]:
-    """Count outcomes per suite, test, rubric and judge, in the order in which the groups first appear."""
+    """Count outcomes per suite, test, rubric and judge, in the order in which the groups first
+    appear.
+    """
     groups: dict[tuple[str, str, str, str], Counter[str]] = {}
     for result in results:
         key = (result.suite, result.test, result.rubric_id, result.judge)
@@ -102,14 +105,22 @@ def totals(stats: Iterable[GroupStats]) -> GroupStats:
 
 
 def metric_problem(name: str) -> str | None:
-    """Say why `metric: NAME` cannot be computed here, or None; to be asked before any model is (rule A10)."""
+    """Say why `metric: NAME` cannot be computed here, or None.
+
+    To be asked before any model is (rule A10).
+    """
     if name == BUILT_IN_METRIC:
         return None
     try:
         import sklearn.metrics
     except ImportError:
-        return f"the metric {name!r} needs scikit-learn: pip install 'pytest-jrh[sklearn]' (built in: accuracy_score)"
-    known = [known for known in sklearn.metrics.__all__ if _takes_labels(getattr(sklearn.metrics, known))]
+        return (
+            f"the metric {name!r} needs scikit-learn: pip install 'pytest-jrh[sklearn]' (built "
+            "in: accuracy_score)"
+        )
+    known = [
+        known for known in sklearn.metrics.__all__ if _takes_labels(getattr(sklearn.metrics, known))
+    ]
     if name in known:
         return None
     near = difflib.get_close_matches(name, known, n=1)
@@ -118,9 +129,11 @@ def metric_problem(name: str) -> str | None:
 
 
 def metric(name: str, expected: Sequence[int], scores: Sequence[int]) -> Figure:
-    """Compute `accuracy_score`, or any metric of scikit-learn that takes true and predicted labels (rule J1).
+    """Compute `accuracy_score`, or any metric of scikit-learn that takes true and predicted labels
+    (rule J1).
 
-    Metrics that average over classes use their default for labels 0 and 1, and "macro" on longer scales.
+    Metrics that average over classes use their default for labels 0 and 1, and "macro" on longer
+    scales.
     """
     if not expected:
         return Figure(None, "no verdict was given")
@@ -133,7 +146,11 @@ def metric(name: str, expected: Sequence[int], scores: Sequence[int]) -> Figure:
 
     function = getattr(sklearn.metrics, name)
     ordinal = not {*expected, *scores} <= {0, 1}
-    options = {"average": "macro"} if ordinal and "average" in inspect.signature(function).parameters else {}
+    options = (
+        {"average": "macro"}
+        if ordinal and "average" in inspect.signature(function).parameters
+        else {}
+    )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -143,7 +160,8 @@ def metric(name: str, expected: Sequence[int], scores: Sequence[int]) -> Figure:
 
 
 def bootstrap(results: Iterable[CaseResult], seed: int) -> Interval:
-    """Resample source runs and give mean and percentile bounds of the accuracy (Efron and Tibshirani 1993, ch. 13).
+    """Resample source runs and give mean and percentile bounds of the accuracy (Efron and
+    Tibshirani 1993, ch. 13).
 
     Whole runs are drawn, since cases made from one run are not independent (rule J1). At most
     1,000 resamples, fewer for thousands of runs; the same seed gives the same figures.
@@ -155,7 +173,9 @@ def bootstrap(results: Iterable[CaseResult], seed: int) -> Interval:
             counts[0] += result.outcome == "agree"
             counts[1] += 1
     if len(runs) < 2:  # noqa: PLR2004 - one value has no spread
-        return Interval(reason="no verdict was given" if not runs else "all verdicts come from one source run")
+        return Interval(
+            reason="no verdict was given" if not runs else "all verdicts come from one source run"
+        )
     tallies = [_Tally(*counts) for _, counts in sorted(runs.items())]
     if len({agree / judged for agree, judged in tallies}) == 1:
         # However they are drawn, runs that are all alike give one figure.
@@ -176,7 +196,8 @@ class _Tally(NamedTuple):
 def _resampled(tallies: Sequence[_Tally], seed: int) -> Iterator[float]:
     rng = random.Random(seed)  # noqa: S311 - reproducible, not secret
     rounds = max(_FEWEST_RESAMPLES, min(_RESAMPLES, _MOST_DRAWS // len(tallies)))
-    # Both counts in one number, so that a resample is one sum: no sum of the lower part reaches the upper.
+    # Both counts in one number, so that a resample is one sum: no sum of the lower part reaches the
+    # upper.
     base = sum(tally.judged for tally in tallies) * len(tallies) + 1
     packed = [tally.agree * base + tally.judged for tally in tallies]
     for _ in range(rounds):
@@ -212,4 +233,8 @@ def _figure(name: str, value: Any) -> Figure:
         number = float(value)
     except (TypeError, ValueError):
         return Figure(None, f"{name} gives more than one number")
-    return Figure(number) if abs(number) < float("inf") else Figure(None, f"{name} is not defined for these verdicts")
+    return (
+        Figure(number)
+        if abs(number) < float("inf")
+        else Figure(None, f"{name} is not defined for these verdicts")
+    )

@@ -1,4 +1,6 @@
-"""Several judges on the same cases: where they agree with each other, and what they say by majority (rule E4)."""
+"""Several judges on the same cases: where they agree with each other, and what they say by majority
+(rule E4).
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ _NOTHING_SHARED = "no case has a verdict of both"
 class JudgePair:
     """How two judges of a panel agree on the cases that both gave a verdict on, whatever the label.
 
-    `kappa` is Cohen's, quadratically weighted in ordinal mode; `disagreements` are those cases' ids, without judge.
+    `kappa` is Cohen's, quadratically weighted in ordinal mode; `disagreements` are those cases'
+    ids, without judge.
     """
 
     judges: tuple[str, str]
@@ -36,10 +39,11 @@ class JudgePair:
 
 @dataclass(frozen=True, slots=True)
 class PanelVote:
-    """One case's vote: `score` is what more than half of the panel gave, None with the `reason` where there is none.
+    """One case's vote: `score` is what more than half of the panel gave, None with the `reason`
+    where there is none.
 
-    A judge without a verdict counts as one of the panel, so a majority is one that it could not undo. `case` is the
-    id without a judge; `votes` counts the verdicts by score, most first.
+    A judge without a verdict counts as one of the panel, so a majority is one that it could not
+    undo. `case` is the id without a judge; `votes` counts the verdicts by score, most first.
     """
 
     case: str
@@ -53,7 +57,10 @@ class PanelVote:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """The judges of one suite taken together; `accuracy` is the majority's, over the cases that have one."""
+    """The judges of one suite taken together.
+
+    `accuracy` is the majority's, over the cases that have one.
+    """
 
     suite: str
     judges: tuple[str, ...]
@@ -85,10 +92,11 @@ def panels(results: Iterable[CaseResult]) -> list[Panel]:
 
 
 def counted_once(results: Iterable[CaseResult]) -> list[CaseResult]:
-    """Let the making of a case that a panel shares count for one of its judges alone, as in a single process.
+    """Let the making of a case that a panel shares count for one of its judges alone, as in a
+    single process.
 
-    Two xdist workers, or two shards, that have judges of one case each replay its making. What was paid for is never
-    left out.
+    Two xdist workers, or two shards, that have judges of one case each replay its making. What was
+    paid for is never left out.
     """
     given = list(results)
     makers: dict[str, int] = {}
@@ -99,13 +107,17 @@ def counted_once(results: Iterable[CaseResult]) -> list[CaseResult]:
                 makers[made] = index
     kept = set(makers.values())
     return [
-        _without_making(result) if _made(result) and index not in kept and not _asked(result) else result
+        _without_making(result)
+        if _made(result) and index not in kept and not _asked(result)
+        else result
         for index, result in enumerate(given)
     ]
 
 
 def spending_of(result: CaseResult, *, makes: bool) -> Spending:
-    """What a result has spent where the making of its case counts for it, or for another of the panel's judges."""
+    """What a result has spent where the making of its case counts for it, or for another of the
+    panel's judges.
+    """
     if result.judge_spending is None or makes or _asked(result):
         return result.spending
     return result.judge_spending
@@ -135,7 +147,9 @@ class _Verdict:
 def made_case_id(result: CaseResult) -> str:
     """The id of the made case that a result is about: several judges look at one."""
     test = result.test
-    spec = CaseSpec(result.suite, test, result.rubric_id, result.run_id, result.epoch, result.target_score)
+    spec = CaseSpec(
+        result.suite, test, result.rubric_id, result.run_id, result.epoch, result.target_score
+    )
     return generation_id(spec)
 
 
@@ -157,18 +171,29 @@ def _panel(suite: str, verdicts: Sequence[_Verdict]) -> Panel:
 
 
 def _pair(one: str, other: str, cases: Mapping[str, Mapping[str, _Verdict]]) -> JudgePair:
-    both = {case: (given[one], given[other]) for case, given in cases.items() if one in given and other in given}
+    both = {
+        case: (given[one], given[other])
+        for case, given in cases.items()
+        if one in given and other in given
+    }
     different = tuple(case for case, (first, second) in both.items() if first.score != second.score)
     ordinal = any(first.result.target_score is not None for first, _ in both.values())
     matrix = confusion_matrix((first.score, second.score) for first, second in both.values())
     kappa = quadratic_kappa(matrix) if ordinal else cohen_kappa(matrix)
     if not both:
-        return JudgePair((one, other), Share(0, 0, _NOTHING_SHARED), Figure(None, _NOTHING_SHARED), ())
+        return JudgePair(
+            (one, other), Share(0, 0, _NOTHING_SHARED), Figure(None, _NOTHING_SHARED), ()
+        )
     return JudgePair((one, other), Share(len(both) - len(different), len(both)), kappa, different)
 
 
 def _vote(given: Sequence[_Verdict], judges: int) -> PanelVote:
-    counts = tuple(sorted(Counter(verdict.score for verdict in given).items(), key=lambda each: (-each[1], each[0])))
+    counts = tuple(
+        sorted(
+            Counter(verdict.score for verdict in given).items(),
+            key=lambda each: (-each[1], each[0]),
+        )
+    )
     score, most = counts[0]
     first = given[0]
     vote = PanelVote(first.case, first.result.test, first.result.rubric_id, first.expected, counts)

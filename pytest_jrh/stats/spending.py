@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 
 def spending_lines(spending: Spending, wall_seconds: float, width: int = 80) -> list[str]:
-    """Say in one line, or as few as fit, what the session asked for, what it paid, and how long it took.
+    """Say in one line, or as few as fit, what the session asked for, what it paid, and how long it
+    took.
 
-    Results that several machines have given took no time of this one: with 0 seconds, none are told.
+    Results that several machines have given took no time of this one: with 0 seconds, none are
+    told.
     """
     return _joined(_spending_parts(spending, wall_seconds), width)
 
@@ -43,7 +45,8 @@ def total_spending(results: Iterable[CaseResult]) -> Spending:
 
 def _without_cost(total: Spending, spent: Spending) -> Spending:
     usage = Usage(
-        total.usage.input_tokens - spent.usage.input_tokens, total.usage.output_tokens - spent.usage.output_tokens
+        total.usage.input_tokens - spent.usage.input_tokens,
+        total.usage.output_tokens - spent.usage.output_tokens,
     )
     return replace(total, usage=usage, cost=total.cost - spent.cost)
 
@@ -74,7 +77,9 @@ def _cost(spending: Spending) -> str:
     """Say what was paid now; a call without a known price is named, never counted as free."""
     unpriced = f"{counted(spending.unpriced, 'call')} unpriced" if spending.unpriced else ""
     if spending.calls:
-        return unpriced if unpriced and not spending.paid else _and(_dollars(spending.paid), unpriced)
+        return (
+            unpriced if unpriced and not spending.paid else _and(_dollars(spending.paid), unpriced)
+        )
     recorded = _and(f"{_dollars(spending.cost)} recorded", unpriced)
     return f"$0.00 ({recorded})" if spending.replayed else "$0.00"
 

@@ -37,11 +37,12 @@ _Names: TypeAlias = tuple[str, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class AccuracyInterval:
-    """95% bounds of an accuracy, and how they were found; all None where `reason` says why there are none.
+    """95% bounds of an accuracy, and how they were found; all None where `reason` says why there
+    are none.
 
-    `wilson`: every verdict comes from a source run of its own. `bootstrap`: several come from one run, so
-    whole runs were resampled. `wilson_runs`: so they do, but every resample would be equal; the runs, not the
-    verdicts, are then counted as the observations, which is the cautious way.
+    `wilson`: every verdict comes from a source run of its own. `bootstrap`: several come from one
+    run, so whole runs were resampled. `wilson_runs`: so they do, but every resample would be equal;
+    the runs, not the verdicts, are then counted as the observations, which is the cautious way.
     """
 
     lower: float | None = None
@@ -54,9 +55,9 @@ class AccuracyInterval:
 class BinaryStats:
     """What a judge of violations does; 1 is "violated", 0 "satisfied".
 
-    `caught` is the share of the violations of agent_perturbation that were found, `false_alarms` the share of
-    the satisfied cases of agent_positives that were not, `paired` the share of runs whose perturbation and
-    positive of one rubric were both judged right by one judge.
+    `caught` is the share of the violations of agent_perturbation that were found, `false_alarms`
+    the share of the satisfied cases of agent_positives that were not, `paired` the share of runs
+    whose perturbation and positive of one rubric were both judged right by one judge.
     """
 
     matrix: ConfusionMatrix
@@ -96,8 +97,8 @@ class Statistics:
 class StatisticsTable:
     """The figures at every level, each in the order in which its groups first appear.
 
-    `groups` are per suite, test, rubric and judge; `rubrics` join the two tests, which agreement beyond chance
-    and pairs need; `judges` are per suite and judge; `overall` is everything.
+    `groups` are per suite, test, rubric and judge; `rubrics` join the two tests, which agreement
+    beyond chance and pairs need; `judges` are per suite and judge; `overall` is everything.
     """
 
     groups: tuple[Statistics, ...]
@@ -106,10 +107,13 @@ class StatisticsTable:
     overall: Statistics
 
 
-def tabulate(results: Iterable[CaseResult], seed: int, scales: Scales | None = None) -> StatisticsTable:
+def tabulate(
+    results: Iterable[CaseResult], seed: int, scales: Scales | None = None
+) -> StatisticsTable:
     """Compute the figures at every level; `seed` is the bootstrap's.
 
-    `scales` gives the scores of an ordinal rubric by suite and rubric id, so that its matrix shows them all.
+    `scales` gives the scores of an ordinal rubric by suite and rubric id, so that its matrix shows
+    them all.
     """
     given = list(results)
     # With one judge, or one test, the levels are the same sets again.
@@ -147,16 +151,21 @@ def describe(results: Iterable[CaseResult], seed: int, scales: Scales | None = N
         counts=counts,
         accuracy=Figure(counts.accuracy, None if judged else NO_VERDICT),
         interval=accuracy_interval(judged, seed),
-        binary=_binary([result for result in judged if result.target_score is None]) if binary else None,
-        ordinal=_ordinal([result for result in judged if result.target_score is not None], scales) if ordinal else None,
+        binary=_binary([result for result in judged if result.target_score is None])
+        if binary
+        else None,
+        ordinal=_ordinal([result for result in judged if result.target_score is not None], scales)
+        if ordinal
+        else None,
     )
 
 
 def accuracy_interval(results: Iterable[CaseResult], seed: int) -> AccuracyInterval:
     """Bound the accuracy at 95%: Wilson's interval, or a bootstrap where cases share source runs.
 
-    The bootstrap is seeded, takes percentiles, and draws whole runs (Efron and Tibshirani 1993, An Introduction
-    to the Bootstrap, ch. 13; Field and Welsh 2007, J R Stat Soc B 69:369-390, on clusters).
+    The bootstrap is seeded, takes percentiles, and draws whole runs (Efron and Tibshirani 1993, An
+    Introduction to the Bootstrap, ch. 13; Field and Welsh 2007, J R Stat Soc B 69:369-390, on
+    clusters).
     """
     judged = [result for result in results if result.outcome in JUDGED]
     if not judged:
@@ -202,7 +211,11 @@ def _ordinal(judged: Sequence[CaseResult], scales: Scales | None) -> OrdinalStat
     matrix = confusion_matrix(pairs, {score for scale in used for score in scale})
     exact = sum(label == answer for label, answer in pairs)
     near = sum(abs(label - answer) <= 1 for label, answer in pairs)
-    kappa = quadratic_kappa(matrix) if len(used) <= 1 else Figure(None, "the rubrics have different scales")
+    kappa = (
+        quadratic_kappa(matrix)
+        if len(used) <= 1
+        else Figure(None, "the rubrics have different scales")
+    )
     return OrdinalStats(
         matrix=matrix,
         exact=_share(exact, len(pairs), NO_VERDICT),
@@ -218,13 +231,19 @@ def _paired(judged: Iterable[CaseResult]) -> Share:
         key = (result.suite, result.judge, result.rubric_id, result.run_id, result.epoch)
         pairs.setdefault(key, {})[result.test] = result.outcome == "agree"
     whole = [pair for pair in pairs.values() if len(pair) > 1]
-    return _share(sum(all(pair.values()) for pair in whole), len(whole), "no run has both its tests judged")
+    return _share(
+        sum(all(pair.values()) for pair in whole), len(whole), "no run has both its tests judged"
+    )
 
 
 def _of_two_labels(matrix: ConfusionMatrix, figure: Figure) -> Figure:
-    """Where all labels are the same, agreement beyond chance is 0 for every judge, good or bad: no figure at all."""
+    """Where all labels are the same, agreement beyond chance is 0 for every judge, good or bad: no
+    figure at all.
+    """
     labels = [label for label, row in zip(matrix.labels, matrix.rows, strict=True) if row]
-    return Figure(None, f"one class only: every label is {labels[0]}") if len(labels) == 1 else figure
+    return (
+        Figure(None, f"one class only: every label is {labels[0]}") if len(labels) == 1 else figure
+    )
 
 
 def _counting_in(figure: str, results: Iterable[CaseResult]) -> list[CaseResult]:

@@ -31,7 +31,9 @@ T = TypeVar("T")
 
 
 def expand(suite: Suite, runs: Sequence[RunSummary]) -> Iterator[CaseSpec]:
-    """Yield the suite's specs in collection order: test, rubric, run, target score, judge (rules D8, E4)."""
+    """Yield the suite's specs in collection order: test, rubric, run, target score, judge (rules
+    D8, E4).
+    """
     sampled = sample(runs, suite.sample_num, suite.sampling_seed)
     for test in suite.tests:
         judges = [judge.name for judge in suite.judges] if test.evaluate else [None]
@@ -40,7 +42,14 @@ def expand(suite: Suite, runs: Sequence[RunSummary]) -> Iterator[CaseSpec]:
                 for target in test.targets[rubric.id]:
                     for judge in judges:
                         yield CaseSpec(
-                            suite.name, test.name, rubric.id, run.run_id, run.epoch, target, judge, run.skip_reason
+                            suite.name,
+                            test.name,
+                            rubric.id,
+                            run.run_id,
+                            run.epoch,
+                            target,
+                            judge,
+                            run.skip_reason,
                         )
 
 
@@ -83,7 +92,9 @@ def file_part(text: str, longest: int = _LONGEST_PART, *, escape: str = "~") -> 
 
 
 def case_name(spec: CaseSpec) -> str:
-    """The last part of the node id: `RUN[eEPOCH]`, with `-score_N` and `-JUDGE` where they apply (rule I2)."""
+    """The last part of the node id: `RUN[eEPOCH]`, with `-score_N` and `-JUDGE` where they apply
+    (rule I2).
+    """
     return f"{node_part(spec.run_id)}[{'-'.join([*_key(spec), *_judge(spec)])}]"
 
 
@@ -135,7 +146,8 @@ def _judge(spec: CaseSpec) -> list[str]:
 def _judge_file(judge: str | None) -> str:
     if judge is None:
         return "default"
-    # The parts of a cassette's name are told apart by their dots, of which only a run's id may have its own.
+    # The parts of a cassette's name are told apart by their dots, of which only a run's id may have
+    # its own.
     part = file_part(judge, _LONGEST_JUDGE, escape="~.")
     return _first_escaped(part) if part == "default" else part
 
@@ -146,7 +158,8 @@ def _first_escaped(part: str) -> str:
 
 def _stem_part(text: str) -> str:
     part = file_part(text, _LONGEST_IN_STEM)
-    # The parts of a stem are told apart by `__`; one that holds it ends in a digest, which none can imitate.
+    # The parts of a stem are told apart by `__`; one that holds it ends in a digest, which none can
+    # imitate.
     return f"{part}~{_digest(text, 8)}" if "__" in part and "~" not in part else part
 
 

@@ -1,4 +1,6 @@
-"""Load a suite: a config file, its rubrics and where its log is, all checked at once (rules A, B)."""
+"""Load a suite: a config file, its rubrics and where its log is, all checked at once (rules A,
+B).
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
     from pytest_jrh.suite.suite import SuiteTest
 
 _SECTION = re.compile(
-    rf"^[\"']?(?:admin|{AGENT})[\"']?[ \t]*:|\A\s*\{{(?s:.*?)[\"'](?:admin|{AGENT})[\"']\s*:", re.MULTILINE
+    rf"^[\"']?(?:admin|{AGENT})[\"']?[ \t]*:|\A\s*\{{(?s:.*?)[\"'](?:admin|{AGENT})[\"']\s*:",
+    re.MULTILINE,
 )
 
 
@@ -49,8 +52,8 @@ def load_suite(
     """Read a config file and everything it names except the log's content.
 
     `cwd` is the folder that pytest was started in. `rubric_file` and `log_path` stand in for the
-    config's own; `frozen` is the command line's wish for a frozen suite. Raises InputError with every
-    problem of the config and the rubrics.
+    config's own; `frozen` is the command line's wish for a frozen suite. Raises InputError with
+    every problem of the config and the rubrics.
     """
     config_file = cwd / path
     places = Places(cwd, rootdir, config_file.parent)
@@ -65,7 +68,9 @@ def load_suite(
     mode = resolve.resolve_mode(config, findings)
     stages = resolve_stages(config, findings, places)
     judges = resolve_judges(config, mode, findings, places)
-    rubric_path, rubrics, untargeted, rubric_problems = _rubrics(config, mode, rubric_file, findings, places)
+    rubric_path, rubrics, untargeted, rubric_problems = _rubrics(
+        config, mode, rubric_file, findings, places
+    )
     notices = resolve.notices(config, mode, rubrics, shown_file)
     own = None if places.conventional else places.results(config_file)
     tests = resolve.resolve_tests(config, mode, rubrics, findings, places, own)
@@ -106,7 +111,9 @@ def load_suite(
         judge_record_mode=config.replay.judge_record_mode,
         frozen=frozen_file,
         custom_prompts_dir=places.find_or_new(f"inputs/custom_prompts/{module}"),
-        output_dir=places.find_or_new(agent.output.results_dir or f"{places.results(config_file)}{stamp}"),
+        output_dir=places.find_or_new(
+            agent.output.results_dir or f"{places.results(config_file)}{stamp}"
+        ),
         output_format=resolve.resolve_format(config),
         metric=metric,
         aggregation_method=evaluation.aggregation_method,
@@ -123,12 +130,17 @@ def load_suite(
 
 
 def _check_gate(config: Config, tests: Sequence[SuiteTest], findings: Findings) -> None:
-    """Refuse a minimal accuracy for a test that gives no verdicts: the gate would pass without it."""
+    """Refuse a minimal accuracy for a test that gives no verdicts: the gate would pass without
+    it.
+    """
     limits = config.gate.min_accuracy
     judged = [test.name for test in tests if test.evaluate]
     for name in limits if isinstance(limits, dict) and tests else ():
         if name not in judged:
-            message = f"got a threshold for {name}, of which the suite has no verdicts; it judges {listed(judged)}"
+            message = (
+                f"got a threshold for {name}, of which the suite has no verdicts; it judges "
+                f"{listed(judged)}"
+            )
             hint = f"add {name} to tests_to_run, and to tests_to_evaluate where that is set"
             findings.add(("gate", "min_accuracy", name), message, hint)
 
@@ -137,14 +149,19 @@ def _suite_name(config_file: Path, findings: Findings) -> str:
     """Return the config file's stem, which names the cassette and output folders (rules G2, H2)."""
     name = config_file.stem
     if reason := resolve.check_name(name):
-        findings.add((), f"the file's name {shown(name)} {reason}; folders are named after it", "rename the file")
+        findings.add(
+            (),
+            f"the file's name {shown(name)} {reason}; folders are named after it",
+            "rename the file",
+        )
     return name
 
 
 def _rubrics(
     config: Config, mode: Mode | None, override: Path | None, findings: Findings, places: Places
 ) -> tuple[Path | None, list[Rubric], frozenset[str], list[Problem]]:
-    """Find and read the rubrics, keep the targeted ones, and give them their scales in ordinal mode.
+    """Find and read the rubrics, keep the targeted ones, and give them their scales in ordinal
+    mode.
 
     The set holds the ids of those that are not targeted.
     """
@@ -154,7 +171,10 @@ def _rubrics(
         path = _required(source, findings, places, what="the rubric file")
     else:
         path = None
-        message = "no rubrics are named; set rubric_path, or rubric in admin.dataset_config.default_params_path"
+        message = (
+            "no rubrics are named; set rubric_path, or rubric in "
+            "admin.dataset_config.default_params_path"
+        )
         findings.missing((AGENT, "rubric_path"), message)
     if path is None:
         return None, [], frozenset(), []
@@ -166,14 +186,17 @@ def _rubrics(
         reported = len(findings.problems)
         scale = resolve.score_range(config, findings)
         if len(findings.problems) > reported:
-            # The range is there and wrong: that the other rubrics have none is no mistake of its own.
+            # The range is there and wrong: that the other rubrics have none is no mistake of its
+            # own.
             rubrics = [rubric for rubric in rubrics if rubric.score_levels]
         rubrics, more = with_scales(rubrics, scale, file=file)
         problems = [*problems, *more]
     return path, rubrics, untargeted, problems
 
 
-def _log(config: Config, override: Path | None, findings: Findings, places: Places, *, required: bool) -> Path | None:
+def _log(
+    config: Config, override: Path | None, findings: Findings, places: Places, *, required: bool
+) -> Path | None:
     """Find the log, which may be absent where the suite is frozen (rules A5, G6)."""
     if override is not None:
         path = places.cwd / override
@@ -191,14 +214,22 @@ def _log(config: Config, override: Path | None, findings: Findings, places: Plac
     return places.find_or_new(source[0])
 
 
-def _required(source: tuple[str, KeyPath], findings: Findings, places: Places, *, what: str) -> Path | None:
+def _required(
+    source: tuple[str, KeyPath], findings: Findings, places: Places, *, what: str
+) -> Path | None:
     relative, key = source
-    return None if resolve.explained_by_module(key, findings) else places.require(relative, findings, key, what=what)
+    return (
+        None
+        if resolve.explained_by_module(key, findings)
+        else places.require(relative, findings, key, what=what)
+    )
 
 
 def _first(*values: int | None) -> int:
     return next((value for value in values if value is not None), 0)
 
 
-def _either(first: tuple[str, ...] | None, second: tuple[str, ...] | None) -> tuple[str, ...] | None:
+def _either(
+    first: tuple[str, ...] | None, second: tuple[str, ...] | None
+) -> tuple[str, ...] | None:
     return second if first is None else first

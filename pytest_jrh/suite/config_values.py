@@ -1,4 +1,6 @@
-"""Values of a config that pydantic's own types do not describe: how they are checked, and the same for editors."""
+"""Values of a config that pydantic's own types do not describe: how they are checked, and the same
+for editors.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,10 @@ SCORES_JSON = WithJsonSchema(
         "anyOf": [
             {"type": "integer"},
             {"type": "string", "pattern": r"^\s*[-+]?\d+\s*(,\s*[-+]?\d+\s*)*$"},
-            {"type": "array", "items": {"type": ["integer", "string"], "pattern": r"^\s*[-+]?\d+\s*$"}},
+            {
+                "type": "array",
+                "items": {"type": ["integer", "string"], "pattern": r"^\s*[-+]?\d+\s*$"},
+            },
         ],
         "description": 'whole numbers, as a list or as text like "1,3"',
     }
@@ -42,7 +47,11 @@ ACCURACY_JSON = WithJsonSchema(
     {
         "anyOf": [
             {"type": "number", "minimum": 0, "maximum": 1},
-            {"type": "object", "properties": dict.fromkeys(TESTS, _FRACTION_JSON), "additionalProperties": False},
+            {
+                "type": "object",
+                "properties": dict.fromkeys(TESTS, _FRACTION_JSON),
+                "additionalProperties": False,
+            },
         ],
         "description": "a number from 0 to 1, or a mapping of test names to such numbers",
     }
@@ -103,7 +112,8 @@ def names(value: object) -> tuple[str, ...]:
         if not isinstance(item, str) or not item.strip():
             raise PydanticCustomError(
                 OUR_ERROR,
-                "got {item}; must be the dotted name of a function, or a list of them (in the order they run)",
+                "got {item}; must be the dotted name of a function, or a list of them (in the "
+                "order they run)",
                 {"item": shown(item)},
             )
     return tuple(given)

@@ -13,7 +13,15 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from pytest_jrh.documents.findings import Findings
-from pytest_jrh.documents.problems import KeyPath, dotted, listed, nearest, printable, received, shown
+from pytest_jrh.documents.problems import (
+    KeyPath,
+    dotted,
+    listed,
+    nearest,
+    printable,
+    received,
+    shown,
+)
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.kinds import TESTS
 from pytest_jrh.suite.config_values import OUR_ERROR
@@ -29,7 +37,8 @@ if TYPE_CHECKING:
 AGENT = "test_agent_perturbation_config"
 _AS_WRITTEN: tuple[KeyPath, ...] = (("admin", "time_stamp"), (AGENT, "target_rubric_ids"))
 _ROUNDS = 20
-# The names of RAND's tests and templates that are not agentic; some tests exist in numbered or named variants.
+# The names of RAND's tests and templates that are not agentic; some tests exist in numbered or
+# named variants.
 _RAND_TESTS = (
     "answer_ambiguity",
     "format_invariance",
@@ -44,10 +53,16 @@ _KEY_WORDS = re.compile(r"key|token|secret|password|auth", re.IGNORECASE)
 
 
 def fit(document: Document) -> tuple[Config, Findings]:
-    """Return the config as far as it fits, and what does not; raises InputError if it is no config at all."""
+    """Return the config as far as it fits, and what does not.
+
+    Raises InputError if it is no config at all.
+    """
     findings = Findings(document, list(document.problems))
     if not isinstance(document.data, dict):
-        message = f"holds {shown(document.data)} where a suite's config is expected: a mapping with the section `admin`"
+        message = (
+            f"holds {shown(document.data)} where a suite's config is expected: a mapping "
+            "with the section `admin`"
+        )
         raise InputError([*findings.problems, Problem(message, document.file, 1)])
     data = _as_written(document)
     for _ in range(_ROUNDS):
@@ -94,7 +109,10 @@ def _as_written(document: Document) -> dict[str, Any]:
 
 
 def _order(path: KeyPath) -> list[tuple[bool, int, str]]:
-    return [(isinstance(part, int), part, "") if isinstance(part, int) else (False, 0, part) for part in path]
+    return [
+        (isinstance(part, int), part, "") if isinstance(part, int) else (False, 0, part)
+        for part in path
+    ]
 
 
 def _drop(data: Any, path: KeyPath) -> None:
@@ -102,7 +120,11 @@ def _drop(data: Any, path: KeyPath) -> None:
     found: list[tuple[Any, str | int]] = []
     here = data
     for part in path:
-        inside = part in here if isinstance(here, dict) else isinstance(part, int) and isinstance(here, list)
+        inside = (
+            part in here
+            if isinstance(here, dict)
+            else isinstance(part, int) and isinstance(here, list)
+        )
         if not inside or (isinstance(here, list) and isinstance(part, int) and part >= len(here)):
             break
         found.append((here, part))
@@ -164,7 +186,11 @@ def _not_a_section(path: KeyPath, value: object, findings: Findings) -> None:
 def _bad_value(path: KeyPath, value: object, findings: Findings) -> None:
     section, field = _lookup(path)
     expected = _says(field) or "another value"
-    if field is not None and get_origin(field.annotation) is dict and path[-1] not in section.model_fields:
+    if (
+        field is not None
+        and get_origin(field.annotation) is dict
+        and path[-1] not in section.model_fields
+    ):
         expected = "text"
     choices = _choices(field.annotation if field else None)
     if isinstance(path[-1], int):
@@ -173,7 +199,10 @@ def _bad_value(path: KeyPath, value: object, findings: Findings) -> None:
     if isinstance(value, str):
         in_quotes = {"true": "true", "false": "false"}.get(value.strip().lower())
         if _of_single_answers(value, choices):
-            hint = f"RAND's harness has {printable(value)} for single answers; here only the agentic ones exist"
+            hint = (
+                f"RAND's harness has {printable(value)} for single answers; here only the "
+                "agentic ones exist"
+            )
         elif match_ := nearest(value, choices):
             hint = f"{match_} is the nearest"
         elif in_quotes and "true or false" in expected:
@@ -186,7 +215,9 @@ def _bad_value(path: KeyPath, value: object, findings: Findings) -> None:
 
 
 def _of_single_answers(value: str, choices: list[str]) -> bool:
-    """Whether a value is a test or a template of RAND's harness that works on single answers, not on transcripts."""
+    """Whether a value is a test or a template of RAND's harness that works on single answers, not
+    on transcripts.
+    """
     if "agent_judge" in choices:
         return value in _RAND_TEMPLATES
     return not set(TESTS).isdisjoint(choices) and value.startswith(_RAND_TESTS)

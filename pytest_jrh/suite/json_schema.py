@@ -1,6 +1,8 @@
-"""The shape of configs and rubric files as JSON schemas, with which editors complete and check them.
+"""The shape of configs and rubric files as JSON schemas, with which editors complete and check
+them.
 
-Generated from `suite.schema`, so that there is one truth; the copies in `pytest_jrh/schema/` are published.
+Generated from `suite.schema`, so that there is one truth; the copies in `pytest_jrh/schema/` are
+published.
 """
 
 from __future__ import annotations
@@ -24,10 +26,14 @@ CONFIG_SCHEMA = "config.schema.json"
 RUBRICS_SCHEMA = "rubrics.schema.json"
 
 _DIALECT = "http://json-schema.org/draft-07/schema#"
-_NOT_USED = "A key of RAND's harness that has no meaning for agentic tests: accepted, and named once in a warning."
+_NOT_USED = (
+    "A key of RAND's harness that has no meaning for agentic tests: accepted, and named "
+    "once in a warning."
+)
 # Read as text even where YAML sees a number (`suite.fitting`).
 _AS_WRITTEN = (("Admin", "time_stamp"), ("AgentConfig", "target_rubric_ids"))
-# Without these no suite can be used, whatever the fallbacks; the rest is decided in `suite.resolve`.
+# Without these no suite can be used, whatever the fallbacks; the rest is decided in
+# `suite.resolve`.
 _NEEDED = {"Config": "admin", "Admin": "module_name"}
 _SOURCE = re.compile(r"\s*\(rules? [^)]*\)")
 _TEXT = {"type": "string", "pattern": r"\S"}
@@ -56,7 +62,10 @@ def rubrics_schema() -> dict[str, Any]:
     return {
         "$schema": _DIALECT,
         "title": "Rubrics of a pytest-jrh suite",
-        "anyOf": [entries, {"type": "object", "required": ["rubrics"], "properties": {"rubrics": entries}}],
+        "anyOf": [
+            entries,
+            {"type": "object", "required": ["rubrics"], "properties": {"rubrics": entries}},
+        ],
         "definitions": {"Rubric": _rubric(), "ScoreLevel": _score_level()},
     }
 
@@ -77,7 +86,9 @@ def _section(name: str, part: dict[str, Any]) -> dict[str, Any]:
     model = _model(name)
     required = [*part.get("required", []), *([_NEEDED[name]] if name in _NEEDED else [])]
     properties = {
-        key: _described(name, key, _key(value, optional=key not in required), unused=_is_unused(model, key))
+        key: _described(
+            name, key, _key(value, optional=key not in required), unused=_is_unused(model, key)
+        )
         for key, value in part["properties"].items()
     }
     said = _SOURCE.sub("", inspect.getdoc(model) or "")
@@ -183,7 +194,8 @@ def _is_unused(model: type[Section], key: str) -> bool:
 def _rubric() -> dict[str, Any]:
     instructions = {
         **_TEXT,
-        "description": "The criterion in full, for it is all that the judge is told: what counts, and what does not.",
+        "description": "The criterion in full, for it is all that the judge is told: what counts, "
+        "and what does not.",
     }
     return {
         "type": "object",
@@ -195,7 +207,8 @@ def _rubric() -> dict[str, Any]:
         ],
         "properties": {
             "id": {
-                "description": "A short name without repetition: it stands in node ids, recordings and reports.",
+                "description": "A short name without repetition: it stands in node ids, "
+                "recordings and reports.",
                 "type": ["string", "number", "boolean"],
                 "pattern": r"\S",
             },

@@ -26,7 +26,8 @@ _DIGEST = 8
 class Places:
     """The folders in which relative paths are tried, in this order; all absolute.
 
-    `home` is where new files and folders are made, once it is known where the suite's inputs are (see `settled`).
+    `home` is where new files and folders are made, once it is known where the suite's inputs are
+    (see `settled`).
     """
 
     cwd: Path
@@ -42,21 +43,30 @@ class Places:
     def settled(self, inputs: Iterable[str]) -> Places:
         """The same places, with new files made where the first of these inputs is found.
 
-        So what is recorded from one folder is found from every other one. Where the inputs are absolute or beside the
-        config, it is the folder around the config that it is named from: pytest's rootdir, the starting folder, or
-        the one that holds its `inputs/configs`.
+        So what is recorded from one folder is found from every other one. Where the inputs are
+        absolute or beside the config, it is the folder around the config that it is named from:
+        pytest's rootdir, the starting folder, or the one that holds its `inputs/configs`.
         """
         for relative in inputs:
             for base in (self.cwd, self.rootdir):
                 if exists(base / relative) and not Path(relative).is_absolute():
                     return replace(self, home=base)
-        around = next((base for base in (self.rootdir, self.cwd) if self.config_dir.is_relative_to(base)), None)
-        own = self.config_dir.parents[1] if self.config_dir.parts[-2:] == _CONFIGS else self.config_dir
+        around = next(
+            (base for base in (self.rootdir, self.cwd) if self.config_dir.is_relative_to(base)),
+            None,
+        )
+        own = (
+            self.config_dir.parents[1]
+            if self.config_dir.parts[-2:] == _CONFIGS
+            else self.config_dir
+        )
         return replace(self, home=around or own)
 
     def candidates(self, relative: str) -> list[Path]:
         """Every place where `relative` may be, without repetition."""
-        return list(dict.fromkeys(base / relative for base in (self.cwd, self.rootdir, self.config_dir)))
+        return list(
+            dict.fromkeys(base / relative for base in (self.cwd, self.rootdir, self.config_dir))
+        )
 
     def find(self, relative: str) -> Path | None:
         """Return the first place where `relative` exists."""
@@ -67,20 +77,26 @@ class Places:
         return self.find(relative) or (self.home or self.cwd) / relative
 
     def key(self, config_file: Path) -> str:
-        """What the config file is called in every clone of the project; nothing where it is outside."""
+        """What the config file is called in every clone of the project.
+
+        Nothing where it is outside.
+        """
         home = self.home or self.cwd
         return config_file.relative_to(home).as_posix() if config_file.is_relative_to(home) else ""
 
     def results(self, config_file: Path) -> str:
         """Name the folder of a suite's results, which no other config file has.
 
-        A config in `inputs/configs` has `outputs/NAME`, as in RAND's harness; any other one a folder that mirrors where
-        it is: `outputs/examples/prompt/NAME` for `examples/prompt/NAME.yml`.
+        A config in `inputs/configs` has `outputs/NAME`, as in RAND's harness; any other one a
+        folder that mirrors where it is: `outputs/examples/prompt/NAME` for
+        `examples/prompt/NAME.yml`.
         """
         name, folder = config_file.stem, config_file.parent
         home = self.home or self.cwd
         if not folder.is_relative_to(home):
-            digest = hashlib.sha256(config_file.as_posix().encode("utf-8", "surrogatepass")).hexdigest()
+            digest = hashlib.sha256(
+                config_file.as_posix().encode("utf-8", "surrogatepass")
+            ).hexdigest()
             return f"outputs/{name}~{digest[:_DIGEST]}"
         parts = folder.relative_to(home).parts
         if self.conventional:
@@ -90,7 +106,9 @@ class Places:
         return "/".join(["outputs", *(node_part(part) for part in parts), name])
 
     def name(self, path: Path) -> str:
-        """Name a file as briefly as is clear: relative to the starting folder where it is inside."""
+        """Name a file as briefly as is clear: relative to the starting folder where it is
+        inside.
+        """
         return str(path.relative_to(self.cwd)) if path.is_relative_to(self.cwd) else str(path)
 
     def require(self, relative: str, findings: Findings, key: KeyPath, *, what: str) -> Path | None:
@@ -113,7 +131,10 @@ class Places:
     def _nearest_file(self, relative: str) -> str | None:
         for path in self.candidates(relative):
             try:
-                names = [entry.name for entry, _ in zip(path.parent.iterdir(), range(_SIBLINGS), strict=False)]
+                names = [
+                    entry.name
+                    for entry, _ in zip(path.parent.iterdir(), range(_SIBLINGS), strict=False)
+                ]
             except (OSError, ValueError):
                 continue
             if close := nearest(path.name, names):
@@ -122,16 +143,25 @@ class Places:
 
 
 def remote_hint(name: str) -> str | None:
-    """Say what to do about a file that is named by a URL, such as s3://bucket/runs.eval; None for a path."""
+    """Say what to do about a file that is named by a URL, such as s3://bucket/runs.eval.
+
+    None for a path.
+    """
     scheme, separator, _ = name.partition("://")
     if not separator or not scheme.isalnum():
         return None
-    copy = f"copy it first (aws s3 cp {printable(name, 300)} .)" if scheme == "s3" else "download it first"
+    copy = (
+        f"copy it first (aws s3 cp {printable(name, 300)} .)"
+        if scheme == "s3"
+        else "download it first"
+    )
     return f"remote files are not supported; {copy}, and name the copy"
 
 
 def argument(path: Path, folder: Path) -> str:
-    """Name a path from a folder as an argument of pytest, which reads `@scope/x.yml` as a file that holds arguments."""
+    """Name a path from a folder as an argument of pytest, which reads `@scope/x.yml` as a file that
+    holds arguments.
+    """
     relative = os.path.relpath(path, folder)
     return os.path.join(".", relative) if relative.startswith(("@", "-")) else relative  # noqa: PTH118
 

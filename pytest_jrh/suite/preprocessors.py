@@ -1,4 +1,5 @@
-"""Transcript preprocessors: the built-in ones, finding them, and applying a chain of them (rule C4).
+"""Transcript preprocessors: the built-in ones, finding them, and applying a chain of them (rule
+C4).
 
 A preprocessor is a callable that gets a run as a dict (`run_id`, `epoch`, `input`, `target`,
 `messages`, `metadata`), and Inspect's own sample where it takes `raw_sample`. It returns None to
@@ -34,7 +35,10 @@ _BLOCK_END = {"/*": "*/", "<!--": "-->", '"""': '"""', "'''": "'''"}
 
 
 def drop_tool_messages(run: dict[str, Any]) -> None:
-    """Drop the messages of tools; the assistant's tool calls stay. Counted as `tool_messages_removed`."""
+    """Drop the messages of tools; the assistant's tool calls stay.
+
+    Counted as `tool_messages_removed`.
+    """
     kept = [message for message in run["messages"] if message.get("role") != "tool"]
     run["metadata"]["tool_messages_removed"] = len(run["messages"]) - len(kept)
     run["messages"] = kept
@@ -44,7 +48,8 @@ def strip_tool_call_outputs(run: dict[str, Any]) -> None:
     """Empty what tools returned; their messages, names and errors stay.
 
     Results of tools that the provider ran, which stand inside assistant messages, are emptied too.
-    Counted as `tool_call_outputs_stripped`; `tool_output_messages_removed` is 0, as none is removed.
+    Counted as `tool_call_outputs_stripped`; `tool_output_messages_removed` is 0, as none is
+    removed.
     """
     stripped = 0
     for message in run["messages"]:
@@ -72,7 +77,8 @@ def drop_reasoning_traces(run: dict[str, Any]) -> None:
 
 
 def keep_assistant_comment_lines(run: dict[str, Any]) -> None:
-    """Keep of the assistant's text only the lines that are comments, for agents that narrate in code.
+    """Keep of the assistant's text only the lines that are comments, for agents that narrate in
+    code.
 
     A comment line begins, after spaces, with `#`, `//` or `--`, or belongs to a block that begins a
     line with a slash and star, an HTML comment or three quotes, up to where that block ends. Tool
@@ -106,7 +112,8 @@ BUILT_IN: Mapping[str, Callable[[dict[str, Any]], None]] = MappingProxyType(
 
 
 def resolve(name: str | Preprocessor) -> Preprocessor:
-    """Find a preprocessor: a built-in name, RAND's path to one, `pkg.mod.fn`, `pkg.mod:fn`, or a callable.
+    """Find a preprocessor: a built-in name, RAND's path to one, `pkg.mod.fn`, `pkg.mod:fn`, or a
+    callable.
 
     Raises InputError with what is there instead, and the nearest built-in.
     """
@@ -129,15 +136,21 @@ def resolve(name: str | Preprocessor) -> Preprocessor:
             "is its folder importable? pytest's ini option `pythonpath = .` adds the project's own",
         ) from error
     except AttributeError as error:
-        raise _refused(f"the preprocessor {printable(path)!r} cannot be imported: {error}", attribute) from error
+        raise _refused(
+            f"the preprocessor {printable(path)!r} cannot be imported: {error}", attribute
+        ) from error
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # the user's module runs here, and may raise anything
         raise _refused(
-            f"the preprocessor {printable(path)!r} cannot be imported: its module raised {_said(error)}"
+            f"the preprocessor {printable(path)!r} cannot be imported: its module raised "
+            f"{_said(error)}"
         ) from error
     if not callable(found):
-        raise _refused(f"{printable(path)!r} is no preprocessor: it is {type(found).__name__}, and cannot be called")
+        raise _refused(
+            f"{printable(path)!r} is no preprocessor: it is {type(found).__name__}, and cannot be "
+            "called"
+        )
     return found  # type: ignore[no-any-return]  # callable() is all that can be known of it
 
 
@@ -154,7 +167,9 @@ def wants_raw_sample(preprocessor: Preprocessor) -> bool:
     )
 
 
-def apply(run: AgentRun, preprocessors: Sequence[Preprocessor], raw_sample: object = None) -> AgentRun:
+def apply(
+    run: AgentRun, preprocessors: Sequence[Preprocessor], raw_sample: object = None
+) -> AgentRun:
     """Run the preprocessors in order on a copy of the run; the run itself is left alone.
 
     Raises Unscored (`input_error`) naming the preprocessor that raised, or left no usable run.
@@ -162,14 +177,19 @@ def apply(run: AgentRun, preprocessors: Sequence[Preprocessor], raw_sample: obje
     if not preprocessors:
         return run
     state: dict[str, Any] = {key: getattr(run, key) for key in _KEYS}
-    state |= {"messages": copy.deepcopy(list(run.messages)), "metadata": copy.deepcopy(dict(run.metadata))}
+    state |= {
+        "messages": copy.deepcopy(list(run.messages)),
+        "metadata": copy.deepcopy(dict(run.metadata)),
+    }
     for preprocessor in preprocessors:
         try:
             wrong = _step(state, preprocessor, raw_sample) or _mistake(state, run)
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            raise _unscored(run, preprocessor, f"raised {error_text(error)}", error_places(error)) from error
+            raise _unscored(
+                run, preprocessor, f"raised {error_text(error)}", error_places(error)
+            ) from error
         if wrong:
             raise _unscored(run, preprocessor, wrong)
     clean, changed = storable(state)
@@ -185,7 +205,9 @@ def apply(run: AgentRun, preprocessors: Sequence[Preprocessor], raw_sample: obje
 
 
 def _step(state: dict[str, Any], preprocessor: Preprocessor, raw_sample: object) -> str | None:
-    """Apply one preprocessor to the run's dict, and say in words what is wrong with what it returned."""
+    """Apply one preprocessor to the run's dict, and say in words what is wrong with what it
+    returned.
+    """
     extra = {"raw_sample": raw_sample} if wants_raw_sample(preprocessor) else {}
     result: object = preprocessor(state, **extra)
     if isinstance(result, Mapping):
@@ -204,7 +226,9 @@ def _mistake(state: Mapping[str, Any], run: AgentRun) -> str | None:
     unknown = [str(key) for key in state if key not in _KEYS]
     if unknown:
         meant = nearest(unknown[0], _KEYS)
-        return f"set the key {printable(unknown[0])!r}" + (f", which is most like {meant!r}" if meant else "")
+        return f"set the key {printable(unknown[0])!r}" + (
+            f", which is most like {meant!r}" if meant else ""
+        )
     missing = [key for key in _KEYS if key not in state]
     if missing:
         return f"removed the key {missing[0]!r}"
@@ -251,17 +275,22 @@ def _comment_lines(text: str) -> tuple[str, int]:
 
 def _refused(message: str, name: str = "", hint: str | None = None) -> InputError:
     meant = nearest(name, BUILT_IN) if name else None
-    hints = [f"{meant} is the nearest of the built-in ones" if meant else f"built in: {listed(BUILT_IN)}"]
+    hints = [
+        f"{meant} is the nearest of the built-in ones" if meant else f"built in: {listed(BUILT_IN)}"
+    ]
     return InputError(Problem(message, key=_KEY, hint="; ".join([hint, *hints] if hint else hints)))
 
 
-def _unscored(run: AgentRun, preprocessor: Preprocessor, what: str, places: tuple[str, ...] = ()) -> Unscored:
+def _unscored(
+    run: AgentRun, preprocessor: Preprocessor, what: str, places: tuple[str, ...] = ()
+) -> Unscored:
     module = getattr(preprocessor, "__module__", "")
     name = getattr(preprocessor, "__qualname__", type(preprocessor).__name__)
     return Unscored(
         "input_error",
         stage="input",
-        cause=f"The transcript preprocessor {module}.{name} {what} (run {printable(run.run_id)}, epoch {run.epoch}).",
+        cause=f"The transcript preprocessor {module}.{name} {what} (run {printable(run.run_id)}, "
+        f"epoch {run.epoch}).",
         advice="It must return None, a dict of updates to the run, or a list of messages.",
         places=places,
     )

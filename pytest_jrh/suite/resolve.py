@@ -1,4 +1,6 @@
-"""From a config that fits its schema to its meaning: defaults, fallbacks, files, targets (rules A, B)."""
+"""From a config that fits its schema to its meaning: defaults, fallbacks, files, targets (rules A,
+B).
+"""
 
 from __future__ import annotations
 
@@ -85,14 +87,20 @@ def resolve_module(config: Config, findings: Findings) -> str:
         return ""
     for key, value in ((path, name), (("admin", "time_stamp"), config.admin.time_stamp)):
         if value is not None and (reason := check_name(value)):
-            message = f"got {shown(value)}, which {reason}; must be a plain name, as folders are named after it"
+            message = (
+                f"got {shown(value)}, which {reason}; must be a plain name, as folders are "
+                "named after it"
+            )
             findings.add(key, message)
     return name
 
 
 def resolve_mode(config: Config, findings: Findings) -> Mode | None:
     """Return the mode that the template stands for (rule A4)."""
-    template = config.test_agent_perturbation_config.autograder_template or config.admin.evaluation_config.template
+    template = (
+        config.test_agent_perturbation_config.autograder_template
+        or config.admin.evaluation_config.template
+    )
     if template is None:
         if not findings.explained((AGENT, "autograder_template")):
             message = "is missing; must be agent_judge (binary) or agent_autograder (ordinal)"
@@ -105,12 +113,17 @@ def resolve_metric(config: Config, findings: Findings) -> str:
     """Return the metric's name, which must be one that can be computed here (rule J1)."""
     name = config.admin.evaluation_config.metric
     if name not in METRICS:
-        close = nearest(name, METRICS) or next((metric for metric in METRICS if name in metric), None)
+        close = nearest(name, METRICS) or next(
+            (metric for metric in METRICS if name in metric), None
+        )
         expected = "accuracy_score, or a scikit-learn metric of labels against labels"
         hint = f"{close} is the nearest" if close else f"the metrics are {', '.join(METRICS)}"
         findings.add((*_EVALUATION, "metric"), received(name, expected), hint)
     elif name != "accuracy_score" and find_spec("sklearn") is None:
-        message = f"got {shown(name)}, which needs scikit-learn; without it only accuracy_score can be computed"
+        message = (
+            f"got {shown(name)}, which needs scikit-learn; without it only accuracy_score "
+            "can be computed"
+        )
         findings.add((*_EVALUATION, "metric"), message, "pip install 'pytest-jrh[sklearn]'")
     return name
 
@@ -126,7 +139,9 @@ def data_path(config: Config, name: str) -> str:
 
 
 def explained_by_module(key: KeyPath, findings: Findings) -> bool:
-    """Whether a file cannot be looked for because its folder is named after a module whose name is wrong."""
+    """Whether a file cannot be looked for because its folder is named after a module whose name is
+    wrong.
+    """
     return key[0] == "admin" and findings.explained(("admin", "module_name"))
 
 
@@ -172,13 +187,19 @@ def check_param_files(config: Config, findings: Findings) -> None:
     for name in config.admin.dataset_config.default_params_path:
         if name not in known and (close := nearest(name, known, cutoff=0.8)):
             message = "unknown key; the keys that matter here are instruction and rubric"
-            findings.add((*_DATASET, "default_params_path", name), message, f"{close} is the nearest key")
+            findings.add(
+                (*_DATASET, "default_params_path", name), message, f"{close} is the nearest key"
+            )
 
 
-def targeted(config: Config, rubrics: Sequence[Rubric], findings: Findings, *, complete: bool) -> list[Rubric]:
-    """Keep the rubrics that `target_rubric_ids` names, in file order; all where it is empty (rule B3).
+def targeted(
+    config: Config, rubrics: Sequence[Rubric], findings: Findings, *, complete: bool
+) -> list[Rubric]:
+    """Keep the rubrics that `target_rubric_ids` names, in file order; all where it is empty (rule
+    B3).
 
-    Ids are only missed where the rubrics are `complete`: the one that is named may be one that is broken.
+    Ids are only missed where the rubrics are `complete`: the one that is named may be one that is
+    broken.
     """
     wanted = [each.strip() for each in config.test_agent_perturbation_config.target_rubric_ids]
     ids = [rubric.id for rubric in rubrics]
@@ -200,15 +221,23 @@ def score_range(config: Config, findings: Findings) -> tuple[int, int] | None:
         return None
     (low, key), (high, _) = lowest, highest
     if not 0 < high - low < LONGEST_SCALE:
-        message = f"the scores go from {shown(low)} to {shown(high)}; must be 2 to {LONGEST_SCALE} levels, lowest first"
+        message = (
+            f"the scores go from {shown(low)} to {shown(high)}; must be 2 to "
+            f"{LONGEST_SCALE} levels, lowest first"
+        )
         findings.add(key, message)
         return None
     return low, high
 
 
-def _bound(config: Config, names: tuple[str, ...], findings: Findings) -> tuple[int, KeyPath] | None:
+def _bound(
+    config: Config, names: tuple[str, ...], findings: Findings
+) -> tuple[int, KeyPath] | None:
     sources: tuple[tuple[KeyPath, dict[str, Any]], ...] = (
-        ((AGENT, "autograder_default_params"), config.test_agent_perturbation_config.autograder_default_params),
+        (
+            (AGENT, "autograder_default_params"),
+            config.test_agent_perturbation_config.autograder_default_params,
+        ),
         ((*_DATASET, "default_params"), config.admin.dataset_config.default_params),
     )
     for path, params in sources:
@@ -226,18 +255,32 @@ def _bound(config: Config, names: tuple[str, ...], findings: Findings) -> tuple[
 
 
 def resolve_tests(
-    config: Config, mode: Mode | None, rubrics: Sequence[Rubric], findings: Findings, places: Places, own: str | None
+    config: Config,
+    mode: Mode | None,
+    rubrics: Sequence[Rubric],
+    findings: Findings,
+    places: Places,
+    own: str | None,
 ) -> tuple[SuiteTest, ...]:
-    """Return the tests with their target scores and output folders (rules A7, A8, B5); see `output_dir`."""
+    """Return the tests with their target scores and output folders (rules A7, A8, B5).
+
+    See `output_dir`.
+    """
     to_run = tuple(dict.fromkeys(config.admin.perturbation_config.tests_to_run))
     to_evaluate = config.admin.evaluation_config.tests_to_evaluate
     if not to_run:
         key: KeyPath = ("admin", "perturbation_config", "tests_to_run")
         findings.missing(key, f"no test is to be run; must be a list of {' and '.join(TESTS)}")
     for index, name in enumerate(to_evaluate):
-        if name not in to_run and not findings.explained(("admin", "perturbation_config", "tests_to_run")):
-            message = f"got {shown(name)}, which is not in tests_to_run ({listed(to_run) or 'empty'})"
-            findings.add((*_EVALUATION, "tests_to_evaluate", index), message, f"add {name} to tests_to_run")
+        if name not in to_run and not findings.explained(
+            ("admin", "perturbation_config", "tests_to_run")
+        ):
+            message = (
+                f"got {shown(name)}, which is not in tests_to_run ({listed(to_run) or 'empty'})"
+            )
+            findings.add(
+                (*_EVALUATION, "tests_to_evaluate", index), message, f"add {name} to tests_to_run"
+            )
     if mode == "ordinal":
         _check_targets(config, rubrics, findings)
     return tuple(
@@ -255,7 +298,8 @@ def resolve_tests(
 def output_dir(config: Config, test: TestName, own: str | None) -> str:
     """Return the folder of a test's cases as the config gives it, or its default (rule A7).
 
-    RAND's defaults hold in `inputs/configs`, where no two configs have one name; elsewhere it is the config's `own`.
+    RAND's defaults hold in `inputs/configs`, where no two configs have one name; elsewhere it is
+    the config's `own`.
     """
     given = config.test_agent_perturbation_config.output.dir
     if given is not None or own is not None:
@@ -263,7 +307,9 @@ def output_dir(config: Config, test: TestName, own: str | None) -> str:
     return KINDS[test].folder(str(config.admin.module_name))
 
 
-def _targets(config: Config, mode: Mode | None, test: TestName, rubric: Rubric) -> tuple[int | None, ...]:
+def _targets(
+    config: Config, mode: Mode | None, test: TestName, rubric: Rubric
+) -> tuple[int | None, ...]:
     if mode != "ordinal" or not rubric.score_levels:
         return (None,)
     scores = tuple(level.score for level in rubric.score_levels)
@@ -276,7 +322,8 @@ def _check_targets(config: Config, rubrics: Sequence[Rubric], findings: Findings
         scores = [level.score for level in rubric.score_levels]
         if scores and (outside := [score for score in wanted if score not in scores]):
             message = (
-                f"got {listed([str(score) for score in outside], 8)}; the scores of the rubric {shown(rubric.id)} "
+                f"got {listed([str(score) for score in outside], 8)}; the scores of the rubric "
+                f"{shown(rubric.id)} "
                 f"go from {scores[0]} to {scores[-1]}"
             )
             findings.add((AGENT, "score_targets"), message)
@@ -293,24 +340,39 @@ def resolve_frozen(
     if isinstance(frozen, str):
         return True, places.require(frozen, findings, key, what="the frozen suite")
     folders = list(
-        dict.fromkeys(output_dir(config, test, own) for test in config.admin.perturbation_config.tests_to_run)
+        dict.fromkeys(
+            output_dir(config, test, own) for test in config.admin.perturbation_config.tests_to_run
+        )
     )
     if len(folders) > 1:
-        message = f"the tests keep their cases in different folders ({listed(folders)}), so the frozen file is not one"
+        message = (
+            f"the tests keep their cases in different folders ({listed(folders)}), so the "
+            "frozen file is not one"
+        )
         findings.add(key, message, f"set {AGENT}.output.dir, or give the path of the file")
         return True, None
     if not folders:
         return True, None
-    return True, places.require(f"{folders[0]}/{CASES_FILE}", findings, key, what="the frozen suite")
+    return True, places.require(
+        f"{folders[0]}/{CASES_FILE}", findings, key, what="the frozen suite"
+    )
 
 
 def resolve_gate(config: Config) -> GateRules:
     """Return the rules by which the session passes or fails (rule J4)."""
     gate = config.gate
-    return GateRules(gate.min_accuracy, gate.lower_bound, gate.max_regressions, gate.min_cases, gate.allow_uncompared)
+    return GateRules(
+        gate.min_accuracy,
+        gate.lower_bound,
+        gate.max_regressions,
+        gate.min_cases,
+        gate.allow_uncompared,
+    )
 
 
-def notices(config: Config, mode: Mode | None, rubrics: Sequence[Rubric], file: str) -> tuple[str, ...]:
+def notices(
+    config: Config, mode: Mode | None, rubrics: Sequence[Rubric], file: str
+) -> tuple[str, ...]:
     """Say once what a config asks for that is not done (rules A2, A10)."""
     found = []
     if unused := _unused_sections(config):
@@ -319,12 +381,14 @@ def notices(config: Config, mode: Mode | None, rubrics: Sequence[Rubric], file: 
         found.append(f"{file}: score_targets has no effect in a binary suite")
     if mode == "binary" and (scaled := [rubric.id for rubric in rubrics if rubric.score_levels]):
         found.append(
-            f"{file}: score_levels of the rubrics {listed(scaled, 5)} have no effect: the template agent_judge is "
+            f"{file}: score_levels of the rubrics {listed(scaled, 5)} have no effect: the "
+            "template agent_judge is "
             "binary; agent_autograder uses the scale"
         )
     if resolve_format(config) != config.admin.output_file_format:
         found.append(
-            f"{file}: output_file_format is xlsx, but openpyxl is not installed, so tables are written as CSV "
+            f"{file}: output_file_format is xlsx, but openpyxl is not installed, so tables are "
+            "written as CSV "
             "(pip install 'pytest-jrh[xlsx]')"
         )
     return tuple(found)
@@ -339,6 +403,7 @@ def _unused_sections(config: Config) -> list[str]:
     if others := [name for name in files if name not in {"instruction", "rubric"}]:
         groups["admin.dataset_config.default_params_path"] = others
     return [
-        f"{section}{'.' if section else ''}{names[0] if len(names) == 1 else '{' + listed(names) + '}'}"
+        (f"{section}." if section else "")
+        + (names[0] if len(names) == 1 else f"{{{listed(names)}}}")
         for section, names in groups.items()
     ]

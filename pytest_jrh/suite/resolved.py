@@ -1,4 +1,6 @@
-"""A suite written back as a config in which nothing is left to a default, for the record (rule H2)."""
+"""A suite written back as a config in which nothing is left to a default, for the record (rule
+H2).
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,18 @@ if TYPE_CHECKING:
 
 
 def as_resolved(suite: Suite, config: Config, places: Places) -> dict[str, Any]:
-    """Return plain data that loads to the same suite; paths are relative where they are below the start folder."""
+    """Return plain data that loads to the same suite.
+
+    Paths are relative where they are below the start folder.
+    """
     data: dict[str, Any] = config.model_dump()
     admin, agent = data["admin"], data["test_agent_perturbation_config"]
     admin["output_file_format"] = suite.output_format
     admin["dataset_config"]["dataset_name"] = suite.dataset_name
     admin["perturbation_config"]["tests_to_run"] = [test.name for test in suite.tests]
-    admin["evaluation_config"]["tests_to_evaluate"] = [test.name for test in suite.tests if test.evaluate]
+    admin["evaluation_config"]["tests_to_evaluate"] = [
+        test.name for test in suite.tests if test.evaluate
+    ]
     template = "agent_judge" if suite.mode == "binary" else "agent_autograder"
     admin["evaluation_config"]["template"] = agent["autograder_template"] = template
     agent["transcript_preprocessor"] = None
@@ -74,6 +81,7 @@ def _stage(stage: StageModel, places: Places) -> dict[str, Any]:
         "max_tokens": stage.max_tokens,
         "timeout": stage.timeout,
         "api_base": stage.api_base,
-        "rate_limit": stage.rate_limit and {"calls": stage.rate_limit.calls, "period": stage.rate_limit.period},
+        "rate_limit": stage.rate_limit
+        and {"calls": stage.rate_limit.calls, "period": stage.rate_limit.period},
     }
     return {key: value for key, value in settings.items() if value is not None}

@@ -24,13 +24,20 @@ _LEVEL_KEYS = ("score", "label")
 _HEAD_BYTES = 2**16
 _HEAD_JSON = re.compile(r"\s*(\[\s*\{|\{(?s:.*?)\"rubrics\"\s*:\s*\[\s*\{)")
 _HEAD_YAML = re.compile(r"^(-\s+\S|rubrics[ \t]*:)", re.MULTILINE)
-# What stands before a key stands in its line: a run of empty lines must not be looked through from each of them.
+# What stands before a key stands in its line: a run of empty lines must not be looked through from
+# each of them.
 _ID = re.compile(r"(?m)^(?:[^\S\n]|[\-{\[])*+[\"']?id[\"']?\s*+:|\"id\"\s*+:")
-_INSTRUCTIONS = re.compile(r"(?m)^(?:[^\S\n]|[\-{\[])*+[\"']?instructions?[\"']?\s*+:|\"instructions?\"\s*+:")
+_INSTRUCTIONS = re.compile(
+    r"(?m)^(?:[^\S\n]|[\-{\[])*+[\"']?instructions?[\"']?\s*+:|\"instructions?\"\s*+:"
+)
 
 
 def load_rubrics(
-    path: str | Path, *, mode: Mode = "binary", score_range: tuple[int, int] | None = None, file: str | None = None
+    path: str | Path,
+    *,
+    mode: Mode = "binary",
+    score_range: tuple[int, int] | None = None,
+    file: str | None = None,
 ) -> tuple[Rubric, ...]:
     """Read every rubric of a file, in file order (rules B1, B2, B4).
 
@@ -61,8 +68,13 @@ def read_rubrics(path: Path, *, file: str | None = None) -> tuple[list[Rubric], 
         if rubric is None:
             continue
         if rubric.id in lines:
-            message = f"the id {shown(rubric.id)} stands twice, in line {lines[rubric.id]} and in line {rubric.line}"
-            findings.add((*prefix, index, "id"), message, "ids must differ: they name cases and recordings")
+            message = (
+                f"the id {shown(rubric.id)} stands twice, in line {lines[rubric.id]} and in "
+                f"line {rubric.line}"
+            )
+            findings.add(
+                (*prefix, index, "id"), message, "ids must differ: they name cases and recordings"
+            )
             continue
         lines[rubric.id] = rubric.line
         rubrics.append(rubric)
@@ -81,12 +93,23 @@ def with_scales(
             lowest, highest = score_range
             levels = tuple(ScoreLevel(score, "") for score in range(lowest, highest + 1))
         if not levels:
-            message = f"the rubric {shown(rubric.id)} has no score_levels, and the config gives no range of scores"
-            hint = "give it score_levels, or set lowest_score and highest_score in autograder_default_params"
+            message = (
+                f"the rubric {shown(rubric.id)} has no score_levels, and the config gives "
+                "no range of scores"
+            )
+            hint = (
+                "give it score_levels, or set lowest_score and highest_score in "
+                "autograder_default_params"
+            )
             problems.append(Problem(message, file, rubric.line, "score_levels", hint))
         elif len(levels) == 1:
-            message = f"the rubric {shown(rubric.id)} has a scale of one score, so no verdict could be wrong"
-            problems.append(Problem(message, file, rubric.line, "score_levels", "give at least two levels"))
+            message = (
+                f"the rubric {shown(rubric.id)} has a scale of one score, so no verdict "
+                "could be wrong"
+            )
+            problems.append(
+                Problem(message, file, rubric.line, "score_levels", "give at least two levels")
+            )
         else:
             rubric = Rubric(rubric.id, rubric.instructions, levels, rubric.file, rubric.line)  # noqa: PLW2901
         scaled.append(rubric)
@@ -94,7 +117,10 @@ def with_scales(
 
 
 def looks_like_rubrics(path: Path) -> bool:
-    """Whether the beginning of a file looks like a list of rubrics; reads 64 kB and never raises."""
+    """Whether the beginning of a file looks like a list of rubrics.
+
+    Reads 64 kB and never raises.
+    """
     head = read_head(path)
     shape = _HEAD_JSON.match(head) or _HEAD_YAML.search(head)
     return bool(shape and _ID.search(head) and _INSTRUCTIONS.search(head))
@@ -134,7 +160,12 @@ def _entries(findings: Findings) -> tuple[list[Any], KeyPath]:
 
 def _rubric(entry: Any, path: KeyPath, file: str, findings: Findings) -> Rubric | None:
     if not isinstance(entry, dict):
-        findings.add(path, received(entry, "a mapping with the keys id, instructions and, if ordinal, score_levels"))
+        findings.add(
+            path,
+            received(
+                entry, "a mapping with the keys id, instructions and, if ordinal, score_levels"
+            ),
+        )
         return None
     before = len(findings.problems)
     _misspelled(entry, _ENTRY_KEYS, path, findings)
@@ -150,7 +181,11 @@ def _rubric(entry: Any, path: KeyPath, file: str, findings: Findings) -> Rubric 
 
 def _instructions(entry: dict[str, Any], path: KeyPath, findings: Findings) -> str | None:
     if entry.get("instructions") is not None and entry.get("instruction") is not None:
-        findings.add((*path, "instruction"), "the rubric has both instructions and instruction", "keep one of them")
+        findings.add(
+            (*path, "instruction"),
+            "the rubric has both instructions and instruction",
+            "keep one of them",
+        )
         return None
     key = "instruction" if entry.get("instruction") is not None else "instructions"
     text = entry.get(key)
@@ -162,21 +197,32 @@ def _instructions(entry: dict[str, Any], path: KeyPath, findings: Findings) -> s
     return None
 
 
-def _missing(entry: dict[str, Any], key: str, value: object, path: KeyPath, findings: Findings) -> None:
+def _missing(
+    entry: dict[str, Any], key: str, value: object, path: KeyPath, findings: Findings
+) -> None:
     place = (*path, key)
     if key not in entry:
         findings.missing(place, f"the rubric has no {key}; must be text")
     elif value is None or isinstance(value, str):
-        findings.add(place, f"is empty; must be {'a short name' if key == 'id' else 'the text of the criterion'}")
+        findings.add(
+            place,
+            f"is empty; must be {'a short name' if key == 'id' else 'the text of the criterion'}",
+        )
     else:
         findings.add(place, received(value, "text"))
 
 
-def _misspelled(entry: dict[str, Any], known: Sequence[str], path: KeyPath, findings: Findings) -> None:
+def _misspelled(
+    entry: dict[str, Any], known: Sequence[str], path: KeyPath, findings: Findings
+) -> None:
     """Other keys are a user's own business, unless they are meant to be ours."""
     for key in entry:
         if key not in known and (meant := nearest(key, known, cutoff=0.8)):
-            findings.add((*path, key), f"unknown key; the keys here are {listed(known)}", f"{meant} is the nearest key")
+            findings.add(
+                (*path, key),
+                f"unknown key; the keys here are {listed(known)}",
+                f"{meant} is the nearest key",
+            )
             findings.excused.add(dotted((*path, meant)))
 
 
@@ -195,7 +241,10 @@ def _levels(value: Any, path: KeyPath, findings: Findings) -> tuple[ScoreLevel, 
             continue
         line = findings.document.line((*path, index))
         if level.score in seen:
-            message = f"the score {level.score} stands twice, in line {seen[level.score]} and in line {line}"
+            message = (
+                f"the score {level.score} stands twice, in line {seen[level.score]} and in "
+                f"line {line}"
+            )
             findings.add((*path, index, "score"), message)
         seen.setdefault(level.score, line)
         levels.append(level)
@@ -213,31 +262,46 @@ def _level(entry: Any, path: KeyPath, findings: Findings) -> ScoreLevel | None:
     score, label = entry.get("score"), entry.get("label")
     good = isinstance(score, int) and not isinstance(score, bool)
     if not good and "score" in entry:
-        hint = f"write {score.strip()} without quotes" if isinstance(score, str) and score.strip().isdigit() else None
+        hint = (
+            f"write {score.strip()} without quotes"
+            if isinstance(score, str) and score.strip().isdigit()
+            else None
+        )
         findings.add((*path, "score"), received(score, "a whole number"), hint)
     elif not good:
         findings.missing((*path, "score"), "the level has no score; must be a whole number")
     if not isinstance(label, str) or not label.strip():
         if label is None and "label" not in entry:
-            findings.missing((*path, "label"), "the level has no label; must be text that says when the score is due")
+            findings.missing(
+                (*path, "label"),
+                "the level has no label; must be text that says when the score is due",
+            )
         elif label is None or isinstance(label, str):
             findings.add((*path, "label"), "is empty; must be text that says when the score is due")
         else:
             findings.add((*path, "label"), received(label, "text"))
         return None
     if label.lstrip().startswith(PLACEHOLDER):
-        findings.add((*path, "label"), f"{_LEFT_AS_IS}; must be text that says when the score is due")
+        findings.add(
+            (*path, "label"), f"{_LEFT_AS_IS}; must be text that says when the score is due"
+        )
     return ScoreLevel(score, label) if good and isinstance(score, int) else None
 
 
 def _gaps(scores: list[int], path: KeyPath, findings: Findings) -> None:
     if scores[-1] - scores[0] >= LONGEST_SCALE:
         findings.add(
-            path, f"the scores go from {scores[0]} to {scores[-1]}; a scale has at most {LONGEST_SCALE} levels"
+            path,
+            f"the scores go from {scores[0]} to {scores[-1]}; a scale has at most {LONGEST_SCALE} "
+            "levels",
         )
         return
-    if absent := [str(score) for score in range(scores[0], scores[-1] + 1) if score not in set(scores)]:
+    if absent := [
+        str(score) for score in range(scores[0], scores[-1] + 1) if score not in set(scores)
+    ]:
         given = ", ".join(map(str, scores))
         findings.add(
-            path, f"the scores {given} leave a gap: {listed(absent, 8)} missing between {scores[0]} and {scores[-1]}"
+            path,
+            f"the scores {given} leave a gap: {listed(absent, 8)} missing between {scores[0]} and "
+            f"{scores[-1]}",
         )

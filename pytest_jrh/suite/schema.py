@@ -1,8 +1,8 @@
 """The shape of a config file: RAND's schema and our own sections (rules A1, A6, A10).
 
 A field's description says what may stand there, in the words of an error message. Every key may be
-left out or null; what must be there in the end is decided in `suite.resolve`, which knows the fallbacks.
-The text below a field says what it is for; editors show both (`suite.json_schema`).
+left out or null; what must be there in the end is decided in `suite.resolve`, which knows the
+fallbacks. The text below a field says what it is for; editors show both (`suite.json_schema`).
 """
 
 from __future__ import annotations
@@ -54,14 +54,20 @@ Ignored: TypeAlias = Annotated[Any, NotUsed()]
 class Section(BaseModel):
     """A mapping in the config: strict, frozen, closed; a null value is the same as no key."""
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
+    model_config = ConfigDict(
+        strict=True, frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True
+    )
 
     @model_validator(mode="before")
     @classmethod
     def _null_is_absent(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             return data
-        return {key: value for key, value in data.items() if value is not None or key not in cls.model_fields}
+        return {
+            key: value
+            for key, value in data.items()
+            if value is not None or key not in cls.model_fields
+        }
 
 
 class RateLimitSection(Section):
@@ -83,7 +89,10 @@ class ModelDefaults(Section):
     timeout: Annotated[float | None, Field(gt=0, description="a number of seconds above 0")] = None
     """How long to wait for one answer, in seconds. Left out: 120."""
     api_base: Annotated[
-        str | None, Field(pattern=r"^https?://[^\s]+$", description="a URL that starts with http:// or https://")
+        str | None,
+        Field(
+            pattern=r"^https?://[^\s]+$", description="a URL that starts with http:// or https://"
+        ),
     ] = None
     """An OpenAI-compatible server to ask instead of the provider's own."""
     rate_limit: RateLimitSection | None = None
@@ -94,7 +103,10 @@ class Stage(Section):
     """A stage model (rule A6)."""
 
     model: Text | None = None
-    """The model's name as litellm knows it, such as openai/gpt-4.1-mini. Its key comes from the environment."""
+    """The model's name as litellm knows it, such as openai/gpt-4.1-mini.
+
+    Its key comes from the environment.
+    """
     prompt_path: PathText | None = None
     """A prompt file in place of the built-in one."""
     temperature: Annotated[float | None, Field(ge=0, description="a number, 0 or above")] = None
@@ -106,7 +118,10 @@ class Stage(Section):
     timeout: Annotated[float | None, Field(gt=0, description="a number of seconds above 0")] = None
     """How long to wait for one answer, in seconds."""
     api_base: Annotated[
-        str | None, Field(pattern=r"^https?://[^\s]+$", description="a URL that starts with http:// or https://")
+        str | None,
+        Field(
+            pattern=r"^https?://[^\s]+$", description="a URL that starts with http:// or https://"
+        ),
     ] = None
     """An OpenAI-compatible server to ask instead of the provider's own."""
     rate_limit: RateLimitSection | None = None
@@ -130,7 +145,10 @@ class JudgeStage(Stage):
     """The judge's stage model."""
 
     show_reasoning: Flag | None = None
-    """Show the judge the agent's reasoning blocks too. Edited turns have lost theirs, which can give a case away."""
+    """Show the judge the agent's reasoning blocks too.
+
+    Edited turns have lost theirs, which can give a case away.
+    """
 
 
 class PanelJudge(JudgeStage):
@@ -144,7 +162,11 @@ class PanelJudge(JudgeStage):
 
 
 def _without_nulls(value: object) -> object:
-    return {key: each for key, each in value.items() if each is not None} if isinstance(value, dict) else value
+    return (
+        {key: each for key, each in value.items() if each is not None}
+        if isinstance(value, dict)
+        else value
+    )
 
 
 class DatasetConfig(Section):
@@ -157,10 +179,12 @@ class DatasetConfig(Section):
         BeforeValidator(_without_nulls),
         Field(description="a mapping of names to file names (instruction, rubric)"),
     ] = {}
-    """File names in inputs/data/{module_name}: rubric (where rubric_path does not name one), and instruction: a note
+    """File names in inputs/data/{module_name}: rubric (where rubric_path does not name one), and
+    instruction: a note
     to the judge."""
     default_params: FreeMapping = {}
-    """Values for every rubric: instruction (a note to the judge), lowest_score and highest_score."""
+    """Values for every rubric: instruction (a note to the judge), lowest_score and
+    highest_score."""
     use_original_data_as_expected: Ignored = None
 
 
@@ -168,9 +192,11 @@ class PerturbationConfig(Section):
     """Which tests are made."""
 
     use_HITL_process: Flag = False  # noqa: N815 - RAND's key
-    """Look at every made case in the browser before any is judged, in a recording mode on a terminal."""
+    """Look at every made case in the browser before any is judged, in a recording mode on a
+    terminal."""
     tests_to_run: Tests = ()
-    """Which cases are made. agent_perturbation: runs edited to violate a rubric. agent_positives: runs that satisfy
+    """Which cases are made. agent_perturbation: runs edited to violate a rubric. agent_positives:
+    runs that satisfy
     it."""
     preprocess_columns_map: Ignored = None
 
@@ -183,7 +209,8 @@ class EvaluationConfig(Section):
     """How the tests are judged."""
 
     template: Template | None = None
-    """agent_judge: each rubric is violated or satisfied. agent_autograder: each rubric has a scale of scores."""
+    """agent_judge: each rubric is violated or satisfied. agent_autograder: each rubric has a scale
+    of scores."""
     autograder_model_name: Text | None = None
     """The judge under test, as litellm knows it, such as openai/gpt-4.1-mini."""
     judges: Annotated[
@@ -197,8 +224,11 @@ class EvaluationConfig(Section):
     tests_to_evaluate: Tests = ()
     """The tests that are judged; the others are only made. Empty: all of tests_to_run."""
     metric: Text = "accuracy_score"
-    """The metric of RAND's report: accuracy_score, or a scikit-learn metric of labels against labels."""
-    aggregation_method: Annotated[Literal["majority_vote"] | None, Field(description="majority_vote or null")] = None
+    """The metric of RAND's report: accuracy_score, or a scikit-learn metric of labels against
+    labels."""
+    aggregation_method: Annotated[
+        Literal["majority_vote"] | None, Field(description="majority_vote or null")
+    ] = None
     """majority_vote adds the panel's vote to the report."""
     aggregation_reference_column: Ignored = None
     overwrite_results: Ignored = None
@@ -253,15 +283,19 @@ class Output(Section):
     """Where the cases of the tests are kept."""
 
     dir: PathText | None = None
-    """The folder of agent_perturbations.jsonl and of the debug files. inputs/suites/{suite} for a suite to be
+    """The folder of agent_perturbations.jsonl and of the debug files. inputs/suites/{suite} for a
+    suite to be
     committed."""
     results_dir: PathText | None = None
-    """The folder of the tables, the reports and case_results.jsonl: outputs/NAME for inputs/configs/NAME.yml, and for a
-    config elsewhere a folder below outputs that mirrors where it is. Two configs share one only where both name it."""
+    """The folder of the tables, the reports and case_results.jsonl: outputs/NAME for
+    inputs/configs/NAME.yml, and for a
+    config elsewhere a folder below outputs that mirrors where it is. Two configs share one only
+    where both name it."""
     write_jsonl: Flag = True
     """Whether made cases are written to agent_perturbations.jsonl."""
     overwrite: Flag = True
-    """true: the selected cases are made anew. false: cases that are there are reused, and missing ones are added."""
+    """true: the selected cases are made anew. false: cases that are there are reused, and missing
+    ones are added."""
 
 
 class AgentConfig(Section):
@@ -270,10 +304,13 @@ class AgentConfig(Section):
     input_log_path: PathText | None = None
     """The Inspect log (.eval or .json) whose runs become cases."""
     max_sample_mb: Count = MAX_SAMPLE_MB
-    """How much one sample of the log may be when unpacked, in MB, as may its header and its summaries."""
+    """How much one sample of the log may be when unpacked, in MB, as may its header and its
+    summaries."""
     rubric_path: PathText | None = None
     """The rubric file, YAML or JSON."""
-    target_rubric_ids: Annotated[tuple[str, ...], Field(strict=False, description="a list of rubric ids")] = ()
+    target_rubric_ids: Annotated[
+        tuple[str, ...], Field(strict=False, description="a list of rubric ids")
+    ] = ()
     """The rubrics to use, by id. Empty: all in the file."""
     planner: Stage = Stage.model_construct()
     """Plans which turns to edit, and to what end."""
@@ -282,22 +319,29 @@ class AgentConfig(Section):
     summary: Stage = Stage.model_construct()
     """Sums up long runs for the editor and the verifier. Left out: the editor's model."""
     verifier: Verifier | None = None
-    """Confirms the label of every made case. Left out: the editor's model. false: labels stay unverified, and every
+    """Confirms the label of every made case. Left out: the editor's model. false: labels stay
+    unverified, and every
     output says so."""
     max_summary_messages: Count = 20
     """How many of the last turns a summary covers."""
     max_edit_rounds: Count = 3
     """At most this many turns of a run are edited."""
-    transcript_preprocessors: Annotated[tuple[str, ...], PlainValidator(values.names), values.NAMES_JSON] | None = None
+    transcript_preprocessors: (
+        Annotated[tuple[str, ...], PlainValidator(values.names), values.NAMES_JSON] | None
+    ) = None
     """Functions that change each run before it is used, in this order, such as
     pytest_jrh.suite.preprocessors.drop_reasoning_traces."""
-    transcript_preprocessor: Annotated[tuple[str, ...], PlainValidator(values.names), values.NAMES_JSON] | None = None
+    transcript_preprocessor: (
+        Annotated[tuple[str, ...], PlainValidator(values.names), values.NAMES_JSON] | None
+    ) = None
     """Another name of transcript_preprocessors."""
     autograder_template: Template | None = None
     """The same as template in admin.evaluation_config, and stronger."""
     autograder_default_params: FreeMapping = {}
     """lowest_score and highest_score, for rubrics without score_levels."""
-    score_targets: Annotated[tuple[int, ...], PlainValidator(values.score_targets), values.SCORES_JSON] = ()
+    score_targets: Annotated[
+        tuple[int, ...], PlainValidator(values.score_targets), values.SCORES_JSON
+    ] = ()
     """Ordinal: the scores that cases are made for. Left out: every score of the scale."""
     objective: Annotated[Objective, Field(description="fail or pass")] = "fail"
     """What agent_perturbation aims at: fail violates the rubric, pass satisfies it."""
@@ -318,10 +362,12 @@ class Replay(Section):
     cassette_dir: PathText | None = None
     """Where recordings are. Left out: inputs/cassettes/{suite}."""
     record_mode: Recording | None = None
-    """none: answer from recordings alone. once: record cases that are not complete. new_episodes: record what is
+    """none: answer from recordings alone. once: record cases that are not complete. new_episodes:
+    record what is
     missing. all: everything anew."""
     judge_record_mode: Recording | None = None
-    """The record mode of the judge's calls alone, so that a changed judge can be recorded over the same cases."""
+    """The record mode of the judge's calls alone, so that a changed judge can be recorded over the
+    same cases."""
     frozen: Annotated[str | bool, PlainValidator(values.frozen), values.FROZEN_JSON] = False
     """Take the cases from agent_perturbations.jsonl alone; the log is then not read."""
 
@@ -329,18 +375,20 @@ class Replay(Section):
 class Gate(Section):
     """When the session fails (rule J4)."""
 
-    min_accuracy: Annotated[float | dict[str, float] | None, PlainValidator(values.accuracy), values.ACCURACY_JSON] = (
-        None
-    )
+    min_accuracy: Annotated[
+        float | dict[str, float] | None, PlainValidator(values.accuracy), values.ACCURACY_JSON
+    ] = None
     """The share of cases that the judge must get right, over all or per test."""
     lower_bound: Flag = False
-    """Hold the lower end of the accuracy's 95% interval against min_accuracy, not the accuracy itself."""
+    """Hold the lower end of the accuracy's 95% interval against min_accuracy, not the accuracy
+    itself."""
     max_regressions: Annotated[int, Field(ge=0, description="a whole number, 0 or above")] = 0
     """How many cases may be judged wrong now that were right in the baseline."""
     min_cases: Annotated[int, Field(ge=0, description="a whole number, 0 or above")] = 1
     """How many cases must have a verdict."""
     allow_uncompared: Flag = False
-    """Let the suite pass where no case can be compared with the baseline, as when the suite is new."""
+    """Let the suite pass where no case can be compared with the baseline, as when the suite is
+    new."""
 
 
 class Config(Section):

@@ -21,11 +21,13 @@ _EVALUATION: KeyPath = ("admin", "evaluation_config")
 _T = TypeVar("_T")
 
 
-def resolve_stages(config: Config, findings: Findings, places: Places) -> dict[StageName, StageModel]:
+def resolve_stages(
+    config: Config, findings: Findings, places: Places
+) -> dict[StageName, StageModel]:
     """Fill in the stages that make cases; the verifier is missing where it is off.
 
-    Summary and verifier fall back to the editor's model, and with it to its server and timeout. What no stage sets
-    comes from the section `models`.
+    Summary and verifier fall back to the editor's model, and with it to its server and timeout.
+    What no stage sets comes from the section `models`.
     """
     agent, defaults = config.test_agent_perturbation_config, config.models
     general = config.synthetic_data_params.generation_model_name
@@ -36,7 +38,11 @@ def resolve_stages(config: Config, findings: Findings, places: Places) -> dict[S
     if summary == Stage():
         summary = Stage(temperature=editor.temperature, system_prompt=editor.system_prompt)
     stages["summary"] = _stage(
-        "summary", _with_defaults(_beside(summary, editor), defaults), editor.model, findings, places
+        "summary",
+        _with_defaults(_beside(summary, editor), defaults),
+        editor.model,
+        findings,
+        places,
     )
     if not isinstance(agent.verifier, NoVerifier):
         verifier = _with_defaults(_beside(agent.verifier or Stage(), editor), defaults)
@@ -44,7 +50,9 @@ def resolve_stages(config: Config, findings: Findings, places: Places) -> dict[S
     return stages
 
 
-def resolve_judges(config: Config, mode: Mode | None, findings: Findings, places: Places) -> tuple[JudgeSettings, ...]:
+def resolve_judges(
+    config: Config, mode: Mode | None, findings: Findings, places: Places
+) -> tuple[JudgeSettings, ...]:
     """Return the judges in the order of the config; a lone judge has no name.
 
     Members of a panel take from the section `judge` what they do not set themselves.
@@ -59,9 +67,14 @@ def resolve_judges(config: Config, mode: Mode | None, findings: Findings, places
     for index, entry in enumerate(evaluation.judges):
         key: KeyPath = (*_EVALUATION, "judges", index)
         if entry.name in {judge.name for judge in judges}:
-            findings.add((*key, "name"), f"the name {shown(entry.name)} stands twice; names of judges must differ")
+            findings.add(
+                (*key, "name"),
+                f"the name {shown(entry.name)} stands twice; names of judges must differ",
+            )
         _check_template(entry, mode, findings, key)
-        settings = _with_defaults(_over(entry, config.judge, own_model=entry.model is not None), config.models)
+        settings = _with_defaults(
+            _over(entry, config.judge, own_model=entry.model is not None), config.models
+        )
         stage = _judge_stage(settings, general, findings, places, key)
         reasoning = _first(entry.show_reasoning, config.judge.show_reasoning, default=False)
         judges.append(JudgeSettings(entry.name, stage, reasoning))
@@ -74,18 +87,27 @@ def _check_template(entry: PanelJudge, mode: Mode | None, findings: Findings, ke
     needed = "agent_judge" if mode == "binary" else "agent_autograder"
     if entry.template != needed:
         message = f"got {shown(entry.template)}; must be {needed}, because the suite is {mode}"
-        findings.add((*key, "template"), message, "leave it out: every judge takes the suite's template")
+        findings.add(
+            (*key, "template"), message, "leave it out: every judge takes the suite's template"
+        )
 
 
-def _judge_stage(settings: Stage, general: str | None, findings: Findings, places: Places, key: KeyPath) -> StageModel:
+def _judge_stage(
+    settings: Stage, general: str | None, findings: Findings, places: Places, key: KeyPath
+) -> StageModel:
     model = settings.model or general
     if model is None and not findings.explained((*key, "model")):
-        message = "no model for the judge; set autograder_model_name in admin.evaluation_config, or judge.model"
+        message = (
+            "no model for the judge; set autograder_model_name in admin.evaluation_config, "
+            "or judge.model"
+        )
         findings.missing((*_EVALUATION, "autograder_model_name"), message)
     return _built("judge", settings, model or "", findings, places=places, key=key)
 
 
-def _stage(name: StageName, settings: Stage, general: str | None, findings: Findings, places: Places) -> StageModel:
+def _stage(
+    name: StageName, settings: Stage, general: str | None, findings: Findings, places: Places
+) -> StageModel:
     key: KeyPath = (AGENT, name)
     if settings.model is None and general is None and not findings.explained((*key, "model")):
         message = (
@@ -97,10 +119,18 @@ def _stage(name: StageName, settings: Stage, general: str | None, findings: Find
 
 
 def _built(
-    name: StageName, settings: Stage, model: str, findings: Findings, *, places: Places, key: KeyPath
+    name: StageName,
+    settings: Stage,
+    model: str,
+    findings: Findings,
+    *,
+    places: Places,
+    key: KeyPath,
 ) -> StageModel:
     prompt = settings.prompt_path
-    found = prompt and places.require(prompt, findings, (*key, "prompt_path"), what="the prompt file")
+    found = prompt and places.require(
+        prompt, findings, (*key, "prompt_path"), what="the prompt file"
+    )
     limit = settings.rate_limit
     return StageModel(
         stage=name,
@@ -121,7 +151,10 @@ def _beside(settings: Stage, editor: StageModel) -> Stage:
         return settings
     own = settings.model_copy()
     return own.model_copy(
-        update={"api_base": _either(own.api_base, editor.api_base), "timeout": _either(own.timeout, editor.timeout)}
+        update={
+            "api_base": _either(own.api_base, editor.api_base),
+            "timeout": _either(own.timeout, editor.timeout),
+        }
     )
 
 
@@ -134,10 +167,15 @@ def _with_defaults(settings: Stage, defaults: ModelDefaults) -> Stage:
 
 
 def _over(entry: Stage, base: Stage, *, own_model: bool) -> Stage:
-    """Lay what a panel judge sets over what the section `judge` says; a server belongs to its model."""
+    """Lay what a panel judge sets over what the section `judge` says.
+
+    A server belongs to its model.
+    """
     tied = {"model", "api_base", "rate_limit"} if own_model else set()
     names = [name for name in Stage.model_fields if name not in tied]
-    return entry.model_copy(update={name: _either(getattr(entry, name), getattr(base, name)) for name in names})
+    return entry.model_copy(
+        update={name: _either(getattr(entry, name), getattr(base, name)) for name in names}
+    )
 
 
 def _either(first: _T | None, second: _T | None) -> _T | None:

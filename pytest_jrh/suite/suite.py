@@ -43,10 +43,11 @@ class JudgeSettings:
 class GateRules:
     """When a session of the suite fails (rule J4).
 
-    `min_accuracy` is a share of the verdicts of each judge: one for all its tests, or one per test; with
-    `lower_bound` the lower end of the accuracy's interval has to reach it. `max_regressions` is how many
-    disagreements that the baseline does not have are let through. `min_cases` is how many verdicts there
-    must be at least. `allow_uncompared` lets a suite pass of which no case can be compared with the baseline.
+    `min_accuracy` is a share of the verdicts of each judge: one for all its tests, or one per test;
+    with `lower_bound` the lower end of the accuracy's interval has to reach it. `max_regressions`
+    is how many disagreements that the baseline does not have are let through. `min_cases` is how
+    many verdicts there must be at least. `allow_uncompared` lets a suite pass of which no case can
+    be compared with the baseline.
     """
 
     min_accuracy: float | Mapping[str, float] | None = None
@@ -57,7 +58,11 @@ class GateRules:
 
     def covers(self, test: str) -> bool:
         """Whether a minimal accuracy is set that the verdicts of this test count for."""
-        return test in self.min_accuracy if isinstance(self.min_accuracy, Mapping) else self.min_accuracy is not None
+        return (
+            test in self.min_accuracy
+            if isinstance(self.min_accuracy, Mapping)
+            else self.min_accuracy is not None
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +70,12 @@ class Suite:
     """What a config file means, with every path found and every default filled in (rules A).
 
     Paths are absolute. `rubrics` are the targeted ones, in file order; in ordinal mode each has its
-    `score_levels` (labels empty where only a range was given). `stages` holds planner, editor, summary
-    and verifier; verifier is missing where it is off. `record_mode` and `judge_record_mode` are None
-    where the config does not say. `frozen` is the JSONL of a frozen suite, or None. `notices` are
-    sentences to print once. `untargeted` are the ids in the rubric file that `target_rubric_ids` leaves out.
-    `resolved` is the config as a plain mapping with defaults, for the record.
+    `score_levels` (labels empty where only a range was given). `stages` holds planner, editor,
+    summary and verifier; verifier is missing where it is off. `record_mode` and `judge_record_mode`
+    are None where the config does not say. `frozen` is the JSONL of a frozen suite, or None.
+    `notices` are sentences to print once. `untargeted` are the ids in the rubric file that
+    `target_rubric_ids` leaves out. `resolved` is the config as a plain mapping with defaults, for
+    the record.
     """
 
     name: str
@@ -110,7 +116,11 @@ class Suite:
     untargeted: frozenset[str] = frozenset()
     max_sample_mb: int = MAX_SAMPLE_MB
 
-    def record_modes(self, own: RecordMode | None, judge: RecordMode | None) -> tuple[RecordMode, RecordMode]:
-        """The record modes of generation and of judging, with the command line's two over these (rule G1)."""
+    def record_modes(
+        self, own: RecordMode | None, judge: RecordMode | None
+    ) -> tuple[RecordMode, RecordMode]:
+        """The record modes of generation and of judging, with the command line's two over these
+        (rule G1).
+        """
         generation: RecordMode = own or self.record_mode or "none"
         return generation, judge or own or self.judge_record_mode or generation

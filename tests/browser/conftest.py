@@ -1,4 +1,7 @@
-"""Headless Chromium, and a review page to open in it; without them the tests skip with the reason."""
+"""Headless Chromium, and a review page to open in it.
+
+Without them the tests skip with the reason.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,9 @@ def browser() -> Iterator[Any]:
         pytest.skip("needs Chromium (Debian: apt-get install chromium)")
     for name in ("starlette", "uvicorn"):
         pytest.importorskip(name, reason=f"needs {name} (the extra `review`)")
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (the extra `dev`)")
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="needs playwright (the extra `dev`)"
+    )
     with playwright.sync_playwright() as started:
         launched = started.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
         yield launched
@@ -54,7 +59,10 @@ class Session:
 
 @dataclass
 class Sessions:
-    """Starts sessions over one folder, and opens their pages; `complaints` is what the browser said meanwhile."""
+    """Starts sessions over one folder, and opens their pages.
+
+    `complaints` is what the browser said meanwhile.
+    """
 
     browser: Any
     folder: Path
@@ -71,13 +79,19 @@ class Sessions:
         self.running.append(session)
         return session
 
-    def page(self, session: Session, *, width: int = 1280, scheme: str = "light", height: int = 900) -> Any:
+    def page(
+        self, session: Session, *, width: int = 1280, scheme: str = "light", height: int = 900
+    ) -> Any:
         """Open the page in a browser of its own, that was let in by the session's address."""
-        context = self.browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+        context = self.browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme
+        )
         context.set_default_timeout(15_000)
         self.contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
+        page.on(
+            "console", lambda message: self.complaints.append(f"{message.type}: {message.text}")
+        )
         page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
         page.goto(session.server.url)
         page.wait_for_selector("#counts")

@@ -1,4 +1,5 @@
-"""A real pytest session with the page open, a model on loopback behind it, and a browser in front of it."""
+"""A real pytest session with the page open, a model on loopback behind it, and a browser in front
+of it."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ class Live:
 
     def wait_status(self, run: str, status: str) -> None:
         """Wait until the list shows a decision."""
-        self.page.wait_for_selector(f"#rows li[data-status={status}]:has(.name bdi:text-is('{run}'))")
+        self.page.wait_for_selector(
+            f"#rows li[data-status={status}]:has(.name bdi:text-is('{run}'))"
+        )
 
     def save_template(self, name: str, text: str) -> None:
         """Save an override in the dialog, and close it."""
@@ -73,7 +76,12 @@ class Live:
 def live(browser: Any, suite: SuiteFiles, server: ModelServer, *arguments: str) -> Iterator[Live]:
     """Start a session of the suite with the page, and open it."""
     with running(
-        suite, server, "--jrh-record-mode=new_episodes", "--jrh-review", *arguments, interpreter=python()
+        suite,
+        server,
+        "--jrh-record-mode=new_episodes",
+        "--jrh-review",
+        *arguments,
+        interpreter=python(),
     ) as process:
         said = read_until(process, "jrh: review the cases at")
         [url] = re.findall(r"http://127\.0\.0\.1:\d+/\?token=\S+", said)

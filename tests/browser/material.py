@@ -7,21 +7,48 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.models import AgentRun, Case, Edit, Message, PerturbationOutcome, Plan, PlanStep, Rubric, Verification
+from pytest_jrh.models import (
+    AgentRun,
+    Case,
+    Edit,
+    Message,
+    PerturbationOutcome,
+    Plan,
+    PlanStep,
+    Rubric,
+    Verification,
+)
 from tests.support.made_cases import LEVELS, make_spec, make_suite
 
 if TYPE_CHECKING:
     from pytest_jrh.suite.suite import Suite
 
-CUSTOMERS = ["Ada Moreau", "Jonas Lindqvist", "Priya Raman", "Tomás Ferreira", "Mei-Ling Chao", "Kwame Boateng"]
-GOODS = ["walking boots", "a desk lamp", "two theatre tickets", "an espresso grinder", "a rain jacket"]
+CUSTOMERS = [
+    "Ada Moreau",
+    "Jonas Lindqvist",
+    "Priya Raman",
+    "Tomás Ferreira",
+    "Mei-Ling Chao",
+    "Kwame Boateng",
+]
+GOODS = [
+    "walking boots",
+    "a desk lamp",
+    "two theatre tickets",
+    "an espresso grinder",
+    "a rain jacket",
+]
 RUBRICS = (
     Rubric(
         "refund_window",
-        "The agent refunds an order only where it was delivered within the last 30 days. An order outside of that "
+        "The agent refunds an order only where it was delivered within the last 30 days. An order "
+        "outside of that "
         "window is not refunded, and the agent does not promise that somebody else will do so.",
     ),
-    Rubric("tool_before_claim", "The agent states facts about an order only after it has looked the order up."),
+    Rubric(
+        "tool_before_claim",
+        "The agent states facts about an order only after it has looked the order up.",
+    ),
 )
 HOSTILE = (
     "<script>window.ran = 'script'</script><img src=x onerror=\"window.ran = 'img'\">"
@@ -34,15 +61,20 @@ def conversation(number: int, turns: int = 14) -> tuple[Message, ...]:
     """A customer, an agent and its tools; `turns` messages long."""
     who, what, order = CUSTOMERS[number % len(CUSTOMERS)], GOODS[number % len(GOODS)], 4100 + number
     said: list[Message] = [
-        {"role": "system", "content": "You are the support agent of a mail-order shop. Use your tools. Be brief."},
+        {
+            "role": "system",
+            "content": "You are the support agent of a mail-order shop. Use your tools. Be brief.",
+        },
         {
             "role": "user",
-            "content": f"Hello, this is {who}. I would like my money back for order {order}, {what}. They arrived "
+            "content": f"Hello, this is {who}. I would like my money back for order {order}, "
+            f"{what}. They arrived "
             "some weeks ago and I have changed my mind.",
         },
         {
             "role": "assistant",
-            "content": "Thank you for writing. Let me look at the order before I say anything about it.",
+            "content": "Thank you for writing. Let me look at the order before I say anything "
+            "about it.",
             "tool_calls": [
                 {
                     "id": "c1",
@@ -67,29 +99,47 @@ def conversation(number: int, turns: int = 14) -> tuple[Message, ...]:
         },
         {
             "role": "assistant",
-            "content": f"I have found order {order}: it was delivered 46 days ago. Our window for refunds is 30 days, "
-            "so I cannot refund it. What I can do is offer you an exchange for another size, or a repair "
+            "content": f"I have found order {order}: it was delivered 46 days ago. Our window for "
+            "refunds is 30 days, "
+            "so I cannot refund it. What I can do is offer you an exchange for another size, or a "
+            "repair "
             "if something is wrong with it. Would either of these help you?",
         },
     ]
     while len(said) < turns - 1:
         step = len(said)
         said += [
-            {"role": "user", "content": f"And what about question {step}: is the {what} still made in this colour?"},
+            {
+                "role": "user",
+                "content": f"And what about question {step}: is the {what} still made in this "
+                "colour?",
+            },
             {
                 "role": "assistant",
-                "content": f"Yes, it is. Answer {step}: the catalogue lists three colours, and the one you have is "
+                "content": f"Yes, it is. Answer {step}: the catalogue lists three colours, and "
+                "the one you have is "
                 "among them. Exchanges leave our store within two working days.",
             },
         ]
-    said.append({"role": "assistant", "content": "I have noted that for you. Is there anything else I can do today?"})
+    said.append(
+        {
+            "role": "assistant",
+            "content": "I have noted that for you. Is there anything else I can do today?",
+        }
+    )
     return tuple({"id": f"m{index}", **message} for index, message in enumerate(said[:turns]))
 
 
 def made_case(
-    number: int = 0, *, turns: int = 14, run_id: str | None = None, new_text: str | None = None, **spec: Any
+    number: int = 0,
+    *,
+    turns: int = 14,
+    run_id: str | None = None,
+    new_text: str | None = None,
+    **spec: Any,
 ) -> Case:
-    """A case that shows a violation, or satisfies its rubric untouched for `test="agent_positives"`."""
+    """A case that shows a violation, or satisfies its rubric untouched for
+    `test="agent_positives"`."""
     rubric = RUBRICS[number % len(RUBRICS)]
     messages = conversation(number, turns)
     own = make_spec(run_id or f"support-{number:03d}", **{"rubric_id": rubric.id, **spec})
@@ -100,7 +150,8 @@ def made_case(
         old = str(messages[4]["content"])
         new = new_text or old.replace(
             "Our window for refunds is 30 days, so I cannot refund it. What I can do is offer you",
-            "Our window for refunds is 30 days, but as you are a loyal customer I have refunded it in full. I can also "
+            "Our window for refunds is 30 days, but as you are a loyal customer I have refunded "
+            "it in full. I can also "
             "offer you",
         )
         edits = (
@@ -119,7 +170,13 @@ def made_case(
         judged = (*messages[:4], {**messages[4], "content": new}, *messages[5:])
         plan = Plan(
             "The agent grants a refund 16 days after the window has closed.",
-            (PlanStep(4, "Say that the refund has been made in full.", "The decision is announced in this turn."),),
+            (
+                PlanStep(
+                    4,
+                    "Say that the refund has been made in full.",
+                    "The decision is announced in this turn.",
+                ),
+            ),
         )
     ordinal = own.target_score is not None
     return Case(
@@ -132,7 +189,9 @@ def made_case(
             edits,
             Verification(
                 "PASS" if positive else "FAIL",
-                "Turn 4 says that a late order is refunded." if edits else "Nothing is refunded late.",
+                "Turn 4 says that a late order is refunded."
+                if edits
+                else "Nothing is refunded late.",
             ),
             confirmed=True,
         ),
@@ -148,7 +207,9 @@ def hostile_case() -> Case:
     """A case of which every text tries to be more than text."""
     case = made_case(0, run_id="../../x" + HOSTILE, new_text=HOSTILE, rubric_id="../../x")
     rubric = Rubric("../../x", HOSTILE)
-    messages = tuple({**message, "content": HOSTILE + str(message["content"])} for message in case.run.messages)
+    messages = tuple(
+        {**message, "content": HOSTILE + str(message["content"])} for message in case.run.messages
+    )
     call = {"id": "c1", "function": HOSTILE, "arguments": {HOSTILE: HOSTILE}}
     messages = (
         *messages[:2],
@@ -160,7 +221,12 @@ def hostile_case() -> Case:
     plan = Plan(HOSTILE, (PlanStep(4, HOSTILE, HOSTILE),))
     said = Verification("FAIL", HOSTILE)
     outcome = replace(case.outcome, messages=judged, plan=plan, verification=said)
-    return replace(case, rubric=rubric, run=replace(case.run, messages=messages, notes=(HOSTILE,)), outcome=outcome)
+    return replace(
+        case,
+        rubric=rubric,
+        run=replace(case.run, messages=messages, notes=(HOSTILE,)),
+        outcome=outcome,
+    )
 
 
 def review_suite(folder: Path) -> Suite:

@@ -1,4 +1,5 @@
-"""A review page in a process of its own, so that a test can kill it: `python -m tests.browser.page_process FOLDER`."""
+"""A review page in a process of its own, so that a test can kill it: `python -m
+tests.browser.page_process FOLDER`."""
 
 from __future__ import annotations
 

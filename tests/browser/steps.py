@@ -36,7 +36,8 @@ def names(page: Any) -> list[str]:
 
 def wait_statuses(page: Any, *wanted: str) -> None:
     page.wait_for_function(
-        "wanted => [...document.querySelectorAll('#rows li')].map(one => one.dataset.status).join() === wanted",
+        "wanted => [...document.querySelectorAll('#rows li')].map(one => "
+        "one.dataset.status).join() === wanted",
         arg=",".join(wanted),
     )
 

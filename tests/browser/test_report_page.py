@@ -12,7 +12,15 @@ import pytest
 from pytest_jrh.redact import Redactor
 from pytest_jrh.reporting.html import write_html
 from pytest_jrh.reporting.session_results import case_key
-from tests.support.judged_sessions import HOSTILE, coin, judged, right, session_of, spooled, wrong_on
+from tests.support.judged_sessions import (
+    HOSTILE,
+    coin,
+    judged,
+    right,
+    session_of,
+    spooled,
+    wrong_on,
+)
 from tests.support.made_cases import MESSAGES, make_result, make_spec
 
 if TYPE_CHECKING:
@@ -66,13 +74,19 @@ def opened(browser: Any) -> Iterator[Callable[..., Any]]:
     for context in contexts:
         context.close()
     assert complaints == []
-    assert all(url.startswith("file:") and url.partition("#")[0].endswith("/report.html") for url in requests)
+    assert all(
+        url.startswith("file:") and url.partition("#")[0].endswith("/report.html")
+        for url in requests
+    )
 
 
 @pytest.fixture(scope="module")
 def results() -> list[CaseResult]:
     made = judged(wrong_on("run-003"))
-    return [*made, make_result(make_spec("run-900"), "refused", detail="the model would not answer")]
+    return [
+        *made,
+        make_result(make_spec("run-900"), "refused", detail="the model would not answer"),
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -81,20 +95,33 @@ def report(tmp_path_factory: pytest.TempPathFactory, results: Sequence[CaseResul
     return write(tmp_path_factory.mktemp("report"), results, messages, AFTER, before=judged(right))
 
 
-def write(folder: Path, results: Sequence[CaseResult], messages: Sequence[Any], text: str, before: Any = None) -> Path:
+def write(
+    folder: Path,
+    results: Sequence[CaseResult],
+    messages: Sequence[Any],
+    text: str,
+    before: Any = None,
+) -> Path:
     records = spooled(folder / "spool", results, lambda result: messages, text)
     path = folder / "report.html"
-    write_html(path, session_of(results, before), [records], redactor=Redactor(), base=Path("/repo"))
+    write_html(
+        path, session_of(results, before), [records], redactor=Redactor(), base=Path("/repo")
+    )
     return path
 
 
 def rows(page: Any) -> list[list[str]]:
-    script = "rows => rows.filter(row => !row.hidden).map(row => [...row.cells].map(cell => cell.textContent))"
+    script = (
+        "rows => rows.filter(row => !row.hidden).map(row => [...row.cells].map(cell => "
+        "cell.textContent))"
+    )
     found: list[list[str]] = page.eval_on_selector_all("table.cases tbody tr", script)
     return found
 
 
-def test_case_shows_the_differences_word_by_word(opened: Any, report: Path, results: Sequence[CaseResult]) -> None:
+def test_case_shows_the_differences_word_by_word(
+    opened: Any, report: Path, results: Sequence[CaseResult]
+) -> None:
     wrong = next(result for result in results if result.outcome == "disagree")
     page = opened(report, f"#case-{case_key(wrong.case_id)}")
     page.wait_for_selector("#case .diff")
@@ -119,7 +146,9 @@ def test_case_shows_the_differences_word_by_word(opened: Any, report: Path, resu
     assert BEFORE in page.inner_text("#case .turn:last-of-type")
 
 
-def test_case_without_a_verdict_says_why(opened: Any, report: Path, results: Sequence[CaseResult]) -> None:
+def test_case_without_a_verdict_says_why(
+    opened: Any, report: Path, results: Sequence[CaseResult]
+) -> None:
     page = opened(report, f"#case-{case_key(results[-1].case_id)}")
     page.wait_for_selector("#case .card")
     assert "the model would not answer" in page.inner_text("#case")
@@ -170,7 +199,9 @@ def test_page_fits_the_screen_and_can_be_looked_at(
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         page.screenshot(path=SHOTS / f"report_{name}_{width}_{scheme}.png", full_page=True)
     light, dark = "rgb(245, 246, 248)", "rgb(15, 19, 24)"
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == (dark if scheme == "dark" else light)
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == (
+        dark if scheme == "dark" else light
+    )
 
 
 def test_hostile_text_is_text(opened: Any, tmp_path: Path) -> None:
@@ -182,7 +213,12 @@ def test_hostile_text_is_text(opened: Any, tmp_path: Path) -> None:
     path = write(tmp_path, made, messages, f"{HOSTILE} and more")
     page = opened(path, f"#case-{case_key(made[0].case_id)}")
     page.wait_for_selector("#case .turn")
-    assert page.evaluate("document.querySelectorAll('img, iframe, #case script, #case a[href^=http]').length") == 0
+    assert (
+        page.evaluate(
+            "document.querySelectorAll('img, iframe, #case script, #case a[href^=http]').length"
+        )
+        == 0
+    )
     assert "<script>alert('x')</script>" in page.inner_text("#case")
 
 

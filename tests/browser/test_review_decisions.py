@@ -1,4 +1,5 @@
-"""Decisions in headless Chromium: seen by others, void, final, and there after a restart (rule K2)."""
+"""Decisions in headless Chromium: seen by others, void, final, and there after a restart (rule
+K2)."""
 
 from __future__ import annotations
 
@@ -61,7 +62,9 @@ def test_finalize_says_what_is_left_and_ends_the_wait(sessions: Sessions) -> Non
     page.keyboard.press("a")
     page.wait_for_selector("#counts:text-is('1 of 4 decided')")
     page.click("#open-finalize")
-    assert "3 case(s) are undecided and will be used as they were made." in page.inner_text("#finalize")
+    assert "3 case(s) are undecided and will be used as they were made." in page.inner_text(
+        "#finalize"
+    )
     page.click("text=Keep reviewing")
     assert not session.board.finalized
     page.click("#open-finalize")
@@ -78,7 +81,9 @@ def test_finalize_says_what_is_left_and_ends_the_wait(sessions: Sessions) -> Non
 def served(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     command = [sys.executable, "-m", "tests.browser.page_process", str(folder)]
     root = Path(__file__).parents[2]
-    with subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         try:
             assert process.stdout
             yield process, process.stdout.readline().strip()
@@ -86,7 +91,9 @@ def served(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
             process.kill()
 
 
-def test_a_killed_server_that_is_started_again_shows_every_decision(browser: Any, tmp_path: Path) -> None:
+def test_a_killed_server_that_is_started_again_shows_every_decision(
+    browser: Any, tmp_path: Path
+) -> None:
     with served(tmp_path) as (process, url):
         page = browser.new_page()
         page.goto(url)

@@ -9,7 +9,9 @@ from tests.browser.material import hostile_case, made_case
 if TYPE_CHECKING:
     from tests.browser.conftest import Sessions
 
-MARKUP = "#case script, #case img, #case svg, #case a[href^=javascript], #rows img, dialog img, iframe"
+MARKUP = (
+    "#case script, #case img, #case svg, #case a[href^=javascript], #rows img, dialog img, iframe"
+)
 
 
 def test_nothing_of_a_hostile_case_runs_loads_or_becomes_markup(sessions: Sessions) -> None:
@@ -33,21 +35,28 @@ def test_nothing_of_a_hostile_case_runs_loads_or_becomes_markup(sessions: Sessio
     assert "<script>window.ran" in page.inner_text("#turn-4")
     assert "\u2039U+202E\u203aright to left" in page.inner_text("#turn-4")
     assert all(url.startswith(f"http://127.0.0.1:{session.server.port}/") for url in requests)
-    files = [path.relative_to(sessions.folder) for path in sessions.folder.rglob("*") if path.is_file()]
+    files = [
+        path.relative_to(sessions.folder) for path in sessions.folder.rglob("*") if path.is_file()
+    ]
     assert [str(path) for path in files] == ["cases/agent_perturbation/review/decisions.jsonl"]
 
 
-def test_another_site_in_the_same_browser_can_neither_read_nor_decide(sessions: Sessions, browser: Any) -> None:
+def test_another_site_in_the_same_browser_can_neither_read_nor_decide(
+    sessions: Sessions, browser: Any
+) -> None:
     session, other = sessions.start(), sessions.start()
     session.board.add(made_case(0))
     page = sessions.page(session)
     page.wait_for_selector("#case article")
     # Another port of the same host: same cookies, another origin.
     stranger = page.context.new_page()
-    stranger.route("**/elsewhere", lambda route: route.fulfill(body="<p>hello</p>", content_type="text/html"))
+    stranger.route(
+        "**/elsewhere", lambda route: route.fulfill(body="<p>hello</p>", content_type="text/html")
+    )
     stranger.goto(f"http://localhost:{other.server.port}/elsewhere")
     ask = (
-        "([url, method]) => fetch(url, {method, mode: 'no-cors', credentials: 'include'}).then(r => r.type, () => 'no')"
+        "([url, method]) => fetch(url, {method, mode: 'no-cors', credentials: "
+        "'include'}).then(r => r.type, () => 'no')"
     )
     origin = f"http://127.0.0.1:{session.server.port}"
     for address, method in (("/finalize", "POST"), ("/events", "GET"), ("/", "GET")):

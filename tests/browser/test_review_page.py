@@ -1,4 +1,5 @@
-"""The review page in headless Chromium: what a reviewer does with a case, and how the page is used (rule K1)."""
+"""The review page in headless Chromium: what a reviewer does with a case, and how the page is used
+(rule K1)."""
 
 from __future__ import annotations
 
@@ -106,7 +107,9 @@ def test_an_edited_label_is_what_the_tests_assert_with(sessions: Sessions) -> No
     assert session.board.reviewed(made_case(0)).expected == 0
 
 
-def test_text_that_is_not_saved_is_not_lost_to_a_decision_or_another_case(sessions: Sessions) -> None:
+def test_text_that_is_not_saved_is_not_lost_to_a_decision_or_another_case(
+    sessions: Sessions,
+) -> None:
     session = filled(sessions)
     page = opened(sessions, session)
     asked: list[str] = []
@@ -121,7 +124,9 @@ def test_text_that_is_not_saved_is_not_lost_to_a_decision_or_another_case(sessio
     page.click("#accept")
     page.wait_for_selector("#toast:has-text('Save or cancel')")
     page.click("#next")
-    page.wait_for_function("key => location.hash.slice(1) === key", arg=session.board.changes()[1][0].entry.key)
+    page.wait_for_function(
+        "key => location.hash.slice(1) === key", arg=session.board.changes()[1][0].entry.key
+    )
     # Somebody else decides meanwhile.
     entry = session.board.changes()[1][0].entry
     session.board.decide(entry.key, entry.digest, "accepted")
@@ -195,18 +200,33 @@ def test_several_suites_can_be_told_apart(sessions: Sessions) -> None:
     assert names(page) == ["support-001"]
     page.click("#open-templates")
     page.wait_for_selector("#template-list :text('refunds_strict')")
-    page.wait_for_selector("#template-shared:text-is('The override also counts for: refunds_strict')")
+    page.wait_for_selector(
+        "#template-shared:text-is('The override also counts for: refunds_strict')"
+    )
 
 
-def test_what_is_shown_has_a_name_for_screen_readers_and_is_reached_by_tab(sessions: Sessions) -> None:
+def test_what_is_shown_has_a_name_for_screen_readers_and_is_reached_by_tab(
+    sessions: Sessions,
+) -> None:
     page = opened(sessions, filled(sessions, 2))
     tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
-    controls = {"button", "link", "textbox", "searchbox", "combobox", "radio", "checkbox", "progressbar"}
+    controls = {
+        "button",
+        "link",
+        "textbox",
+        "searchbox",
+        "combobox",
+        "radio",
+        "checkbox",
+        "progressbar",
+    }
     roles = [node["role"]["value"] for node in tree if not node["ignored"] and "role" in node]
     nameless = [
         node["role"]["value"]
         for node in tree
-        if not node["ignored"] and node["role"]["value"] in controls and not node["name"]["value"].strip()
+        if not node["ignored"]
+        and node["role"]["value"] in controls
+        and not node["name"]["value"].strip()
     ]
     assert nameless == []
     assert {"main", "navigation", "banner", "search", "heading"} <= set(roles)
@@ -215,7 +235,17 @@ def test_what_is_shown_has_a_name_for_screen_readers_and_is_reached_by_tab(sessi
         page.keyboard.press("Tab")
         reached.add(page.evaluate("document.activeElement.id || document.activeElement.hash || ''"))
     first = page.get_attribute("#rows a", "href")
-    wanted = {"search", "by-decision", "label", "note", "accept", "reject", "edit", "open-templates", "open-finalize"}
+    wanted = {
+        "search",
+        "by-decision",
+        "label",
+        "note",
+        "accept",
+        "reject",
+        "edit",
+        "open-templates",
+        "open-finalize",
+    }
     assert {*wanted, first} <= reached
 
 

@@ -1,4 +1,5 @@
-"""Runs of pytest that people review in the browser, from the first case to the verdicts (rules K)."""
+"""Runs of pytest that people review in the browser, from the first case to the verdicts (rules
+K)."""
 
 from __future__ import annotations
 
@@ -59,7 +60,9 @@ def test_a_review_while_cases_are_made_decides_what_the_tests_assert_now_and_lat
     assert "rejected in review: contradicts the tool" in later.stdout
 
 
-def test_a_killed_session_that_is_started_again_shows_what_was_decided(browser: Any, tmp_path: Path) -> None:
+def test_a_killed_session_that_is_started_again_shows_what_was_decided(
+    browser: Any, tmp_path: Path
+) -> None:
     suite = write_suite(tmp_path, runs=2, tests=["agent_perturbation"])
     with ModelServer() as server:
         with live(browser, suite, server) as session:
@@ -78,7 +81,9 @@ def test_a_killed_session_that_is_started_again_shows_what_was_decided(browser: 
         assert server.count() == made + 1
 
 
-def test_a_saved_template_is_used_by_the_next_run_for_its_module_and_test_alone(browser: Any, tmp_path: Path) -> None:
+def test_a_saved_template_is_used_by_the_next_run_for_its_module_and_test_alone(
+    browser: Any, tmp_path: Path
+) -> None:
     suite = write_suite(tmp_path, runs=1)
     other = write_suite(tmp_path, runs=1, name="other")
     both = [suite.option, other.option]
@@ -88,7 +93,9 @@ def test_a_saved_template_is_used_by_the_next_run_for_its_module_and_test_alone(
             session.save_template("^planner.*perturbation", OVERRIDE)
             assert "4 passed" in session.finalize()
         assert not any("Plan with care." in request.text for request in server.requests)
-        override = tmp_path / "inputs" / "custom_prompts" / "tiny" / "agent_perturbation" / "planner.md"
+        override = (
+            tmp_path / "inputs" / "custom_prompts" / "tiny" / "agent_perturbation" / "planner.md"
+        )
         assert override.read_text("utf-8") == OVERRIDE
 
         replayed = run_pytest(tmp_path, *both)
@@ -99,7 +106,9 @@ def test_a_saved_template_is_used_by_the_next_run_for_its_module_and_test_alone(
         before = len(server.requests)
         with live(browser, suite, server, other.option) as session:
             session.page.wait_for_selector("#rows li >> nth=3")
-            planned = [request for request in server.requests[before:] if request.stage == "planner"]
+            planned = [
+                request for request in server.requests[before:] if request.stage == "planner"
+            ]
             assert [request.text.count("Plan with care.") for request in planned] == [1]
             session.revert_template("^planner.*perturbation")
             assert "4 passed" in session.finalize()

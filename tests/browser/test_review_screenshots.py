@@ -1,4 +1,7 @@
-"""Screenshots of the review page to look at: the list, a case, the template dialog; light and dark, wide and narrow."""
+"""Screenshots of the review page to look at: the list, a case, the template dialog.
+
+Light and dark, wide and narrow.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +28,28 @@ def filled(sessions: Sessions) -> Session:
     board.add(made_case(9, target_score=2))
     board.add(hostile_case())
     board.miss()
-    board.set_verdict(made_case(0, turns=24), Verdict(0, "The agent kept to the policy as far as I can see."))
+    board.set_verdict(
+        made_case(0, turns=24), Verdict(0, "The agent kept to the policy as far as I can see.")
+    )
     entries = [one.entry for one in board.changes()[1]]
     board.decide(entries[2].key, entries[2].digest, "accepted")
-    board.decide(entries[3].key, entries[3].digest, "rejected", note="The edit contradicts the tool result.")
-    board.edit_turn(entries[5].key, entries[5].digest, 4, "I have found your order. Let me make an exception for you.")
+    board.decide(
+        entries[3].key, entries[3].digest, "rejected", note="The edit contradicts the tool result."
+    )
+    board.edit_turn(
+        entries[5].key,
+        entries[5].digest,
+        4,
+        "I have found your order. Let me make an exception for you.",
+    )
     return session
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
-def test_the_page_fits_the_screen_and_can_be_looked_at(sessions: Sessions, width: int, scheme: str) -> None:
+def test_the_page_fits_the_screen_and_can_be_looked_at(
+    sessions: Sessions, width: int, scheme: str
+) -> None:
     SHOTS.mkdir(exist_ok=True)
     session = filled(sessions)
     page = sessions.page(session, width=width, scheme=scheme)
@@ -58,10 +72,14 @@ def test_the_page_fits_the_screen_and_can_be_looked_at(sessions: Sessions, width
     page.click("#open-templates")
     page.wait_for_selector("#panel-preview .message")
     hint = "Prefer a violation that a hurried reader would miss."
-    page.fill("#template-text", page.input_value("#template-text").replace("\n\n", f"\n\n{hint}\n\n", 1))
+    page.fill(
+        "#template-text", page.input_value("#template-text").replace("\n\n", f"\n\n{hint}\n\n", 1)
+    )
     page.wait_for_selector(f"#panel-preview:has-text('{hint}')")
     page.click("#tab-difference")
     page.wait_for_selector("#panel-difference ins")
     shoot("templates")
     light, dark = "rgb(245, 246, 248)", "rgb(16, 18, 22)"
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == (dark if scheme == "dark" else light)
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == (
+        dark if scheme == "dark" else light
+    )

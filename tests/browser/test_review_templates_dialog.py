@@ -32,13 +32,19 @@ def page(sessions: Sessions, session: Session) -> Any:
 
 
 def test_planner_and_editor_of_each_test_are_listed_with_their_variables(page: Any) -> None:
-    entries = page.eval_on_selector_all("#template-list button", "all => all.map(one => one.textContent)")
+    entries = page.eval_on_selector_all(
+        "#template-list button", "all => all.map(one => one.textContent)"
+    )
     assert entries == [
-        f"{stage} agent_{test}" for test in ("perturbation", "positives") for stage in ("planner", "editor")
+        f"{stage} agent_{test}"
+        for test in ("perturbation", "positives")
+        for stage in ("planner", "editor")
     ]
     assert page.inner_text("#template-variables .required >> nth=0") == "assistant_transcript"
     page.click("#template-list button >> nth=3")
-    page.wait_for_selector("#template-file:text-is('inputs/custom_prompts/refunds/agent_positives/editor.md')")
+    page.wait_for_selector(
+        "#template-file:text-is('inputs/custom_prompts/refunds/agent_positives/editor.md')"
+    )
 
 
 def test_a_draft_is_tried_on_a_real_case_while_it_is_typed(page: Any) -> None:
@@ -53,14 +59,19 @@ def test_a_draft_is_tried_on_a_real_case_while_it_is_typed(page: Any) -> None:
     assert page.inner_text("#panel-default pre").startswith("You plan material")
 
 
-def test_what_is_saved_is_what_the_next_run_plans_with_for_this_test_alone(page: Any, session: Session) -> None:
+def test_what_is_saved_is_what_the_next_run_plans_with_for_this_test_alone(
+    page: Any, session: Session
+) -> None:
     page.fill("#template-text", DRAFT)
     page.click("#template-save")
     page.wait_for_selector("#template-says:has-text('used from the next run on')")
     assert page.inner_text("#template-state") == "override"
     path = override_path(session.suite.custom_prompts_dir, "agent_perturbation", "planner")
     assert path.read_text() == DRAFT
-    used = {test.name: build_pipeline(session.suite, test).templates["planner"].source for test in session.suite.tests}
+    used = {
+        test.name: build_pipeline(session.suite, test).templates["planner"].source
+        for test in session.suite.tests
+    }
     assert used["agent_perturbation"] == DRAFT
     assert "Plan with care." not in used["agent_positives"]
 

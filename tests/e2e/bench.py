@@ -1,4 +1,5 @@
-"""Sessions of the engine against a loopback model, in this process: litellm is imported once for all of them."""
+"""Sessions of the engine against a loopback model, in this process: litellm is imported once for
+all of them."""
 
 from __future__ import annotations
 
@@ -67,7 +68,9 @@ class Bench:
         finally:
             engine.stop()
         cases = {case.spec: case for case in made}
-        return Session(results, {spec: cases[spec] for spec in self.specs if spec in cases}, engine.notices)
+        return Session(
+            results, {spec: cases[spec] for spec in self.specs if spec in cases}, engine.notices
+        )
 
     def replay(self, how: Replay = "completion", **more: Any) -> Session:
         return self.run("none", replay=how, **more)
@@ -101,13 +104,17 @@ class Session:
 
 def answered_twice(requests: Sequence[Request]) -> list[str]:
     """The stages of the requests that were answered as they should more than once."""
-    well = Counter((request.stage, request.digest) for request in requests if request.kind == "answer")
+    well = Counter(
+        (request.stage, request.digest) for request in requests if request.kind == "answer"
+    )
     return [stage for (stage, _), count in well.items() if count > 1]
 
 
 def cassette_files(folder: Path) -> dict[str, bytes]:
     """The cassettes under a folder: path and bytes; nothing else may be there but the locks."""
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and ".locks" not in path.parts]
+    files = [
+        path for path in sorted(folder.rglob("*")) if path.is_file() and ".locks" not in path.parts
+    ]
     assert [path.suffix for path in files] == [".yaml"] * len(files)
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 

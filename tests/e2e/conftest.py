@@ -1,4 +1,5 @@
-"""What the end-to-end tests share: a loopback model in the environment, and small suites to run against it."""
+"""What the end-to-end tests share: a loopback model in the environment, and small suites to run
+against it."""
 
 from __future__ import annotations
 
@@ -24,11 +25,14 @@ def _forks(forks: None) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _imported_once(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Import, by using it all once, what a run of pytest inside this process would import and forget each time."""
+    """Import, by using it all once, what a run of pytest inside this process would import and
+    forget each time."""
     import hypothesis  # noqa: F401 - its pytest plugin imports it at the end of every run
 
     folder = tmp_path_factory.mktemp("imports")
-    bench = Bench(write_suite(folder / "suite", runs=1, tests=["agent_perturbation"]), folder / "cassettes")
+    bench = Bench(
+        write_suite(folder / "suite", runs=1, tests=["agent_perturbation"]), folder / "cassettes"
+    )
     with pytest.MonkeyPatch.context() as patch, ModelServer() as server:
         for name, value in server.environment.items():
             patch.setenv(name, value)
@@ -52,7 +56,9 @@ def make_bench(tmp_path: Path) -> MakeBench:
 
     def make(**suite: Any) -> Bench:
         defaults: dict[str, Any] = {"runs": 1, "tests": ["agent_perturbation"]}
-        return Bench(write_suite(tmp_path / "suite", **{**defaults, **suite}), tmp_path / "cassettes")
+        return Bench(
+            write_suite(tmp_path / "suite", **{**defaults, **suite}), tmp_path / "cassettes"
+        )
 
     return make
 

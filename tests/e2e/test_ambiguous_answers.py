@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 VERDICT = {"score": 1, "reasoning": "Violated."}
 OTHER = {"score": 0, "reasoning": "Satisfied."}
-CALL = {"id": "c", "type": "function", "function": {"name": "verdict", "arguments": json.dumps(OTHER)}}
+CALL = {
+    "id": "c",
+    "type": "function",
+    "function": {"name": "verdict", "arguments": json.dumps(OTHER)},
+}
 
 
 def judged(change: Callable[[dict[str, Any]], object], **more: Any) -> Fault:
@@ -40,19 +44,33 @@ def usage_of(**fields: Any) -> Fault:
 
 
 AMBIGUOUS: dict[str, tuple[Fault, str, str]] = {
-    "duplicate keys": (Fault.text('{"score": 0, "reasoning": "", "score": 1}'), "invalid_response", "more than once"),
+    "duplicate keys": (
+        Fault.text('{"score": 0, "reasoning": "", "score": 1}'),
+        "invalid_response",
+        "more than once",
+    ),
     "a contradicting tool call": (
         message_with(content=json.dumps(VERDICT), tool_calls=[CALL]),
         "invalid_response",
         "is not JSON",
     ),
-    "two choices": (judged(lambda whole: whole["choices"].append(whole["choices"][0])), "model_error", "2 choices"),
+    "two choices": (
+        judged(lambda whole: whole["choices"].append(whole["choices"][0])),
+        "model_error",
+        "2 choices",
+    ),
     "no choices": (judged(lambda whole: whole["choices"].clear()), "model_error", "no choices"),
     "201": (judged(lambda whole: whole, status=201), "model_error", "HTTP 201"),
     "206": (judged(lambda whole: whole, status=206), "model_error", "HTTP 206"),
-    "parts of text": (message_with(content=[{"type": "text", "text": "{}"}]), "model_error", "no usable answer"),
+    "parts of text": (
+        message_with(content=[{"type": "text", "text": "{}"}]),
+        "model_error",
+        "no usable answer",
+    ),
     "an image": (
-        message_with(content=[{"type": "image_url", "image_url": {"url": "data:image/png;base64,"}}]),
+        message_with(
+            content=[{"type": "image_url", "image_url": {"url": "data:image/png;base64,"}}]
+        ),
         "model_error",
         "no usable answer",
     ),
@@ -60,7 +78,9 @@ AMBIGUOUS: dict[str, tuple[Fault, str, str]] = {
 
 
 @pytest.mark.parametrize("kind", AMBIGUOUS)
-def test_an_answer_that_can_be_read_in_two_ways_is_no_verdict(bench: Bench, server: ModelServer, kind: str) -> None:
+def test_an_answer_that_can_be_read_in_two_ways_is_no_verdict(
+    bench: Bench, server: ModelServer, kind: str
+) -> None:
     fault, outcome, cause = AMBIGUOUS[kind]
     server.faults.add(stage="judge", fault=fault, times=None)
     result = bench.run().only
@@ -74,7 +94,9 @@ def test_an_answer_that_can_be_read_in_two_ways_is_no_verdict(bench: Bench, serv
 
 
 @pytest.mark.parametrize("stage", ["planner", "editor", "summary", "verifier"])
-def test_a_duplicate_key_is_asked_again_in_every_stage(bench: Bench, server: ModelServer, stage: str) -> None:
+def test_a_duplicate_key_is_asked_again_in_every_stage(
+    bench: Bench, server: ModelServer, stage: str
+) -> None:
     def spoil(_request: Request, normal: Callable[[], Reply]) -> Reply:
         content = normal().content or ""
         return Reply(content=f"{content[:-1]}, {content[1:]}")
@@ -94,23 +116,33 @@ def test_a_duplicate_key_is_asked_again_in_every_stage(bench: Bench, server: Mod
         Fault.text(json.dumps(VERDICT), finish_reason="length"),
         message_with(refusal=[]),
     ],
-    ids=["an agreeing tool call", "whole, and ended by max_tokens", "an empty refusal that is no text"],
+    ids=[
+        "an agreeing tool call",
+        "whole, and ended by max_tokens",
+        "an empty refusal that is no text",
+    ],
 )
-def test_an_answer_that_can_be_read_in_one_way_is_taken(bench: Bench, server: ModelServer, fault: Fault) -> None:
+def test_an_answer_that_can_be_read_in_one_way_is_taken(
+    bench: Bench, server: ModelServer, fault: Fault
+) -> None:
     server.faults.add(stage="judge", fault=fault)
     assert bench.run().outcomes == [("agree", 1)]
     assert server.count("judge") == 1
     assert bench.replay().outcomes == bench.replay("http").outcomes == [("agree", 1)]
 
 
-def test_a_refusal_that_is_no_text_is_recorded_and_replayed_as_one(bench: Bench, server: ModelServer) -> None:
+def test_a_refusal_that_is_no_text_is_recorded_and_replayed_as_one(
+    bench: Bench, server: ModelServer
+) -> None:
     server.faults.add(stage="judge", fault=message_with(refusal={"reason": "no"}))
     assert bench.run().only.outcome == "refused"
     assert bench.replay().only.outcome == bench.replay("http").only.outcome == "refused"
 
 
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
-def test_a_redirect_to_another_origin_is_not_followed(bench: Bench, server: ModelServer, code: int) -> None:
+def test_a_redirect_to_another_origin_is_not_followed(
+    bench: Bench, server: ModelServer, code: int
+) -> None:
     with ModelServer() as other:
         headers = {"Location": f"{other.base_url}/chat/completions"}
         server.faults.add(stage="judge", fault=Fault.status(code, headers=headers), times=None)
@@ -149,7 +181,9 @@ def test_an_answer_without_end_is_not_read(
 
 def test_a_short_compressed_answer_is_read(bench: Bench, server: ModelServer) -> None:
     def spoil(request: Request, normal: Callable[[], Reply]) -> Reply:
-        return Reply(body=gzip.compress(envelope(request, normal())), headers={"Content-Encoding": "gzip"})
+        return Reply(
+            body=gzip.compress(envelope(request, normal())), headers={"Content-Encoding": "gzip"}
+        )
 
     server.faults.add(stage="judge", fault=Fault("gzip", spoil))
     assert bench.run().outcomes == [("agree", 1)]
@@ -158,11 +192,15 @@ def test_a_short_compressed_answer_is_read(bench: Bench, server: ModelServer) ->
 
 
 @pytest.mark.parametrize("tokens", [-1_000_000, 10**15])
-def test_a_count_of_tokens_that_cannot_be_is_not_credited(bench: Bench, server: ModelServer, tokens: int) -> None:
+def test_a_count_of_tokens_that_cannot_be_is_not_credited(
+    bench: Bench, server: ModelServer, tokens: int
+) -> None:
     server.faults.add(fault=usage_of(prompt_tokens=tokens, completion_tokens=tokens), times=None)
     session = bench.run()
     assert session.outcomes == [("agree", 1)]
     spending = session.only.spending
     assert (spending.usage.total, spending.paid, spending.unpriced) == (0, 0.0, 6)
-    assert [notice for notice in session.notices if "counted its tokens" in notice] == list(session.notices)
+    assert [notice for notice in session.notices if "counted its tokens" in notice] == list(
+        session.notices
+    )
     assert len(session.notices) == 1

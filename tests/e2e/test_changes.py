@@ -1,4 +1,5 @@
-"""A changed prompt, model or parameter in mode `none`: the difference, and the command that repairs it (G3)."""
+"""A changed prompt, model or parameter in mode `none`: the difference, and the command that repairs
+it (G3)."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ def prompt_path(stage: StageName, word: str) -> Change:
     """Give a stage the built-in prompt as a file of its own, with a sentence in it."""
 
     def change(suite: SuiteFiles) -> None:
-        source = (TEMPLATES / f"{built_in_name(stage, mode='binary', objective='fail')}.md").read_text("utf-8")
+        source = (
+            TEMPLATES / f"{built_in_name(stage, mode='binary', objective='fail')}.md"
+        ).read_text("utf-8")
         (suite.folder / f"{stage}.md").write_text(f"{source}\n{word}\n", encoding="utf-8")
         configure(suite, stage, prompt_path=f"{stage}.md")
 
@@ -40,7 +43,9 @@ def prompt_path(stage: StageName, word: str) -> Change:
 
 def override(stage: StageName, word: str) -> Change:
     def change(suite: SuiteFiles) -> None:
-        source = (TEMPLATES / f"{built_in_name(stage, mode='binary', objective='fail')}.md").read_text("utf-8")
+        source = (
+            TEMPLATES / f"{built_in_name(stage, mode='binary', objective='fail')}.md"
+        ).read_text("utf-8")
         folder = suite.folder / "inputs" / "custom_prompts" / suite.module / "agent_perturbation"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{stage}.md").write_text(f"{source}\n{word}\n", encoding="utf-8")
@@ -53,17 +58,33 @@ def setting(stage: StageName, **values: Any) -> Change:
 
 
 def configure(suite: SuiteFiles, stage: StageName, **values: Any) -> None:
-    section = {"judge": values} if stage == "judge" else {"test_agent_perturbation_config": {stage: values}}
+    section = (
+        {"judge": values}
+        if stage == "judge"
+        else {"test_agent_perturbation_config": {stage: values}}
+    )
     config = yaml.safe_load(suite.config.read_text(encoding="utf-8"))
-    suite.config.write_text(yaml.safe_dump(merged(config, section), sort_keys=False), encoding="utf-8")
+    suite.config.write_text(
+        yaml.safe_dump(merged(config, section), sort_keys=False), encoding="utf-8"
+    )
 
 
 CASES: dict[str, tuple[StageName, Change | None, Change, list[str]]] = {
     **{
-        f"{stage} prompt file": (stage, prompt_path(stage, OLD), prompt_path(stage, NEW), [f"-{OLD}", f"+{NEW}"])
+        f"{stage} prompt file": (
+            stage,
+            prompt_path(stage, OLD),
+            prompt_path(stage, NEW),
+            [f"-{OLD}", f"+{NEW}"],
+        )
         for stage in STAGES
     },
-    "planner override": ("planner", override("planner", OLD), override("planner", NEW), [f"-{OLD}", f"+{NEW}"]),
+    "planner override": (
+        "planner",
+        override("planner", OLD),
+        override("planner", NEW),
+        [f"-{OLD}", f"+{NEW}"],
+    ),
     "editor override": ("editor", None, override("editor", NEW), [f"+{NEW}"]),
     # The summarizer takes the editor's model where it has none of its own, and is asked first.
     "editor model": (
@@ -73,14 +94,24 @@ CASES: dict[str, tuple[StageName, Change | None, Change, list[str]]] = {
         ['-"openai/gpt-4.1-mini"', '+"openai/gpt-4o"'],
     ),
     "judge model": ("judge", None, setting("judge", model="openai/gpt-4o"), ['+"openai/gpt-4o"']),
-    "verifier temperature": ("verifier", None, setting("verifier", temperature=0.5), ["-{}", '+{"temperature": 0.5}']),
+    "verifier temperature": (
+        "verifier",
+        None,
+        setting("verifier", temperature=0.5),
+        ["-{}", '+{"temperature": 0.5}'],
+    ),
     "judge temperature": (
         "judge",
         setting("judge", temperature=0.1),
         setting("judge", temperature=0.2),
         ['-{"temperature": 0.1}', '+{"temperature": 0.2}'],
     ),
-    "judge system prompt": ("judge", None, setting("judge", system_prompt="Be brief."), ["+Be brief."]),
+    "judge system prompt": (
+        "judge",
+        None,
+        setting("judge", system_prompt="Be brief."),
+        ["+Be brief."],
+    ),
 }
 
 
@@ -115,13 +146,17 @@ def test_a_change_makes_each_affected_item_unrecorded_shows_itself_and_the_comma
     pytester.runpytest(suite.option).assert_outcomes(passed=1)
 
 
-def test_every_affected_item_is_unrecorded_and_no_other(pytester: pytest.Pytester, server: ModelServer) -> None:
+def test_every_affected_item_is_unrecorded_and_no_other(
+    pytester: pytest.Pytester, server: ModelServer
+) -> None:
     suite = write_suite(pytester.path, runs=2, rubrics=2)
     pytester.runpytest(suite.option, "--jrh-record-mode=new_episodes").assert_outcomes(passed=8)
     override("planner", NEW)(suite)
     result = pytester.runpytest(suite.option, "-v")
     result.assert_outcomes(errors=4, passed=4)
-    failed = [line for line in result.outlines if "::agent_perturbation::" in line and " ERROR" in line]
+    failed = [
+        line for line in result.outlines if "::agent_perturbation::" in line and " ERROR" in line
+    ]
     assert len(failed) == 4
 
 
@@ -135,12 +170,16 @@ def test_the_command_is_one_for_the_shell_and_holds_with_odd_ids_and_folders(
     command = _command([line.removeprefix("E").strip() for line in result.outlines])
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
     assert shutil.which("pytest")
-    done = subprocess.run(command, shell=True, cwd=pytester.path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, shell=True, cwd=pytester.path, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout
     assert list((pytester.path / "my cassettes").rglob("*.yaml"))
     pytester.runpytest(suite.option, "--jrh-cassette-dir=my cassettes").assert_outcomes(passed=1)
 
 
 def _command(lines: list[str]) -> str:
-    (command,) = {line.removeprefix("record it: ") for line in lines if line.startswith("record it: ")}
+    (command,) = {
+        line.removeprefix("record it: ") for line in lines if line.startswith("record it: ")
+    }
     return command

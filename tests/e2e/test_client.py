@@ -1,4 +1,5 @@
-"""The way to the models: retries, connections, stopping, and what a model does not take (rule A6)."""
+"""The way to the models: retries, connections, stopping, and what a model does not take (rule
+A6)."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ def objection(to: str) -> Fault:
 
 
 @given(attempt=st.integers(1, 60), first=st.floats(0, 10), longest=st.floats(0, 100))
-def test_the_wait_grows_is_jittered_and_stays_within_its_bound(attempt: int, first: float, longest: float) -> None:
+def test_the_wait_grows_is_jittered_and_stays_within_its_bound(
+    attempt: int, first: float, longest: float
+) -> None:
     wait = RetryPolicy(first_wait=first, longest_wait=longest).wait(attempt, None)
     ceiling = min(first * 2 ** (attempt - 1), longest)
     assert ceiling / 2 <= wait <= ceiling
@@ -70,7 +73,9 @@ def test_the_client_waits_as_long_as_the_provider_asks(
     assert second.started - first.ended >= (0.2 if asked == 0.2 else 0.9)
 
 
-def test_all_calls_share_one_pool_of_connections(make_bench: MakeBench, server: ModelServer, monkeypatch: Any) -> None:
+def test_all_calls_share_one_pool_of_connections(
+    make_bench: MakeBench, server: ModelServer, monkeypatch: Any
+) -> None:
     bench = make_bench(runs=4, rubrics=2)
     with counting_proxy(server.port) as proxy:
         for name, value in environment_for(f"http://127.0.0.1:{proxy.port}/v1").items():
@@ -81,7 +86,9 @@ def test_all_calls_share_one_pool_of_connections(make_bench: MakeBench, server: 
     assert proxy.connections <= 3
 
 
-def test_at_most_max_workers_calls_are_in_flight(make_bench: MakeBench, server: ModelServer) -> None:
+def test_at_most_max_workers_calls_are_in_flight(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
     bench = make_bench(runs=4, rubrics=2)
     server.delay = 0.02
     bench.run(max_workers=2)
@@ -166,7 +173,10 @@ def test_judges_of_a_panel_share_one_generation_and_a_rerun_makes_a_failed_one_a
     bench = make_bench(overrides={"admin": {"evaluation_config": {"judges": judges}}})
     server.faults.add(stage="editor", fault=Fault.status(500), times=3)
     with running(bench) as engine:
-        assert [engine.result(spec).outcome for spec in bench.specs] == ["model_error", "model_error"]
+        assert [engine.result(spec).outcome for spec in bench.specs] == [
+            "model_error",
+            "model_error",
+        ]
         assert server.count("editor") == 3
         assert [engine.result(spec).outcome for spec in bench.specs] == ["agree", "agree"]
         engine.stop()
@@ -190,7 +200,11 @@ def test_a_temperature_that_the_server_refuses_is_left_out_with_one_notice(
 ) -> None:
     bench = make_bench(runs=3, overrides=WARM)
     server.delay = 0.02
-    server.faults.add(fault=objection("temperature"), times=None, when=lambda request: request.temperature is not None)
+    server.faults.add(
+        fault=objection("temperature"),
+        times=None,
+        when=lambda request: request.temperature is not None,
+    )
     session = bench.run()
     assert {outcome for outcome, _ in session.outcomes} == {"agree"}
     assert list(session.notices) == ["openai/gpt-4.1-mini takes no temperature: it is left out."]
@@ -220,7 +234,9 @@ def test_a_model_that_no_provider_has_is_a_model_error_that_names_it(
     assert "nowhere/nothing" in result.detail
 
 
-def test_a_stages_own_api_base_wins_over_the_environment(make_bench: MakeBench, server: ModelServer) -> None:
+def test_a_stages_own_api_base_wins_over_the_environment(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
     with ModelServer() as other:
         bench = make_bench(overrides={"judge": {"api_base": other.base_url}})
         assert bench.run().outcomes == [("agree", 1)]
@@ -232,7 +248,9 @@ def test_a_stages_own_api_base_wins_over_the_environment(make_bench: MakeBench, 
 @contextmanager
 def running(bench: Bench, **more: Any) -> Iterator[Engine]:
     """An engine that has every case announced; the block stops it."""
-    engine = Engine({bench.ready.suite.name: bench.ready}, bench.settings("new_episodes", [], **more))
+    engine = Engine(
+        {bench.ready.suite.name: bench.ready}, bench.settings("new_episodes", [], **more)
+    )
     engine.start(bench.specs)
     yield engine
 

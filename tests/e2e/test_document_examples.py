@@ -1,4 +1,5 @@
-"""The Python examples of README and docs, run from the Markdown itself against a model server on loopback."""
+"""The Python examples of README and docs, run from the Markdown itself against a model server on
+loopback."""
 
 from __future__ import annotations
 
@@ -12,21 +13,32 @@ import pytest
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser
 
-from pytest_jrh import Completion, Pipeline, generate_agent_perturbations, load_inspect_eval_runs, load_rubrics
+from pytest_jrh import (
+    Completion,
+    Pipeline,
+    generate_agent_perturbations,
+    load_inspect_eval_runs,
+    load_rubrics,
+)
 from tests.support.model_server import ModelServer
 from tests.support.suites import built_log, run
 
 ROOT = Path(__file__).parents[2]
 SYBIL = Sybil(parsers=[PythonCodeBlockParser()])
-WITH_EXAMPLES = [path for path in sorted((ROOT / "docs").glob("*.md")) if "```python" in path.read_text("utf-8")]
+WITH_EXAMPLES = [
+    path for path in sorted((ROOT / "docs").glob("*.md")) if "```python" in path.read_text("utf-8")
+]
 
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    """A model server that the usual variables lead to, in a folder with the files that the examples name."""
+    """A model server that the usual variables lead to, in a folder with the files that the examples
+    name."""
     (tmp_path / "logs").mkdir()
     shutil.copyfile(built_log([run(1), run(2)]), tmp_path / "logs" / "my_runs.eval")
-    (tmp_path / "rubrics.yml").write_text("- id: kind\n  instructions: The assistant is kind.\n", encoding="utf-8")
+    (tmp_path / "rubrics.yml").write_text(
+        "- id: kind\n  instructions: The assistant is kind.\n", encoding="utf-8"
+    )
     monkeypatch.chdir(tmp_path)
     with ModelServer() as server:
         for name, value in server.environment.items():
@@ -35,7 +47,10 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelSer
 
 
 def run_examples(path: Path) -> tuple[dict[str, Any], int]:
-    """Run every Python block of a document, in order and in one namespace; also gives how many there are."""
+    """Run every Python block of a document, in order and in one namespace.
+
+    Also gives how many there are.
+    """
     document = SYBIL.parse(path)
     examples = list(document.examples())
     for example in examples:
@@ -43,7 +58,9 @@ def run_examples(path: Path) -> tuple[dict[str, Any], int]:
     return document.namespace, len(examples)
 
 
-def test_the_readme_has_an_example_that_makes_cases(server: ModelServer, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_readme_has_an_example_that_makes_cases(
+    server: ModelServer, capsys: pytest.CaptureFixture[str]
+) -> None:
     _, number = run_examples(ROOT / "README.md")
     assert number == 1
     assert capsys.readouterr().out.splitlines() == ["run-1 kind made", "run-2 kind made"]
@@ -65,7 +82,10 @@ def test_the_client_of_the_library_page_makes_cases_too(server: ModelServer) -> 
         complete = namespace["pytest_jrh_complete"](None)
         runs, rubrics = load_inspect_eval_runs("logs/my_runs.eval"), load_rubrics("rubrics.yml")
         pipeline = Pipeline.default("openai/gpt-4.1-mini")
-        return [made.outcome.no_case async for made in generate_agent_perturbations(runs, rubrics, pipeline, complete)]
+        return [
+            made.outcome.no_case
+            async for made in generate_agent_perturbations(runs, rubrics, pipeline, complete)
+        ]
 
     assert asyncio.run(outcomes()) == [None, None]
     assert server.count() > before

@@ -1,6 +1,7 @@
 """Faults of the model's server, one at a time, at every stage (rules F).
 
-A fault that a retry or a re-ask repairs changes no outcome; any other never yields agree or disagree.
+A fault that a retry or a re-ask repairs changes no outcome; any other never yields agree or
+disagree.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ ONE_SCORE = {"test_agent_perturbation_config": {"score_targets": [2]}}
 TRANSPORT: dict[str, tuple[MakeFault, str]] = {
     "429": (lambda: Fault.status(429), "HTTP 429"),
     "429 with seconds": (lambda: Fault.status(429, retry_after=30), "HTTP 429"),
-    "429 with a date": (lambda: Fault.status(429, retry_after=datetime.timedelta(minutes=2)), "HTTP 429"),
+    "429 with a date": (
+        lambda: Fault.status(429, retry_after=datetime.timedelta(minutes=2)),
+        "HTTP 429",
+    ),
     "500": (lambda: Fault.status(500), "HTTP 500"),
     "503": (lambda: Fault.status(503, retry_after=30), "HTTP 503"),
     "dropped": (Fault.drop, "no connection"),
@@ -59,7 +63,10 @@ RARE_UNREADABLE: dict[str, tuple[MakeFault, str]] = {
     "another schema": (Fault.wrong_schema, "is missing"),
     "no text": (lambda: Fault.text(None), "it was empty"),
     "a list": (lambda: Fault.text("[]"), "must be an object"),
-    "two objects": (lambda: Fault.text('{"score": 1, "reasoning": ""} {"score": 0, "reasoning": ""}'), "is not JSON"),
+    "two objects": (
+        lambda: Fault.text('{"score": 1, "reasoning": ""} {"score": 0, "reasoning": ""}'),
+        "is not JSON",
+    ),
 }
 FINAL: dict[str, tuple[MakeFault, str]] = {
     "refusal": (Fault.refusal, "I cannot help with that"),
@@ -70,7 +77,9 @@ REPAIRABLE = TRANSPORT | RARE_TRANSPORT | UNREADABLE | RARE_UNREADABLE
 OFF_THE_SCALE = (3, -1, 1e300, "1", True, 1.0, None, [1])
 
 
-def assert_unscored(bench: Bench, server: ModelServer, stage: str, fault: Fault, outcome: str, cause: str) -> None:
+def assert_unscored(
+    bench: Bench, server: ModelServer, stage: str, fault: Fault, outcome: str, cause: str
+) -> None:
     server.faults.add(stage=stage, fault=fault, times=None)
     result = bench.run().only
     fault.release()
@@ -82,12 +91,16 @@ def assert_unscored(bench: Bench, server: ModelServer, stage: str, fault: Fault,
 
 
 def at_every_stage(common: Iterable[str], rare: Iterable[str]) -> Sequence[tuple[str, str]]:
-    """Cells of the matrix: the rare faults at one stage alone, for the client does not know stages apart."""
-    return [(stage, fault) for stage in STAGES for fault in common] + [("judge", fault) for fault in rare]
+    """Cells of the matrix: the rare faults at one stage alone, for the client does not know stages
+    apart."""
+    return [(stage, fault) for stage in STAGES for fault in common] + [
+        ("judge", fault) for fault in rare
+    ]
 
 
 @pytest.mark.parametrize(
-    ("stage", "fault"), at_every_stage([*TRANSPORT, *UNREADABLE], [*RARE_TRANSPORT, *RARE_UNREADABLE])
+    ("stage", "fault"),
+    at_every_stage([*TRANSPORT, *UNREADABLE], [*RARE_TRANSPORT, *RARE_UNREADABLE]),
 )
 def test_a_fault_that_a_second_try_repairs_changes_nothing(
     bench: Bench, server: ModelServer, stage: str, fault: str
@@ -138,7 +151,9 @@ def test_a_refusal_is_an_outcome_of_its_own_and_not_asked_again(
 def test_an_answer_that_was_recorded_is_not_asked_for_again_and_mode_all_does(
     bench: Bench, server: ModelServer, stage: str
 ) -> None:
-    assert_unscored(bench, server, stage, Fault.invalid_json(), "invalid_response", "--jrh-retry-unscored")
+    assert_unscored(
+        bench, server, stage, Fault.invalid_json(), "invalid_response", "--jrh-retry-unscored"
+    )
     server.faults.clear()
     before = server.count()
     assert bench.run("new_episodes").only.outcome == "invalid_response"
@@ -160,7 +175,9 @@ def test_retrying_the_unscored_asks_again_what_could_not_be_used_and_nothing_els
     assert rule.fired
     again = {request.stage for request in server.requests[before[1] :]}
     assert server.count(stage) == before[0] + 1
-    assert again == ({"judge"} if stage == "judge" else {"planner", "editor", "summary", "verifier", "judge"})
+    assert again == (
+        {"judge"} if stage == "judge" else {"planner", "editor", "summary", "verifier", "judge"}
+    )
     after = server.count()
     assert bench.run(mode, retry_unscored=True).outcomes == [("agree", 1)]
     assert server.count() == after
@@ -178,7 +195,9 @@ def test_a_score_that_is_not_on_offer_is_asked_again_and_never_counts(
     assert_unscored(bench, server, "judge", Fault.score(score), "invalid_response", "score: ")
 
 
-@pytest.mark.parametrize(("stage", "score"), [("judge", 3), ("judge", True), ("verifier", -1), ("verifier", 2.0)])
+@pytest.mark.parametrize(
+    ("stage", "score"), [("judge", 3), ("judge", True), ("verifier", -1), ("verifier", 2.0)]
+)
 def test_an_ordinal_score_that_is_not_on_offer_never_counts(
     make_bench: MakeBench, server: ModelServer, stage: str, score: Any
 ) -> None:
@@ -190,7 +209,9 @@ def test_an_ordinal_score_that_is_not_on_offer_never_counts(
     assert_unscored(bench, server, stage, Fault.score(score), "invalid_response", "score: ")
 
 
-def test_a_verdict_in_other_words_is_asked_again_and_never_counts(bench: Bench, server: ModelServer) -> None:
+def test_a_verdict_in_other_words_is_asked_again_and_never_counts(
+    bench: Bench, server: ModelServer
+) -> None:
     def fault() -> Fault:
         return Fault.rewrite("verdict", lambda fields: {**fields, "verdict": "pass"})
 
@@ -210,10 +231,14 @@ def test_a_plan_that_points_at_no_assistant_turn_is_asked_again_and_is_no_plan(
     server.faults.clear()
     bench.cassettes = bench.cassettes.with_name("lasting")
     cause = "the assistant turns are 2, 4" if isinstance(index, int) else "message_index"
-    assert_unscored(bench, server, "planner", Fault.index_out_of_range(index), "invalid_response", cause)
+    assert_unscored(
+        bench, server, "planner", Fault.index_out_of_range(index), "invalid_response", cause
+    )
 
 
-@pytest.mark.parametrize("fault", [Fault.empty_edit(), Fault.same_edit()], ids=lambda fault: fault.name)
+@pytest.mark.parametrize(
+    "fault", [Fault.empty_edit(), Fault.same_edit()], ids=lambda fault: fault.name
+)
 def test_an_edit_that_changes_nothing_is_no_case_and_its_call_is_kept(
     bench: Bench, server: ModelServer, fault: Fault
 ) -> None:
@@ -227,7 +252,9 @@ def test_an_edit_that_changes_nothing_is_no_case_and_its_call_is_kept(
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_hang_past_the_timeout_is_tried_again(make_bench: MakeBench, server: ModelServer, stage: str) -> None:
+def test_a_hang_past_the_timeout_is_tried_again(
+    make_bench: MakeBench, server: ModelServer, stage: str
+) -> None:
     bench = make_bench(overrides=TIMEOUTS)
     fault = Fault.hang()
     server.faults.add(stage=stage, fault=fault)
@@ -236,19 +263,32 @@ def test_a_hang_past_the_timeout_is_tried_again(make_bench: MakeBench, server: M
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_model_that_always_hangs_is_a_model_error(make_bench: MakeBench, server: ModelServer, stage: str) -> None:
+def test_a_model_that_always_hangs_is_a_model_error(
+    make_bench: MakeBench, server: ModelServer, stage: str
+) -> None:
     bench = make_bench(overrides=TIMEOUTS)
     assert_unscored(
-        bench, server, stage, Fault.hang(), "model_error", "`timeout` is 0.3 and no `max_tokens` is set (2 attempts)"
+        bench,
+        server,
+        stage,
+        Fault.hang(),
+        "model_error",
+        "`timeout` is 0.3 and no `max_tokens` is set (2 attempts)",
     )
     server.faults.clear()
     assert bench.run().outcomes == [("agree", 1)]
 
 
 def test_a_call_that_a_time_limit_ends_as_it_is_prepared_warns_of_nothing(
-    make_bench: MakeBench, server: ModelServer, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+    make_bench: MakeBench,
+    server: ModelServer,
+    monkeypatch: pytest.MonkeyPatch,
+    recwarn: pytest.WarningsRecorder,
 ) -> None:
-    """litellm makes the coroutine of a call in a thread; after a time-out nobody awaits what the thread returns."""
+    """litellm makes the coroutine of a call in a thread.
+
+    After a time-out nobody awaits what the thread returns.
+    """
     from litellm import main
 
     make_call, held, timed_out = main.completion, threading.Event(), threading.Event()
@@ -269,7 +309,9 @@ def test_a_call_that_a_time_limit_ends_as_it_is_prepared_warns_of_nothing(
     assert session.outcomes == [("agree", 1)]
     assert timed_out.is_set()
     gc.collect()
-    assert not [str(warning.message) for warning in recwarn if "never awaited" in str(warning.message)]
+    assert not [
+        str(warning.message) for warning in recwarn if "never awaited" in str(warning.message)
+    ]
 
 
 @pytest.mark.parametrize("code", [400, 401, 403, 404, 422])
@@ -291,9 +333,16 @@ def test_a_server_that_is_not_there_is_a_model_error(bench: Bench, server: Model
     assert not bench.cassettes.exists() or not list(bench.cassettes.rglob("*.yaml"))
 
 
-def test_a_fault_in_one_case_leaves_the_others_alone(make_bench: MakeBench, server: ModelServer) -> None:
+def test_a_fault_in_one_case_leaves_the_others_alone(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
     bench = make_bench(runs=3, rubrics=2)
-    server.faults.add(stage="editor", fault=Fault.status(500), times=None, when=lambda request: "1002" in request.text)
+    server.faults.add(
+        stage="editor",
+        fault=Fault.status(500),
+        times=None,
+        when=lambda request: "1002" in request.text,
+    )
     outcomes = [(result.run_id, result.outcome) for result in bench.run().results]
     expected = [("run-1", "agree"), ("run-2", "model_error"), ("run-3", "agree")]
     assert outcomes == expected * 2

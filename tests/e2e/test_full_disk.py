@@ -1,4 +1,5 @@
-"""A disk that fills up while recording: the cases say so, nothing is lost, and nothing is paid for twice."""
+"""A disk that fills up while recording: the cases say so, nothing is lost, and nothing is paid for
+twice."""
 
 from __future__ import annotations
 
@@ -27,7 +28,10 @@ FULL = "No space left on device"
 
 @contextlib.contextmanager
 def small_disk(folder: Path, size: str, *, full: bool = False) -> Iterator[None]:
-    """Mount a disk of this size there, with no room left if `full`; skips the test where that is not allowed."""
+    """Mount a disk of this size there, with no room left if `full`.
+
+    Skips the test where that is not allowed.
+    """
     folder.mkdir(parents=True)
     try:
         done = subprocess.run(
@@ -42,7 +46,10 @@ def small_disk(folder: Path, size: str, *, full: bool = False) -> Iterator[None]
         pytest.skip(f"needs a disk that can fill up: {done.stderr.strip() or 'mount failed'}")
     try:
         if full:
-            with contextlib.suppress(OSError), (folder / "filler").open("wb", buffering=0) as filler:
+            with (
+                contextlib.suppress(OSError),
+                (folder / "filler").open("wb", buffering=0) as filler,
+            ):
                 while filler.write(bytes(4096)):
                     pass
         yield
@@ -80,7 +87,12 @@ def test_cases_that_find_no_room_for_their_answers_say_so_and_the_others_are_kep
         # Whatever was paid for is on the disk, and every file there is whole.
         asked = server.count()
         assert asked < CALLS
-        assert sum(len(read_cassette(path)["interactions"]) for path in files.cassettes.rglob("*.yaml")) == asked
+        assert (
+            sum(
+                len(read_cassette(path)["interactions"]) for path in files.cassettes.rglob("*.yaml")
+            )
+            == asked
+        )
         assert not list(files.cassettes.rglob("*.tmp"))
 
         make_room(files.cassettes)
@@ -112,7 +124,9 @@ def test_results_that_find_no_room_are_named_and_verdicts_and_recordings_are_kep
         make_room(outputs)
         again = pytest_in(files, None, "-rA", *workers)
         assert again.returncode == 0, again.stdout
-        assert len(next(outputs.rglob("agent_perturbations.jsonl")).read_bytes().splitlines()) == RUNS
+        assert (
+            len(next(outputs.rglob("agent_perturbations.jsonl")).read_bytes().splitlines()) == RUNS
+        )
         assert server.count() == CALLS
 
 
@@ -126,7 +140,9 @@ def test_nothing_is_asked_where_its_answer_could_not_be_kept(
         patch.setattr(tapes, "room_for", no_room)
         refused = bench.run().only
     assert (refused.outcome, server.count()) == ("model_error", 0)
-    assert "Nothing was asked, because no answer can be kept under" in " ".join(refused.detail.split())
+    assert "Nothing was asked, because no answer can be kept under" in " ".join(
+        refused.detail.split()
+    )
     assert str(bench.cassettes) in "".join(refused.detail.split())
     assert FULL in " ".join(refused.detail.split())
     assert bench.run().outcomes == [("agree", 1)]

@@ -1,4 +1,5 @@
-"""Refusals that another attempt cannot change are met once, and stop what can only meet them again."""
+"""Refusals that another attempt cannot change are met once, and stop what can only meet them
+again."""
 
 from __future__ import annotations
 
@@ -24,12 +25,27 @@ if TYPE_CHECKING:
     from tests.e2e.conftest import MakeBench
 
 QUOTA = "You exceeded your current quota, please check your plan and billing details."
-GEMINI = f"{QUOTA} * Quota exceeded for metric: generate_content_requests, limit: 15. Please retry in 28.6s."
+GEMINI = (
+    f"{QUOTA} * Quota exceeded for metric: generate_content_requests, limit: 15. Please "
+    "retry in 28.6s."
+)
 TOO_LONG = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens."
 MODELS = {
-    "quota": (429, {"message": QUOTA, "type": "insufficient_quota", "code": "insufficient_quota"}, "credit"),
-    "key": (401, {"message": "Incorrect API key provided.", "code": "invalid_api_key"}, "key in the environment"),
-    "model": (404, {"message": "The model `y` does not exist."}, "name of the model and the base URL"),
+    "quota": (
+        429,
+        {"message": QUOTA, "type": "insufficient_quota", "code": "insufficient_quota"},
+        "credit",
+    ),
+    "key": (
+        401,
+        {"message": "Incorrect API key provided.", "code": "invalid_api_key"},
+        "key in the environment",
+    ),
+    "model": (
+        404,
+        {"message": "The model `y` does not exist."},
+        "name of the model and the base URL",
+    ),
 }
 
 
@@ -46,7 +62,8 @@ def test_what_ends_a_model_is_asked_once_and_the_other_cases_name_the_first(
     server.faults.add(stage="judge", fault=refusal(status, error), times=None)
     session = bench.run(max_workers=1)
     assert [result.outcome for result in session.results] == ["model_error"] * 4
-    # The other cases share the judge's model, and with it the refusal, as soon as the first has met it.
+    # The other cases share the judge's model, and with it the refusal, as soon as the first has met
+    # it.
     assert server.count("judge") == 1
     assert server.count() == 6
     first, *others = session.results
@@ -59,7 +76,9 @@ def test_what_ends_a_model_is_asked_once_and_the_other_cases_name_the_first(
     assert {outcome for outcome, _ in bench.run().outcomes} == {"agree"}
 
 
-def test_calls_that_were_on_their_way_name_the_first_case_too(make_bench: MakeBench, server: ModelServer) -> None:
+def test_calls_that_were_on_their_way_name_the_first_case_too(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
     bench = make_bench(runs=3)
     status, error, _ = MODELS["quota"]
     server.faults.add(stage="planner", fault=refusal(status, error), times=None)
@@ -67,14 +86,21 @@ def test_calls_that_were_on_their_way_name_the_first_case_too(make_bench: MakeBe
     server.delay = 0.1
     session = bench.run(max_workers=6)
     assert server.count() <= 6
-    assert sorted(len(result.detail.splitlines()) > 1 for result in session.results) == [False, False, True]
+    assert sorted(len(result.detail.splitlines()) > 1 for result in session.results) == [
+        False,
+        False,
+        True,
+    ]
 
 
 @pytest.mark.parametrize(
     ("status", "message"),
     [
         (400, "the request exceeds the available context size (8192 tokens), try increasing it"),
-        (429, "Request too large for gpt-4.1 on tokens per min (TPM): Limit 30000, Requested 41000."),
+        (
+            429,
+            "Request too large for gpt-4.1 on tokens per min (TPM): Limit 30000, Requested 41000.",
+        ),
         (403, "Blocked by the guardrail `pii`."),
     ],
 )
@@ -102,12 +128,17 @@ def test_a_provider_that_does_not_exist_is_found_before_anything_is_paid_for(
     session = bench.run()
     assert {result.outcome for result in session.results} == {"model_error"}
     assert server.count() == 0
-    assert sorted(len(result.detail.splitlines()) > 1 for result in session.results) == [False, False, True]
+    assert sorted(len(result.detail.splitlines()) > 1 for result in session.results) == [
+        False,
+        False,
+        True,
+    ]
     assert "Name the provider before the model" in " ".join(session.results[0].detail.split())
 
 
 @pytest.mark.parametrize(
-    ("name", "key"), [("anthropic/claude-sonnet-4-5", "ANTHROPIC_API_KEY"), ("groq/some", "GROQ_API_KEY")]
+    ("name", "key"),
+    [("anthropic/claude-sonnet-4-5", "ANTHROPIC_API_KEY"), ("groq/some", "GROQ_API_KEY")],
 )
 def test_a_judge_without_a_key_is_found_before_anything_is_paid_for(
     make_bench: MakeBench, server: ModelServer, monkeypatch: pytest.MonkeyPatch, name: str, key: str
@@ -125,7 +156,8 @@ def test_a_judge_without_a_key_is_found_before_anything_is_paid_for(
 
 
 @pytest.mark.parametrize(
-    ("key", "api_base"), [("a-key-for-the-test", None), ("", "https://localhost:1/v1"), ("", "http://localhost:1/v1")]
+    ("key", "api_base"),
+    [("a-key-for-the-test", None), ("", "https://localhost:1/v1"), ("", "http://localhost:1/v1")],
 )
 def test_a_call_with_a_key_or_to_a_server_of_ones_own_may_be_made(
     monkeypatch: pytest.MonkeyPatch, key: str, api_base: str | None
@@ -148,7 +180,9 @@ def test_a_key_that_is_there_is_found_without_a_request(bench: Bench, server: Mo
     assert server.count() == 6
 
 
-def test_a_key_that_somebody_has_to_log_in_for_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_somebody_has_to_log_in_for_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def hang(**_: object) -> None:
         await asyncio.Event().wait()
 
@@ -176,12 +210,26 @@ def test_a_key_that_somebody_has_to_log_in_for_is_not_waited_for(monkeypatch: py
         (400, "The user wrote: my account is not active, insufficient funds", None),
         (400, "API key not valid. Please pass a valid API key.", True),
         (403, "error code: 1020 (Cloudflare)", False),
-        (403, 'x requires moderation. Your input was flagged for "violence". No credits were charged.', False),
+        (
+            403,
+            'x requires moderation. Your input was flagged for "violence". No credits were '
+            "charged.",
+            False,
+        ),
         (403, "Blocked by the guardrail pii: `my account number is ...`", False),
         (403, "Your team doesn't have any credits yet.", True),
-        (400, "You have reached your specified API usage limits. You will regain access on 2026-09-01.", True),
+        (
+            400,
+            "You have reached your specified API usage limits. You will regain access on "
+            "2026-09-01.",
+            True,
+        ),
         (400, "Budget has been exceeded! Current cost: 10.1, Max budget: 10.0", True),
-        (400, "This model's maximum prompt length is 131072 but the request contains 537812 tokens.", False),
+        (
+            400,
+            "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+            False,
+        ),
         (403, "Country, region, or territory not supported", True),
         (400, "prompt is too long: 210000 tokens > 200000 maximum", False),
         (413, "Request too large for model", False),

@@ -1,4 +1,5 @@
-"""A session full of text that means harm, to its end: every output is read by a reader that is not ours."""
+"""A session full of text that means harm, to its end: every output is read by a reader that is not
+ours."""
 
 from __future__ import annotations
 
@@ -42,32 +43,65 @@ def turns() -> list[dict[str, object]]:
 
 
 @pytest.fixture(scope="module", params=["csv", "xlsx"])
-def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[SuiteFiles, str]:
-    """The suite after a session that recorded it and wrote everything, and what it printed; its judge always says 1."""
+def session(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[SuiteFiles, str]:
+    """The suite after a session that recorded it and wrote everything, and what it printed.
+
+    Its judge always says 1.
+    """
     files = write_suite(
         tmp_path_factory.mktemp("hostile") / "suite",
         runs=[{**run(number, messages=turns()), "id": name} for number, name in enumerate(IDS, 1)],
-        rubrics=[{"id": "<b>r|`1` =1+1", "instructions": TEXT.replace("\x00", "").replace("\x1b", "")}],
+        rubrics=[
+            {"id": "<b>r|`1` =1+1", "instructions": TEXT.replace("\x00", "").replace("\x1b", "")}
+        ],
         overrides={"admin": {"output_file_format": request.param}},
     )
     options = ["--jrh-report=report.html", "--jrh-summary=summary.md", "--jrh-eval-log=judged.eval"]
-    options += ["--junitxml=junit.xml", "--jrh-baseline=baseline.json", "--jrh-update-baseline", "-rA"]
-    command = [*python(), "-m", "pytest", "-p", "no:cacheprovider", files.option, "--jrh-record-mode=once"]
-    with ModelServer(override(Obedient(), judge=lambda asked: {"reasoning": HOSTILE, "score": 1})) as server:
+    options += [
+        "--junitxml=junit.xml",
+        "--jrh-baseline=baseline.json",
+        "--jrh-update-baseline",
+        "-rA",
+    ]
+    command = [
+        *python(),
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        files.option,
+        "--jrh-record-mode=once",
+    ]
+    with ModelServer(
+        override(Obedient(), judge=lambda asked: {"reasoning": HOSTILE, "score": 1})
+    ) as server:
         environment = {**os.environ, **server.environment, "GITHUB_ACTIONS": "true"}
         environment.pop("GITHUB_STEP_SUMMARY", None)
-        done = subprocess.run([*command, *options], cwd=files.folder, env=environment, capture_output=True, check=False)
+        done = subprocess.run(
+            [*command, *options],
+            cwd=files.folder,
+            env=environment,
+            capture_output=True,
+            check=False,
+        )
     assert done.returncode == 1, done.stderr
     assert b"3 failed, 3 passed" in done.stdout
     return files, done.stdout.decode("utf-8")
 
 
-def test_the_terminal_shows_escapes_and_github_reads_no_command(session: tuple[SuiteFiles, str]) -> None:
+def test_the_terminal_shows_escapes_and_github_reads_no_command(
+    session: tuple[SuiteFiles, str],
+) -> None:
     printed = session[1]
     assert not CONTROL.search(printed)
     assert "<script>alert('x')</script>" in printed
-    # The runner trims a line before it looks for a command, and looks for the older kind anywhere in it.
-    assert [line for line in printed.splitlines() if line.strip().startswith("::") or "##[" in line] == []
+    # The runner trims a line before it looks for a command, and looks for the older kind anywhere
+    # in it.
+    assert [
+        line for line in printed.splitlines() if line.strip().startswith("::") or "##[" in line
+    ] == []
     assert "\\x3a:error file=x,line=1::owned" in printed
 
 
@@ -75,9 +109,19 @@ def test_the_reason_of_a_skip_is_text_alone(tmp_path: Path) -> None:
     files = write_suite(tmp_path / "suite", runs=1, tests=["agent_perturbation"])
     said = {"verdict": "PASS", "rationale": f"##[error]owned {HOSTILE}"}
     with ModelServer(override(Obedient(), verifier=lambda asked: said)) as server:
-        command = [*python(), "-m", "pytest", "-p", "no:cacheprovider", files.option, "--jrh-record-mode=once"]
+        command = [
+            *python(),
+            "-m",
+            "pytest",
+            "-p",
+            "no:cacheprovider",
+            files.option,
+            "--jrh-record-mode=once",
+        ]
         environment = {**os.environ, **server.environment}
-        done = subprocess.run([*command, "-ra"], cwd=files.folder, env=environment, capture_output=True, check=False)
+        done = subprocess.run(
+            [*command, "-ra"], cwd=files.folder, env=environment, capture_output=True, check=False
+        )
     printed = done.stdout.decode("utf-8")
     assert not CONTROL.search(printed)
     assert "not confirmed: the verifier says PASS: #\\x23[error]owned <script>" in printed
@@ -87,21 +131,33 @@ def test_json_fits_its_schema_and_the_baseline_comes_back(session: tuple[SuiteFi
     from pytest_jrh.gate.baseline_file import load
 
     folder = session[0].folder
-    schema = json.loads(files("pytest_jrh").joinpath("schema/report.schema.json").read_text("utf-8"))
+    schema = json.loads(
+        files("pytest_jrh").joinpath("schema/report.schema.json").read_text("utf-8")
+    )
     [report] = folder.rglob("*_report.json")
     read = json.loads(report.read_text("utf-8"))
     jsonschema.Draft7Validator(schema).validate(read)
-    assert read["statistics"]["warnings"] == ["It gave 1 (violated) to every one of 6 cases: it does not judge."]
+    assert read["statistics"]["warnings"] == [
+        "It gave 1 (violated) to every one of 6 cases: it does not judge."
+    ]
     assert len(json.loads((folder / "baseline.json").read_text("utf-8"))["cases"]) == 6
-    assert {case.outcome for case in load(folder / "baseline.json").cases.values()} == {"agree", "disagree"}
+    assert {case.outcome for case in load(folder / "baseline.json").cases.values()} == {
+        "agree",
+        "disagree",
+    }
 
 
 def test_tables_hold_every_case_and_no_formula(session: tuple[SuiteFiles, str]) -> None:
-    tables = [*session[0].folder.rglob("outputs/tiny/*.csv"), *session[0].folder.rglob("outputs/tiny/*.xlsx")]
+    tables = [
+        *session[0].folder.rglob("outputs/tiny/*.csv"),
+        *session[0].folder.rglob("outputs/tiny/*.xlsx"),
+    ]
     found = {path.stem: rows(path) for path in tables}
     assert sorted(map(len, found.values())) == [3, 3, 6]
     for row in (row for table in found.values() for row in table):
-        assert not [text for text in row.values() if text.startswith(("=", "+", "-", "@", "\t", "\r"))]
+        assert not [
+            text for text in row.values() if text.startswith(("=", "+", "-", "@", "\t", "\r"))
+        ]
         assert not set("".join(row.values())) & {"\x00", "\x1b"}
         assert "<script>alert('x')</script>" in row["transcript"]
 
@@ -116,7 +172,10 @@ def rows(path: Path) -> list[dict[str, str]]:
     head, *body = load_workbook(path).active.iter_rows()
     assert not [cell for row in body for cell in row if cell.data_type == "f"]
     return [
-        {title.value: str("" if cell.value is None else cell.value) for title, cell in zip(head, row, strict=True)}
+        {
+            title.value: str("" if cell.value is None else cell.value)
+            for title, cell in zip(head, row, strict=True)
+        }
         for row in body
     ]
 
@@ -130,7 +189,9 @@ def test_junit_is_xml_with_every_case_and_its_properties(session: tuple[SuiteFil
 
 def test_pages_hold_none_of_the_markup(session: tuple[SuiteFiles, str]) -> None:
     page = Page.of((session[0].folder / "report.html").read_text("utf-8"))
-    scripts = [script for script in page.all("script") if script.attributes.get("type") != "text/plain"]
+    scripts = [
+        script for script in page.all("script") if script.attributes.get("type") != "text/plain"
+    ]
     assert (len(scripts), page.all("img"), page.all("iframe"), page.all("b")) == (1, [], [], [])
     text = (session[0].folder / "summary.md").read_text("utf-8")
     assert not CONTROL.search(text)

@@ -1,4 +1,5 @@
-"""Killed in the middle of recording, and two at once: no call is paid for twice, and no file is broken (G5)."""
+"""Killed in the middle of recording, and two at once: no call is paid for twice, and no file is
+broken (G5)."""
 
 from __future__ import annotations
 
@@ -38,18 +39,38 @@ def process(tmp_path: Path) -> Iterator[ServerProcess]:
 
 
 @contextlib.contextmanager
-def pytest_process(suite: SuiteFiles, server: ServerProcess, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "pytest", suite.option, "-rA", "-p", "no:cacheprovider", *arguments]
+def pytest_process(
+    suite: SuiteFiles, server: ServerProcess, *arguments: str
+) -> Iterator[subprocess.Popen[str]]:
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        suite.option,
+        "-rA",
+        "-p",
+        "no:cacheprovider",
+        *arguments,
+    ]
     environment = {**os.environ, **server.environment}
     with subprocess.Popen(
-        command, cwd=suite.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command,
+        cwd=suite.folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     ) as process:
         yield process
 
 
 def outcomes(process: subprocess.Popen[str]) -> list[str]:
     output, _ = process.communicate(timeout=120)
-    return sorted(line for line in output.splitlines() if line.startswith(("PASSED ", "FAILED ", "ERROR ", "SKIPPED ")))
+    return sorted(
+        line
+        for line in output.splitlines()
+        if line.startswith(("PASSED ", "FAILED ", "ERROR ", "SKIPPED "))
+    )
 
 
 def recorded_calls(suite: SuiteFiles) -> Counter[str]:
@@ -90,7 +111,9 @@ def test_a_killed_recording_is_resumed_without_a_call_that_reached_the_disk(
     assert Bench(suite, suite.cassettes).replay().outcomes == [("agree", 1)] * RUNS
 
 
-def test_two_recordings_into_one_folder_make_every_call_once(suite: SuiteFiles, process: ServerProcess) -> None:
+def test_two_recordings_into_one_folder_make_every_call_once(
+    suite: SuiteFiles, process: ServerProcess
+) -> None:
     with (
         pytest_process(suite, process, "--jrh-record-mode=once") as one,
         pytest_process(suite, process, "--jrh-record-mode=once") as other,
@@ -105,7 +128,10 @@ def test_two_recordings_into_one_folder_make_every_call_once(suite: SuiteFiles, 
 
 
 def _wait(condition: Any) -> None:
-    """Look until it holds; the server's log is the only thing that two processes and this one share."""
+    """Look until it holds.
+
+    The server's log is the only thing that two processes and this one share.
+    """
     deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline

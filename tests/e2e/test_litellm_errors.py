@@ -1,4 +1,5 @@
-"""What goes wrong inside litellm, beside the errors that it has for that: a short outcome of the case."""
+"""What goes wrong inside litellm, beside the errors that it has for that: a short outcome of the
+case."""
 
 from __future__ import annotations
 
@@ -40,19 +41,24 @@ def test_an_error_inside_litellm_is_a_model_error_of_its_case(
     def rule(_: str) -> bool:
         raise error
 
-    # litellm runs these rules over the answer that it has read, outside of where it maps errors to its own.
+    # litellm runs these rules over the answer that it has read, outside of where it maps errors to
+    # its own.
     monkeypatch.setattr(litellm(), "post_call_rules", [rule])
     result = bench.run(redactor=Redactor((SECRET,))).only
     assert result.outcome == "model_error"
     words = " ".join(result.detail.split())
-    assert f"Openai/gpt-4.1-mini: litellm raised {type(error).__name__}: " in words.replace("openai/", "Openai/")
+    assert f"Openai/gpt-4.1-mini: litellm raised {type(error).__name__}: " in words.replace(
+        "openai/", "Openai/"
+    )
     assert str(error).partition("(Bearer")[0].strip().partition("\n")[0] in words
     assert "Traceback" not in result.detail
     assert SECRET not in result.detail
     assert len(result.detail.splitlines()) <= 20
     assert PLACES.search(result.detail), result.detail
     # Not tried again: planner and first summary, each once.
-    assert (result.spending.calls, result.spending.lost) == (server.count(), server.count()) == (2, 2)
+    assert (
+        (result.spending.calls, result.spending.lost) == (server.count(), server.count()) == (2, 2)
+    )
 
 
 def test_a_broken_connection_is_one_wherever_litellm_leaves_it(
@@ -99,7 +105,9 @@ def test_an_answer_that_our_guard_refuses_is_an_outcome_wherever_litellm_leaves_
 
     monkeypatch.setattr(litellm(), "acompletion", redirected)
     result = bench.run().only
-    assert "no usable answer: the server redirects to an address that cannot be read" in " ".join(result.detail.split())
+    assert "no usable answer: the server redirects to an address that cannot be read" in " ".join(
+        result.detail.split()
+    )
 
 
 @pytest.mark.parametrize("code", ["model_overloaded", [], {}, None, 503, True])
@@ -114,7 +122,9 @@ def test_an_error_in_an_answer_with_status_200_may_have_any_code(
         "model": "m",
         "error": {"code": code, "message": "Busy"},
     }
-    server.faults.add(stage="judge", fault=Fault.raw(json.dumps(body).encode(), status=200), times=None)
+    server.faults.add(
+        stage="judge", fault=Fault.raw(json.dumps(body).encode(), status=200), times=None
+    )
     result = bench.run().only
     assert result.outcome == "model_error"
     assert "Busy" in result.detail

@@ -1,4 +1,7 @@
-"""What `--jrh-plan` foresees is what a session then asks, whatever its modes; and retries renew a case in one go."""
+"""What `--jrh-plan` foresees is what a session then asks, whatever its modes.
+
+And retries renew a case in one go.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,9 @@ def to_make(plan: Plan) -> dict[str, Bounds]:
     return {stage: bounds for stage, bounds in found.items() if bounds.high}
 
 
-def asked(bench: Bench, server: ModelServer, mode: RecordMode | None, **more: Any) -> dict[str, int]:
+def asked(
+    bench: Bench, server: ModelServer, mode: RecordMode | None, **more: Any
+) -> dict[str, int]:
     """The requests that a session sends, by stage."""
     before = server.count()
     bench.run(mode, **more)
@@ -61,7 +66,10 @@ def exactly(calls: dict[str, int]) -> dict[str, Bounds]:
 
 def within(plan: Plan, calls: dict[str, int]) -> bool:
     bounds = to_make(plan)
-    return all(bounds[stage].low <= calls.get(stage, 0) <= bounds[stage].high for stage in {*bounds, *calls})
+    return all(
+        bounds[stage].low <= calls.get(stage, 0) <= bounds[stage].high
+        for stage in {*bounds, *calls}
+    )
 
 
 @pytest.mark.parametrize("mode", ["once", "new_episodes"])
@@ -101,9 +109,13 @@ def test_a_retry_renews_every_unusable_answer_of_a_case_in_one_run(
     assert within(plan, dict(calls))
     assert calls["planner"] == 4
     first = [
-        each for each in server.requests[before:] if each.stage == "summary" and "] assistant (edited)" not in each.text
+        each
+        for each in server.requests[before:]
+        if each.stage == "summary" and "] assistant (edited)" not in each.text
     ]
-    assert len(first) == 2, "the first summary of a run is asked once for all of its cases, in a retry too"
+    assert len(first) == 2, (
+        "the first summary of a run is asked once for all of its cases, in a retry too"
+    )
     assert asked(bench, server, "once", retry_unscored=True) == {}
 
 
@@ -113,7 +125,9 @@ def test_a_retry_that_fails_again_is_paid_for_once(bench: Bench, server: ModelSe
     assert asked(bench, server, "once", retry_unscored=True) == {"judge": 1}
 
 
-def test_a_plan_obeys_the_record_mode_of_each_part(make_bench: MakeBench, server: ModelServer) -> None:
+def test_a_plan_obeys_the_record_mode_of_each_part(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
     bench = make_bench(runs=3)
     bench.run("once")
     for path in bench.cassettes.rglob("*.judge-*.yaml"):
@@ -148,20 +162,30 @@ def test_a_plan_knows_that_once_adds_nothing_to_a_complete_recording(
 def test_a_plan_counts_the_making_of_a_panels_case_once(
     make_bench: MakeBench, server: ModelServer, mode: RecordMode
 ) -> None:
-    bench = make_bench(runs=2, tests=BOTH, overrides={"admin": {"evaluation_config": {"judges": JUDGES}}})
+    bench = make_bench(
+        runs=2, tests=BOTH, overrides={"admin": {"evaluation_config": {"judges": JUDGES}}}
+    )
     plan = planned(bench, mode)
     assert (to_make(plan)["planner"], to_make(plan)["judge"]) == (Bounds(4, 4), Bounds(8, 8))
     assert within(plan, asked(bench, server, mode))
 
 
-def test_a_plan_obeys_the_limits_and_knows_no_price_where_there_is_none(tmp_path: Any, server: ModelServer) -> None:
+def test_a_plan_obeys_the_limits_and_knows_no_price_where_there_is_none(
+    tmp_path: Any, server: ModelServer
+) -> None:
     unpriced = {"synthetic_data_params": {"generation_model_name": "openai/some-local-model"}}
-    files = write_suite(tmp_path / "suite", runs=2, tests=["agent_perturbation"], overrides=unpriced)
+    files = write_suite(
+        tmp_path / "suite", runs=2, tests=["agent_perturbation"], overrides=unpriced
+    )
     plan = pytest_in(files, server, "--jrh-plan", "--jrh-record-mode=once", "--jrh-max-calls=5")
     assert (plan.returncode, server.count()) == (0, 0)
     assert "With --jrh-max-calls=5 at most 5 of them are made" in " ".join(plan.stdout.split())
     assert "and an unknown cost." in " ".join(plan.stdout.split())
-    rows = [line for line in plan.stdout.splitlines() if "openai/some-local-model" in line and "price" not in line]
+    rows = [
+        line
+        for line in plan.stdout.splitlines()
+        if "openai/some-local-model" in line and "price" not in line
+    ]
     assert [row.split()[-1] for row in rows] == ["unknown"] * 4
     pytest_in(files, server, "--jrh-record-mode=once", "--jrh-max-calls=5", "-q")
     assert server.count() == 5

@@ -22,8 +22,13 @@ from tests.support.suites import run
 if TYPE_CHECKING:
     from tests.e2e.conftest import MakeBench
 
-ODD = "emoji \U0001f600, next line \x85, separator \u2028, escape \x1b[31m, bell \x07, return \r, mark \ufeff, é"
-TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=40)
+ODD = (
+    "emoji \U0001f600, next line \x85, separator \u2028, escape \x1b[31m, bell \x07, return \r, "
+    "mark \ufeff, é"
+)
+TEXT = st.text(
+    alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=40
+)
 
 
 def test_mode_none_asks_nothing_and_writes_nothing(bench: Bench, server: ModelServer) -> None:
@@ -75,7 +80,9 @@ def test_once_resumes_what_is_not_complete(bench: Bench, server: ModelServer, st
     assert sum(request.kind == "answer" for request in server.requests) == 6
 
 
-def test_a_resumed_recording_has_the_bytes_of_an_unbroken_one(bench: Bench, server: ModelServer) -> None:
+def test_a_resumed_recording_has_the_bytes_of_an_unbroken_one(
+    bench: Bench, server: ModelServer
+) -> None:
     bench.run()
     unbroken = cassette_files(bench.cassettes)
     bench.cassettes = bench.cassettes.with_name("resumed")
@@ -114,7 +121,9 @@ def test_all_records_everything_anew(bench: Bench, server: ModelServer) -> None:
     assert sum(answers_in(bench.cassettes).values()) == 6
 
 
-def test_all_against_a_server_that_is_down_leaves_the_old_recording(bench: Bench, server: ModelServer) -> None:
+def test_all_against_a_server_that_is_down_leaves_the_old_recording(
+    bench: Bench, server: ModelServer
+) -> None:
     bench.run()
     before = cassette_files(bench.cassettes)
     server.stop()
@@ -122,14 +131,18 @@ def test_all_against_a_server_that_is_down_leaves_the_old_recording(bench: Bench
     assert cassette_files(bench.cassettes) == before
 
 
-def test_the_judge_can_be_recorded_alone_over_frozen_generation(bench: Bench, server: ModelServer) -> None:
+def test_the_judge_can_be_recorded_alone_over_frozen_generation(
+    bench: Bench, server: ModelServer
+) -> None:
     bench.run()
     before = cassette_files(bench.cassettes)
     server.answer = override(Obedient(), judge={"score": 0, "reasoning": "Another opinion."})
     assert bench.run("none", judge_record_mode="all").outcomes == [("disagree", 0)]
     assert [request.stage for request in server.requests[6:]] == ["judge"]
     after = cassette_files(bench.cassettes)
-    assert [name for name in after if after[name] != before[name]] == [name for name in after if ".judge-" in name]
+    assert [name for name in after if after[name] != before[name]] == [
+        name for name in after if ".judge-" in name
+    ]
 
 
 def test_the_suites_own_modes_hold_where_the_command_line_says_nothing(
@@ -142,13 +155,17 @@ def test_the_suites_own_modes_hold_where_the_command_line_says_nothing(
     assert server.count() == 5
 
 
-def test_a_http_replay_sends_nothing_whatever_the_suites_own_mode(make_bench: MakeBench, server: ModelServer) -> None:
+def test_a_http_replay_sends_nothing_whatever_the_suites_own_mode(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
     bench = make_bench(overrides={"replay": {"record_mode": "new_episodes"}})
     assert bench.run(None, replay="http").only.outcome == "unrecorded"
     assert server.count() == 0
 
 
-def test_with_recording_disabled_every_call_is_made_and_nothing_is_kept(bench: Bench, server: ModelServer) -> None:
+def test_with_recording_disabled_every_call_is_made_and_nothing_is_kept(
+    bench: Bench, server: ModelServer
+) -> None:
     server.answer = override(Obedient(), judge={"score": 0, "reasoning": "No."})
     session = bench.run("none", keep=False)
     assert session.outcomes == [("disagree", 0)]
@@ -167,7 +184,9 @@ def test_two_recordings_have_the_same_bytes(make_bench: MakeBench, server: Model
     assert cassette_files(bench.cassettes) == first
 
 
-def test_the_request_is_pretty_printed_and_the_prompt_reads_as_lines(bench: Bench, server: ModelServer) -> None:
+def test_the_request_is_pretty_printed_and_the_prompt_reads_as_lines(
+    bench: Bench, server: ModelServer
+) -> None:
     bench.run()
     text = next(bench.cassettes.rglob("*generation.yaml")).read_text(encoding="utf-8")
     assert '      "model": "gpt-4.1-mini"' in text
@@ -196,7 +215,9 @@ def test_plain_vcrpy_plays_the_file(bench: Bench, server: ModelServer) -> None:
     played = 0
     for path in bench.cassettes.rglob("*.yaml"):
         bodies = [exchange["request"]["body"] for exchange in read_cassette(path)["interactions"]]
-        with vcr.VCR(record_mode="none").use_cassette(str(path), match_on=["method", "uri", "body"]) as cassette:
+        with vcr.VCR(record_mode="none").use_cassette(
+            str(path), match_on=["method", "uri", "body"]
+        ) as cassette:
             for request in (request for request in asked if _in(request, bodies)):
                 sent = urllib.request.Request(  # as any client would, with compact JSON
                     f"{server.base_url}/chat/completions",
@@ -222,7 +243,8 @@ def test_vcrpy_may_save_the_file_and_it_still_replays(bench: Bench, server: Mode
 
 
 @pytest.mark.parametrize(
-    "odd", [ODD, "NUL \x00 and surrogate \ud800", "\n lines \n\n  \t\n", "--- \n...\ninteractions:\n"]
+    "odd",
+    [ODD, "NUL \x00 and surrogate \ud800", "\n lines \n\n  \t\n", "--- \n...\ninteractions:\n"],
 )
 def test_odd_characters_in_answers_come_back_on_replay_as_they_were_used(
     bench: Bench, server: ModelServer, odd: str
@@ -237,15 +259,21 @@ def test_odd_characters_in_answers_come_back_on_replay_as_they_were_used(
     server.stop()
     for how in ("completion", "http"):
         replayed = bench.replay(how)
-        assert (replayed.outcomes, replayed.transcripts) == (recorded.outcomes, recorded.transcripts)
+        assert (replayed.outcomes, replayed.transcripts) == (
+            recorded.outcomes,
+            recorded.transcripts,
+        )
     (case,) = recorded.made.values()
     assert case.outcome.edits[0].edited_content.startswith(storable(odd)[0])
 
 
-def test_raw_surrogates_and_broken_utf8_from_the_provider_break_no_file(bench: Bench, server: ModelServer) -> None:
+def test_raw_surrogates_and_broken_utf8_from_the_provider_break_no_file(
+    bench: Bench, server: ModelServer
+) -> None:
     for number, text in enumerate(['"broken \\ud800 \\u0000 half"', '"\xff\xfe"']):
         envelope = (
-            '{"choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": %s}}]}'
+            '{"choices": [{"index": 0, "finish_reason": "stop", "message": {"role": '
+            '"assistant", "content": %s}}]}'
         )
         server.faults.add(stage="judge", fault=Fault.raw((envelope % text).encode("latin-1")))
         bench.cassettes = bench.cassettes.with_name(f"odd-{number}")
@@ -253,7 +281,9 @@ def test_raw_surrogates_and_broken_utf8_from_the_provider_break_no_file(bench: B
         assert bench.replay().outcomes == bench.replay("http").outcomes == [("agree", 1)]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(texts=st.lists(TEXT | TEXT.map(lambda text: f"{text}\r\n {text}\n"), min_size=1, max_size=3))
 def test_a_cassette_keeps_every_text_to_the_character(texts: list[str], tmp_path: Path) -> None:
     cassette = Cassette(tmp_path / "one.yaml")
@@ -261,7 +291,11 @@ def test_a_cassette_keeps_every_text_to_the_character(texts: list[str], tmp_path
         body = json.dumps({"messages": [{"role": "user", "content": text}]}, ensure_ascii=False)
         exchange = {
             "request": {"method": "POST", "uri": "http://h/v1", "body": body, "headers": {}},
-            "response": {"status": {"code": 200, "message": "OK"}, "headers": {}, "body": {"string": text}},
+            "response": {
+                "status": {"code": 200, "message": "OK"},
+                "headers": {},
+                "body": {"string": text},
+            },
         }
         entry = Entry(f"f{number}", "judge", {}, Answer(text, refusal=text), number, (exchange,))
         cassette.entries[entry.fingerprint] = entry
@@ -273,14 +307,26 @@ def test_a_cassette_keeps_every_text_to_the_character(texts: list[str], tmp_path
             entry.answer for entry in cassette.entries.values()
         ]
     for text, entry in zip(texts, whole.entries.values(), strict=True):
-        assert json.loads(entry.interactions[0]["request"]["body"])["messages"][0]["content"] == text
+        assert (
+            json.loads(entry.interactions[0]["request"]["body"])["messages"][0]["content"] == text
+        )
         assert entry.interactions[0]["response"]["body"]["string"] == text
 
 
 def test_file_names_are_short_safe_and_distinct_where_case_is_ignored(
     make_bench: MakeBench, server: ModelServer
 ) -> None:
-    ids = ["../../x", "a::b[c]", "A::B[C]", "r" * 300, "R" * 300, "con", "\u00fc" * 120, "..", "run 1/2"]
+    ids = [
+        "../../x",
+        "a::b[c]",
+        "A::B[C]",
+        "r" * 300,
+        "R" * 300,
+        "con",
+        "\u00fc" * 120,
+        "..",
+        "run 1/2",
+    ]
     runs = [{**run(number), "id": name} for number, name in enumerate(ids)]
     rubrics = [{"id": "../" + "Rubric " * 40, "instructions": "Be kind."}]
     bench = make_bench(runs=runs, rubrics=rubrics)
@@ -292,7 +338,9 @@ def test_file_names_are_short_safe_and_distinct_where_case_is_ignored(
     assert {outcome for outcome, _ in bench.replay().outcomes} == {"agree"}
 
 
-@pytest.mark.parametrize(("obstacle", "outcome"), [(".locks", "model_error"), ("agent_perturbation", "input_error")])
+@pytest.mark.parametrize(
+    ("obstacle", "outcome"), [(".locks", "model_error"), ("agent_perturbation", "input_error")]
+)
 def test_a_folder_that_cannot_be_used_is_named_before_any_call(
     bench: Bench, server: ModelServer, obstacle: str, outcome: str
 ) -> None:
@@ -304,10 +352,18 @@ def test_a_folder_that_cannot_be_used_is_named_before_any_call(
     assert server.count() == 0
 
 
-def test_a_file_that_is_no_cassette_is_an_input_error_that_names_it(bench: Bench, server: ModelServer) -> None:
+def test_a_file_that_is_no_cassette_is_an_input_error_that_names_it(
+    bench: Bench, server: ModelServer
+) -> None:
     bench.run()
     path = next(bench.cassettes.rglob("*generation.yaml"))
-    for content in ("", "interactions: []\nversion: 1\n", "{", path.read_text(encoding="utf-8")[:300], "\x00"):
+    for content in (
+        "",
+        "interactions: []\nversion: 1\n",
+        "{",
+        path.read_text(encoding="utf-8")[:300],
+        "\x00",
+    ):
         path.write_text(content, encoding="utf-8")
         result = bench.run("new_episodes").only
         assert result.outcome == "input_error"

@@ -38,10 +38,12 @@ from tests.e2e.bench import Bench
 from tests.support.suites import SuiteFiles
 from pathlib import Path
 folder = Path(sys.argv[1])
-bench = Bench(SuiteFiles(folder, folder / "inputs" / "configs" / "tiny.yml", "tiny"), Path(sys.argv[2]))
+files = SuiteFiles(folder, folder / "inputs" / "configs" / "tiny.yml", "tiny")
+bench = Bench(files, Path(sys.argv[2]))
 outcomes = bench.replay().outcomes
 heavy = ("litellm", "vcr", "openai", "aiohttp")
-print(json.dumps([outcomes, sorted(name for name in sys.modules if name.partition(".")[0] in heavy)]))
+found = sorted(name for name in sys.modules if name.partition(".")[0] in heavy)
+print(json.dumps([outcomes, found]))
 """
 
 
@@ -63,8 +65,12 @@ def test_replay_through_http_agrees_with_replay_by_fingerprint_in_every_completi
     assert by_http.outcomes == by_fingerprint.outcomes == recorded.outcomes
     assert by_http.transcripts == by_fingerprint.transcripts == recorded.transcripts
     assert list(by_http.made.values()) == list(by_fingerprint.made.values())
-    assert [result.reasoning for result in by_http.results] == [result.reasoning for result in recorded.results]
-    assert [result.spending for result in by_http.results] == [result.spending for result in by_fingerprint.results]
+    assert [result.reasoning for result in by_http.results] == [
+        result.reasoning for result in recorded.results
+    ]
+    assert [result.spending for result in by_http.results] == [
+        result.spending for result in by_fingerprint.results
+    ]
     assert {"agree", "refused"} <= {outcome for outcome, _ in recorded.outcomes}
 
 
@@ -116,7 +122,9 @@ def test_a_projects_own_client_is_recorded_replays_and_is_left_alone_by_http(ben
     assert len(asked) == 6
 
 
-def test_vcrpy_asks_the_router_for_its_known_members_alone_and_once_per_exchange(server: ModelServer) -> None:
+def test_vcrpy_asks_the_router_for_its_known_members_alone_and_once_per_exchange(
+    server: ModelServer,
+) -> None:
     import httpx
     from vcr.patch import PATCHER_NAMES
 
@@ -154,7 +162,9 @@ def test_vcrpy_asks_the_router_for_its_known_members_alone_and_once_per_exchange
     assert set(PATCHER_NAMES) - set(_Router.skip_patchers) == {"aiohttp", "httpx", "httpx2"}
 
 
-def test_the_recorded_exchange_has_the_shape_that_vcrpy_writes(bench: Bench, server: ModelServer) -> None:
+def test_the_recorded_exchange_has_the_shape_that_vcrpy_writes(
+    bench: Bench, server: ModelServer
+) -> None:
     import vcr
 
     bench.run()
@@ -172,7 +182,9 @@ def test_the_recorded_exchange_has_the_shape_that_vcrpy_writes(bench: Bench, ser
     assert one["response"]["body"].keys() == other["response"]["body"].keys()
 
 
-def test_the_fingerprint_covers_what_makes_the_call_this_call(bench: Bench, server: ModelServer) -> None:
+def test_the_fingerprint_covers_what_makes_the_call_this_call(
+    bench: Bench, server: ModelServer
+) -> None:
     from dataclasses import replace
 
     from pytest_jrh.pipeline.editor import EditorResponse
@@ -190,7 +202,10 @@ def test_the_fingerprint_covers_what_makes_the_call_this_call(bench: Bench, serv
         replace(request, response_model=VerifierResponse),
     ]
     same = [
-        replace(request, stage=replace(stage, timeout=1.0, api_base="http://elsewhere", prompt_path="x.md")),
+        replace(
+            request,
+            stage=replace(stage, timeout=1.0, api_base="http://elsewhere", prompt_path="x.md"),
+        ),
         replace(request, recorded=Answer("{}", left_out=frozenset({"temperature"}))),
     ]
     assert len({one.fingerprint for one in [request, *others]}) == 1 + len(others)
@@ -202,8 +217,10 @@ def _ask(client: Any, server: ModelServer) -> Any:
 
 
 ANSWERS = {
-    "planner": '{"thesis": "Rude.", "steps": [{"message_index": 4, "goal": "Be rude.", "rationale": "Last."}]}',
-    "summary": '{"summary": "s", "user_intent": "u", "assistant_progress": [], "outstanding_items": [], "risks": []}',
+    "planner": '{"thesis": "Rude.", "steps": [{"message_index": 4, "goal": "Be rude.", '
+    '"rationale": "Last."}]}',
+    "summary": '{"summary": "s", "user_intent": "u", "assistant_progress": [], '
+    '"outstanding_items": [], "risks": []}',
     "editor": '{"new_content": "Go away.", "reason": "Rude."}',
     "verifier": '{"verdict": "FAIL", "rationale": "Rude."}',
     "judge": '{"score": 1, "reasoning": "Rude."}',

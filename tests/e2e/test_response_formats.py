@@ -1,4 +1,5 @@
-"""How the schema of an answer reaches a model, and what happens where its provider refuses it (rule A6)."""
+"""How the schema of an answer reaches a model, and what happens where its provider refuses it (rule
+A6)."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
 KNOWN, UNKNOWN = "openai/gpt-4.1-mini", "openai/some-local-model"
 JSON_OBJECT = (
-    "refused a response_format of type json_schema: json_object is sent, and the schema is put into the prompt."
+    "refused a response_format of type json_schema: json_object is sent, and the schema "
+    "is put into the prompt."
 )
 WORDS = "takes no response_format: the schema is put into the prompt alone."
 
@@ -37,7 +39,9 @@ def model(name: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("name", [UNKNOWN, "hosted_vllm/some", "openrouter/some/model", "ollama_chat/some"])
+@pytest.mark.parametrize(
+    "name", [UNKNOWN, "hosted_vllm/some", "openrouter/some/model", "ollama_chat/some"]
+)
 def test_a_model_that_litellm_does_not_know_is_asked_for_the_schema_in_both_ways(
     make_bench: MakeBench, server: ModelServer, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -54,7 +58,9 @@ def test_a_model_that_litellm_does_not_know_is_asked_for_the_schema_in_both_ways
     assert bench.replay("http").outcomes == bench.replay().outcomes == session.outcomes
 
 
-def test_a_model_that_litellm_knows_is_asked_by_the_response_format_alone(bench: Bench, server: ModelServer) -> None:
+def test_a_model_that_litellm_knows_is_asked_by_the_response_format_alone(
+    bench: Bench, server: ModelServer
+) -> None:
     assert bench.run().outcomes == [("agree", 1)]
     assert [kind_of(request) for request in server.requests] == ["json_schema"] * 6
     assert schema_sent(bench) == {"json_schema"}
@@ -62,10 +68,20 @@ def test_a_model_that_litellm_knows_is_asked_by_the_response_format_alone(bench:
 
 @pytest.mark.parametrize(
     ("provider", "takes_json_object", "together"),
-    [("openai", True, 8), ("vllm", True, 1), ("ollama", False, 8), ("llama.cpp", True, 8), ("no tools", False, 1)],
+    [
+        ("openai", True, 8),
+        ("vllm", True, 1),
+        ("ollama", False, 8),
+        ("llama.cpp", True, 8),
+        ("no tools", False, 1),
+    ],
 )
 def test_a_refused_response_format_is_sent_in_less_and_said_once(
-    make_bench: MakeBench, server: ModelServer, provider: str, takes_json_object: bool, together: int
+    make_bench: MakeBench,
+    server: ModelServer,
+    provider: str,
+    takes_json_object: bool,
+    together: int,
 ) -> None:
     name = KNOWN if provider == "openai" else UNKNOWN
     bench = make_bench(runs=3, overrides=model(name))
@@ -89,7 +105,8 @@ def test_a_refused_response_format_is_sent_in_less_and_said_once(
 def test_an_answer_that_was_asked_for_before_the_refusal_is_kept_as_it_was_sent(
     make_bench: MakeBench, server: ModelServer
 ) -> None:
-    """The first call is answered in the schema after the second was refused: each is replayed as it was sent."""
+    """The first call is answered in the schema after the second was refused: each is replayed as it
+    was sent."""
     bench = make_bench(runs=2)
     slow = Fault.hang()
     server.faults.add(stage="planner", fault=slow)
@@ -112,15 +129,22 @@ def test_an_answer_that_was_asked_for_before_the_refusal_is_kept_as_it_was_sent(
 def test_the_words_of_each_provider_are_understood(provider: str) -> None:
     asked, negotiation = call(UNKNOWN), Negotiation()
     for less in ("json_object+words", "words"):
-        assert negotiation.repaired(asked, negotiation.sending(asked), 400, json.dumps(WORDINGS[provider]))
+        assert negotiation.repaired(
+            asked, negotiation.sending(asked), 400, json.dumps(WORDINGS[provider])
+        )
         assert negotiation.sending(asked).schema_sent == less
-    assert not negotiation.repaired(asked, negotiation.sending(asked), 400, json.dumps(WORDINGS[provider]))
+    assert not negotiation.repaired(
+        asked, negotiation.sending(asked), 400, json.dumps(WORDINGS[provider])
+    )
 
 
 @pytest.mark.parametrize(
     ("status", "words"),
     [
-        (400, "Failed to validate JSON. json_validate_failed: see failed_generation for the schema"),
+        (
+            400,
+            "Failed to validate JSON. json_validate_failed: see failed_generation for the schema",
+        ),
         (400, "Your prompt was flagged as unusual."),
         (500, "response_format is broken today"),
         (None, "no connection to the schema registry"),
@@ -133,7 +157,9 @@ def test_other_failures_change_nothing(status: int | None, words: str) -> None:
 
 
 @pytest.mark.parametrize("status", [400, 422])
-def test_a_request_that_is_refused_for_another_reason_changes_nothing_for_others(status: int) -> None:
+def test_a_request_that_is_refused_for_another_reason_changes_nothing_for_others(
+    status: int,
+) -> None:
     """A server may quote the request, and so name whatever is in it."""
     words = "messages.3: invalid tool message; got {'temperature': 0.5, 'response_format': ...}"
     negotiation, refused, other = Negotiation(), call(UNKNOWN, 0.5), call(UNKNOWN, 0.5)
@@ -151,7 +177,9 @@ def test_a_request_that_is_refused_for_another_reason_changes_nothing_for_others
 def test_an_answer_in_the_schema_is_no_proof_of_a_refusal_on_its_way() -> None:
     negotiation, refused, other = Negotiation(), call(UNKNOWN), call(UNKNOWN)
     sent = negotiation.sending(other)
-    assert negotiation.repaired(refused, negotiation.sending(refused), 400, "invalid format of messages.3")
+    assert negotiation.repaired(
+        refused, negotiation.sending(refused), 400, "invalid format of messages.3"
+    )
     negotiation.answered(other, sent)
     assert negotiation.notices == []
 
@@ -160,7 +188,9 @@ def test_what_was_answered_with_less_is_kept_when_another_request_is_refused() -
     negotiation = Negotiation()
     for attempt in (call(UNKNOWN, 0.5), call(UNKNOWN, 0.5)):
         while (sending := negotiation.sending(attempt)).schema_sent == "json_schema+words":
-            assert negotiation.repaired(attempt, sending, 400, "takes no temperature, and no response_format")
+            assert negotiation.repaired(
+                attempt, sending, 400, "takes no temperature, and no response_format"
+            )
         negotiation.answered(attempt, sending)
     refused = call(UNKNOWN, 0.5)
     assert negotiation.repaired(refused, negotiation.sending(refused), 400, "invalid tool message")
@@ -173,20 +203,25 @@ def test_what_was_answered_with_less_is_kept_when_another_request_is_refused() -
 def test_only_litellm_itself_refuses_without_an_answer() -> None:
     """An answer that litellm cannot read may hold any word."""
     asked, negotiation = call(UNKNOWN, 0.5), Negotiation()
-    assert not negotiation.repaired(asked, negotiation.sending(asked), None, "cannot read: 'the temperature in Rome'")
+    assert not negotiation.repaired(
+        asked, negotiation.sending(asked), None, "cannot read: 'the temperature in Rome'"
+    )
     said = "litellm.UnsupportedParamsError: o1 does not support temperature=0.5"
     assert negotiation.repaired(asked, negotiation.sending(asked), None, said)
 
 
 def test_what_litellm_refuses_of_a_recorded_call_is_not_tried_for_ever() -> None:
-    """A later litellm may know that a model takes no temperature, and a recorded call is always sent as it was."""
+    """A later litellm may know that a model takes no temperature, and a recorded call is always
+    sent as it was."""
     recorded = replace(call(UNKNOWN, 0.5), recorded=Answer("{}", schema_sent="json_schema+words"))
     negotiation = Negotiation()
     said = "litellm.UnsupportedParamsError: o1 does not support temperature=0.5"
     assert not negotiation.repaired(recorded, negotiation.sending(recorded), None, said)
 
 
-def test_a_new_session_asks_for_the_schema_again(make_bench: MakeBench, server: ModelServer) -> None:
+def test_a_new_session_asks_for_the_schema_again(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
     bench = make_bench()
     server.faults.add(fault=refusal("openai"), times=1, when=sends("json_schema"))
     bench.run()
@@ -195,15 +230,22 @@ def test_a_new_session_asks_for_the_schema_again(make_bench: MakeBench, server: 
     assert schema_sent(bench) == {"json_schema"}
 
 
-def test_a_bad_request_about_something_else_is_no_refusal_of_the_format(bench: Bench, server: ModelServer) -> None:
-    body = b'{"error": {"message": "Your prompt was flagged as unusual.", "type": "invalid_request_error"}}'
+def test_a_bad_request_about_something_else_is_no_refusal_of_the_format(
+    bench: Bench, server: ModelServer
+) -> None:
+    body = (
+        b'{"error": {"message": "Your prompt was flagged as unusual.", "type": '
+        b'"invalid_request_error"}}'
+    )
     server.faults.add(stage="judge", fault=Fault.raw(body, status=400), times=None)
     session = bench.run()
     assert session.only.outcome == "model_error"
     assert (server.count("judge"), list(session.notices)) == (1, [])
 
 
-def test_a_bad_request_that_stays_in_words_is_an_error_and_no_notice(bench: Bench, server: ModelServer) -> None:
+def test_a_bad_request_that_stays_in_words_is_an_error_and_no_notice(
+    bench: Bench, server: ModelServer
+) -> None:
     server.faults.add(stage="planner", fault=refusal("openai"), times=None)
     server.faults.add(stage="summary", fault=refusal("openai"), times=None)
     session = bench.run()
@@ -216,7 +258,8 @@ def test_a_bad_request_that_stays_in_words_is_an_error_and_no_notice(bench: Benc
 def test_recordings_from_before_the_format_was_kept_replay_all_the_way(
     make_bench: MakeBench, server: ModelServer
 ) -> None:
-    """Models that litellm does not know were sent the schema in words alone, and no cassette said so."""
+    """Models that litellm does not know were sent the schema in words alone, and no cassette said
+    so."""
     bench = make_bench(overrides=model(UNKNOWN))
     server.faults.add(fault=refusal("openai"), times=None, when=sends("json_schema", "json_object"))
     session = bench.run()
@@ -226,7 +269,12 @@ def test_recordings_from_before_the_format_was_kept_replay_all_the_way(
         assert many > 0
         path.write_text(without, encoding="utf-8")
     server.stop()
-    assert bench.replay("http").outcomes == bench.replay().outcomes == session.outcomes == [("agree", 1)]
+    assert (
+        bench.replay("http").outcomes
+        == bench.replay().outcomes
+        == session.outcomes
+        == [("agree", 1)]
+    )
 
 
 @pytest.mark.parametrize(
@@ -238,7 +286,9 @@ def test_recordings_from_before_the_format_was_kept_replay_all_the_way(
         (UNKNOWN, (), "words"),
     ],
 )
-def test_how_a_call_of_an_old_recording_was_sent(name: str, left_out: tuple[str, ...], sent: str) -> None:
+def test_how_a_call_of_an_old_recording_was_sent(
+    name: str, left_out: tuple[str, ...], sent: str
+) -> None:
     old = Answer("{}", left_out=frozenset(left_out))
     assert Negotiation().sending(replace(call(name), recorded=old)).schema_sent == sent
 
@@ -249,13 +299,17 @@ def test_a_provider_whose_protocol_has_no_format_is_sent_the_schema_in_words() -
 
 def call(name: str, temperature: float | None = None) -> CallRequest:
     return CallRequest(
-        StageModel("judge", name, temperature=temperature), ({"role": "user", "content": "?"},), VerifierResponse
+        StageModel("judge", name, temperature=temperature),
+        ({"role": "user", "content": "?"},),
+        VerifierResponse,
     )
 
 
 def kind_of(request: Request) -> str:
     sent = (request.response_format or {}).get("type")
-    in_words = "Answer with one JSON object that fits this JSON schema" in request.text and bool(request.fields)
+    in_words = "Answer with one JSON object that fits this JSON schema" in request.text and bool(
+        request.fields
+    )
     return "+".join([*([sent] if sent else []), *(["words"] if in_words else [])])
 
 

@@ -23,7 +23,9 @@ LEAST = 12
 
 
 @pytest.fixture
-def suite(pytester: pytest.Pytester, server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> SuiteFiles:
+def suite(
+    pytester: pytest.Pytester, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> SuiteFiles:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("DEPLOY_TOKEN", TOKEN)
     told = f"My key is {KEY}, and the token {TOKEN}."
@@ -60,12 +62,19 @@ def files_with_secrets(folder: Path, given: set[Path]) -> list[str]:
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path not in given:
             content = path.read_bytes()
-            found += [path.relative_to(folder).as_posix() for form in forms | pieces if form.encode() in content]
+            found += [
+                path.relative_to(folder).as_posix()
+                for form in forms | pieces
+                if form.encode() in content
+            ]
     return sorted(set(found))
 
 
 def test_no_file_holds_a_secret_and_replay_agrees_with_recording(
-    pytester: pytest.Pytester, suite: SuiteFiles, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+    pytester: pytest.Pytester,
+    suite: SuiteFiles,
+    server: ModelServer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given = {path for path in pytester.path.rglob("*") if path.is_file()}
     arguments = (suite.option, "--junitxml=results.xml", "-rA")
@@ -111,7 +120,9 @@ def test_what_differs_is_shown_without_secrets(
     given = {path for path in pytester.path.rglob("*") if path.is_file()}
     pytester.runpytest(suite.option, "--jrh-record-mode=new_episodes")
     rubrics = suite.data / "rubrics.yml"
-    rubrics.write_text(rubrics.read_text(encoding="utf-8").replace("Be kind", f"Mind {KEY}"), encoding="utf-8")
+    rubrics.write_text(
+        rubrics.read_text(encoding="utf-8").replace("Be kind", f"Mind {KEY}"), encoding="utf-8"
+    )
     result = pytester.runpytest(suite.option, "--junitxml=results.xml")
     result.assert_outcomes(errors=4)
     result.stdout.fnmatch_lines(["*+*Mind [[]REDACTED[]]*"])
@@ -119,10 +130,15 @@ def test_what_differs_is_shown_without_secrets(
 
 
 def test_cases_that_hold_secrets_run_frozen_as_they_ran_live(
-    pytester: pytest.Pytester, suite: SuiteFiles, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+    pytester: pytest.Pytester,
+    suite: SuiteFiles,
+    server: ModelServer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     arguments = (suite.option, "--jrh-baseline=baseline.json", "-rA")
-    recorded = pytester.runpytest(*arguments, "--jrh-record-mode=new_episodes", "--jrh-update-baseline")
+    recorded = pytester.runpytest(
+        *arguments, "--jrh-record-mode=new_episodes", "--jrh-update-baseline"
+    )
     recorded.assert_outcomes(passed=3, failed=1)
     server.stop()
     (suite.data / "runs.eval").unlink(missing_ok=True)
@@ -137,12 +153,22 @@ def test_cases_that_hold_secrets_run_frozen_as_they_ran_live(
 
 
 def test_no_log_of_a_library_shows_a_key(
-    pytester: pytest.Pytester, suite: SuiteFiles, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+    pytester: pytest.Pytester,
+    suite: SuiteFiles,
+    server: ModelServer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given = {path for path in pytester.path.rglob("*") if path.is_file()}
     monkeypatch.setenv("LITELLM_LOG", "DEBUG")
     monkeypatch.setenv("OPENAI_LOG", "debug")
-    arguments = ("--log-level=DEBUG", "--log-file=all.log", "--junitxml=results.xml", "-rA", "-o", "junit_logging=all")
+    arguments = (
+        "--log-level=DEBUG",
+        "--log-file=all.log",
+        "--junitxml=results.xml",
+        "-rA",
+        "-o",
+        "junit_logging=all",
+    )
     result = pytester.runpytest(suite.option, "--jrh-record-mode=new_episodes", *arguments)
     result.assert_outcomes(passed=3, failed=1)
     assert (pytester.path / "all.log").stat().st_size > 1000

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from tests.e2e.conftest import MakeBench
 
 
-def test_calls_that_timed_out_count_as_made_and_may_be_billed(make_bench: MakeBench, server: ModelServer) -> None:
+def test_calls_that_timed_out_count_as_made_and_may_be_billed(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
     bench = make_bench(overrides={"judge": {"timeout": 0.3}})
     hang = Fault.hang()
     server.faults.add(stage="judge", fault=hang, times=None)
@@ -30,7 +32,9 @@ def test_calls_that_timed_out_count_as_made_and_may_be_billed(make_bench: MakeBe
     [(Fault.status(500), 0), (Fault.drop(80), 3), (Fault.status(401), 0)],
     ids=lambda each: str(each)[:30],
 )
-def test_calls_that_failed_count_as_made(bench: Bench, server: ModelServer, fault: Fault, lost: int) -> None:
+def test_calls_that_failed_count_as_made(
+    bench: Bench, server: ModelServer, fault: Fault, lost: int
+) -> None:
     server.faults.add(stage="judge", fault=fault, times=None)
     spending = bench.run().only.spending
     assert (spending.calls, spending.lost) == (server.count(), lost)

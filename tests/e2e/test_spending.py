@@ -36,8 +36,18 @@ def pytest_in(
     import os
 
     environment = {**os.environ, **(server.environment if server else {})}
-    command = [*(interpreter or python()), "-m", "pytest", "-p", "no:cacheprovider", files.option, *arguments]
-    return subprocess.run(command, cwd=files.folder, env=environment, capture_output=True, text=True, check=False)
+    command = [
+        *(interpreter or python()),
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        files.option,
+        *arguments,
+    ]
+    return subprocess.run(
+        command, cwd=files.folder, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 def first_summaries(server: ModelServer) -> Counter[str]:
@@ -55,8 +65,12 @@ def test_the_first_summary_of_a_run_is_asked_once_for_all_rubrics_and_tests(
     session = bench.run()
     assert len(session.results) == 12
     assert sorted(first_summaries(server).values()) == [1, 1, 1]
-    # What a replay calls recorded is what the recording took: a shared call is paid for once, and counts once.
-    made, replayed = total_spending(session.results), total_spending(bench.replay("completion").results)
+    # What a replay calls recorded is what the recording took: a shared call is paid for once, and
+    # counts once.
+    made, replayed = (
+        total_spending(session.results),
+        total_spending(bench.replay("completion").results),
+    )
     assert made.calls == server.count()
     assert replayed.usage == made.usage
     assert replayed.cost == pytest.approx(made.paid)
@@ -97,7 +111,8 @@ def test_a_case_takes_one_summary_more_than_it_has_edits_and_a_rerun_takes_no_ca
     make_bench: MakeBench, server: ModelServer, edits: int
 ) -> None:
     turns = [
-        {"id": f"m{number}", "role": role, "content": role} for number, role in enumerate(["user", "assistant"] * 4)
+        {"id": f"m{number}", "role": role, "content": role}
+        for number, role in enumerate(["user", "assistant"] * 4)
     ]
     server.answer = Obedient(edits=edits)
     bench = make_bench(runs=[run(1, messages=turns)])
@@ -124,7 +139,9 @@ def test_a_limit_of_calls_is_never_passed_and_a_later_session_pays_for_the_rest_
     assert server.count() == 18
 
 
-def test_attempts_that_fail_count_as_calls_too(bench: Bench, server: ModelServer, tmp_path: Path) -> None:
+def test_attempts_that_fail_count_as_calls_too(
+    bench: Bench, server: ModelServer, tmp_path: Path
+) -> None:
     from tests.support.model_server import Fault
 
     server.faults.add(stage="judge", fault=Fault.status(500), times=2)
@@ -138,13 +155,21 @@ def test_a_limit_in_dollars_is_never_passed_even_by_what_calls_in_flight_may_cos
     stage = {"max_tokens": 50}
     bench = make_bench(
         runs=6,
-        overrides={"test_agent_perturbation_config": dict.fromkeys(("planner", "editor", "verifier"), stage)},
+        overrides={
+            "test_agent_perturbation_config": dict.fromkeys(
+                ("planner", "editor", "verifier"), stage
+            )
+        },
     )
     limit = 0.06
     ledger = Ledger(tmp_path / "budget.json", Limits(cost=limit))
     session = bench.run(ledger=ledger)
     assert 0 < ledger.spent().cost <= limit
-    assert {"over_budget"} <= {result.outcome for result in session.results} <= {"over_budget", "agree"}
+    assert (
+        {"over_budget"}
+        <= {result.outcome for result in session.results}
+        <= {"over_budget", "agree"}
+    )
 
 
 def test_a_ledger_keeps_what_a_dead_process_had_promised(tmp_path: Path) -> None:
@@ -161,25 +186,33 @@ def test_a_ledger_keeps_what_a_dead_process_had_promised(tmp_path: Path) -> None
 
 def test_workers_share_one_limit(tmp_path: Path, server: ModelServer) -> None:
     files = write_suite(tmp_path / "suite", runs=8)
-    done = pytest_in(files, server, "-n4", "--jrh-record-mode=new_episodes", "--jrh-max-calls=25", "-q")
+    done = pytest_in(
+        files, server, "-n4", "--jrh-record-mode=new_episodes", "--jrh-max-calls=25", "-q"
+    )
     assert done.returncode == 1
     assert server.count() == 25
     rest = pytest_in(files, server, "--jrh-record-mode=new_episodes", "-q")
     assert rest.returncode == 0, rest.stdout
-    assert server.count() == 25 + int(rest.stdout.split(" calls made")[0].split()[-1].replace(",", ""))
+    assert server.count() == 25 + int(
+        rest.stdout.split(" calls made")[0].split()[-1].replace(",", "")
+    )
     assert not list(files.cassettes.glob(".locks/budget-*"))
 
 
 def test_more_workers_than_calls_allowed_in_flight_take_turns(tmp_path: Path) -> None:
     files = write_suite(tmp_path / "suite", runs=4, tests=["agent_perturbation"])
     with ModelServer(delay=0.05) as server:
-        done = pytest_in(files, server, "-n3", "--jrh-record-mode=once", "--jrh-max-workers=1", "-q")
+        done = pytest_in(
+            files, server, "-n3", "--jrh-record-mode=once", "--jrh-max-workers=1", "-q"
+        )
         assert done.returncode == 0, done.stdout
         assert (server.count(), server.peak_in_flight) == (24, 1)
     assert not list(files.cassettes.glob(".locks/slot-*"))
 
 
-def test_a_client_of_the_project_has_no_more_calls_in_flight_than_are_allowed(make_bench: MakeBench) -> None:
+def test_a_client_of_the_project_has_no_more_calls_in_flight_than_are_allowed(
+    make_bench: MakeBench,
+) -> None:
     in_flight, peak = 0, 0
 
     async def complete(stage: Any, messages: Any, response_model: Any) -> Completion[Any]:
@@ -188,14 +221,18 @@ def test_a_client_of_the_project_has_no_more_calls_in_flight_than_are_allowed(ma
         peak = max(peak, in_flight)
         await asyncio.sleep(0)
         in_flight -= 1
-        return Completion(ANSWERS[stage.stage], response_model.model_validate_json(ANSWERS[stage.stage]))
+        return Completion(
+            ANSWERS[stage.stage], response_model.model_validate_json(ANSWERS[stage.stage])
+        )
 
     session = make_bench(runs=3).run(complete=complete, max_workers=1)
     assert session.outcomes == [("agree", 1)] * 3
     assert peak == 1
 
 
-def test_a_limit_in_dollars_over_a_model_without_a_price_refuses_to_start(tmp_path: Path, server: ModelServer) -> None:
+def test_a_limit_in_dollars_over_a_model_without_a_price_refuses_to_start(
+    tmp_path: Path, server: ModelServer
+) -> None:
     unpriced = {"synthetic_data_params": {"generation_model_name": "openai/some-local-model"}}
     files = write_suite(tmp_path / "suite", runs=1, overrides=unpriced)
     done = pytest_in(files, server, "--jrh-record-mode=once", "--jrh-max-cost=1")
@@ -204,17 +241,27 @@ def test_a_limit_in_dollars_over_a_model_without_a_price_refuses_to_start(tmp_pa
     assert "Traceback" not in done.stderr
     assert server.count() == 0
     told = pytest_in(
-        files, server, "--jrh-record-mode=once", "--jrh-max-cost=1", "--jrh-free-model=openai/some-local-model"
+        files,
+        server,
+        "--jrh-record-mode=once",
+        "--jrh-max-cost=1",
+        "--jrh-free-model=openai/some-local-model",
     )
     assert told.returncode == 0, told.stdout
 
 
-def test_a_plan_asks_nobody_and_bounds_what_is_then_asked(tmp_path: Path, server: ModelServer) -> None:
+def test_a_plan_asks_nobody_and_bounds_what_is_then_asked(
+    tmp_path: Path, server: ModelServer
+) -> None:
     files = write_suite(tmp_path / "suite", runs=2)
     planned = pytest_in(files, server, "--jrh-plan", "--jrh-record-mode=once")
     assert (planned.returncode, server.count()) == (0, 0)
     assert not files.cassettes.exists()
-    rows = {line.split()[0]: line.split() for line in planned.stdout.splitlines() if "openai/gpt-4.1-mini" in line}
+    rows = {
+        line.split()[0]: line.split()
+        for line in planned.stdout.splitlines()
+        if "openai/gpt-4.1-mini" in line
+    }
     assert [rows[stage][2:4] for stage in ("planner", "verifier", "judge")] == [["0", "4"]] * 3
     pytest_in(files, server, "--jrh-record-mode=once")
     for stage, row in rows.items():
@@ -233,7 +280,9 @@ def test_a_plan_knows_that_only_the_judge_is_left(tmp_path: Path, server: ModelS
     assert "2 to make" in planned.stdout
 
 
-def test_what_is_on_disk_is_reused_where_it_is_not_to_be_overwritten(tmp_path: Path, server: ModelServer) -> None:
+def test_what_is_on_disk_is_reused_where_it_is_not_to_be_overwritten(
+    tmp_path: Path, server: ModelServer
+) -> None:
     keep = {"test_agent_perturbation_config": {"output": {"dir": "made", "overwrite": False}}}
     files = write_suite(tmp_path / "suite", runs=2, overrides=keep)
     pytest_in(files, server, "--jrh-record-mode=once", "-q")
@@ -245,7 +294,9 @@ def test_what_is_on_disk_is_reused_where_it_is_not_to_be_overwritten(tmp_path: P
     assert (files.folder / "made" / "agent_perturbations.jsonl").read_bytes() == made
 
 
-def test_a_frozen_suite_needs_neither_its_log_nor_inspect_nor_litellm(tmp_path: Path, server: ModelServer) -> None:
+def test_a_frozen_suite_needs_neither_its_log_nor_inspect_nor_litellm(
+    tmp_path: Path, server: ModelServer
+) -> None:
     folder = {"test_agent_perturbation_config": {"output": {"dir": "inputs/suites/tiny"}}}
     files = write_suite(tmp_path / "suite", runs=3, overrides=folder)
     recorded = pytest_in(files, server, "--jrh-record-mode=once", "-rA")
@@ -255,7 +306,8 @@ def test_a_frozen_suite_needs_neither_its_log_nor_inspect_nor_litellm(tmp_path: 
     (files.folder / "conftest.py").write_text(
         "import sys\n"
         "def pytest_unconfigure():\n"
-        "    print('loaded:', [name for name in ('litellm', 'inspect_ai', 'vcr') if name in sys.modules])\n"
+        "    print('loaded:', [name for name in ('litellm', 'inspect_ai', 'vcr') if name in "
+        "sys.modules])\n"
     )
     frozen = pytest_in(files, None, "--jrh-frozen", "-rA", interpreter=[sys.executable])
 
@@ -268,8 +320,15 @@ def test_a_frozen_suite_needs_neither_its_log_nor_inspect_nor_litellm(tmp_path: 
     assert "loaded: []" in frozen.stdout
 
 
-def test_a_frozen_case_asks_its_judge_what_the_unfrozen_one_asked(tmp_path: Path, server: ModelServer) -> None:
-    call = {"id": "c", "function": "refund", "arguments": {"zip": "LS6", "amount": 3}, "type": "function"}
+def test_a_frozen_case_asks_its_judge_what_the_unfrozen_one_asked(
+    tmp_path: Path, server: ModelServer
+) -> None:
+    call = {
+        "id": "c",
+        "function": "refund",
+        "arguments": {"zip": "LS6", "amount": 3},
+        "type": "function",
+    }
     messages: list[dict[str, Any]] = [
         {"id": "u", "role": "user", "content": "Refund me."},
         {"id": "a", "role": "assistant", "content": "Done soon.", "tool_calls": [call]},
@@ -282,7 +341,9 @@ def test_a_frozen_case_asks_its_judge_what_the_unfrozen_one_asked(tmp_path: Path
     assert frozen.returncode == 0, frozen.stdout
 
 
-def test_a_frozen_case_whose_rubric_has_changed_is_no_verdict(tmp_path: Path, server: ModelServer) -> None:
+def test_a_frozen_case_whose_rubric_has_changed_is_no_verdict(
+    tmp_path: Path, server: ModelServer
+) -> None:
     folder = {"test_agent_perturbation_config": {"output": {"dir": "inputs/suites/tiny"}}}
     files = write_suite(tmp_path / "suite", runs=1, overrides=folder)
     pytest_in(files, server, "--jrh-record-mode=once", "-q")
@@ -293,7 +354,9 @@ def test_a_frozen_case_whose_rubric_has_changed_is_no_verdict(tmp_path: Path, se
     assert "other instructions than rubric 'rubric-1' has now" in " ".join(frozen.stdout.split())
 
 
-def test_shards_are_merged_as_if_one_machine_had_run_them(tmp_path: Path, server: ModelServer) -> None:
+def test_shards_are_merged_as_if_one_machine_had_run_them(
+    tmp_path: Path, server: ModelServer
+) -> None:
     files = write_suite(tmp_path / "suite", runs=2)
     pytest_in(files, server, "--jrh-record-mode=once", "-q")
     whole = _artefacts(files)
@@ -305,10 +368,14 @@ def test_shards_are_merged_as_if_one_machine_had_run_them(tmp_path: Path, server
         shards.append(str(tmp_path / f"shard-{number}"))
     shutil.rmtree(files.folder / "outputs")
     command = [*python(), "-m", "pytest_jrh", "merge", "--jrh-config", str(files.config)]
-    merged = subprocess.run([*command, *shards], cwd=files.folder, capture_output=True, text=True, check=False)
+    merged = subprocess.run(
+        [*command, *shards], cwd=files.folder, capture_output=True, text=True, check=False
+    )
     assert merged.returncode == 0, merged.stdout + merged.stderr
     assert _artefacts(files) == whole
-    half = subprocess.run([*command, shards[0]], cwd=files.folder, capture_output=True, text=True, check=False)
+    half = subprocess.run(
+        [*command, shards[0]], cwd=files.folder, capture_output=True, text=True, check=False
+    )
     assert half.returncode == 1
     assert "never reported (2):" in half.stdout
 
@@ -320,12 +387,16 @@ def _artefacts(files: SuiteFiles) -> dict[str, Any]:
             found[str(path.relative_to(files.folder))] = path.read_bytes()
         if path.name == "case_results.jsonl":
             results = [json.loads(line) for line in path.read_text().splitlines()]
-            found[path.name] = [(result["case_id"], result["outcome"], result["score"]) for result in results]
+            found[path.name] = [
+                (result["case_id"], result["outcome"], result["score"]) for result in results
+            ]
     assert found
     return found
 
 
-def test_an_over_budget_case_says_so_and_names_the_options(bench: Bench, server: ModelServer, tmp_path: Path) -> None:
+def test_an_over_budget_case_says_so_and_names_the_options(
+    bench: Bench, server: ModelServer, tmp_path: Path
+) -> None:
     result = bench.run(ledger=Ledger(tmp_path / "budget.json", Limits(calls=0))).only
     assert result.outcome == "over_budget"
     assert "--jrh-max-calls" in result.detail

@@ -1,4 +1,5 @@
-"""A suite of eight cases with a baseline, and the same suite under a laxer judge prompt: for tests of the gate."""
+"""A suite of eight cases with a baseline, and the same suite under a laxer judge prompt: for tests
+of the gate."""
 
 from __future__ import annotations
 
@@ -28,10 +29,11 @@ WORKERS = pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A folder with a suite of eight cases, its baseline, and the same suite under a laxer judge prompt.
+    """A folder with a suite of eight cases, its baseline, and the same suite under a laxer judge
+    prompt.
 
-    The first judge lets the violation in run 2 pass, which the baseline has; the laxer one, those of all runs. Both
-    have recorded their verdicts.
+    The first judge lets the violation in run 2 pass, which the baseline has; the laxer one, those
+    of all runs. Both have recorded their verdicts.
     """
 
     suite: SuiteFiles
@@ -44,7 +46,10 @@ class Project:
     def cases(self) -> dict[str, dict[str, object]]:
         """The lines of the baseline, by the case's test and run."""
         lines = json.loads((self.folder / FILE).read_text("utf-8"))["cases"]
-        return {"::".join([line["id"].split("::")[1], line["id"].split("::")[3]]): line for line in lines}
+        return {
+            "::".join([line["id"].split("::")[1], line["id"].split("::")[3]]): line
+            for line in lines
+        }
 
     def rules(self, config: str, rules: str) -> str:
         """The option that runs a config under other rules for its gate."""
@@ -65,7 +70,10 @@ class Project:
 
 def blind(request: Request) -> Mapping[str, object]:
     if LENIENCE in request.text and VIOLATION in request.text:
-        return {"reasoning": "Nothing that could not be overlooked. <script>alert(1)</script>", "score": 0}
+        return {
+            "reasoning": "Nothing that could not be overlooked. <script>alert(1)</script>",
+            "score": 0,
+        }
     return lenient_about_order_1002(request)
 
 
@@ -80,7 +88,10 @@ def make_project(folder: Path) -> Project:
     with ModelServer(override(Obedient(), judge=blind)) as server:
         env = server.environment
         made = run_pytest(folder, suite.option, "--jrh-record-mode=once", BASELINE, UPDATE, env=env)
-        assert "The baseline baseline.json now holds 8 cases: 8 added, 0 changed, 0 removed." in made.lines, made
+        assert (
+            "The baseline baseline.json now holds 8 cases: 8 added, 0 changed, 0 removed."
+            in made.lines
+        ), made
         run_pytest(folder, f"--jrh-config={LAX}", "--jrh-judge-record-mode=new_episodes", env=env)
     shutil.rmtree(folder / "outputs")
     shutil.rmtree(folder / ".pytest_cache")

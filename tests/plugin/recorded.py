@@ -1,4 +1,5 @@
-"""Suites recorded once for all tests of the plugin: made over HTTP, and copied to where a test needs them."""
+"""Suites recorded once for all tests of the plugin: made over HTTP, and copied to where a test
+needs them."""
 
 from __future__ import annotations
 
@@ -20,11 +21,13 @@ POSITIVES = "agent_positives::rubric-1::"
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """One folder with three suites in it, recorded in one session: `output` is what that session printed.
+    """One folder with three suites in it, recorded in one session: `output` is what that session
+    printed.
 
     `tiny`: binary, runs 1 to 4. Its judge lets the violation in run 2 pass (disagree), run 3 has no
-    assistant turn (no_case), the judge's recording of run 4's perturbation is gone (unrecorded), and all
-    else agrees. `scale`: ordinal, one run, three levels. `panel`: binary, one run, two judges.
+    assistant turn (no_case), the judge's recording of run 4's perturbation is gone (unrecorded),
+    and all else agrees. `scale`: ordinal, one run, three levels. `panel`: binary, one run, two
+    judges.
     """
 
     tiny: SuiteFiles
@@ -48,8 +51,13 @@ def record(folder: Path) -> Recorded:
     runs = [run(1), run(2), run(3, messages=silent), run(4)]
     tiny = write_suite(folder, runs=runs)
     scale = write_suite(folder, runs=1, mode="ordinal", name="scale")
-    judges = [{"name": name, "model": f"openai/{name}", "template": "agent_judge"} for name in ("strict", "kind one")]
-    panel = write_suite(folder, runs=1, name="panel", overrides={"admin": {"evaluation_config": {"judges": judges}}})
+    judges = [
+        {"name": name, "model": f"openai/{name}", "template": "agent_judge"}
+        for name in ("strict", "kind one")
+    ]
+    panel = write_suite(
+        folder, runs=1, name="panel", overrides={"admin": {"evaluation_config": {"judges": judges}}}
+    )
     options = [suite.option for suite in (tiny, scale, panel)]
     with ModelServer(override(Obedient(), judge=lenient_about_order_1002)) as server:
         done = run_pytest(folder, *options, "--jrh-record-mode=once", env=server.environment)
@@ -82,19 +90,33 @@ class Done:
 
 
 def run_pytest(
-    folder: Path, *arguments: str, env: Mapping[str, str] | None = None, interpreter: Sequence[str] = ()
+    folder: Path,
+    *arguments: str,
+    env: Mapping[str, str] | None = None,
+    interpreter: Sequence[str] = (),
 ) -> Done:
     """Run `python -m pytest` in the folder, under the environment of a user."""
     command = [*(interpreter or python()), "-m", "pytest", *arguments]
     made = subprocess.run(
-        command, cwd=folder, env=environment(env), capture_output=True, text=True, timeout=120, check=False
+        command,
+        cwd=folder,
+        env=environment(env),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     return Done(made.returncode, made.stdout, made.stderr)
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """This process's environment without what would change how an inner pytest runs."""
-    dropped: Sequence[str] = ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER", "GITHUB_STEP_SUMMARY")
+    dropped: Sequence[str] = (
+        "PYTEST_ADDOPTS",
+        "PYTEST_CURRENT_TEST",
+        "PYTEST_XDIST_WORKER",
+        "GITHUB_STEP_SUMMARY",
+    )
     kept = {name: value for name, value in os.environ.items() if name not in dropped}
     return {**kept, "COLUMNS": "100", **(more or {})}
 

@@ -13,7 +13,11 @@ from tests.support.fork_server import python
 from tests.support.suites import run, write_suite
 
 TINY = "inputs/configs/tiny.yml"
-BINARY = [f"{TINY}::{test}run-{number}[e1]" for test in (PERTURBATION, POSITIVES) for number in (1, 2, 3, 4)]
+BINARY = [
+    f"{TINY}::{test}run-{number}[e1]"
+    for test in (PERTURBATION, POSITIVES)
+    for number in (1, 2, 3, 4)
+]
 ORDINAL = [
     *(f"inputs/configs/scale.yml::{PERTURBATION}run-1[e1-score_{score}]" for score in (0, 1, 2)),
     f"inputs/configs/scale.yml::{POSITIVES}run-1[e1-score_2]",
@@ -28,7 +32,9 @@ PANEL = [
 def collected(pytester: pytest.Pytester, *arguments: str | os.PathLike[str]) -> list[str]:
     """The node ids that `--collect-only -q` prints."""
     result = pytester.runpytest_inprocess("--collect-only", "-q", *arguments)
-    assert result.ret in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED), result.stdout.str()
+    assert result.ret in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED), (
+        result.stdout.str()
+    )
     return [line for line in result.outlines if "::" in line]
 
 
@@ -38,20 +44,30 @@ def test_binary_cases_are_named_after_config_test_rubric_run_and_epoch(
     assert collected(pytester, recorded.tiny.option) == BINARY
 
 
-def test_ordinal_cases_carry_their_target_score(pytester: pytest.Pytester, recorded: Recorded) -> None:
+def test_ordinal_cases_carry_their_target_score(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
     assert collected(pytester, recorded.scale.option) == ORDINAL
 
 
-def test_each_judge_of_a_panel_has_an_item_of_its_own(pytester: pytest.Pytester, recorded: Recorded) -> None:
+def test_each_judge_of_a_panel_has_an_item_of_its_own(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
     assert collected(pytester, recorded.panel.option) == PANEL
 
 
-def test_several_suites_are_collected_in_the_order_given(pytester: pytest.Pytester, recorded: Recorded) -> None:
+def test_several_suites_are_collected_in_the_order_given(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
     assert collected(pytester, recorded.panel.option, recorded.tiny.option) == [*PANEL, *BINARY]
 
 
-def test_a_config_given_twice_is_collected_once(pytester: pytest.Pytester, recorded: Recorded) -> None:
-    assert collected(pytester, recorded.tiny.option, f"--jrh-config=inputs/../{TINY}", TINY) == BINARY
+def test_a_config_given_twice_is_collected_once(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
+    assert (
+        collected(pytester, recorded.tiny.option, f"--jrh-config=inputs/../{TINY}", TINY) == BINARY
+    )
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["with --jrh-config", "without"])
@@ -98,24 +114,32 @@ def test_markers_are_listed(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["@pytest.mark.agent_positives:*"])
 
 
-def test_with_no_other_argument_only_suites_are_collected(pytester: pytest.Pytester, recorded: Recorded) -> None:
+def test_with_no_other_argument_only_suites_are_collected(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
     pytester.makepyfile(test_ordinary="def test_ordinary(): pass")
     pytester.makeini("[pytest]\ntestpaths = .")
     assert collected(pytester, recorded.tiny.option) == BINARY
 
 
-def test_ordinary_tests_named_beside_a_suite_run_too(pytester: pytest.Pytester, recorded: Recorded) -> None:
+def test_ordinary_tests_named_beside_a_suite_run_too(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
     tests = pytester.mkdir("checks")
     (tests / "test_ordinary.py").write_text("def test_ordinary(): pass", encoding="utf-8")
     ids = collected(pytester, recorded.tiny.option, "checks")
     assert ids == ["checks/test_ordinary.py::test_ordinary", *BINARY]
 
 
-def test_a_folder_that_holds_the_named_suite_does_not_double_it(pytester: pytest.Pytester, recorded: Recorded) -> None:
+def test_a_folder_that_holds_the_named_suite_does_not_double_it(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
     assert collected(pytester, recorded.tiny.option, "inputs") == BINARY
 
 
-def test_suites_are_discovered_by_their_suffix(pytester: pytest.Pytester, recorded: Recorded) -> None:
+def test_suites_are_discovered_by_their_suffix(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
     shutil.copy(recorded.tiny.config, "orders.jrh.yml")
     shutil.copy(recorded.tiny.config, "more.jrh.yaml")
     pytester.makepyfile(test_ordinary="def test_ordinary(): pass")
@@ -144,7 +168,9 @@ def test_a_suite_may_be_json_of_any_suffix(pytester: pytest.Pytester, recorded: 
     import yaml
 
     config = pytester.path / "tiny.conf"
-    config.write_text(str(yaml.safe_load(recorded.tiny.config.read_text("utf-8"))), encoding="utf-8")
+    config.write_text(
+        str(yaml.safe_load(recorded.tiny.config.read_text("utf-8"))), encoding="utf-8"
+    )
     ids = collected(pytester, "--jrh-config=tiny.conf")
     assert ids == [f"tiny.conf{name.removeprefix(TINY)}" for name in BINARY]
 
@@ -158,8 +184,15 @@ def test_a_config_behind_a_symbolic_link_keeps_the_name_it_was_given(
     assert collected(pytester, recorded.tiny.option) == BINARY
 
 
-def test_a_log_and_a_rubric_file_stand_in_for_the_suites_own(pytester: pytest.Pytester, recorded: Recorded) -> None:
-    other = write_suite(pytester.path, name="other", runs=[run(7)], rubrics=[{"id": "manners", "instructions": "Be."}])
+def test_a_log_and_a_rubric_file_stand_in_for_the_suites_own(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
+    other = write_suite(
+        pytester.path,
+        name="other",
+        runs=[run(7)],
+        rubrics=[{"id": "manners", "instructions": "Be."}],
+    )
     files = [str(other.data / name) for name in ("runs.eval", "rubrics.yml")]
     assert collected(pytester, recorded.tiny.option, *files) == [
         f"{TINY}::{test}::manners::run-7[e1]" for test in ("agent_perturbation", "agent_positives")
@@ -176,13 +209,30 @@ def test_two_logs_cannot_both_stand_in(pytester: pytest.Pytester, recorded: Reco
     result.stderr.fnmatch_lines(["ERROR: *already stands in for the suite's own log*"])
 
 
-HOSTILE = ["../../x", "a::b[c]", "run", "RUN", " ", "x" * 300, "x" * 299 + "y", "ä\u202eb", "a/b", "%2E", "~", "a~b"]
+HOSTILE = [
+    "../../x",
+    "a::b[c]",
+    "run",
+    "RUN",
+    " ",
+    "x" * 300,
+    "x" * 299 + "y",
+    "ä\u202eb",
+    "a/b",
+    "%2E",
+    "~",
+    "a~b",
+]
 
 
-def test_hostile_ids_stay_distinct_and_select_themselves(pytester: pytest.Pytester, recorded: Recorded) -> None:
+def test_hostile_ids_stay_distinct_and_select_themselves(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
     runs = [{**run(number), "id": name} for number, name in enumerate(HOSTILE)]
     rubrics = [{"id": name, "instructions": "Be kind."} for name in ("a::b", "../up")]
-    suite = write_suite(pytester.path, name="hostile", runs=runs, rubrics=rubrics, tests=["agent_positives"])
+    suite = write_suite(
+        pytester.path, name="hostile", runs=runs, rubrics=rubrics, tests=["agent_positives"]
+    )
     ids = collected(pytester, suite.option)
     assert len(set(ids)) == 2 * len(HOSTILE)
     assert all(name.count("::") == 3 and name.count("[") == 1 and name.isascii() for name in ids)
@@ -191,15 +241,26 @@ def test_hostile_ids_stay_distinct_and_select_themselves(pytester: pytest.Pytest
 
 
 def test_runs_of_several_epochs_are_told_apart(pytester: pytest.Pytester) -> None:
-    suite = write_suite(pytester.path, runs=[run(1, epoch=1), run(1, epoch=2)], tests=["agent_positives"])
+    suite = write_suite(
+        pytester.path, runs=[run(1, epoch=1), run(1, epoch=2)], tests=["agent_positives"]
+    )
     stem = f"{TINY}::{POSITIVES}run-1"
     assert collected(pytester, suite.option) == [f"{stem}[e1]", f"{stem}[e2]"]
     assert collected(pytester, f"{stem}[e2]") == [f"{stem}[e2]"]
 
 
-def test_collecting_asks_no_model_and_writes_nothing(pytester: pytest.Pytester, recorded: Recorded) -> None:
+def test_collecting_asks_no_model_and_writes_nothing(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
     before = sorted(path for path in pytester.path.rglob("*") if "cache" not in str(path))
-    collected(pytester, recorded.tiny.option, "--jrh-record-mode=all", "-p", "no:cacheprovider", "--jrh-prune")
+    collected(
+        pytester,
+        recorded.tiny.option,
+        "--jrh-record-mode=all",
+        "-p",
+        "no:cacheprovider",
+        "--jrh-prune",
+    )
     assert sorted(path for path in pytester.path.rglob("*") if "cache" not in str(path)) == before
 
 
@@ -216,10 +277,16 @@ def test_two_suites_of_one_name_are_refused(pytester: pytest.Pytester, recorded:
     shutil.copy(recorded.tiny.config, "tiny.yml")
     result = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-config=tiny.yml")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*tiny.yml: a suite is named after its file*is a suite `tiny` too*"])
+    result.stderr.fnmatch_lines(
+        ["*tiny.yml: a suite is named after its file*is a suite `tiny` too*"]
+    )
 
 
-def test_two_suites_may_not_share_a_cassette_folder(pytester: pytest.Pytester, recorded: Recorded) -> None:
-    result = pytester.runpytest_inprocess(recorded.tiny.option, recorded.scale.option, "--jrh-cassette-dir=shared")
+def test_two_suites_may_not_share_a_cassette_folder(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
+    result = pytester.runpytest_inprocess(
+        recorded.tiny.option, recorded.scale.option, "--jrh-cassette-dir=shared"
+    )
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*would share the cassette folder*shared*"])

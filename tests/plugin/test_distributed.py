@@ -34,9 +34,15 @@ class Session:
 def session(recorded: Recorded, *arguments: str) -> Session:
     folder = recorded.tiny.folder
     options = [suite.option for suite in (recorded.tiny, recorded.scale, recorded.panel)]
-    done = run_pytest(folder, *options, "-rA", "--junitxml=junit.xml", "-p", "no:cacheprovider", *arguments)
+    done = run_pytest(
+        folder, *options, "-rA", "--junitxml=junit.xml", "-p", "no:cacheprovider", *arguments
+    )
     outputs = folder / "outputs"
-    files = {str(path.relative_to(folder)): path.read_bytes() for path in outputs.rglob("*") if path.is_file()}
+    files = {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in outputs.rglob("*")
+        if path.is_file()
+    }
     leftover = [path.name for path in outputs.rglob(".*")]
     assert leftover == []
     shutil.rmtree(outputs)
@@ -45,11 +51,15 @@ def session(recorded: Recorded, *arguments: str) -> Session:
 
 def different(files: Mapping[str, bytes], others: Mapping[str, bytes]) -> list[str]:
     """The files that are not the same in both."""
-    return sorted(name for name in files.keys() | others.keys() if files.get(name) != others.get(name))
+    return sorted(
+        name for name in files.keys() | others.keys() if files.get(name) != others.get(name)
+    )
 
 
 @pytest.fixture(scope="module")
-def sessions(recorded_once: Recorded, tmp_path_factory: pytest.TempPathFactory) -> tuple[Session, Session]:
+def sessions(
+    recorded_once: Recorded, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Session, Session]:
     """The three suites replayed in one process, and then by two workers."""
     recorded = recorded_once.copied(tmp_path_factory.mktemp("sessions"))
     return session(recorded), session(recorded, "-n", "2")
@@ -70,11 +80,17 @@ def test_workers_leave_the_same_bytes(sessions: tuple[Session, Session]) -> None
     assert different(alone, distributed) == []
 
 
-def test_workers_explain_a_disagreement_in_the_same_words(sessions: tuple[Session, Session]) -> None:
+def test_workers_explain_a_disagreement_in_the_same_words(
+    sessions: tuple[Session, Session],
+) -> None:
     told = []
     for one in sessions:
-        start = one.done.lines.index("The judge gave 0 (satisfied); the right answer is 1 (violated).")
-        [end] = [number for number, line in enumerate(one.done.lines) if line.startswith("run it again:")]
+        start = one.done.lines.index(
+            "The judge gave 0 (satisfied); the right answer is 1 (violated)."
+        )
+        [end] = [
+            number for number, line in enumerate(one.done.lines) if line.startswith("run it again:")
+        ]
         told.append(one.done.lines[start : end + 1])
     assert told[0] == told[1]
 
@@ -83,7 +99,9 @@ def test_the_summary_is_printed_once_and_is_the_same(sessions: tuple[Session, Se
     tables = []
     for one in sessions:
         assert one.done.stdout.count("judge reliability") == 1
-        start = next(number for number, line in enumerate(one.done.lines) if "judge reliability" in line)
+        start = next(
+            number for number, line in enumerate(one.done.lines) if "judge reliability" in line
+        )
         end = next(number for number, line in enumerate(one.done.lines) if "calls made" in line)
         tables.append(one.done.lines[start + 1 : end])
     assert tables[0] == tables[1]
@@ -99,9 +117,13 @@ def test_the_summary_is_printed_once_and_is_the_same(sessions: tuple[Session, Se
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["alone", "-n 2"])
-def test_junit_has_the_properties_of_each_case_once(sessions: tuple[Session, Session], which: int) -> None:
+def test_junit_has_the_properties_of_each_case_once(
+    sessions: tuple[Session, Session], which: int
+) -> None:
     junit = sessions[which].junit
-    cases = {(case.get("classname", ""), case.get("name", "")): case for case in junit.iter("testcase")}
+    cases = {
+        (case.get("classname", ""), case.get("name", "")): case for case in junit.iter("testcase")
+    }
     assert len(cases) == 16
     for case in cases.values():
         assert [prop.get("name") for prop in case.iter("property")] == PROPERTIES
@@ -119,7 +141,9 @@ def test_junit_has_the_properties_of_each_case_once(sessions: tuple[Session, Ses
         ]
     )
     [failure] = junit.iter("failure")
-    assert failure.get("message") == "The judge gave 0 (satisfied); the right answer is 1 (violated)."
+    assert (
+        failure.get("message") == "The judge gave 0 (satisfied); the right answer is 1 (violated)."
+    )
     assert "ok-marker-violation" in (failure.text or "")
     [error] = junit.iter("error")
     assert "No verdict (unrecorded)" in (error.get("message") or "")
@@ -132,9 +156,21 @@ def test_junit_counts_the_making_of_a_panels_case_once_whichever_worker_made_it(
     told = []
     # Of two items each of two workers gets one.
     for workers in ([], ["-n", "2"]):
-        run_pytest(tmp_path, recorded.panel.option, "--junitxml=junit.xml", "-k", "agent_perturbation", *workers)
+        run_pytest(
+            tmp_path,
+            recorded.panel.option,
+            "--junitxml=junit.xml",
+            "-k",
+            "agent_perturbation",
+            *workers,
+        )
         cases = ET.parse(tmp_path / "junit.xml").getroot().iter("testcase")
-        told.append({case.get("name"): [prop.get("value") for prop in case.iter("property")] for case in cases})
+        told.append(
+            {
+                case.get("name"): [prop.get("value") for prop in case.iter("property")]
+                for case in cases
+            }
+        )
     assert told[0] == told[1]
     first, second = (int(properties[-2] or 0) for properties in told[0].values())
     assert 0 < second < first / 2
@@ -153,7 +189,9 @@ def test_records_travel_where_no_disk_is_shared(
     assert different(session(recorded, "-n", "2").files, sessions[0].files) == []
 
 
-def test_a_crashed_worker_loses_nothing_that_others_made(recorded_once: Recorded, tmp_path: Path) -> None:
+def test_a_crashed_worker_loses_nothing_that_others_made(
+    recorded_once: Recorded, tmp_path: Path
+) -> None:
     recorded = recorded_once.copied(tmp_path)
     (tmp_path / "conftest.py").write_text(
         "import os\n\n"
@@ -182,7 +220,9 @@ def test_a_crashed_worker_loses_nothing_that_others_made(recorded_once: Recorded
     assert not list((tmp_path / "outputs").rglob(".spool*"))
 
 
-def test_a_discovered_suite_is_reported_by_the_controller(recorded_once: Recorded, tmp_path: Path) -> None:
+def test_a_discovered_suite_is_reported_by_the_controller(
+    recorded_once: Recorded, tmp_path: Path
+) -> None:
     recorded = recorded_once.copied(tmp_path)
     recorded.scale.config.rename(tmp_path / "scale.jrh.yml")
     (tmp_path / "test_ordinary.py").write_text("def test_ordinary(): pass", encoding="utf-8")
@@ -191,7 +231,9 @@ def test_a_discovered_suite_is_reported_by_the_controller(recorded_once: Recorde
     assert "5 passed" in done.stdout
     assert "  agent_perturbation  3  100.0%" in done.stdout
     made = tmp_path / "outputs" / "scale.jrh.yml" / "agent_perturbations.jsonl"
-    assert made.read_text("utf-8").count("\n") == 4  # both tests share the folder: three levels, and the positive
+    assert (
+        made.read_text("utf-8").count("\n") == 4
+    )  # both tests share the folder: three levels, and the positive
     assert not list((tmp_path / "outputs").rglob(".spool*"))
 
 
@@ -221,9 +263,15 @@ def assert_told_once(junit: Path, *, cases: int) -> None:
 
 
 def test_workers_repeat_attempts_and_pass_on_what_their_clients_have_to_say(tmp_path: Path) -> None:
-    overrides = {"test_agent_perturbation_config": {"planner": {"model": "openai/gpt-4.1-mini", "temperature": 0.5}}}
+    overrides = {
+        "test_agent_perturbation_config": {
+            "planner": {"model": "openai/gpt-4.1-mini", "temperature": 0.5}
+        }
+    }
     suite = write_suite(tmp_path, runs=4, tests=["agent_positives"], overrides=overrides)
-    body = b'{"error": {"message": "Unsupported value: temperature", "type": "invalid_request_error"}}'
+    body = (
+        b'{"error": {"message": "Unsupported value: temperature", "type": "invalid_request_error"}}'
+    )
     options = [
         suite.option,
         "--jrh-record-mode=once",
@@ -236,7 +284,12 @@ def test_workers_repeat_attempts_and_pass_on_what_their_clients_have_to_say(tmp_
     ]
     with ModelServer() as server:
         refusal = Fault.raw(body, status=400)
-        server.faults.add(stage="planner", fault=refusal, times=None, when=lambda asked: asked.temperature is not None)
+        server.faults.add(
+            stage="planner",
+            fault=refusal,
+            times=None,
+            when=lambda asked: asked.temperature is not None,
+        )
         server.faults.add(stage="planner", fault=Fault.status(400))
         server.delay = 0.02
         done = run_pytest(tmp_path, *options, env=server.environment)
@@ -248,7 +301,9 @@ def test_workers_repeat_attempts_and_pass_on_what_their_clients_have_to_say(tmp_
     assert_told_once(tmp_path / "junit.xml", cases=4)
 
 
-def test_a_session_that_runs_nothing_leaves_no_spools(recorded_once: Recorded, tmp_path: Path) -> None:
+def test_a_session_that_runs_nothing_leaves_no_spools(
+    recorded_once: Recorded, tmp_path: Path
+) -> None:
     recorded = recorded_once.copied(tmp_path)
     done = run_pytest(tmp_path, recorded.tiny.option, "-n", "2", "-k", "no-such-run")
     assert done.code == pytest.ExitCode.NO_TESTS_COLLECTED

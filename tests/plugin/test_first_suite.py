@@ -1,4 +1,5 @@
-"""A new user's way, word for word: `init`, record, replay, commit what is printed, clone, and replay the clone."""
+"""A new user's way, word for word: `init`, record, replay, commit what is printed, clone, and
+replay the clone."""
 
 from __future__ import annotations
 
@@ -28,27 +29,44 @@ _LONGEST = 600.0
 # What a user's machine may have set, and what would let a replay ask a model after all.
 KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE")
 
-pytestmark = pytest.mark.skipif(shutil.which("git") is None or shutil.which("bash") is None, reason="needs git, bash")
+pytestmark = pytest.mark.skipif(
+    shutil.which("git") is None or shutil.which("bash") is None, reason="needs git, bash"
+)
 
 
-def shell(folder: Path, script: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def shell(
+    folder: Path, script: str, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run a script as a user would type it, line by line, stopping at the first that fails."""
-    inherited = {name: value for name, value in os.environ.items() if name not in KEYS and not name.startswith("GIT_")}
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in KEYS and not name.startswith("GIT_")
+    }
     environment = {
         **inherited,
-        "PATH": os.pathsep.join([str(commands(folder)), str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "PATH": os.pathsep.join(
+            [str(commands(folder)), str(Path(sys.executable).parent), os.environ["PATH"]]
+        ),
         "HOME": str(folder),
         "GIT_CONFIG_NOSYSTEM": "1",
         **(env or {}),
     }
     command = ["bash", "--noprofile", "--norc", "-euo", "pipefail", "-c", script]
     return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=240
+        command,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
     )
 
 
 def commands(folder: Path) -> Path:
-    """A folder beside this one with `python` and `pytest`, forked off an interpreter that has imported all."""
+    """A folder beside this one with `python` and `pytest`, forked off an interpreter that has
+    imported all."""
     beside = folder.parent / "commands"
     beside.mkdir(exist_ok=True)
     for name, more in (("python", []), ("pytest", ["-m", "pytest"])):
@@ -60,7 +78,9 @@ def commands(folder: Path) -> Path:
 
 def readme_steps() -> list[str]:
     """The commands under the README's "Write your own suite", one line each."""
-    return _steps((ROOT / "README.md").read_text("utf-8").split("## Write your own suite")[1], indent=4)
+    return _steps(
+        (ROOT / "README.md").read_text("utf-8").split("## Write your own suite")[1], indent=4
+    )
 
 
 def documented_steps() -> list[str]:
@@ -74,11 +94,18 @@ def _steps(text: str, *, indent: int) -> list[str]:
 
 
 def printed_steps(output: str) -> list[str]:
-    return [line.strip() for line in output.split("What to do next:")[1].splitlines() if line.startswith(" " * 7)]
+    return [
+        line.strip()
+        for line in output.split("What to do next:")[1].splitlines()
+        if line.startswith(" " * 7)
+    ]
 
 
 def fill_in(rubrics: Path) -> None:
-    entry = {"id": "polite", "instructions": "The assistant answers kindly and clearly. Being curt is a violation."}
+    entry = {
+        "id": "polite",
+        "instructions": "The assistant answers kindly and clearly. Being curt is a violation.",
+    }
     rubrics.write_text(yaml.safe_dump([entry]), encoding="utf-8")
 
 
@@ -86,14 +113,17 @@ def outcomes(report: Path) -> dict[str, str]:
     """By test, the outcome that JUnit's properties carry."""
     found = {}
     for case in ElementTree.parse(report).iter("testcase"):
-        (outcome,) = [each.get("value", "") for each in case.iter("property") if each.get("name") == "outcome"]
+        (outcome,) = [
+            each.get("value", "") for each in case.iter("property") if each.get("name") == "outcome"
+        ]
         found[f"{case.get('classname')} {case.get('name')}"] = outcome
     return found
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """A repository with a log that its .gitignore leaves out, and the commands that `init` printed there."""
+    """A repository with a log that its .gitignore leaves out, and the commands that `init` printed
+    there."""
     folder = tmp_path_factory.mktemp("first") / "project"
     (folder / "logs").mkdir(parents=True)
     (folder / ".gitignore").write_text("/logs/\n")
@@ -104,10 +134,15 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     return folder, printed_steps(done.stdout)
 
 
-@pytest.mark.parametrize("written", [readme_steps, documented_steps], ids=["README.md", "docs/suite.md"])
-def test_the_documents_say_what_init_prints(project: tuple[Path, list[str]], written: Callable[[], list[str]]) -> None:
+@pytest.mark.parametrize(
+    "written", [readme_steps, documented_steps], ids=["README.md", "docs/suite.md"]
+)
+def test_the_documents_say_what_init_prints(
+    project: tuple[Path, list[str]], written: Callable[[], list[str]]
+) -> None:
     _, printed = project
-    # Looking at the ids, and the next version of the judge, are no part of the README's way to a commit.
+    # Looking at the ids, and the next version of the judge, are no part of the README's way to a
+    # commit.
     beside = ("--collect-only -q", REJUDGE)
     steps = [step for step in written() if not re.match(r"pip |python -m pytest_jrh init", step)]
     assert steps == [step for step in printed if not step.endswith(beside)]
@@ -118,7 +153,9 @@ def test_what_init_says_to_commit_replays_in_a_clone(project: tuple[Path, list[s
     folder, printed = project
     fill_in(folder / "inputs" / "data" / "support" / "rubrics.yml")
     # The last session of these is the one that writes the baseline.
-    script = "\n".join(step for step in printed if not step.endswith(("--collect-only -q", "--jrh-plan", REJUDGE)))
+    script = "\n".join(
+        step for step in printed if not step.endswith(("--collect-only -q", "--jrh-plan", REJUDGE))
+    )
     with ModelServer() as server:
         # The key is exported by the printed commands themselves.
         env = {"OPENAI_BASE_URL": server.base_url, "PYTEST_ADDOPTS": "--junitxml=outputs/junit.xml"}
@@ -127,22 +164,31 @@ def test_what_init_says_to_commit_replays_in_a_clone(project: tuple[Path, list[s
     recorded = outcomes(folder / "outputs" / "junit.xml")
     assert list(recorded.values()) == ["agree"] * 4
     committed = shell(
-        folder, "git -c user.name=me -c user.email=me@localhost commit -qm suite\ngit clone -q . ../clone"
+        folder,
+        "git -c user.name=me -c user.email=me@localhost commit -qm suite\ngit clone -q . ../clone",
     )
     assert committed.returncode == 0, committed.stderr
     assert shell(folder, "git status --porcelain --untracked-files=all").stdout == ""
 
     clone = folder.parent / "clone"
     for options in (f"{BASELINE} --jrh-replay=http", "--jrh-frozen"):
-        replayed = shell(clone, f"pytest --jrh-config={CONFIG} --jrh-record-mode=none --junitxml=junit.xml {options}")
+        replayed = shell(
+            clone,
+            f"pytest --jrh-config={CONFIG} --jrh-record-mode=none --junitxml=junit.xml {options}",
+        )
         assert replayed.returncode == 0, replayed.stdout
         assert "0 calls made" in replayed.stdout
         assert outcomes(clone / "junit.xml") == recorded
 
 
-@pytest.mark.parametrize("patterns", [["*.eval"], ["data/"], ["inputs/"], ["*.yaml", "*.jsonl", "*.md"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "patterns", [["*.eval"], ["data/"], ["inputs/"], ["*.yaml", "*.jsonl", "*.md"]], ids=" ".join
+)
 def test_a_gitignore_that_leaves_out_what_a_clone_needs_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], patterns: list[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    patterns: list[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     shell(tmp_path, "git init -q .")

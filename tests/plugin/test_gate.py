@@ -1,4 +1,5 @@
-"""Baseline and gate in a session: what turns red, what is tolerated, and what is written (rules J)."""
+"""Baseline and gate in a session: what turns red, what is tolerated, and what is written (rules
+J)."""
 
 from __future__ import annotations
 
@@ -10,7 +11,17 @@ from html.parser import HTMLParser
 
 import pytest
 
-from tests.plugin.gated import BASELINE, FILE, LAX, REGRESSED, TINY, UPDATE, WORKERS, Project, section
+from tests.plugin.gated import (
+    BASELINE,
+    FILE,
+    LAX,
+    REGRESSED,
+    TINY,
+    UPDATE,
+    WORKERS,
+    Project,
+    section,
+)
 from tests.plugin.recorded import PERTURBATION, POSITIVES
 from tests.support.faults import Fault
 from tests.support.fork_server import python
@@ -21,7 +32,9 @@ from tests.support.model_server import ModelServer
 def test_what_was_wrong_in_the_baseline_is_xfailed_and_the_gate_is_green(
     pytester: pytest.Pytester, project: Project, workers: list[str]
 ) -> None:
-    result = pytester.runpytest(project.suite.option, BASELINE, "-rx", "--junitxml=junit.xml", *workers)
+    result = pytester.runpytest(
+        project.suite.option, BASELINE, "-rx", "--junitxml=junit.xml", *workers
+    )
     result.assert_outcomes(passed=7, xfailed=1)
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(
@@ -58,7 +71,9 @@ def test_a_laxer_prompt_fails_with_its_regressions_named(
 def test_as_many_regressions_as_are_allowed_are_xfailed(
     pytester: pytest.Pytester, project: Project, workers: list[str]
 ) -> None:
-    result = pytester.runpytest(project.rules(LAX, "{max_regressions: 3}"), BASELINE, "-rx", *workers)
+    result = pytester.runpytest(
+        project.rules(LAX, "{max_regressions: 3}"), BASELINE, "-rx", *workers
+    )
     result.assert_outcomes(passed=4, xfailed=4)
     assert result.ret == pytest.ExitCode.OK
     assert sum("left to the gate" in line for line in result.outlines) == 3
@@ -95,7 +110,8 @@ def test_a_changed_prompt_without_recordings_is_unrecorded_and_red(
         [
             "Gate failed: * 8 cases unscored.",
             "8 cases unrecorded. With a key for the model, *",
-            f"  pytest --jrh-config={LAX} {BASELINE} --jrh-record-mode=none --jrh-judge-record-mode=new_episodes",
+            f"  pytest --jrh-config={LAX} {BASELINE} --jrh-record-mode=none "
+            "--jrh-judge-record-mode=new_episodes",
         ]
     )
 
@@ -117,12 +133,15 @@ def test_without_a_key_a_changed_prompt_is_unrecorded_in_a_recording_mode_too(
     result.stdout.fnmatch_lines(
         [
             "    +Overlook whatever may be overlooked.",
-            f"  pytest --jrh-config={LAX} {BASELINE} --jrh-record-mode=none --jrh-judge-record-mode=new_episodes",
+            f"  pytest --jrh-config={LAX} {BASELINE} --jrh-record-mode=none "
+            "--jrh-judge-record-mode=new_episodes",
         ]
     )
 
 
-@pytest.mark.parametrize(("start", "asked"), [("record it: pytest ", 1), ("  pytest ", 8)], ids=["one case", "all"])
+@pytest.mark.parametrize(
+    ("start", "asked"), [("record it: pytest ", 1), ("  pytest ", 8)], ids=["one case", "all"]
+)
 def test_the_command_that_is_shown_records_what_is_missing_and_nothing_else(
     pytester: pytest.Pytester, project: Project, server: ModelServer, start: str, asked: int
 ) -> None:
@@ -144,11 +163,15 @@ def test_a_minimal_accuracy_leaves_the_disagreements_to_the_gate(
     result = pytester.runpytest(option, "-rx", *workers)
     result.assert_outcomes(passed=4, xfailed=4)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["Gate failed: accuracy on agent_perturbation 0.0% (n 4) is below 50.0%."])
+    result.stdout.fnmatch_lines(
+        ["Gate failed: accuracy on agent_perturbation 0.0% (n 4) is below 50.0%."]
+    )
     assert sum("left to the gate" in line for line in result.outlines) == 4
 
 
-def test_a_minimal_accuracy_that_is_reached_is_green(pytester: pytest.Pytester, project: Project) -> None:
+def test_a_minimal_accuracy_that_is_reached_is_green(
+    pytester: pytest.Pytester, project: Project
+) -> None:
     result = pytester.runpytest(project.rules(TINY, "{min_accuracy: 0.85}"))
     result.assert_outcomes(passed=7, xfailed=1)
     assert result.ret == pytest.ExitCode.OK
@@ -157,14 +180,18 @@ def test_a_minimal_accuracy_that_is_reached_is_green(pytester: pytest.Pytester, 
     assert [json.loads(path.read_text("utf-8"))["gate"]["passed"] for path in reports] == [True]
 
 
-def test_without_gate_and_baseline_a_disagreement_fails_its_item(pytester: pytest.Pytester, project: Project) -> None:
+def test_without_gate_and_baseline_a_disagreement_fails_its_item(
+    pytester: pytest.Pytester, project: Project
+) -> None:
     result = pytester.runpytest(project.suite.option)
     result.assert_outcomes(passed=7, failed=1)
     result.stdout.no_fnmatch_line("*Gate*")
 
 
 def test_runxfail_makes_what_is_tolerated_fail(pytester: pytest.Pytester, project: Project) -> None:
-    pytester.runpytest(project.suite.option, BASELINE, "--runxfail").assert_outcomes(passed=7, failed=1)
+    pytester.runpytest(project.suite.option, BASELINE, "--runxfail").assert_outcomes(
+        passed=7, failed=1
+    )
 
 
 def test_a_killed_worker_leaves_a_red_session_that_names_what_never_came(
@@ -204,7 +231,9 @@ def test_a_worker_that_dies_and_is_replaced_leaves_its_case_named_and_the_baseli
         """
     )
     before = (project.folder / FILE).read_bytes()
-    result = pytester.run(*python(), "-m", "pytest", project.suite.option, BASELINE, UPDATE, "-n", "2")
+    result = pytester.run(
+        *python(), "-m", "pytest", project.suite.option, BASELINE, UPDATE, "-n", "2"
+    )
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert section(result.outlines, "never reported (1):") == [f"{TINY}::{POSITIVES}run-2[e1]"]
     result.stdout.fnmatch_lines(
@@ -213,7 +242,9 @@ def test_a_worker_that_dies_and_is_replaced_leaves_its_case_named_and_the_baseli
     assert (project.folder / FILE).read_bytes() == before
 
 
-def test_a_dead_worker_turns_a_session_of_allowed_regressions_red(pytester: pytest.Pytester, project: Project) -> None:
+def test_a_dead_worker_turns_a_session_of_allowed_regressions_red(
+    pytester: pytest.Pytester, project: Project
+) -> None:
     pytester.makeconftest(
         """
         import os
@@ -254,14 +285,20 @@ def test_what_a_marker_skips_is_not_missed(pytester: pytest.Pytester, project: P
     assert result.ret == pytest.ExitCode.OK
 
 
-def test_what_failed_last_is_decided_about_alone(pytester: pytest.Pytester, project: Project) -> None:
-    pytester.runpytest(f"--jrh-config={LAX}", BASELINE).assert_outcomes(passed=4, failed=3, xfailed=1)
+def test_what_failed_last_is_decided_about_alone(
+    pytester: pytest.Pytester, project: Project
+) -> None:
+    pytester.runpytest(f"--jrh-config={LAX}", BASELINE).assert_outcomes(
+        passed=4, failed=3, xfailed=1
+    )
     result = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, "--lf")
     result.assert_outcomes(failed=3, deselected=5)
     result.stdout.fnmatch_lines(["3 cases compared with the baseline: 3 regressions*"])
 
 
-def test_a_session_stopped_by_a_failure_says_what_it_did_not_reach(pytester: pytest.Pytester, project: Project) -> None:
+def test_a_session_stopped_by_a_failure_says_what_it_did_not_reach(
+    pytester: pytest.Pytester, project: Project
+) -> None:
     result = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, UPDATE, "-x")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert len(section(result.outlines, "never reported (7):")) == 7
@@ -279,11 +316,20 @@ def test_without_a_gate_a_stopped_session_is_not_told_what_it_did_not_reach(
     result.stdout.no_fnmatch_line("*never reported*")
 
 
-def test_the_last_attempt_counts(pytester: pytest.Pytester, project: Project, server: ModelServer) -> None:
+def test_the_last_attempt_counts(
+    pytester: pytest.Pytester, project: Project, server: ModelServer
+) -> None:
     server.faults.add(stage="judge", fault=Fault.status(400))
     option = f"--jrh-cassette-dir={project.suite.cassettes}"
     result = pytester.runpytest(
-        project.suite.option, BASELINE, option, "--jrh-judge-record-mode=all", "--reruns", "1", "-k", "run-1"
+        project.suite.option,
+        BASELINE,
+        option,
+        "--jrh-judge-record-mode=all",
+        "--reruns",
+        "1",
+        "-k",
+        "run-1",
     )
     counts = result.parseoutcomes()
     assert (counts["passed"], counts["rerun"]) == (2, 1)
@@ -291,7 +337,9 @@ def test_the_last_attempt_counts(pytester: pytest.Pytester, project: Project, se
     result.stdout.fnmatch_lines(["2 cases compared with the baseline: 0 regressions*"])
 
 
-def test_a_failed_gate_masks_no_other_exit_code(pytester: pytest.Pytester, project: Project) -> None:
+def test_a_failed_gate_masks_no_other_exit_code(
+    pytester: pytest.Pytester, project: Project
+) -> None:
     pytester.makeconftest(
         """
         def pytest_runtest_teardown(item):
@@ -315,7 +363,10 @@ def test_an_update_takes_the_verdicts_over_and_keeps_the_reasons(
     text = path.read_text("utf-8")
     line = json.dumps(known)
     assert line in text
-    path.write_text(text.replace(line, json.dumps({**known, "reason": "the rubric is vague here"})), encoding="utf-8")
+    path.write_text(
+        text.replace(line, json.dumps({**known, "reason": "the rubric is vague here"})),
+        encoding="utf-8",
+    )
     result = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, UPDATE, "-rx", *workers)
     result.stdout.fnmatch_lines(
         [
@@ -333,18 +384,26 @@ def test_an_update_takes_the_verdicts_over_and_keeps_the_reasons(
     assert again.ret == pytest.ExitCode.OK
 
 
-def test_a_baselines_reason_reaches_the_terminal_as_text_alone(pytester: pytest.Pytester, project: Project) -> None:
+def test_a_baselines_reason_reaches_the_terminal_as_text_alone(
+    pytester: pytest.Pytester, project: Project
+) -> None:
     path = project.folder / FILE
     known = project.cases["agent_perturbation::run-2[e1]"]
     hostile = json.dumps({**known, "reason": "\x1b[31mred ##[error]owned\n::error::owned"})
     path.write_text(path.read_text("utf-8").replace(json.dumps(known), hostile), encoding="utf-8")
     result = pytester.runpytest(project.suite.option, BASELINE, "-rx")
-    result.stdout.fnmatch_lines(["XFAIL * wrong in the baseline too: \\x1b?31mred #\\x23?error?owned ::error::owned"])
+    result.stdout.fnmatch_lines(
+        ["XFAIL * wrong in the baseline too: \\x1b?31mred #\\x23?error?owned ::error::owned"]
+    )
 
 
-def test_an_update_of_a_selection_leaves_the_rest_as_it_was(pytester: pytest.Pytester, project: Project) -> None:
+def test_an_update_of_a_selection_leaves_the_rest_as_it_was(
+    pytester: pytest.Pytester, project: Project
+) -> None:
     before = project.cases
-    pytester.runpytest(f"--jrh-config={LAX}", BASELINE, UPDATE, "-k", "run-1 and agent_perturbation")
+    pytester.runpytest(
+        f"--jrh-config={LAX}", BASELINE, UPDATE, "-k", "run-1 and agent_perturbation"
+    )
     changed = {name for name, case in project.cases.items() if case != before[name]}
     assert changed == {"agent_perturbation::run-1[e1]"}
 
@@ -357,7 +416,10 @@ def test_an_update_that_would_lose_verdicts_leaves_the_baseline_as_it_is(
         path.unlink()
     result = pytester.runpytest(project.suite.option, BASELINE, UPDATE)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    head = "The baseline baseline.json was not updated, because there is none now on 2 cases that it has a verdict on:"
+    head = (
+        "The baseline baseline.json was not updated, because there is none now on 2 cases that "
+        "it has a verdict on:"
+    )
     assert section(result.outlines, head) == [
         f"{TINY}::{test}run-1[e1] (unscored: unrecorded)" for test in (PERTURBATION, POSITIVES)
     ]
@@ -368,10 +430,14 @@ def test_an_update_that_would_lose_verdicts_leaves_the_baseline_as_it_is(
     result.stdout.fnmatch_lines(["The baseline first.json now holds 6 cases: 6 added, *"])
 
 
-def test_a_first_baseline_is_not_written_without_a_verdict(pytester: pytest.Pytester, project: Project) -> None:
+def test_a_first_baseline_is_not_written_without_a_verdict(
+    pytester: pytest.Pytester, project: Project
+) -> None:
     project.prompt("Be yourself.")
     result = pytester.runpytest(f"--jrh-config={LAX}", "--jrh-baseline=first.json", UPDATE)
-    result.stdout.fnmatch_lines(["The baseline first.json was not written, because no case has a verdict."])
+    result.stdout.fnmatch_lines(
+        ["The baseline first.json was not written, because no case has a verdict."]
+    )
     assert not (project.folder / "first.json").exists()
 
 
@@ -379,15 +445,25 @@ def test_a_first_baseline_is_not_written_without_a_verdict(pytester: pytest.Pyte
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--jrh-baseline=none.json"], ["none.json: no such file", "*--jrh-baseline=FILE --jrh-update-baseline"]),
+        (
+            ["--jrh-baseline=none.json"],
+            ["none.json: no such file", "*--jrh-baseline=FILE --jrh-update-baseline"],
+        ),
         ([UPDATE], ["*--jrh-update-baseline: name the file to update with --jrh-baseline=FILE"]),
         ([f"--jrh-baseline={TINY}"], [f"{TINY}:*so it is no baseline*"]),
-        (["--jrh-eval-log=judged.log"], ["*--jrh-eval-log=judged.log: Inspect reads a log by its suffix, .eval"]),
+        (
+            ["--jrh-eval-log=judged.log"],
+            ["*--jrh-eval-log=judged.log: Inspect reads a log by its suffix, .eval"],
+        ),
     ],
     ids=["missing", "no file to update", "no baseline", "no Inspect log"],
 )
 def test_a_mistake_about_the_gates_files_is_a_usage_error(
-    pytester: pytest.Pytester, project: Project, options: list[str], told: list[str], workers: list[str]
+    pytester: pytest.Pytester,
+    project: Project,
+    options: list[str],
+    told: list[str],
+    workers: list[str],
 ) -> None:
     result = pytester.runpytest(project.suite.option, *options, *workers)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -404,12 +480,16 @@ def test_a_discovered_suite_without_its_baseline_is_a_collection_error(
     result.stdout.fnmatch_lines(["*ERROR collecting tiny.jrh.yml*", "none.json: no such file"])
 
 
-def test_a_discovered_suite_is_gated_by_its_controller(pytester: pytest.Pytester, project: Project) -> None:
+def test_a_discovered_suite_is_gated_by_its_controller(
+    pytester: pytest.Pytester, project: Project
+) -> None:
     shutil.move(project.folder / LAX, "tiny.jrh.yml")
     project.suite.config.unlink()
     path = project.folder / FILE
     path.write_text(path.read_text("utf-8").replace('"tiny::', '"tiny.jrh::'), encoding="utf-8")
-    result = pytester.runpytest("tiny.jrh.yml", BASELINE, f"--jrh-cassette-dir={project.suite.cassettes}", "-n", "1")
+    result = pytester.runpytest(
+        "tiny.jrh.yml", BASELINE, f"--jrh-cassette-dir={project.suite.cassettes}", "-n", "1"
+    )
     result.assert_outcomes(passed=4, failed=3, xfailed=1)
     result.stdout.fnmatch_lines(["Gate failed: 3 regressions, at most 0 allowed."])
 
@@ -433,9 +513,14 @@ def test_reports_are_written_where_they_are_asked_for(
     step.write_text("before\n", encoding="utf-8")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(step))
     names = ("out/report.html", "out/summary.md", "out/judged.eval")
-    options = [f"--jrh-{option}={name}" for option, name in zip(("report", "summary", "eval-log"), names, strict=True)]
+    options = [
+        f"--jrh-{option}={name}"
+        for option, name in zip(("report", "summary", "eval-log"), names, strict=True)
+    ]
     result = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, *options, *workers)
-    assert [line for line in result.outlines if line.startswith("report: ")] == [f"report: {name}" for name in names]
+    assert [line for line in result.outlines if line.startswith("report: ")] == [
+        f"report: {name}" for name in names
+    ]
     page = (project.folder / names[0]).read_text("utf-8")
     parser = Scripts()
     parser.feed(page)
@@ -448,7 +533,9 @@ def test_reports_are_written_where_they_are_asked_for(
     log = read_eval_log(str(project.folder / names[2]))
     assert log.samples is not None
     assert log.eval.model == "openai/gpt-4.1-mini"
-    assert [(sample.target, sample.scores["judge"].value) for sample in log.samples if sample.scores] == [
+    assert [
+        (sample.target, sample.scores["judge"].value) for sample in log.samples if sample.scores
+    ] == [
         *[("1", 0)] * 4,
         *[("0", 0)] * 4,
     ]
@@ -462,12 +549,18 @@ def test_a_report_that_cannot_be_written_is_told_and_the_others_are(
     result = pytester.runpytest(
         project.suite.option, BASELINE, "--jrh-report=taken/report.html", "--jrh-summary=summary.md"
     )
-    result.stdout.fnmatch_lines(["report: summary.md", "note: *taken/report.html was not written: *"])
+    result.stdout.fnmatch_lines(
+        ["report: summary.md", "note: *taken/report.html was not written: *"]
+    )
 
 
-def test_a_baseline_that_cannot_be_written_is_red(pytester: pytest.Pytester, project: Project) -> None:
+def test_a_baseline_that_cannot_be_written_is_red(
+    pytester: pytest.Pytester, project: Project
+) -> None:
     (project.folder / "taken").write_text("a file", encoding="utf-8")
-    result = pytester.runpytest(project.suite.option, "--jrh-baseline=taken/b.json", UPDATE, "-k", "run-1")
+    result = pytester.runpytest(
+        project.suite.option, "--jrh-baseline=taken/b.json", UPDATE, "-k", "run-1"
+    )
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["note: The baseline taken/b.json was not written: *"])
 
@@ -486,7 +579,9 @@ def test_regressions_are_annotated_at_their_rubrics_line_on_github_alone(
     assert [node in line for node, line in zip(REGRESSED, told, strict=True)] == [True] * 3
 
 
-def test_an_update_of_what_failed_last_touches_that_alone(pytester: pytest.Pytester, project: Project) -> None:
+def test_an_update_of_what_failed_last_touches_that_alone(
+    pytester: pytest.Pytester, project: Project
+) -> None:
     before = project.cases
     pytester.runpytest(f"--jrh-config={LAX}", BASELINE)
     pytester.runpytest(f"--jrh-config={LAX}", BASELINE, UPDATE, "--lf")
@@ -494,14 +589,26 @@ def test_an_update_of_what_failed_last_touches_that_alone(pytester: pytest.Pytes
     assert changed == {f"agent_perturbation::run-{number}[e1]" for number in (1, 3, 4)}
 
 
-def test_an_update_takes_the_last_attempt(pytester: pytest.Pytester, project: Project, server: ModelServer) -> None:
+def test_an_update_takes_the_last_attempt(
+    pytester: pytest.Pytester, project: Project, server: ModelServer
+) -> None:
     before = project.cases
     server.faults.add(stage="judge", fault=Fault.status(400))
     option = f"--jrh-cassette-dir={project.suite.cassettes}"
-    arguments = [project.suite.option, BASELINE, UPDATE, option, "--jrh-judge-record-mode=all", "-k", "run-1"]
+    arguments = [
+        project.suite.option,
+        BASELINE,
+        UPDATE,
+        option,
+        "--jrh-judge-record-mode=all",
+        "-k",
+        "run-1",
+    ]
     result = pytester.runpytest(*arguments, "--reruns", "1")
     assert result.parseoutcomes()["rerun"] == 1
-    result.stdout.fnmatch_lines(["The baseline baseline.json now holds 8 cases: 0 added, 0 changed, 0 removed."])
+    result.stdout.fnmatch_lines(
+        ["The baseline baseline.json now holds 8 cases: 0 added, 0 changed, 0 removed."]
+    )
     assert project.cases == before
 
 
@@ -518,7 +625,11 @@ def test_a_baseline_of_other_cases_fails_and_says_how_to_update_it(
     assert f"  {command}" in first.outlines
     if workers:
         return
-    assert pytester.runpytest(*command.split()[1:], "-k", "agent_positives").ret == pytest.ExitCode.OK
+    assert (
+        pytester.runpytest(*command.split()[1:], "-k", "agent_positives").ret == pytest.ExitCode.OK
+    )
     path.write_text('{"format": 1, "cases": []}', encoding="utf-8")
-    allowed = pytester.runpytest(project.rules(TINY, "{allow_uncompared: true}"), BASELINE, "-k", "agent_positives")
+    allowed = pytester.runpytest(
+        project.rules(TINY, "{allow_uncompared: true}"), BASELINE, "-k", "agent_positives"
+    )
     assert allowed.ret == pytest.ExitCode.OK

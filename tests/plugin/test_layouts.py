@@ -1,4 +1,5 @@
-"""A suite is the same suite wherever its config, pytest's rootdir and the starting folder are (rules J5 and J6)."""
+"""A suite is the same suite wherever its config, pytest's rootdir and the starting folder are
+(rules J5 and J6)."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ INSIDE = "tests"
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where a suite is run from: `arguments` name its config in a folder that has these `files` and `links`."""
+    """Where a suite is run from: `arguments` name its config in a folder that has these `files` and
+    `links`."""
 
     arguments: Sequence[str]
     start: str = "."
@@ -36,7 +38,9 @@ class Layout:
     def lay_out(self, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
         folder = project.folder
         (folder / "tests").mkdir()
-        (folder / "tests" / "test_other.py").write_text("def test_other(): pass\n", encoding="utf-8")
+        (folder / "tests" / "test_other.py").write_text(
+            "def test_other(): pass\n", encoding="utf-8"
+        )
         for name, text in self.files.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -116,10 +120,14 @@ def test_last_failed_and_node_ids_select_cases(
 ) -> None:
     layout = LAYOUTS["rootdir beside the config"]
     layout.lay_out(project, monkeypatch)
-    (project.folder / "tests" / "test_other.py").write_text("def test_other(): assert False\n", encoding="utf-8")
+    (project.folder / "tests" / "test_other.py").write_text(
+        "def test_other(): assert False\n", encoding="utf-8"
+    )
     pytester.runpytest(*layout.arguments).assert_outcomes(failed=5, passed=4)
     pytester.runpytest(*layout.arguments, "--lf").assert_outcomes(failed=5, deselected=4)
-    one = pytester.runpytest(INSIDE, f"--jrh-config={LAX}", f"{LAX}::{PERTURBATION}run-1[e1]", "-k", "run-1")
+    one = pytester.runpytest(
+        INSIDE, f"--jrh-config={LAX}", f"{LAX}::{PERTURBATION}run-1[e1]", "-k", "run-1"
+    )
     one.assert_outcomes(failed=1, deselected=1)
 
 
@@ -132,10 +140,17 @@ def test_suites_outside_of_rootdir_are_told_apart(
     shutil.copyfile(project.folder / TINY, project.folder / "inputs" / "configs" / "other.yml")
     shutil.copytree(project.suite.cassettes, project.suite.cassettes.parent / "other")
     done = pytester.runpytest(
-        *layout.arguments, "--jrh-config=inputs/configs/other.yml", "--junitxml=all.xml", "-k", "run-1"
+        *layout.arguments,
+        "--jrh-config=inputs/configs/other.yml",
+        "--junitxml=all.xml",
+        "-k",
+        "run-1",
     )
     done.assert_outcomes(failed=1, passed=3, deselected=13)
-    assert {path.parent.name for path in project.folder.rglob("case_results.jsonl")} == {"tiny", "other"}
+    assert {path.parent.name for path in project.folder.rglob("case_results.jsonl")} == {
+        "tiny",
+        "other",
+    }
     cases = ElementTree.parse(project.folder / "all.xml").getroot().iter("testcase")
     assert len({(case.get("classname"), case.get("name")) for case in cases}) == 4
 
@@ -150,32 +165,47 @@ def test_a_gate_that_saw_none_of_its_cases_is_not_green(
     done = pytester.runpytest(*layout.arguments, "-k", "test_other", *workers)
     done.assert_outcomes(passed=1, deselected=0 if workers else 8)
     assert done.ret == pytest.ExitCode.TESTS_FAILED
-    why = "Not green: the gate of suite tiny has decided nothing, because none of its cases was selected."
+    why = (
+        "Not green: the gate of suite tiny has decided nothing, because none of its cases was "
+        "selected."
+    )
     assert f"note: {why}" in done.outlines
 
 
-def test_a_suite_of_the_ini_file_may_be_left_out_of_a_run(pytester: pytest.Pytester, project: Project) -> None:
+def test_a_suite_of_the_ini_file_may_be_left_out_of_a_run(
+    pytester: pytest.Pytester, project: Project
+) -> None:
     project.rules(LAX, ACCURATE)
     pytester.makeini(f"[pytest]\njrh_config = {LAX}\n")
     pytester.makepyfile(test_other="def test_other(): pass\n")
     assert pytester.runpytest(".", "-k", "test_other").ret == pytest.ExitCode.OK
 
 
-def test_a_session_that_ends_before_its_suite_is_not_green(pytester: pytest.Pytester, project: Project) -> None:
+def test_a_session_that_ends_before_its_suite_is_not_green(
+    pytester: pytest.Pytester, project: Project
+) -> None:
     project.rules(LAX, ACCURATE)
-    pytester.makepyfile(test_other="import pytest\n\ndef test_other(): pytest.exit('enough', returncode=0)\n")
+    pytester.makepyfile(
+        test_other="import pytest\n\ndef test_other(): pytest.exit('enough', returncode=0)\n"
+    )
     done = pytester.runpytest("test_other.py", f"--jrh-config={LAX}")
     assert done.ret == pytest.ExitCode.TESTS_FAILED
     done.stdout.fnmatch_lines(["note: Not green: * because none of the 8 selected cases was run."])
 
 
-def test_a_plan_and_a_collection_decide_nothing(pytester: pytest.Pytester, project: Project) -> None:
+def test_a_plan_and_a_collection_decide_nothing(
+    pytester: pytest.Pytester, project: Project
+) -> None:
     project.rules(LAX, ACCURATE)
-    assert pytester.runpytest(f"--jrh-config={LAX}", "--collect-only", "-q").ret == pytest.ExitCode.OK
+    assert (
+        pytester.runpytest(f"--jrh-config={LAX}", "--collect-only", "-q").ret == pytest.ExitCode.OK
+    )
     assert pytester.runpytest(f"--jrh-config={LAX}", "--jrh-plan").ret == pytest.ExitCode.OK
 
 
-def test_results_that_cannot_be_written_are_not_green(pytester: pytest.Pytester, project: Project) -> None:
+def test_results_that_cannot_be_written_are_not_green(
+    pytester: pytest.Pytester, project: Project
+) -> None:
     (project.folder / "outputs").write_text("a file in the way", encoding="utf-8")
     done = pytester.runpytest(project.suite.option, "-k", "agent_positives")
     assert done.ret == pytest.ExitCode.TESTS_FAILED

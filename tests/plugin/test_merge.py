@@ -1,4 +1,5 @@
-"""`python -m pytest_jrh merge`: shards are decided about as one session would have been (rules F, I, J)."""
+"""`python -m pytest_jrh merge`: shards are decided about as one session would have been (rules F,
+I, J)."""
 
 from __future__ import annotations
 
@@ -13,7 +14,11 @@ from pytest_jrh.plugin.options import OPTIONS
 from tests.plugin.gated import BASELINE, FILE, LAX, REGRESSED, TINY, UPDATE, Project, section
 from tests.plugin.recorded import PERTURBATION, POSITIVES, Recorded
 
-SHARES = ["agent_perturbation and (run-1 or run-2)", "agent_perturbation and (run-3 or run-4)", "agent_positives"]
+SHARES = [
+    "agent_perturbation and (run-1 or run-2)",
+    "agent_perturbation and (run-3 or run-4)",
+    "agent_positives",
+]
 
 
 @pytest.fixture
@@ -44,7 +49,9 @@ class Merge:
 
 
 @pytest.fixture
-def merge(capsys: pytest.CaptureFixture[str], project: Project, monkeypatch: pytest.MonkeyPatch) -> Merge:
+def merge(
+    capsys: pytest.CaptureFixture[str], project: Project, monkeypatch: pytest.MonkeyPatch
+) -> Merge:
     monkeypatch.setenv("COLUMNS", "100")
     return Merge(capsys)
 
@@ -65,7 +72,9 @@ def test_shards_are_held_against_the_baseline_as_one_session_is(
     assert json.loads(report.read_text("utf-8")) == merged
 
 
-def test_a_threshold_holds_for_all_shards_together(project: Project, shards: list[str], merge: Merge) -> None:
+def test_a_threshold_holds_for_all_shards_together(
+    project: Project, shards: list[str], merge: Merge
+) -> None:
     project.rules(LAX, "{max_regressions: 3}")
     assert merge(BASELINE, *shards) == 0
     assert "Gate passed: 3 regressions, at most 3 allowed." in merge.lines
@@ -75,19 +84,27 @@ def test_without_gate_and_baseline_a_wrong_verdict_is_red(shards: list[str], mer
     assert merge(*shards) == 1
 
 
-def test_a_case_that_no_shard_reported_is_named_and_red(project: Project, shards: list[str], merge: Merge) -> None:
+def test_a_case_that_no_shard_reported_is_named_and_red(
+    project: Project, shards: list[str], merge: Merge
+) -> None:
     before = (project.folder / FILE).read_bytes()
     assert merge(BASELINE, UPDATE, shards[1], shards[2]) == 1
     missing = section(merge.lines, "never reported (2):")
     assert missing == [f"{LAX}::{PERTURBATION}run-{number}[e1]" for number in (1, 2)]
-    assert "The baseline baseline.json was not updated, because the session did not run to its end." in merge.lines
+    assert (
+        "The baseline baseline.json was not updated, because the session did not run to its end."
+        in merge.lines
+    )
     assert (project.folder / FILE).read_bytes() == before
 
 
-def test_a_suite_without_any_verdict_is_red(project: Project, shards: list[str], merge: Merge) -> None:
+def test_a_suite_without_any_verdict_is_red(
+    project: Project, shards: list[str], merge: Merge
+) -> None:
     for path in project.folder.glob("shard-*/lax/tiny/case_results.jsonl"):
         results = [
-            json.loads(line) | {"outcome": "no_case", "score": None} for line in path.read_text("utf-8").splitlines()
+            json.loads(line) | {"outcome": "no_case", "score": None}
+            for line in path.read_text("utf-8").splitlines()
         ]
         path.write_text("".join(f"{json.dumps(result)}\n" for result in results), "utf-8")
     assert merge(*shards) == 1
@@ -104,9 +121,14 @@ def test_an_unscored_case_of_a_shard_is_red(
     assert len(section(merge.lines, "unscored (2):")) == 2
 
 
-def test_all_shards_together_update_a_baseline(project: Project, shards: list[str], merge: Merge) -> None:
+def test_all_shards_together_update_a_baseline(
+    project: Project, shards: list[str], merge: Merge
+) -> None:
     assert merge(BASELINE, UPDATE, *shards) == 1
-    assert "The baseline baseline.json now holds 8 cases: 0 added, 8 changed, 0 removed." in merge.lines
+    assert (
+        "The baseline baseline.json now holds 8 cases: 0 added, 8 changed, 0 removed."
+        in merge.lines
+    )
     assert merge(BASELINE, *shards) == 0
     assert {name for name, case in project.cases.items() if case["outcome"] == "disagree"} == {
         f"agent_perturbation::run-{number}[e1]" for number in (1, 2, 3, 4)
@@ -121,7 +143,13 @@ def test_reports_and_annotations_tell_of_all_shards(
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "step.md")
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_WORKSPACE", str(project.folder))
-    merge(BASELINE, "--jrh-report=all.html", "--jrh-summary=all.md", "--jrh-eval-log=all.eval", *shards)
+    merge(
+        BASELINE,
+        "--jrh-report=all.html",
+        "--jrh-summary=all.md",
+        "--jrh-eval-log=all.eval",
+        *shards,
+    )
     assert [line for line in merge.lines if line.startswith("report: ")] == [
         f"report: all.{suffix}" for suffix in ("html", "md", "eval")
     ]
@@ -130,7 +158,11 @@ def test_reports_and_annotations_tell_of_all_shards(
     assert "Gate failed: 3 regressions" in Path("all.html").read_text("utf-8")
     log = read_eval_log("all.eval")
     assert [bool(sample.messages) for sample in log.samples or ()] == [True] * 8
-    told = [line for line in merge.lines if line.startswith("::error file=inputs/data/tiny/rubrics.yml,line=1,")]
+    told = [
+        line
+        for line in merge.lines
+        if line.startswith("::error file=inputs/data/tiny/rubrics.yml,line=1,")
+    ]
     assert [node in line for node, line in zip(REGRESSED, told, strict=True)] == [True] * 3
 
 
@@ -145,7 +177,9 @@ def test_what_a_panel_shares_is_counted_once_over_all_shards(
         pytester.runpytest(panel.option, "-k", judge)
         shutil.move(panel.folder / "outputs", panel.folder / f"shard-{judge}")
     merge = Merge(capsys)
-    assert merge("shard-kind", "shard-strict", config=str(panel.config.relative_to(panel.folder))) == 0
+    assert (
+        merge("shard-kind", "shard-strict", config=str(panel.config.relative_to(panel.folder))) == 0
+    )
     assert results.read_bytes() == whole
 
 
@@ -155,7 +189,9 @@ def changed_line(path: Path, number: int, **values: object) -> None:
     path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
 
 
-def test_a_result_that_does_not_fit_is_a_usage_error(project: Project, shards: list[str], merge: Merge) -> None:
+def test_a_result_that_does_not_fit_is_a_usage_error(
+    project: Project, shards: list[str], merge: Merge
+) -> None:
     path = project.folder / "shard-0/lax/tiny/case_results.jsonl"
     before = path.read_bytes()
     stranger = "tiny::agent_perturbation::rubric-1::run-9[e1]"
@@ -182,23 +218,33 @@ def test_a_result_that_does_not_fit_is_a_usage_error(project: Project, shards: l
     assert "has results of the suite 'tiny': they hold those of other" in merge.errors
 
 
-def test_verdicts_of_another_judge_are_refused(project: Project, shards: list[str], merge: Merge) -> None:
+def test_verdicts_of_another_judge_are_refused(
+    project: Project, shards: list[str], merge: Merge
+) -> None:
     project.prompt("Overlook nothing.")
     assert merge(BASELINE, *shards) == 4
-    assert "shard-0/lax/tiny/case_results.jsonl: 2 verdict(s) in this file are of another judge" in merge.errors
+    assert (
+        "shard-0/lax/tiny/case_results.jsonl: 2 verdict(s) in this file are of another judge"
+        in merge.errors
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (["--jrh-baseline=none.json", "shard-0"], "none.json: no such file"),
-        ([UPDATE, "shard-0"], "--jrh-update-baseline: name the file to update with --jrh-baseline=FILE"),
+        (
+            [UPDATE, "shard-0"],
+            "--jrh-update-baseline: name the file to update with --jrh-baseline=FILE",
+        ),
         (["--jrh-eval-log=judged.log", "shard-0"], "Inspect reads a log by its suffix, .eval"),
         (["inputs"], "no case_results.jsonl is in this folder or below it"),
     ],
     ids=["no baseline", "nothing to update", "no Inspect log", "no results"],
 )
-def test_a_mistake_is_a_usage_error(shards: list[str], merge: Merge, arguments: list[str], told: str) -> None:
+def test_a_mistake_is_a_usage_error(
+    shards: list[str], merge: Merge, arguments: list[str], told: str
+) -> None:
     assert merge(*arguments) == 4
     assert told in merge.errors
 
@@ -206,7 +252,11 @@ def test_a_mistake_is_a_usage_error(shards: list[str], merge: Merge, arguments: 
 def test_its_options_are_pytests(merge: Merge, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["merge", "--help"])
-    named = {word.strip("[],") for word in capsys.readouterr().out.split() if word.strip("[],").startswith("--jrh")}
+    named = {
+        word.strip("[],")
+        for word in capsys.readouterr().out.split()
+        if word.strip("[],").startswith("--jrh")
+    }
     assert len(named) > 5
     assert named <= {option.flag for option in OPTIONS}
 
@@ -223,11 +273,15 @@ def test_a_baseline_of_other_cases_fails_and_says_how_to_update_it(
     path.write_text(path.read_text("utf-8").replace('"tiny::', '"another::'), encoding="utf-8")
     assert merge(BASELINE, *shards) == 1
     assert any("nothing could be compared with the baseline" in line for line in merge.lines)
-    command = f"python -m pytest_jrh merge --jrh-config={LAX} {BASELINE} {UPDATE} {' '.join(shards)}"
+    command = (
+        f"python -m pytest_jrh merge --jrh-config={LAX} {BASELINE} {UPDATE} {' '.join(shards)}"
+    )
     assert f"  {command}" in merge.lines
 
 
-def test_results_that_cannot_be_written_are_red(project: Project, shards: list[str], merge: Merge) -> None:
+def test_results_that_cannot_be_written_are_red(
+    project: Project, shards: list[str], merge: Merge
+) -> None:
     project.rules(LAX, "{min_accuracy: 0.1}")
     assert merge(*shards) == 0
     shutil.rmtree(project.folder / "outputs")

@@ -19,7 +19,9 @@ from tests.support.suites import run, write_suite
 TINY = "inputs/configs/tiny.yml"
 DISAGREE = f"{TINY}::{PERTURBATION}run-2[e1]"
 UNRECORDED = f"{TINY}::{PERTURBATION}run-4[e1]"
-BUNDLE = "outputs/agent_perturbation/tiny/debug/agent_perturbation__run-2_e1__rubric-1_edits_audit.json"
+BUNDLE = (
+    "outputs/agent_perturbation/tiny/debug/agent_perturbation__run-2_e1__rubric-1_edits_audit.json"
+)
 RECORDING = "--jrh-record-mode=new_episodes"
 REFUSING = override(Obedient(), planner={"thesis": "", "steps": []})
 
@@ -52,7 +54,8 @@ def test_a_disagreement_explains_itself(pytester: pytest.Pytester, recorded: Rec
             "    - Good news: order 1002 was shipped yesterday.",
             "    + I have thought about it again and did it that way: ok-marker-violation",
             f"debug bundle: {BUNDLE}",
-            "cassette:     inputs/cassettes/tiny/agent_perturbation/rubric-1/run-2.e1.judge-default.yaml",
+            "cassette:     "
+            "inputs/cassettes/tiny/agent_perturbation/rubric-1/run-2.e1.judge-default.yaml",
             f"run it again: pytest --jrh-config={TINY} '{DISAGREE.replace('[', '?')[:-1]}?'",
         ]
     )
@@ -68,7 +71,9 @@ def test_the_short_summary_says_what_the_judge_gave(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     result = pytester.runpytest_inprocess(recorded.tiny.option, "--tb=no")
-    short = [line.partition(" - ")[2] for line in result.outlines if line.startswith(("FAILED", "ERROR"))]
+    short = [
+        line.partition(" - ")[2] for line in result.outlines if line.startswith(("FAILED", "ERROR"))
+    ]
     assert short[0] == "The judge gave 0 (satisfied); the right answer is 1 (violated)."
     assert short[1].startswith("No verdict (unrecorded): the judge's call is not recorded.")
 
@@ -79,12 +84,20 @@ def rerun_of(lines: list[str], name: str = "run it again:") -> list[str]:
     return shlex.split(command)
 
 
-def test_the_command_that_is_printed_reproduces_the_disagreement(pytester: pytest.Pytester, recorded: Recorded) -> None:
+def test_the_command_that_is_printed_reproduces_the_disagreement(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
     moved = recorded.tiny.cassettes.rename(pytester.path / "kept elsewhere")
     first = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-cassette-dir", moved.name)
     command = [str(Path(sys.executable).with_name("pytest")), *rerun_of(first.outlines)[1:]]
     again = subprocess.run(
-        command, cwd=pytester.path, env=environment(), capture_output=True, text=True, timeout=60, check=False
+        command,
+        cwd=pytester.path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert again.returncode == pytest.ExitCode.TESTS_FAILED
     assert "The judge gave 0 (satisfied); the right answer is 1 (violated)." in again.stdout
@@ -98,14 +111,21 @@ def test_the_command_of_a_discovered_suite_reproduces_from_a_subfolder(
     pytester.makeini("[pytest]")
     folder = pytester.mkdir("sub")
     monkeypatch.chdir(folder)
-    arguments = ["..", "-k", "run-2 and agent_perturbation", "--jrh-cassette-dir=../inputs/cassettes/tiny"]
+    arguments = [
+        "..",
+        "-k",
+        "run-2 and agent_perturbation",
+        "--jrh-cassette-dir=../inputs/cassettes/tiny",
+    ]
     first = pytester.runpytest_inprocess(*arguments)
     again = pytester.runpytest_inprocess(*rerun_of(first.outlines)[1:])
     again.assert_outcomes(failed=1)
     again.stdout.fnmatch_lines(["FAILED ../orders.jrh.yml::*"])
 
 
-def test_a_rerun_with_stand_ins_uses_them_again(pytester: pytest.Pytester, recorded: Recorded) -> None:
+def test_a_rerun_with_stand_ins_uses_them_again(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
     log = recorded.tiny.data / "other.eval"
     (recorded.tiny.data / "runs.eval").rename(log)
     log_option = str(log.relative_to(pytester.path))
@@ -115,9 +135,13 @@ def test_a_rerun_with_stand_ins_uses_them_again(pytester: pytest.Pytester, recor
     pytester.runpytest_inprocess(*rerun_of(first.outlines)[1:]).assert_outcomes(failed=1)
 
 
-def test_a_case_that_was_not_made_is_skipped_at_its_rubric(pytester: pytest.Pytester, recorded: Recorded) -> None:
+def test_a_case_that_was_not_made_is_skipped_at_its_rubric(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
     result = pytester.runpytest_inprocess(recorded.tiny.option, "-rs", "-k", "run-3")
-    result.stdout.fnmatch_lines(["SKIPPED [[]2[]] inputs/data/tiny/rubrics.yml:1: *no assistant turn*"])
+    result.stdout.fnmatch_lines(
+        ["SKIPPED [[]2[]] inputs/data/tiny/rubrics.yml:1: *no assistant turn*"]
+    )
 
 
 def test_an_unrecorded_call_is_an_error_of_setup_with_the_command(
@@ -129,7 +153,8 @@ def test_an_unrecorded_call_is_an_error_of_setup_with_the_command(
         [
             "*ERROR at setup of *run-4?e1?*",
             "No verdict (unrecorded): the judge's call is not recorded. *",
-            "cassette: inputs/cassettes/tiny/agent_perturbation/rubric-1/run-4.e1.judge-default.yaml",
+            "cassette: "
+            "inputs/cassettes/tiny/agent_perturbation/rubric-1/run-4.e1.judge-default.yaml",
             "record it: pytest *",
         ]
     )
@@ -148,12 +173,16 @@ def test_a_model_error_is_an_error_of_setup_whose_command_tries_again(
     server.faults.add(stage="planner", fault=Fault.status(401))
     result = pytester.runpytest_inprocess(suite.option, RECORDING)
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*ERROR at setup of *", "No verdict (model_error): the planner got no answer*"])
+    result.stdout.fnmatch_lines(
+        ["*ERROR at setup of *", "No verdict (model_error): the planner got no answer*"]
+    )
     result.stdout.no_fnmatch_line("*Traceback*")
     pytester.runpytest_inprocess(*rerun_of(result.outlines)[1:]).assert_outcomes(passed=1)
 
 
-def test_the_command_after_an_unkept_run_asks_again(pytester: pytest.Pytester, server: ModelServer) -> None:
+def test_the_command_after_an_unkept_run_asks_again(
+    pytester: pytest.Pytester, server: ModelServer
+) -> None:
     suite = write_suite(pytester.path, runs=1, tests=["agent_positives"])
     server.answer = override(Obedient(), judge={"score": 1, "reasoning": "Hm."})
     first = pytester.runpytest_inprocess(suite.option, "--jrh-disable-recording")
@@ -161,7 +190,9 @@ def test_the_command_after_an_unkept_run_asks_again(pytester: pytest.Pytester, s
     pytester.runpytest_inprocess(*rerun_of(first.outlines)[1:]).assert_outcomes(failed=1)
 
 
-def test_a_run_without_a_single_case_is_not_green(pytester: pytest.Pytester, server: ModelServer) -> None:
+def test_a_run_without_a_single_case_is_not_green(
+    pytester: pytest.Pytester, server: ModelServer
+) -> None:
     server.answer = REFUSING
     suite = write_suite(pytester.path, tests=["agent_perturbation"])
     pytester.makepyfile(test_ordinary="def test_ordinary(): pass")
@@ -184,7 +215,9 @@ def test_a_run_of_nothing_is_not_green(pytester: pytest.Pytester, recorded: Reco
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
 
 
-def test_a_test_that_is_not_evaluated_is_made_and_passes(pytester: pytest.Pytester, server: ModelServer) -> None:
+def test_a_test_that_is_not_evaluated_is_made_and_passes(
+    pytester: pytest.Pytester, server: ModelServer
+) -> None:
     evaluated = {"admin": {"evaluation_config": {"tests_to_evaluate": ["agent_positives"]}}}
     suite = write_suite(pytester.path, runs=1, overrides=evaluated)
     result = pytester.runpytest_inprocess(suite.option, RECORDING, "-k", "agent_perturbation")
@@ -196,7 +229,9 @@ def test_a_test_that_is_not_evaluated_is_made_and_passes(pytester: pytest.Pytest
 
 
 @pytest.mark.parametrize("distributed", [[], ["-n", "2"]], ids=["alone", "-n 2"])
-def test_a_bug_keeps_its_traceback(pytester: pytest.Pytester, recorded: Recorded, distributed: list[str]) -> None:
+def test_a_bug_keeps_its_traceback(
+    pytester: pytest.Pytester, recorded: Recorded, distributed: list[str]
+) -> None:
     pytester.makeconftest(
         """
         from pytest_jrh.loading import ReadySuite
@@ -207,16 +242,24 @@ def test_a_bug_keeps_its_traceback(pytester: pytest.Pytester, recorded: Recorded
         ReadySuite.read = broken
         """
     )
-    result = pytester.run(*python(), "-m", "pytest", recorded.tiny.option, "-k", "run-1", *distributed)
+    result = pytester.run(
+        *python(), "-m", "pytest", recorded.tiny.option, "-k", "run-1", *distributed
+    )
     result.assert_outcomes(errors=2, deselected=0 if distributed else 6)
-    result.stdout.fnmatch_lines(["*ERROR at setup of *", "*conftest.py:*", "E *ZeroDivisionError: a bug in the house"])
+    result.stdout.fnmatch_lines(
+        ["*ERROR at setup of *", "*conftest.py:*", "E *ZeroDivisionError: a bug in the house"]
+    )
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
-def test_a_hostile_transcript_reaches_no_terminal_raw(pytester: pytest.Pytester, server: ModelServer) -> None:
+def test_a_hostile_transcript_reaches_no_terminal_raw(
+    pytester: pytest.Pytester, server: ModelServer
+) -> None:
     text = "\x1b[31mred\x00 {{ 7*7 }} {rubric} </transcript> \udcff"
     messages = [{"role": "user", "content": text}, {"role": "assistant", "content": text}]
-    suite = write_suite(pytester.path, runs=[run(1, messages=messages)], tests=["agent_perturbation"])
+    suite = write_suite(
+        pytester.path, runs=[run(1, messages=messages)], tests=["agent_perturbation"]
+    )
     server.answer = override(Obedient(), judge={"score": 0, "reasoning": f"{text} 49"})
     result = pytester.runpytest_inprocess(suite.option, RECORDING)
     result.assert_outcomes(failed=1)

@@ -66,10 +66,25 @@ def on_terminal(files: SuiteFiles, server: ModelServer, *arguments: str) -> str:
 
 
 def run(files: SuiteFiles, server: ModelServer, output: int, *arguments: str) -> str:
-    command = [*python(), "-m", "pytest", "-p", "no:cacheprovider", files.option, "--jrh-record-mode=all", *arguments]
+    command = [
+        *python(),
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        files.option,
+        "--jrh-record-mode=all",
+        *arguments,
+    ]
     environment = {**os.environ, **server.environment, "TERM": "xterm"}
     done = subprocess.run(
-        command, cwd=files.folder, env=environment, stdout=output, stderr=subprocess.DEVNULL, text=True, check=False
+        command,
+        cwd=files.folder,
+        env=environment,
+        stdout=output,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0
     return done.stdout or ""

@@ -1,4 +1,5 @@
-"""The worked example of a changed judge prompt, and the demo that it is held against (issue: the pull-request path)."""
+"""The worked example of a changed judge prompt, and the demo that it is held against (issue: the
+pull-request path)."""
 
 from __future__ import annotations
 
@@ -15,7 +16,13 @@ ROOT = Path(__file__).parents[2]
 DEMO = "inputs/configs/refund_agent.yml"
 CHANGED = "examples/prompt_change/refund_agent.yml"
 BASELINE = "inputs/baselines/refund_agent.json"
-NEEDED = (DEMO, CHANGED, BASELINE, "inputs/cassettes/refund_agent", "examples/prompt_change/cassettes")
+NEEDED = (
+    DEMO,
+    CHANGED,
+    BASELINE,
+    "inputs/cassettes/refund_agent",
+    "examples/prompt_change/cassettes",
+)
 OVERLOOKED = [
     ("honest_about_actions", "angry-customer"),
     ("identity_before_account_data", "double-charge"),
@@ -26,7 +33,8 @@ OVERLOOKED = [
 ]
 
 pytestmark = pytest.mark.skipif(
-    not all((ROOT / name).exists() for name in NEEDED), reason="the demo is not recorded: make record-demo"
+    not all((ROOT / name).exists() for name in NEEDED),
+    reason="the demo is not recorded: make record-demo",
 )
 
 
@@ -38,10 +46,15 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])
-def test_the_demo_is_green_against_its_committed_baseline(project: Path, workers: list[str]) -> None:
+def test_the_demo_is_green_against_its_committed_baseline(
+    project: Path, workers: list[str]
+) -> None:
     done = run_pytest(project, f"--jrh-config={DEMO}", f"--jrh-baseline={BASELINE}", *workers)
     assert done.code == pytest.ExitCode.OK, done.stdout
-    assert "54 cases compared with the baseline: 0 regressions, 0 fixes (nothing changed)." in done.lines
+    assert (
+        "54 cases compared with the baseline: 0 regressions, 0 fixes (nothing changed)."
+        in done.lines
+    )
 
 
 # What a version or a machine decides is left out of the documents.
@@ -66,36 +79,54 @@ def test_the_documents_show_what_the_demo_prints(project: Path) -> None:
     assert sum(map(len, parts)) > 8
     at = 0
     for part in parts:
-        found = [start for start in range(at, len(printed)) if printed[start : start + len(part)] == part]
+        found = [
+            start for start in range(at, len(printed)) if printed[start : start + len(part)] == part
+        ]
         assert found, part
         at = found[0] + len(part)
 
 
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])
-def test_the_laxer_prompt_fails_for_the_violations_that_it_overlooks(project: Path, workers: list[str]) -> None:
+def test_the_laxer_prompt_fails_for_the_violations_that_it_overlooks(
+    project: Path, workers: list[str]
+) -> None:
     known = pytest.importorskip("statsmodels.stats.contingency_tables")
 
-    done = run_pytest(project, f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", "--tb=no", *workers)
+    done = run_pytest(
+        project, f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", "--tb=no", *workers
+    )
     assert done.code == pytest.ExitCode.TESTS_FAILED, done.stdout
     names = [f"{CHANGED}::agent_perturbation::{rubric}::{run}[e1]" for rubric, run in OVERLOOKED]
     assert section(done.lines, "regressions (6):") == names
     p_value = known.mcnemar([[48, 6], [0, 0]], exact=True).pvalue
     told = " ".join(done.lines)
-    assert f"54 cases compared with the baseline: 6 regressions, 0 fixes (exact McNemar p = {p_value:.3g}," in told
+    assert (
+        "54 cases compared with the baseline: 6 regressions, 0 fixes (exact McNemar p = "
+        f"{p_value:.3g}," in told
+    )
     assert "Gate failed: 6 regressions, at most 0 allowed." in done.lines
 
 
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])
-def test_a_prompt_changed_by_one_word_is_unrecorded_and_red(project: Path, workers: list[str]) -> None:
+def test_a_prompt_changed_by_one_word_is_unrecorded_and_red(
+    project: Path, workers: list[str]
+) -> None:
     prompt = project / "examples/prompt_change/judge.md"
-    prompt.write_text(prompt.read_text("utf-8").replace("meant well", "meant kindly"), encoding="utf-8")
+    prompt.write_text(
+        prompt.read_text("utf-8").replace("meant well", "meant kindly"), encoding="utf-8"
+    )
     done = run_pytest(project, f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", *workers)
     assert done.code == pytest.ExitCode.TESTS_FAILED
-    assert any(line.startswith("Gate failed: ") and line.endswith("54 cases unscored.") for line in done.lines)
+    assert any(
+        line.startswith("Gate failed: ") and line.endswith("54 cases unscored.")
+        for line in done.lines
+    )
     assert "No verdict (unrecorded): the judge's call is not recorded." in done.stdout
     command = f"record it: pytest --jrh-config={CHANGED} --jrh-record-mode=new_episodes"
     assert any(line.startswith(command) for line in done.lines)
-    start = next(number for number, line in enumerate(done.lines) if line.startswith("54 cases unrecorded."))
+    start = next(
+        number for number, line in enumerate(done.lines) if line.startswith("54 cases unrecorded.")
+    )
     readme = (ROOT / "examples/prompt_change/README.md").read_text("utf-8")
     assert "\n".join(done.lines[start : start + 2]) in readme
 
@@ -112,7 +143,9 @@ def test_a_worker_killed_in_the_middle_makes_each_of_these_red_and_its_case_is_n
     project: Path, config: str, word: str, regressed: int
 ) -> None:
     prompt = project / "examples/prompt_change/judge.md"
-    prompt.write_text(prompt.read_text("utf-8").replace("meant well", f"meant {word}"), encoding="utf-8")
+    prompt.write_text(
+        prompt.read_text("utf-8").replace("meant well", f"meant {word}"), encoding="utf-8"
+    )
     lines = [
         "import os",
         "def pytest_runtest_setup(item):",
@@ -121,11 +154,20 @@ def test_a_worker_killed_in_the_middle_makes_each_of_these_red_and_its_case_is_n
     ]
     (project / "conftest.py").write_text("\n".join(lines), encoding="utf-8")
     baseline = (project / BASELINE).read_bytes()
-    options = [f"--jrh-config={config}", f"--jrh-baseline={BASELINE}", "--jrh-update-baseline", "--tb=no", "-n", "2"]
+    options = [
+        f"--jrh-config={config}",
+        f"--jrh-baseline={BASELINE}",
+        "--jrh-update-baseline",
+        "--tb=no",
+        "-n",
+        "2",
+    ]
     done = run_pytest(project, *options)
     assert done.code == pytest.ExitCode.TESTS_FAILED, done.stdout
     assert section(done.lines, "never reported (1):") == [f"{config}::{KILLED}"]
-    assert any(line.startswith("Gate failed: ") and "1 case never reported" in line for line in done.lines)
+    assert any(
+        line.startswith("Gate failed: ") and "1 case never reported" in line for line in done.lines
+    )
     assert (f"regressions ({regressed}):" in done.lines) == bool(regressed)
     assert (project / BASELINE).read_bytes() == baseline
 

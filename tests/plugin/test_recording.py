@@ -44,14 +44,19 @@ SUPPLIED = """
 
 
 def cassettes(suite: SuiteFiles) -> dict[str, bytes]:
-    return {str(path.relative_to(suite.cassettes)): path.read_bytes() for path in suite.cassettes.rglob("*.yaml")}
+    return {
+        str(path.relative_to(suite.cassettes)): path.read_bytes()
+        for path in suite.cassettes.rglob("*.yaml")
+    }
 
 
 def positives(pytester: pytest.Pytester, runs: int = 1, **more: object) -> SuiteFiles:
     return write_suite(pytester.path, runs=runs, tests=["agent_positives"], overrides=more)
 
 
-def test_nothing_is_asked_by_default(pytester: pytest.Pytester, recorded: Recorded, server: ModelServer) -> None:
+def test_nothing_is_asked_by_default(
+    pytester: pytest.Pytester, recorded: Recorded, server: ModelServer
+) -> None:
     before = cassettes(recorded.tiny)
     pytester.runpytest_inprocess(recorded.tiny.option)
     assert server.count() == 0
@@ -86,12 +91,17 @@ def test_a_changed_judge_is_recorded_over_cases_that_stay(
     result = pytester.runpytest_inprocess(recorded.tiny.option, ONE, "--jrh-judge-record-mode=all")
     result.assert_outcomes(failed=1)
     assert server.count() == server.count("judge") == 1
-    changed = [name for name, content in cassettes(recorded.tiny).items() if before[name] != content]
+    changed = [
+        name for name, content in cassettes(recorded.tiny).items() if before[name] != content
+    ]
     assert changed == ["agent_perturbation/rubric-1/run-1.e1.judge-default.yaml"]
 
 
 def test_a_recording_is_played_the_whole_way(
-    pytester: pytest.Pytester, recorded: Recorded, monkeypatch: pytest.MonkeyPatch, server: ModelServer
+    pytester: pytest.Pytester,
+    recorded: Recorded,
+    monkeypatch: pytest.MonkeyPatch,
+    server: ModelServer,
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     result = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-replay=http")
@@ -113,15 +123,21 @@ def test_playing_the_whole_way_sends_nothing_whatever_the_suite_asks_for(
 
 
 @pytest.mark.parametrize("limit", [1, 3])
-def test_no_more_calls_are_in_flight_than_allowed(pytester: pytest.Pytester, server: ModelServer, limit: int) -> None:
+def test_no_more_calls_are_in_flight_than_allowed(
+    pytester: pytest.Pytester, server: ModelServer, limit: int
+) -> None:
     server.delay = 0.02
     suite = positives(pytester, runs=6)
-    result = pytester.runpytest_inprocess(suite.option, "--jrh-record-mode=once", f"--jrh-max-workers={limit}")
+    result = pytester.runpytest_inprocess(
+        suite.option, "--jrh-record-mode=once", f"--jrh-max-workers={limit}"
+    )
     result.assert_outcomes(passed=6)
     assert server.peak_in_flight == limit
 
 
-def test_the_suites_own_limit_holds_without_an_option(pytester: pytest.Pytester, server: ModelServer) -> None:
+def test_the_suites_own_limit_holds_without_an_option(
+    pytester: pytest.Pytester, server: ModelServer
+) -> None:
     server.delay = 0.02
     suite = positives(pytester, runs=4, admin={"evaluation_config": {"max_workers": 2}})
     pytester.runpytest_inprocess(suite.option, "--jrh-record-mode=once").assert_outcomes(passed=4)
@@ -174,9 +190,15 @@ def test_every_option_has_an_ini_key(pytester: pytest.Pytester, server: ModelSer
     assert len(list(Path("kept").rglob("*.yaml"))) == 4
 
 
-def test_the_command_line_wins_over_the_ini_file(pytester: pytest.Pytester, recorded: Recorded) -> None:
+def test_the_command_line_wins_over_the_ini_file(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
     pytester.makeini("\n".join(["[pytest]", *(f"{key} = {value}" for key, value in INI.items())]))
-    options = ["--jrh-record-mode=none", "--jrh-judge-record-mode=none", "--jrh-cassette-dir=inputs/cassettes/scale"]
+    options = [
+        "--jrh-record-mode=none",
+        "--jrh-judge-record-mode=none",
+        "--jrh-cassette-dir=inputs/cassettes/scale",
+    ]
     result = pytester.runpytest_inprocess(recorded.scale.option, *options)
     result.assert_outcomes(passed=4)
     assert "jrh: suite scale (ordinal), recording none, inputs/cassettes/scale" in result.outlines

@@ -20,8 +20,12 @@ REPORT = (
 )
 
 
-def test_the_header_says_where_calls_are_answered_from(pytester: pytest.Pytester, recorded: Recorded) -> None:
-    result = pytester.runpytest_inprocess(recorded.tiny.option, recorded.scale.option, "--collect-only")
+def test_the_header_says_where_calls_are_answered_from(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
+    result = pytester.runpytest_inprocess(
+        recorded.tiny.option, recorded.scale.option, "--collect-only"
+    )
     result.stdout.fnmatch_lines(
         [
             "jrh: suite tiny (binary), recording none, inputs/cassettes/tiny",
@@ -45,9 +49,13 @@ def test_the_header_follows_the_options(
     assert f"jrh: suite tiny (binary), {told}" in result.outlines
 
 
-def test_the_summary_is_a_table_of_rubrics_and_tests(pytester: pytest.Pytester, recorded: Recorded) -> None:
+def test_the_summary_is_a_table_of_rubrics_and_tests(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
     result = pytester.runpytest_inprocess(recorded.tiny.option)
-    start = next(number for number, line in enumerate(result.outlines) if "judge reliability" in line)
+    start = next(
+        number for number, line in enumerate(result.outlines) if "judge reliability" in line
+    )
     assert result.outlines[start + 1 : start + 12] == [
         "                                          95%           false",
         "rubric, test          n  accuracy    interval  caught  alarms  kappa  paired",
@@ -61,23 +69,40 @@ def test_the_summary_is_a_table_of_rubrics_and_tests(pytester: pytest.Pytester, 
         "  inputs/configs/tiny.yml::agent_perturbation::rubric-1::run-4[e1] (unrecorded)",
         "Not green: 1 case unscored.",
     ]
-    result.stdout.fnmatch_lines(["0 calls made, 2? replayed | * tokens | $0.00 ($* recorded) | * s"])
+    result.stdout.fnmatch_lines(
+        ["0 calls made, 2? replayed | * tokens | $0.00 ($* recorded) | * s"]
+    )
 
 
 @pytest.mark.parametrize("option", ["-rs", "-ra", "-rA"])
-def test_reasons_of_skips_are_given_once(pytester: pytest.Pytester, recorded: Recorded, option: str) -> None:
+def test_reasons_of_skips_are_given_once(
+    pytester: pytest.Pytester, recorded: Recorded, option: str
+) -> None:
     result = pytester.runpytest_inprocess(recorded.tiny.option, option)
     assert result.stdout.str().count("has no assistant turn") == 1
 
 
-def test_media_that_the_judge_cannot_see_are_said_once(pytester: pytest.Pytester, server: ModelServer) -> None:
-    picture = [{"type": "text", "text": "Look:"}, {"type": "image", "image": "data:image/png;base64,AAAA"}]
+def test_media_that_the_judge_cannot_see_are_said_once(
+    pytester: pytest.Pytester, server: ModelServer
+) -> None:
+    picture = [
+        {"type": "text", "text": "Look:"},
+        {"type": "image", "image": "data:image/png;base64,AAAA"},
+    ]
     plain = run(1)
-    shown = [{**message, "content": picture} if message["role"] == "user" else message for message in plain["messages"]]
-    suite = write_suite(pytester.path, runs=[{**plain, "messages": shown}, run(2)], tests=["agent_positives"])
+    shown = [
+        {**message, "content": picture} if message["role"] == "user" else message
+        for message in plain["messages"]
+    ]
+    suite = write_suite(
+        pytester.path, runs=[{**plain, "messages": shown}, run(2)], tests=["agent_positives"]
+    )
     result = pytester.runpytest_inprocess(suite.option, "--jrh-record-mode=once")
     result.assert_outcomes(passed=2)
-    told = "*note: suite tiny: * images and other media reach the judge as placeholders*[[]image: image/png[]]*"
+    told = (
+        "*note: suite tiny: * images and other media reach the judge as placeholders*[[]image: "
+        "image/png[]]*"
+    )
     result.stdout.fnmatch_lines([told])
     assert sum("placeholders" in line for line in result.outlines) == 1
     assert any("[image: image/png]" in request.text for request in server.requests)
@@ -85,21 +110,31 @@ def test_media_that_the_judge_cannot_see_are_said_once(pytester: pytest.Pytester
     result.stdout.no_fnmatch_line(told)
 
 
-def test_a_verbose_run_shows_the_confusion_matrices(pytester: pytest.Pytester, recorded: Recorded) -> None:
+def test_a_verbose_run_shows_the_confusion_matrices(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
     title = "confusion matrices (rows: right answer, columns: the judge's)"
     quiet = pytester.runpytest_inprocess(recorded.tiny.option)
     assert title not in quiet.outlines
     lines = pytester.runpytest_inprocess(recorded.tiny.option, "-v").outlines
     start = lines.index("rubric-1", lines.index(title))
-    assert [line.split() for line in lines[start + 1 : start + 4]] == [["0", "1"], ["0", "3", "0"], ["1", "1", "1"]]
+    assert [line.split() for line in lines[start + 1 : start + 4]] == [
+        ["0", "1"],
+        ["0", "3", "0"],
+        ["1", "1", "1"],
+    ]
 
 
-def test_the_section_is_coloured_as_pytest_is(pytester: pytest.Pytester, recorded: Recorded) -> None:
+def test_the_section_is_coloured_as_pytest_is(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
     result = pytester.runpytest_inprocess(recorded.tiny.option, "--color=yes")
     assert "\x1b[31mNot green: 1 case unscored." in result.stdout.str()
 
 
-def test_a_quiet_run_keeps_the_summary_and_drops_the_header(pytester: pytest.Pytester, recorded: Recorded) -> None:
+def test_a_quiet_run_keeps_the_summary_and_drops_the_header(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
     result = pytester.runpytest_inprocess(recorded.tiny.option, "-q")
     result.stdout.no_fnmatch_line("jrh: suite*")
     result.stdout.fnmatch_lines(["*judge reliability*"])
@@ -129,14 +164,20 @@ def unused(recorded: Recorded) -> list[Path]:
     """Put cassettes there that no case uses, and files that are no cassettes."""
     folder = recorded.tiny.cassettes / "agent_positives"
     (folder / "rubric-9").mkdir()
-    made = [folder / "rubric-1" / "run-9.e1.generation.yaml", folder / "rubric-9" / "run-1.e1.judge-default.yaml"]
+    made = [
+        folder / "rubric-1" / "run-9.e1.generation.yaml",
+        folder / "rubric-9" / "run-1.e1.judge-default.yaml",
+    ]
     for path in (*made, *others(recorded)):
         path.write_text("version: 1\n", encoding="utf-8")
     return made
 
 
 def others(recorded: Recorded) -> list[Path]:
-    return [recorded.tiny.cassettes / "notes.yaml", recorded.tiny.cassettes / "agent_positives/rubric-1/notes.yaml"]
+    return [
+        recorded.tiny.cassettes / "notes.yaml",
+        recorded.tiny.cassettes / "agent_positives/rubric-1/notes.yaml",
+    ]
 
 
 UNUSED = [
@@ -146,7 +187,9 @@ UNUSED = [
 
 
 @pytest.mark.parametrize("arguments", [[], ["-k", "run-1"], ["--collect-only"]], ids=" ".join)
-def test_unused_cassettes_are_listed(pytester: pytest.Pytester, recorded: Recorded, arguments: list[str]) -> None:
+def test_unused_cassettes_are_listed(
+    pytester: pytest.Pytester, recorded: Recorded, arguments: list[str]
+) -> None:
     made = unused(recorded)
     result = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-report-unused", *arguments)
     start = result.outlines.index("unused cassettes: 2")
@@ -154,7 +197,9 @@ def test_unused_cassettes_are_listed(pytester: pytest.Pytester, recorded: Record
     assert all(path.exists() for path in made)
 
 
-def test_unused_cassettes_are_removed_and_nothing_else(pytester: pytest.Pytester, recorded: Recorded) -> None:
+def test_unused_cassettes_are_removed_and_nothing_else(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
     used = set(recorded.tiny.cassettes.rglob("*.yaml"))
     made = unused(recorded)
     result = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-prune", "-k", "run-1")
@@ -164,16 +209,29 @@ def test_unused_cassettes_are_removed_and_nothing_else(pytester: pytest.Pytester
     assert set(recorded.tiny.cassettes.rglob("*.yaml")) == used | set(others(recorded))
 
 
-def test_listing_or_collecting_removes_nothing(pytester: pytest.Pytester, recorded: Recorded) -> None:
+def test_listing_or_collecting_removes_nothing(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
     made = unused(recorded)
     result = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-prune", "--collect-only")
     assert "unused cassettes: 2" in result.outlines
     assert all(path.exists() for path in made)
 
 
-def test_workers_leave_unused_cassettes_to_the_controller(recorded_once: Recorded, tmp_path: Path) -> None:
+def test_workers_leave_unused_cassettes_to_the_controller(
+    recorded_once: Recorded, tmp_path: Path
+) -> None:
     recorded = recorded_once.copied(tmp_path)
     unused(recorded)
-    done = run_pytest(tmp_path, recorded.scale.option, recorded.tiny.option, "--jrh-prune", "-n", "2", "-k", "no-such")
+    done = run_pytest(
+        tmp_path,
+        recorded.scale.option,
+        recorded.tiny.option,
+        "--jrh-prune",
+        "-n",
+        "2",
+        "-k",
+        "no-such",
+    )
     assert done.code == pytest.ExitCode.NO_TESTS_COLLECTED, done.stdout
     assert done.stdout.count("removed cassettes: 2") == 1

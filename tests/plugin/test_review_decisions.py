@@ -26,7 +26,8 @@ def node(run: str) -> str:
 
 @pytest.fixture
 def reviewed(pytester: pytest.Pytester, recorded: Recorded) -> SuiteFiles:
-    """The recorded suite with a decision of each kind: run 2's judge had missed what its label called a violation."""
+    """The recorded suite with a decision of each kind: run 2's judge had missed what its label
+    called a violation."""
     suite = recorded.tiny
     pytester.runpytest_inprocess(suite.option)
     decide(suite.negatives, "run-1", "rejected", note="contradicts the tool")
@@ -54,7 +55,9 @@ def test_a_rejected_case_is_skipped_and_an_edited_label_is_what_the_verdict_is_h
     )
 
 
-def test_jsonl_tables_and_summary_show_who_was_reviewed(pytester: pytest.Pytester, reviewed: SuiteFiles) -> None:
+def test_jsonl_tables_and_summary_show_who_was_reviewed(
+    pytester: pytest.Pytester, reviewed: SuiteFiles
+) -> None:
     pytester.runpytest_inprocess(reviewed.option)
     negatives, positives = records(reviewed.negatives), records(reviewed.positives)
     assert "run-1" not in negatives
@@ -66,7 +69,11 @@ def test_jsonl_tables_and_summary_show_who_was_reviewed(pytester: pytest.Pyteste
         "run-2": False,
         "run-4": False,
     }
-    made = {row["original_idx"]: row for row in rows(reviewed.folder / SYNTHETIC) if "pert" in row["test_name"]}
+    made = {
+        row["original_idx"]: row
+        for row in rows(reviewed.folder / SYNTHETIC)
+        if "pert" in row["test_name"]
+    }
     assert {run: (row["human_reviewed"], row["human_decision"]) for run, row in made.items()} == {
         "run-2": ("True", "edited"),
         "run-4": ("False", ""),
@@ -78,13 +85,17 @@ def test_jsonl_tables_and_summary_show_who_was_reviewed(pytester: pytest.Pyteste
         "run-3": ("False", ""),
         "run-4": ("False", "undecided"),
     }
-    summary = json.loads((reviewed.negatives / "agent_perturbations_summary.json").read_text("utf-8"))
+    summary = json.loads(
+        (reviewed.negatives / "agent_perturbations_summary.json").read_text("utf-8")
+    )
     group = summary["suites"]["tiny"]["agent_perturbation"]["rubric-1"]
     assert (group["cases"], group["human_reviewed"]) == (2, 1)
     assert group["no_case_reasons"]["rejected in review: contradicts the tool"] == 1
 
 
-def test_frozen_suites_obey_and_keep_their_file(pytester: pytest.Pytester, server: ModelServer) -> None:
+def test_frozen_suites_obey_and_keep_their_file(
+    pytester: pytest.Pytester, server: ModelServer
+) -> None:
     suite = write_suite(pytester.path, runs=2, tests=["agent_perturbation"])
     recording = "--jrh-record-mode=new_episodes"
     pytester.runpytest_inprocess(suite.option, recording).assert_outcomes(passed=2)
@@ -93,12 +104,15 @@ def test_frozen_suites_obey_and_keep_their_file(pytester: pytest.Pytester, serve
     before = (suite.negatives / "agent_perturbations.jsonl").read_bytes()
     frozen = pytester.runpytest_inprocess(suite.option, "--jrh-frozen", recording, "-rs")
     frozen.assert_outcomes(passed=1, skipped=1)
-    frozen.stdout.fnmatch_lines(["review: 1 edited, 1 rejected", "SKIPPED * rejected in review: contradicts the tool"])
+    frozen.stdout.fnmatch_lines(
+        ["review: 1 edited, 1 rejected", "SKIPPED * rejected in review: contradicts the tool"]
+    )
     assert (suite.negatives / "agent_perturbations.jsonl").read_bytes() == before
     judged = {row["original_idx"]: row for row in rows(suite.folder / RESULTS)}
     assert (judged["run-2"]["expected"], judged["run-2"]["outcome"]) == ("0", "agree")
     assert NEW_TEXT in judged["run-2"]["transcript"]
-    # What was decided about the case as it was made also counts for the case that has the edits in it.
+    # What was decided about the case as it was made also counts for the case that has the edits in
+    # it.
     pytester.runpytest_inprocess(suite.option).assert_outcomes(passed=1, skipped=1)
     assert records(suite.negatives)["run-2"]["expected"] == 0
     again = pytester.runpytest_inprocess(suite.option, "--jrh-frozen")
@@ -106,7 +120,9 @@ def test_frozen_suites_obey_and_keep_their_file(pytester: pytest.Pytester, serve
     again.stdout.fnmatch_lines(["review: 1 edited"])
 
 
-def test_the_judge_is_asked_about_the_edited_transcript(pytester: pytest.Pytester, server: ModelServer) -> None:
+def test_the_judge_is_asked_about_the_edited_transcript(
+    pytester: pytest.Pytester, server: ModelServer
+) -> None:
     keep = {"test_agent_perturbation_config": {"output": {"overwrite": False}}}
     suite = write_suite(pytester.path, runs=1, tests=["agent_perturbation"], overrides=keep)
     pytester.runpytest_inprocess(suite.option, "--jrh-record-mode=once").assert_outcomes(passed=1)
@@ -114,7 +130,9 @@ def test_the_judge_is_asked_about_the_edited_transcript(pytester: pytest.Pyteste
     unrecorded = pytester.runpytest_inprocess(suite.option)
     unrecorded.assert_outcomes(errors=1)
     unrecorded.stdout.fnmatch_lines(["*the judge's call is not recorded*"])
-    pytester.runpytest_inprocess(suite.option, "--jrh-judge-record-mode=new_episodes").assert_outcomes(passed=1)
+    pytester.runpytest_inprocess(
+        suite.option, "--jrh-judge-record-mode=new_episodes"
+    ).assert_outcomes(passed=1)
     assert NEW_TEXT in server.requests[-1].text
     assert (server.count("planner"), server.count("judge")) == (1, 2)
     # The cases that are there stay as they are, but not over what a person wrote.
@@ -125,7 +143,9 @@ def test_the_judge_is_asked_about_the_edited_transcript(pytester: pytest.Pyteste
     pytester.runpytest_inprocess(suite.option).assert_outcomes(passed=1)
 
 
-def test_workers_obey_and_no_worker_opens_a_page(pytester: pytest.Pytester, reviewed: SuiteFiles) -> None:
+def test_workers_obey_and_no_worker_opens_a_page(
+    pytester: pytest.Pytester, reviewed: SuiteFiles
+) -> None:
     result = pytester.run(*python(), "-m", "pytest", reviewed.option, "-n2", "--jrh-review", "-rA")
     assert outcomes(result.outlines)[node("run-2")] == "PASSED"
     result.stdout.fnmatch_lines(
@@ -138,11 +158,15 @@ def test_workers_obey_and_no_worker_opens_a_page(pytester: pytest.Pytester, revi
     assert "run-1" not in records(reviewed.negatives)
 
 
-def test_a_plan_asks_nobody_about_what_was_rejected(pytester: pytest.Pytester, reviewed: SuiteFiles) -> None:
+def test_a_plan_asks_nobody_about_what_was_rejected(
+    pytester: pytest.Pytester, reviewed: SuiteFiles
+) -> None:
     judge = reviewed.cassettes / "agent_perturbation" / "rubric-1" / "run-1.e1.judge-default.yaml"
     judge.unlink()
     decisions = decisions_path(reviewed.negatives).read_bytes()
-    planned = pytester.runpytest_inprocess(reviewed.option, "--jrh-plan", "-k", "run-1 and agent_perturbation")
+    planned = pytester.runpytest_inprocess(
+        reviewed.option, "--jrh-plan", "-k", "run-1 and agent_perturbation"
+    )
     assert "to make" in planned.stdout.str()
     assert decisions_path(reviewed.negatives).read_bytes() == decisions
     pytester.runpytest_inprocess(
@@ -157,7 +181,9 @@ def test_decisions_that_cannot_be_read_are_a_usage_error_with_file_and_line(
     path.write_text('{"case_id": "x"}\n' + path.read_text("utf-8"), encoding="utf-8")
     result = pytester.runpytest_inprocess(reviewed.option)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"*{path.relative_to(reviewed.folder)}:1*", "*accepted, rejected or edited*"])
+    result.stderr.fnmatch_lines(
+        [f"*{path.relative_to(reviewed.folder)}:1*", "*accepted, rejected or edited*"]
+    )
 
 
 def test_a_run_without_decisions_imports_nothing_of_the_page(recorded: Recorded) -> None:

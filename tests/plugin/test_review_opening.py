@@ -1,4 +1,5 @@
-"""When the page opens, what the terminal says of it, Enter and Ctrl-C while it is open (rules K)."""
+"""When the page opens, what the terminal says of it, Enter and Ctrl-C while it is open (rules
+K)."""
 
 from __future__ import annotations
 
@@ -27,8 +28,13 @@ HITL = {"admin": {"perturbation_config": {"use_HITL_process": True}}}
 
 
 @contextmanager
-def on_a_terminal(suite: SuiteFiles, server: ModelServer, *arguments: str) -> Iterator[tuple[subprocess.Popen, int]]:
-    """A session that a person started on a terminal of its own; the other end of it is given too."""
+def on_a_terminal(
+    suite: SuiteFiles, server: ModelServer, *arguments: str
+) -> Iterator[tuple[subprocess.Popen, int]]:
+    """A session that a person started on a terminal of its own.
+
+    The other end of it is given too.
+    """
     ours, theirs = os.openpty()
     command = [sys.executable, "-m", "pytest", suite.option, RECORDING, *arguments]
 
@@ -84,15 +90,23 @@ def address(said: str) -> str:
 
 
 def test_judging_waits_for_finalize_and_no_case_holds_another_up(tmp_path: Path) -> None:
-    judges = [{"name": name, "model": f"openai/{name}", "template": "agent_judge"} for name in ("strict", "kind")]
+    judges = [
+        {"name": name, "model": f"openai/{name}", "template": "agent_judge"}
+        for name in ("strict", "kind")
+    ]
     panel = {"admin": {"evaluation_config": {"judges": judges}}}
     suite = write_suite(tmp_path, runs=3, tests=["agent_positives"], overrides=panel)
     (tmp_path / "conftest.py").write_text(
         "def pytest_runtest_logstart(location):\n    open('begun', 'w').close()\n", encoding="utf-8"
     )
-    with ModelServer() as server, running(suite, server, "--jrh-review", "--jrh-max-workers=1") as process:
+    with (
+        ModelServer() as server,
+        running(suite, server, "--jrh-review", "--jrh-max-workers=1") as process,
+    ):
         url = address(read_until(process, "jrh: review the cases at"))
-        assert "judging waits until you finalize on the page" in read_until(process, "jrh: judging waits")
+        assert "judging waits until you finalize on the page" in read_until(
+            process, "jrh: judging waits"
+        )
         # With one place for work, all are made nevertheless: who waits for a person holds none.
         server.wait_for(3, "verifier", answered=True, timeout=PATIENCE)
         assert server.count("judge") == 0
@@ -100,12 +114,18 @@ def test_judging_waits_for_finalize_and_no_case_holds_another_up(tmp_path: Path)
         assert not (tmp_path / "begun").exists()
         finalize(url)
         rest, _ = process.communicate(timeout=PATIENCE)
-        assert (process.returncode, server.count("judge"), server.peak_in_flight) == (pytest.ExitCode.OK, 6, 1)
+        assert (process.returncode, server.count("judge"), server.peak_in_flight) == (
+            pytest.ExitCode.OK,
+            6,
+            1,
+        )
     # Each case once, though it has two judges.
     assert "review: 3 undecided\n" in rest
 
 
-def test_nobody_is_waited_for_where_no_case_could_be_made(pytester: pytest.Pytester, server: ModelServer) -> None:
+def test_nobody_is_waited_for_where_no_case_could_be_made(
+    pytester: pytest.Pytester, server: ModelServer
+) -> None:
     suite = write_suite(pytester.path, runs=2, tests=["agent_perturbation"])
     server.answer = override(Obedient(), planner={"thesis": "", "steps": []})
     result = pytester.runpytest_inprocess(suite.option, RECORDING, "--jrh-review")
@@ -116,7 +136,9 @@ def test_nobody_is_waited_for_where_no_case_could_be_made(pytester: pytest.Pytes
 def test_enter_on_the_terminal_finalizes(tmp_path: Path) -> None:
     suite = write_suite(tmp_path, runs=2, tests=["agent_positives"], overrides=HITL)
     with ModelServer() as server, on_a_terminal(suite, server) as (process, terminal):
-        before = shown(terminal, "jrh: 2 of 2 cases to review | 0 decided | Enter goes on to the judge")
+        before = shown(
+            terminal, "jrh: 2 of 2 cases to review | 0 decided | Enter goes on to the judge"
+        )
         assert "judging waits until you finalize, on the page or with Enter here" in before
         os.write(terminal, b"not an empty line\n")
         os.write(terminal, b"\n")
@@ -148,7 +170,8 @@ def test_no_page_where_ci_is_set_and_the_run_goes_on(
         result.assert_outcomes(passed=1)
         said = [line for line in result.outlines if "page" in line]
         assert said == [
-            "jrh: no review page where CI is set, for nobody would finalize it; decisions on the disk count"
+            "jrh: no review page where CI is set, for nobody would finalize it; decisions on the "
+            "disk count"
         ]
 
 
@@ -159,7 +182,10 @@ def test_a_suite_that_asks_for_the_page_gets_it_on_a_terminal_and_while_recordin
     recording = pytester.runpytest_inprocess(suite.option, RECORDING)
     recording.assert_outcomes(passed=1)
     recording.stdout.fnmatch_lines(
-        ["jrh: use_HITL_process opens the review page on a terminal alone; --jrh-review opens it anywhere"]
+        [
+            "jrh: use_HITL_process opens the review page on a terminal alone; --jrh-review opens "
+            "it anywhere"
+        ]
     )
     replayed = pytester.runpytest_inprocess(suite.option)
     replayed.assert_outcomes(passed=1)

@@ -56,24 +56,42 @@ def option(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.mark.parametrize(
     ("broken", "processes"),
-    [(_BROKEN_RESULT, ("-n1",)), (_BROKEN_START, ()), (_BROKEN_START, ("-n1",)), (_BROKEN_COLLECTION, ())],
+    [
+        (_BROKEN_RESULT, ("-n1",)),
+        (_BROKEN_START, ()),
+        (_BROKEN_START, ("-n1",)),
+        (_BROKEN_COLLECTION, ()),
+    ],
 )
 def test_a_mistake_of_ours_shows_no_secret(
     pytester: pytest.Pytester, option: str, broken: str, processes: tuple[str, ...]
 ) -> None:
     pytester.makeconftest(broken)
     result = pytester.run(
-        *python(), "-m", "pytest", option, "--showlocals", "-rA", "--junitxml=results.xml", *processes
+        *python(),
+        "-m",
+        "pytest",
+        option,
+        "--showlocals",
+        "-rA",
+        "--junitxml=results.xml",
+        *processes,
     )
     assert result.ret != 0
     report = pytester.path / "results.xml"
-    shown = str(result.stdout) + str(result.stderr) + (report.read_text(encoding="utf-8") if report.exists() else "")
+    shown = (
+        str(result.stdout)
+        + str(result.stderr)
+        + (report.read_text(encoding="utf-8") if report.exists() else "")
+    )
     assert "held by [REDACTED]" in shown
     assert "please report it" in shown
     assert PIECE not in shown
 
 
-def test_what_an_item_prints_and_logs_is_shown_without_secrets(pytester: pytest.Pytester, option: str) -> None:
+def test_what_an_item_prints_and_logs_is_shown_without_secrets(
+    pytester: pytest.Pytester, option: str
+) -> None:
     pytester.makeconftest(_BROKEN_RESULT)
     result = pytester.run(*python(), "-m", "pytest", option, "-o", "log_cli=true")
     result.stdout.fnmatch_lines(["*logged [[]REDACTED]*", "printed [[]REDACTED]"])

@@ -1,4 +1,5 @@
-"""A run of a selection, or one that is interrupted, leaves the results of all other cases as they are (rules H)."""
+"""A run of a selection, or one that is interrupted, leaves the results of all other cases as they
+are (rules H)."""
 
 from __future__ import annotations
 
@@ -23,7 +24,10 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 def counts(folder: Path) -> dict[str, int]:
     """Rows of every table and lines of every JSONL file, by name."""
-    tables = {path.name: len(list(csv.DictReader(path.open(encoding="utf-8-sig")))) for path in folder.glob("*.csv")}
+    tables = {
+        path.name: len(list(csv.DictReader(path.open(encoding="utf-8-sig"))))
+        for path in folder.glob("*.csv")
+    }
     return tables | {"case_results.jsonl": len(lines(folder / "case_results.jsonl"))}
 
 
@@ -42,7 +46,9 @@ def test_a_selection_updates_its_cases_and_keeps_the_others(
     before, whole = counts(folder), report(folder)
     summary = (project.suite.negatives / "agent_perturbations_summary.json").read_bytes()
     assert whole["session"] == {"cases": 8, "kept": 0, "of": 8, "interrupted": False}
-    done = pytester.runpytest(project.suite.option, "-k", "run-1", "--jrh-summary=part.md", *workers)
+    done = pytester.runpytest(
+        project.suite.option, "-k", "run-1", "--jrh-summary=part.md", *workers
+    )
     assert "2 of 8 cases in this session." in done.outlines
     assert "2 of 8 cases in this session." in (project.folder / "part.md").read_text("utf-8")
     assert counts(folder) == before
@@ -89,7 +95,9 @@ def test_results_of_another_config_are_not_kept_and_unreadable_ones_not_lost(
     done.stdout.fnmatch_lines(["*they are in case_results.jsonl.unreadable now.*"])
 
 
-def test_a_whole_run_drops_records_of_cases_that_are_gone(pytester: pytest.Pytester, project: Project) -> None:
+def test_a_whole_run_drops_records_of_cases_that_are_gone(
+    pytester: pytest.Pytester, project: Project
+) -> None:
     pytester.runpytest(project.suite.option)
     path = project.suite.negatives / "agent_perturbations.jsonl"
     record = path.read_text("utf-8").splitlines()[0]
@@ -99,11 +107,18 @@ def test_a_whole_run_drops_records_of_cases_that_are_gone(pytester: pytest.Pytes
     pytester.runpytest(project.suite.option, "-k", "run-1")
     assert len(lines(path)) == 6
     done = pytester.runpytest(project.suite.option)
-    assert f"note: 1 record of cases that are no longer in the suite dropped from {path}." in done.outlines
-    assert sorted(line["case_id"].split("::")[0] for line in lines(path)) == ["another"] + ["tiny"] * 4
+    assert (
+        f"note: 1 record of cases that are no longer in the suite dropped from {path}."
+        in done.outlines
+    )
+    assert (
+        sorted(line["case_id"].split("::")[0] for line in lines(path)) == ["another"] + ["tiny"] * 4
+    )
 
 
-def test_an_interrupted_session_says_so_in_every_report(pytester: pytest.Pytester, project: Project) -> None:
+def test_an_interrupted_session_says_so_in_every_report(
+    pytester: pytest.Pytester, project: Project
+) -> None:
     from inspect_ai.log import read_eval_log
 
     pytester.runpytest(f"--jrh-config={LAX}", "-k", "not agent_perturbation")
@@ -121,7 +136,8 @@ def test_an_interrupted_session_says_so_in_every_report(pytester: pytest.Pyteste
 def test_merge_counts_what_shards_ran_and_of_its_own_config(
     pytester: pytest.Pytester, project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The second shard has kept the first one's results, and another config's results lie beside it."""
+    """The second shard has kept the first one's results, and another config's results lie beside
+    it."""
     pytester.runpytest(f"--jrh-config={LAX}", "-k", "run-1 or run-2")
     pytester.runpytest(f"--jrh-config={LAX}", "-k", "run-3 or run-4")
     pytester.runpytest(f"--jrh-config={TINY}")

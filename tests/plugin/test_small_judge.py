@@ -40,7 +40,9 @@ def replay(project: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_recorded_verdicts_replay_red_and_are_said_to_be_no_better_than_chance(project: Path) -> None:
+def test_the_recorded_verdicts_replay_red_and_are_said_to_be_no_better_than_chance(
+    project: Path,
+) -> None:
     done = run_pytest(project, f"--jrh-config={CONFIG}", "--tb=no", "--junitxml=small.xml")
     assert done.code == pytest.ExitCode.TESTS_FAILED, done.stdout
     assert outcomes(project / "small.xml") == EXPECTED

@@ -1,4 +1,5 @@
-"""Spools belong to their session: those of others are left alone, or cleaned up where nobody uses them."""
+"""Spools belong to their session: those of others are left alone, or cleaned up where nobody uses
+them."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ ALTERED = "altered by another session"
 def stale_spool(output_dir: Path, name: str, record: dict[str, object]) -> Path:
     folder = output_dir / f".spool-{name}"
     folder.mkdir(parents=True)
-    (folder / "1-0.jsonl").write_text(json.dumps({**record, "input": ALTERED}) + "\n", encoding="utf-8")
+    (folder / "1-0.jsonl").write_text(
+        json.dumps({**record, "input": ALTERED}) + "\n", encoding="utf-8"
+    )
     return folder
 
 
@@ -42,5 +45,7 @@ def test_the_spools_of_other_sessions_are_not_taken_over(
     assert not crashed.exists()
     notes = [line for line in result.outlines if line.startswith("note: ") and ".spool-" in line]
     assert len(notes) == 2, notes
-    assert any("holds made cases of another session" in note and same_id.name in note for note in notes)
+    assert any(
+        "holds made cases of another session" in note and same_id.name in note for note in notes
+    )
     assert any(note.startswith("note: Removed ") and crashed.name in note for note in notes)

@@ -1,4 +1,5 @@
-"""`python -m pytest_jrh init`: files that teach, collect at once, and never replace what is there."""
+"""`python -m pytest_jrh init`: files that teach, collect at once, and never replace what is
+there."""
 
 from __future__ import annotations
 
@@ -44,7 +45,9 @@ def project(pytester: pytest.Pytester) -> Path:
 
 
 def files(folder: Path) -> list[str]:
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    return sorted(
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
+    )
 
 
 def init(*arguments: str | os.PathLike[str]) -> int:
@@ -56,27 +59,41 @@ def read_yaml(path: Path) -> Any:
 
 
 def fill_in(rubrics: Path) -> None:
-    rubrics.write_text(rubrics.read_text(encoding="utf-8").replace("Replace this text.", "Kind?"), encoding="utf-8")
+    rubrics.write_text(
+        rubrics.read_text(encoding="utf-8").replace("Replace this text.", "Kind?"), encoding="utf-8"
+    )
 
 
 @pytest.mark.parametrize("ordinal", [False, True], ids=["binary", "ordinal"])
 def test_rubrics_that_are_left_as_they_were_written_are_refused(
     project: Path, pytester: pytest.Pytester, log: Path, ordinal: bool
 ) -> None:
-    assert init("first", "--log", log, "--rubric-id", "tone", *(["--ordinal"] if ordinal else [])) == 0
-    result = pytester.runpytest_inprocess("--jrh-config=inputs/configs/first.yml", "--collect-only", "-q")
+    assert (
+        init("first", "--log", log, "--rubric-id", "tone", *(["--ordinal"] if ordinal else [])) == 0
+    )
+    result = pytester.runpytest_inprocess(
+        "--jrh-config=inputs/configs/first.yml", "--collect-only", "-q"
+    )
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["inputs/data/first/rubrics.yml:*instructions: is still the placeholder that *"])
+    result.stderr.fnmatch_lines(
+        ["inputs/data/first/rubrics.yml:*instructions: is still the placeholder that *"]
+    )
     fill_in(project / "inputs/data/first/rubrics.yml")
-    result = pytester.runpytest_inprocess("--jrh-config=inputs/configs/first.yml", "--collect-only", "-q")
+    result = pytester.runpytest_inprocess(
+        "--jrh-config=inputs/configs/first.yml", "--collect-only", "-q"
+    )
     assert result.ret == pytest.ExitCode.OK
 
 
-def test_a_log_in_a_bucket_is_said_to_be_out_of_reach(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_log_in_a_bucket_is_said_to_be_out_of_reach(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert init("first", "--log", "s3://bucket/runs.eval") == 4
     said = capsys.readouterr().err
     assert said.startswith("s3://bucket/runs.eval: is not a file on this machine")
-    assert "remote files are not supported; copy it first (aws s3 cp s3://bucket/runs.eval .)" in said
+    assert (
+        "remote files are not supported; copy it first (aws s3 cp s3://bucket/runs.eval .)" in said
+    )
     assert not files(project)
 
 
@@ -89,17 +106,26 @@ def test_a_suite_is_written_and_collects_at_once(
     assert "pytest --jrh-config=inputs/configs/first.yml --jrh-record-mode=once" in said
     assert files(project) == list(SUITE)
 
-    result = pytester.runpytest_inprocess("--jrh-config=inputs/configs/first.yml", "--collect-only", "-q")
+    result = pytester.runpytest_inprocess(
+        "--jrh-config=inputs/configs/first.yml", "--collect-only", "-q"
+    )
     assert result.ret == pytest.ExitCode.OK
     collected = [line for line in result.outlines if "::" in line]
     assert len(collected) == 2 * 4
-    assert collected[0] == "inputs/configs/first.yml::agent_perturbation::borne_out_by_the_tools::run-1[e1]"
+    assert (
+        collected[0]
+        == "inputs/configs/first.yml::agent_perturbation::borne_out_by_the_tools::run-1[e1]"
+    )
 
 
-def test_an_ordinal_suite_collects_one_case_per_score(project: Path, pytester: pytest.Pytester, log: Path) -> None:
+def test_an_ordinal_suite_collects_one_case_per_score(
+    project: Path, pytester: pytest.Pytester, log: Path
+) -> None:
     assert init("first", "--log", log, "--ordinal", "--rubric-id", "tone", "--rubric-id", "42") == 0
     fill_in(project / "inputs/data/first/rubrics.yml")
-    result = pytester.runpytest_inprocess("--jrh-config=inputs/configs/first.yml", "--collect-only", "-q")
+    result = pytester.runpytest_inprocess(
+        "--jrh-config=inputs/configs/first.yml", "--collect-only", "-q"
+    )
     collected = [line for line in result.outlines if "::" in line]
     assert "inputs/configs/first.yml::agent_perturbation::42::run-3[e1-score_2]" in collected
     assert len(collected) == 2 * 4 * 3 + 2 * 4
@@ -109,7 +135,17 @@ def test_an_ordinal_suite_collects_one_case_per_score(project: Path, pytester: p
 
 
 def test_the_command_needs_nothing_but_the_package(tmp_path: Path, log: Path) -> None:
-    command = [sys.executable, "-m", "pytest_jrh", "init", "first", "--log", str(log), "--folder", "new project"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest_jrh",
+        "init",
+        "first",
+        "--log",
+        str(log),
+        "--folder",
+        "new project",
+    ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert files(tmp_path / "new project") == list(SUITE)
@@ -125,30 +161,48 @@ def test_files_fit_the_schemas_that_they_point_to(project: Path, log: Path, ordi
     ):
         path = project / name
         jsonschema.Draft7Validator(schema).validate(read_yaml(path))
-        pointer = path.read_text(encoding="utf-8").splitlines()[0].removeprefix("# yaml-language-server: $schema=")
+        pointer = (
+            path.read_text(encoding="utf-8")
+            .splitlines()[0]
+            .removeprefix("# yaml-language-server: $schema=")
+        )
         assert read_yaml(path.parent / pointer) == schema
 
 
-def test_the_defaults_that_a_runaway_model_needs_only_have_to_be_uncommented(project: Path, log: Path) -> None:
+def test_the_defaults_that_a_runaway_model_needs_only_have_to_be_uncommented(
+    project: Path, log: Path
+) -> None:
     init("first", "--log", log)
     fill_in(project / "inputs/data/first/rubrics.yml")
     config = project / "inputs/configs/first.yml"
     text = config.read_text(encoding="utf-8")
     assert text.count("\n# models:\n") == 1
-    config.write_text(re.sub(r"^# (models:|  (max_tokens|timeout|api_base): )", r"\1", text, flags=re.M), "utf-8")
+    config.write_text(
+        re.sub(r"^# (models:|  (max_tokens|timeout|api_base): )", r"\1", text, flags=re.M), "utf-8"
+    )
     suite = make_ready(config, cwd=project, rootdir=project).suite
     stages = [*suite.stages.values(), *(judge.stage for judge in suite.judges)]
-    assert [stage.stage for stage in stages] == ["planner", "editor", "summary", "verifier", "judge"]
+    assert [stage.stage for stage in stages] == [
+        "planner",
+        "editor",
+        "summary",
+        "verifier",
+        "judge",
+    ]
     assert {(stage.max_tokens, stage.timeout, stage.api_base) for stage in stages} == {
         (2000, 120.0, "http://127.0.0.1:8000/v1")
     }
 
 
 @pytest.mark.parametrize("ordinal", [False, True], ids=["binary", "ordinal"])
-def test_the_written_judge_asks_what_the_built_in_one_asks(project: Path, log: Path, ordinal: bool) -> None:
+def test_the_written_judge_asks_what_the_built_in_one_asks(
+    project: Path, log: Path, ordinal: bool
+) -> None:
     init("first", "--log", log, *(["--ordinal"] if ordinal else []))
     mode: Any = "ordinal" if ordinal else "binary"
-    judge = make_ready(project / "inputs/configs/first.yml", cwd=project, rootdir=project).judges[None]
+    judge = make_ready(project / "inputs/configs/first.yml", cwd=project, rootdir=project).judges[
+        None
+    ]
     assert isinstance(judge, PromptJudge)
     own = judge.template
     assert own.origin == str(project / "inputs/prompts/first/judge.md")
@@ -158,7 +212,9 @@ def test_the_written_judge_asks_what_the_built_in_one_asks(project: Path, log: P
 
 
 def log_path(project: Path) -> str:
-    path = read_yaml(project / "inputs/configs/first.yml")["test_agent_perturbation_config"]["input_log_path"]
+    path = read_yaml(project / "inputs/configs/first.yml")["test_agent_perturbation_config"][
+        "input_log_path"
+    ]
     assert isinstance(path, str)
     assert make_ready(project / "inputs/configs/first.yml", cwd=project, rootdir=project).runs
     return path
@@ -177,7 +233,9 @@ def log_path(project: Path) -> str:
         ("logs/" + "x" * 200 + ".eval", "runs.eval"),
     ],
 )
-def test_a_log_is_copied_beside_the_rubrics(project: Path, log: Path, given: str, kept: str) -> None:
+def test_a_log_is_copied_beside_the_rubrics(
+    project: Path, log: Path, given: str, kept: str
+) -> None:
     place = project / given
     place.parent.mkdir()
     place.write_bytes(log.read_bytes())
@@ -187,8 +245,12 @@ def test_a_log_is_copied_beside_the_rubrics(project: Path, log: Path, given: str
     assert place.read_bytes() == log.read_bytes()
 
 
-@pytest.mark.parametrize("place", ["inputs/data/first/two words.eval", "inputs/data/other/runs.eval"])
-def test_a_log_that_is_under_inputs_already_stays_there(project: Path, log: Path, place: str) -> None:
+@pytest.mark.parametrize(
+    "place", ["inputs/data/first/two words.eval", "inputs/data/other/runs.eval"]
+)
+def test_a_log_that_is_under_inputs_already_stays_there(
+    project: Path, log: Path, place: str
+) -> None:
     (project / place).parent.mkdir(parents=True)
     (project / place).write_bytes(log.read_bytes())
     assert init("first", "--log", project / place) == 0
@@ -225,9 +287,15 @@ def test_another_log_of_the_same_name_is_not_overwritten(
     assert files(project) == ["inputs/data/first/runs.eval"]
 
 
-@pytest.mark.parametrize("place", ["logs/large.eval", "inputs/data/first/large.eval", "../large.eval"])
+@pytest.mark.parametrize(
+    "place", ["logs/large.eval", "inputs/data/first/large.eval", "../large.eval"]
+)
 def test_a_large_log_stays_where_it_is_and_the_suite_is_replayed_frozen(
-    project: Path, log: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, place: str
+    project: Path,
+    log: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    place: str,
 ) -> None:
     monkeypatch.setattr(committing, "LARGEST_LOG", log.stat().st_size - 1)
     folder = project / "here"
@@ -240,15 +308,23 @@ def test_a_large_log_stays_where_it_is_and_the_suite_is_replayed_frozen(
     assert "neither copied nor committed" in said
     assert log_path(folder) == place
     assert "inputs/data/first/runs.eval" not in files(folder)
-    replays = [line for line in said.splitlines() if line.startswith("       pytest") and "once" not in line]
+    replays = [
+        line
+        for line in said.splitlines()
+        if line.startswith("       pytest") and "once" not in line
+    ]
     assert [line for line in replays if "--jrh-frozen" not in line] == [replays[0]]
     workflow = (folder / SUITE[0]).read_text(encoding="utf-8")
     assert workflow.count("--jrh-config=inputs/configs/first.yml --jrh-frozen") == 3
     (add,) = [line for line in said.splitlines() if "git add" in line]
-    assert add.endswith(" inputs ':!inputs/data/first/large.eval'" if place.startswith("inputs") else " inputs")
+    assert add.endswith(
+        " inputs ':!inputs/data/first/large.eval'" if place.startswith("inputs") else " inputs"
+    )
 
 
-def test_existing_files_are_listed_and_left_alone(project: Path, log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_existing_files_are_listed_and_left_alone(
+    project: Path, log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (project / "inputs/prompts/first").mkdir(parents=True)
     (project / "inputs/prompts/first/judge.md").write_text("mine")
     (project / "inputs/configs").mkdir(parents=True)
@@ -261,7 +337,9 @@ def test_existing_files_are_listed_and_left_alone(project: Path, log: Path, caps
     assert "--force" in said
     assert files(project) == before
     assert init("first", "--log", log, "--force") == 0
-    assert "prompt of the judge" in (project / "inputs/prompts/first/judge.md").read_text(encoding="utf-8")
+    assert "prompt of the judge" in (project / "inputs/prompts/first/judge.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_a_second_suite_leaves_the_workflow_as_it_is(
@@ -272,12 +350,29 @@ def test_a_second_suite_leaves_the_workflow_as_it_is(
     capsys.readouterr()
     assert init("second", "--log", log) == 0
     assert (project / SUITE[0]).read_bytes() == workflow
-    assert "Left as it was; add the new suite's --jrh-config to it:\n  .github" in capsys.readouterr().out
+    assert (
+        "Left as it was; add the new suite's --jrh-config to it:\n  .github"
+        in capsys.readouterr().out
+    )
 
 
 @pytest.mark.parametrize(
     "name",
-    ["../up", "a/b", "", ".hidden", "-x-", "a b", "a:b", "é", "x" * 65, "a\x1b[31m", "${{ x }}", "a@name@", "a."],
+    [
+        "../up",
+        "a/b",
+        "",
+        ".hidden",
+        "-x-",
+        "a b",
+        "a:b",
+        "é",
+        "x" * 65,
+        "a\x1b[31m",
+        "${{ x }}",
+        "a@name@",
+        "a.",
+    ],
 )
 def test_a_name_that_cannot_stand_in_a_path_is_refused(
     project: Path, log: Path, capsys: pytest.CaptureFixture[str], name: str
@@ -296,7 +391,9 @@ def test_a_name_that_yaml_would_read_as_a_number_stays_a_name(project: Path, log
         assert ready.suite.module_name == name
 
 
-@pytest.mark.parametrize(("ids", "message"), [(["a", "a"], "stands twice"), (["a b"], "a_b would do")])
+@pytest.mark.parametrize(
+    ("ids", "message"), [(["a", "a"], "stands twice"), (["a b"], "a_b would do")]
+)
 def test_rubric_ids_are_checked(
     project: Path, log: Path, capsys: pytest.CaptureFixture[str], ids: list[str], message: str
 ) -> None:
@@ -306,7 +403,9 @@ def test_rubric_ids_are_checked(
 
 
 @pytest.mark.parametrize(
-    "content", [None, b"", b"not a log", b"PK\x03\x04 cut off"], ids=["missing", "empty", "text", "cut"]
+    "content",
+    [None, b"", b"not a log", b"PK\x03\x04 cut off"],
+    ids=["missing", "empty", "text", "cut"],
 )
 def test_a_log_that_cannot_be_used_is_refused_before_anything_is_written(
     project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes | None
@@ -322,7 +421,9 @@ def test_a_log_that_cannot_be_used_is_refused_before_anything_is_written(
     assert files(project) == before
 
 
-def test_a_folder_that_is_a_file_is_named(project: Path, log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_is_a_file_is_named(
+    project: Path, log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (project / "inputs").write_text("a file")
     assert init("first", "--log", log) == 4
     assert "cannot be written" in capsys.readouterr().err

@@ -24,10 +24,22 @@ PATIENCE = 60.0
 
 @contextmanager
 def running(
-    suite: SuiteFiles, server: ModelServer, *arguments: str, interpreter: Sequence[str] = (sys.executable,)
+    suite: SuiteFiles,
+    server: ModelServer,
+    *arguments: str,
+    interpreter: Sequence[str] = (sys.executable,),
 ) -> Iterator[subprocess.Popen[str]]:
-    """A recording session of its own process, in a process group of its own, as a terminal would start it."""
-    command = [*interpreter, "-u", "-m", "pytest", suite.option, "--jrh-record-mode=once", *arguments]
+    """A recording session of its own process, in a process group of its own, as a terminal would
+    start it."""
+    command = [
+        *interpreter,
+        "-u",
+        "-m",
+        "pytest",
+        suite.option,
+        "--jrh-record-mode=once",
+        *arguments,
+    ]
     with subprocess.Popen(
         command,
         cwd=suite.folder,
@@ -36,7 +48,8 @@ def running(
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
-        # Whoever runs these tests in the background ignores Ctrl-C, and so would the session that they start.
+        # Whoever runs these tests in the background ignores Ctrl-C, and so would the session that
+        # they start.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no thread runs yet
     ) as process:
         try:
@@ -72,7 +85,10 @@ def test_ctrl_c_awaits_the_calls_in_flight_and_begins_no_other(tmp_path: Path) -
         with running(suite, server) as process:
             server.wait_for(4, "planner", timeout=PATIENCE)
             interrupt(process)
-            read_until(process, "jrh: calls in flight are awaited and recorded; Ctrl-C again leaves at once")
+            read_until(
+                process,
+                "jrh: calls in flight are awaited and recorded; Ctrl-C again leaves at once",
+            )
             hang.release()
             rest, _ = process.communicate(timeout=PATIENCE)
         assert process.returncode == pytest.ExitCode.INTERRUPTED
@@ -124,7 +140,9 @@ def test_stopping_at_a_failure_keeps_the_calls_in_flight(
     suite = write_suite(pytester.path, runs=12, tests=["agent_positives"])
     server.delay = 0.02
     server.faults.add(stage="judge", fault=Fault.score(1))
-    result = pytester.runpytest_inprocess(suite.option, "--jrh-record-mode=once", "--jrh-max-workers=2", option)
+    result = pytester.runpytest_inprocess(
+        suite.option, "--jrh-record-mode=once", "--jrh-max-workers=2", option
+    )
     assert result.parseoutcomes()["failed"] == 1
     result.stdout.fnmatch_lines(["*stopping after 1 failures*"])
     assert server.count("planner") < 12
@@ -132,20 +150,26 @@ def test_stopping_at_a_failure_keeps_the_calls_in_flight(
 
 
 def test_what_failed_last_is_run_alone(pytester: pytest.Pytester, recorded: Recorded) -> None:
-    pytester.runpytest_inprocess(recorded.tiny.option).assert_outcomes(passed=4, failed=1, skipped=2, errors=1)
+    pytester.runpytest_inprocess(recorded.tiny.option).assert_outcomes(
+        passed=4, failed=1, skipped=2, errors=1
+    )
     result = pytester.runpytest_inprocess(recorded.tiny.option, "--lf", "-v")
     result.assert_outcomes(failed=1, errors=1, deselected=6)
     result.stdout.fnmatch_lines(["run-last-failure: rerun previous 2 failures"])
 
 
-def test_stopping_at_a_failure_runs_nothing_after_it(pytester: pytest.Pytester, recorded: Recorded) -> None:
+def test_stopping_at_a_failure_runs_nothing_after_it(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
     pytester.runpytest_inprocess(recorded.tiny.option, "-x").assert_outcomes(passed=1, failed=1)
     result = pytester.runpytest_inprocess(recorded.tiny.option, "--maxfail=2")
     result.assert_outcomes(passed=1, failed=1, skipped=1, errors=1)
 
 
 def children(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()]
+    return [
+        int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()
+    ]
 
 
 def is_running(pid: int) -> bool:

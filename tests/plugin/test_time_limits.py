@@ -40,8 +40,13 @@ CLIENT = """
 """
 
 
-def project(pytester: pytest.Pytester, *, slow: str = "True", wrong: str = "False", more: str = "") -> str:
-    """Write a suite and the client that answers its calls; returns the option that names the suite."""
+def project(
+    pytester: pytest.Pytester, *, slow: str = "True", wrong: str = "False", more: str = ""
+) -> str:
+    """Write a suite and the client that answers its calls.
+
+    Returns the option that names the suite.
+    """
     pytester.makeconftest(CLIENT.format(slow=slow, wrong=wrong))
     conftest = pytester.path / "conftest.py"
     conftest.write_text(conftest.read_text("utf-8") + more, encoding="utf-8")
@@ -49,9 +54,13 @@ def project(pytester: pytest.Pytester, *, slow: str = "True", wrong: str = "Fals
 
 
 @pytest.mark.parametrize(
-    "options", [["--timeout-method=signal"], ["--timeout-method=thread"], ["-n", "2"]], ids=["signal", "thread", "-n 2"]
+    "options",
+    [["--timeout-method=signal"], ["--timeout-method=thread"], ["-n", "2"]],
+    ids=["signal", "thread", "-n 2"],
 )
-def test_waiting_for_a_case_is_not_its_items_time(pytester: pytest.Pytester, options: list[str]) -> None:
+def test_waiting_for_a_case_is_not_its_items_time(
+    pytester: pytest.Pytester, options: list[str]
+) -> None:
     done = run_pytest(pytester.path, project(pytester), ASKING, *LIMITED, *options)
     assert done.code == 0, done
     assert "Timeout" not in done.stdout
@@ -59,7 +68,9 @@ def test_waiting_for_a_case_is_not_its_items_time(pytester: pytest.Pytester, opt
 
 def test_waiting_for_an_item_that_is_run_again_is_not_its_time(pytester: pytest.Pytester) -> None:
     suite = project(pytester, slow="not first", wrong="stage.stage == 'judge' and first")
-    done = run_pytest(pytester.path, suite, ASKING, *LIMITED, "--timeout-method=thread", "--reruns=1")
+    done = run_pytest(
+        pytester.path, suite, ASKING, *LIMITED, "--timeout-method=thread", "--reruns=1"
+    )
     assert "1 passed, 1 deselected, 1 rerun in" in done.lines[-1], done
     assert "Timeout" not in done.stdout
 
@@ -78,13 +89,17 @@ def pytest_sessionstart():
 RINGS = "not signal.pthread_kill(threading.main_thread().ident, signal.SIGALRM)"
 
 
-def test_a_limit_that_ends_the_wait_is_a_model_error_and_calls_are_kept(pytester: pytest.Pytester) -> None:
+def test_a_limit_that_ends_the_wait_is_a_model_error_and_calls_are_kept(
+    pytester: pytest.Pytester,
+) -> None:
     suite = project(pytester, slow=RINGS, more=OWN_LIMIT)
     done = run_pytest(pytester.path, suite, "--jrh-record-mode=once", "-k", "run-1")
     assert "1 error in" in done.lines[-1], done
     words = " ".join(done.stdout.split())
     assert "No verdict (model_error): " in words
-    assert "A time limit on this item ended the wait for it: Failed: the project's own limit." in words
+    assert (
+        "A time limit on this item ended the wait for it: Failed: the project's own limit." in words
+    )
     assert "never reported" not in words
     assert "Traceback" not in done.stdout
     replayed = run_pytest(pytester.path, suite, "-k", "run-1", "--noconftest")

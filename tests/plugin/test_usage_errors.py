@@ -1,4 +1,7 @@
-"""Bad input ends in exit code 4 with every problem and no traceback; a discovered suite in a collection error."""
+"""Bad input ends in exit code 4 with every problem and no traceback.
+
+A discovered suite in a collection error.
+"""
 
 from __future__ import annotations
 
@@ -57,19 +60,28 @@ def name_an_unknown_test(suite: SuiteFiles) -> None:
 
 
 def break_a_template(suite: SuiteFiles) -> None:
-    template = suite.folder / "inputs/custom_prompts" / suite.module / "agent_perturbation" / "editor.md"
+    template = (
+        suite.folder / "inputs/custom_prompts" / suite.module / "agent_perturbation" / "editor.md"
+    )
     template.parent.mkdir(parents=True)
-    template.write_text("{{ original_message }} {{ rubric }} {{ ordinal_guidance }} {{ ruberic }}", encoding="utf-8")
+    template.write_text(
+        "{{ original_message }} {{ rubric }} {{ ordinal_guidance }} {{ ruberic }}", encoding="utf-8"
+    )
 
 
 def fill_the_memory_from_a_template(suite: SuiteFiles) -> None:
-    template = suite.folder / "inputs/custom_prompts" / suite.module / "agent_perturbation" / "editor.md"
+    template = (
+        suite.folder / "inputs/custom_prompts" / suite.module / "agent_perturbation" / "editor.md"
+    )
     template.parent.mkdir(parents=True)
     template.write_text("{{ original_message }} {{ rubric }}\n{{ 'a' * 10**11 }}", encoding="utf-8")
 
 
 def name_an_unknown_preprocessor(suite: SuiteFiles) -> None:
-    append_to(suite.config, "test_agent_perturbation_config: {transcript_preprocessor: [drop_tool_mesages]}\n")
+    append_to(
+        suite.config,
+        "test_agent_perturbation_config: {transcript_preprocessor: [drop_tool_mesages]}\n",
+    )
 
 
 def freeze_cases_of_a_renamed_rubric(suite: SuiteFiles) -> None:
@@ -100,15 +112,27 @@ MISTAKES: list[tuple[Callable[[SuiteFiles], None], list[str]]] = [
         fill_the_memory_from_a_template,
         ["inputs/custom_prompts/scale/agent_perturbation/editor.md:2: *: a value would have*"],
     ),
-    (name_an_unknown_preprocessor, ["inputs/configs/scale.yml:*: *drop_tool_mesages*", "*drop_tool_messages*"]),
-    (freeze_cases_of_a_renamed_rubric, ['cases.jsonl:1: 1 case cannot be used: made for the rubric "rubric-old",*']),
-    (label_a_case_off_the_scale, ["*decisions.jsonl:1: expected: got 99; the scores on offer are 0, 1, 2"]),
+    (
+        name_an_unknown_preprocessor,
+        ["inputs/configs/scale.yml:*: *drop_tool_mesages*", "*drop_tool_messages*"],
+    ),
+    (
+        freeze_cases_of_a_renamed_rubric,
+        ['cases.jsonl:1: 1 case cannot be used: made for the rubric "rubric-old",*'],
+    ),
+    (
+        label_a_case_off_the_scale,
+        ["*decisions.jsonl:1: expected: got 99; the scores on offer are 0, 1, 2"],
+    ),
 ]
 
 
 @pytest.mark.parametrize(("make", "told"), MISTAKES, ids=[make.__name__ for make, _ in MISTAKES])
 def test_a_mistake_in_a_named_suite_is_a_usage_error(
-    pytester: pytest.Pytester, recorded: Recorded, make: Callable[[SuiteFiles], None], told: list[str]
+    pytester: pytest.Pytester,
+    recorded: Recorded,
+    make: Callable[[SuiteFiles], None],
+    told: list[str],
 ) -> None:
     make(recorded.scale)
     result = pytester.runpytest_inprocess(recorded.scale.option)
@@ -119,7 +143,9 @@ def test_a_mistake_in_a_named_suite_is_a_usage_error(
         stream.no_fnmatch_line("*INTERNALERROR*")
 
 
-def test_every_problem_of_every_suite_is_told_at_once(pytester: pytest.Pytester, recorded: Recorded) -> None:
+def test_every_problem_of_every_suite_is_told_at_once(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
     for make in (break_a_template, name_an_unknown_preprocessor, truncate_the_log):
         make(recorded.scale)
     misspell(recorded.tiny)
@@ -127,12 +153,21 @@ def test_every_problem_of_every_suite_is_told_at_once(pytester: pytest.Pytester,
     result = pytester.runpytest_inprocess(*options)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     text = result.stderr.str()
-    for told in ("editor.md", "drop_tool_mesages", "scale/runs.eval", "tiny.yml:", "test_to_run", "nowhere.yml"):
+    for told in (
+        "editor.md",
+        "drop_tool_mesages",
+        "scale/runs.eval",
+        "tiny.yml:",
+        "test_to_run",
+        "nowhere.yml",
+    ):
         assert told in text
     assert "the suite cannot be used, 5 problems:" in text
 
 
-def test_a_mistake_is_a_usage_error_under_xdist_too(recorded_once: Recorded, tmp_path: Path) -> None:
+def test_a_mistake_is_a_usage_error_under_xdist_too(
+    recorded_once: Recorded, tmp_path: Path
+) -> None:
     suite = recorded_once.copied(tmp_path).scale
     leave_a_gap(suite)
     done = run_pytest(tmp_path, suite.option, "-n", "2")
@@ -149,7 +184,9 @@ def test_a_mistake_in_a_suite_that_is_not_named_is_a_collection_error(
     shutil.copy(recorded.tiny.config, name)
     result = pytester.runpytest_inprocess(name)
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines([f"*ERROR collecting {name}*", f"{name}:*test_to_run*", f"ERROR {name}*"])
+    result.stdout.fnmatch_lines(
+        [f"*ERROR collecting {name}*", f"{name}:*test_to_run*", f"ERROR {name}*"]
+    )
     result.stdout.no_fnmatch_line("*Traceback*")
     result.stdout.no_fnmatch_line("*collect.py*")
 
@@ -166,7 +203,9 @@ def test_a_file_that_calls_itself_a_suite_and_is_none_is_not_passed_over(
     result.stdout.no_fnmatch_line("*Traceback*")
 
 
-def test_nothing_is_asked_after_an_error_of_collection(pytester: pytest.Pytester, recorded: Recorded) -> None:
+def test_nothing_is_asked_after_an_error_of_collection(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
     pytester.makepyfile(test_broken="import no_such_module")
     pytester.makeconftest(
         """
@@ -176,7 +215,9 @@ def test_nothing_is_asked_after_an_error_of_collection(pytester: pytest.Pytester
             return complete
         """
     )
-    result = pytester.runpytest_inprocess(recorded.tiny.option, "test_broken.py", "--jrh-record-mode=all")
+    result = pytester.runpytest_inprocess(
+        recorded.tiny.option, "test_broken.py", "--jrh-record-mode=all"
+    )
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.no_fnmatch_line("*calls made*")
     assert not (pytester.path / "outputs").exists()
@@ -194,20 +235,39 @@ def test_nothing_is_asked_after_an_error_of_collection(pytester: pytest.Pytester
         (["-o", "jrh_max_cost=nan"], "*--jrh-max-cost=nan: must be a number >= 0*"),
         (["--jrh-max-calls=-1"], "*--jrh-max-calls=-1: must be a number >= 0*"),
         (["--jrh-max-workers=0"], "*--jrh-max-workers=0: it takes a whole number from 1 on*"),
-        (["-o", "jrh_record_mode=new_episode"], "*jrh_record_mode = new_episode: *did you mean new_episodes?*"),
+        (
+            ["-o", "jrh_record_mode=new_episode"],
+            "*jrh_record_mode = new_episode: *did you mean new_episodes?*",
+        ),
         (["-o", "jrh_replay=htp"], "*jrh_replay = htp: it takes one of completion, http*"),
         (["-o", "jrh_max_workers=many"], "*jrh_max_workers: it takes a whole number*many*"),
         (["-o", "jrh_prune=perhaps"], "*jrh_prune: it takes true or false*perhaps*"),
-        (["--jrh-replay=http", "--jrh-record-mode=once"], "*--jrh-replay=http answers recorded calls alone*"),
-        (["--jrh-replay=http", "--jrh-judge-record-mode=all"], "*--jrh-replay=http answers recorded calls alone*"),
-        (["--jrh-replay=http", "--jrh-disable-recording"], "*--jrh-replay=http answers recorded calls alone*"),
-        (["--jrh-disable-recording", "--jrh-record-mode=once"], "*--jrh-disable-recording asks the models*"),
+        (
+            ["--jrh-replay=http", "--jrh-record-mode=once"],
+            "*--jrh-replay=http answers recorded calls alone*",
+        ),
+        (
+            ["--jrh-replay=http", "--jrh-judge-record-mode=all"],
+            "*--jrh-replay=http answers recorded calls alone*",
+        ),
+        (
+            ["--jrh-replay=http", "--jrh-disable-recording"],
+            "*--jrh-replay=http answers recorded calls alone*",
+        ),
+        (
+            ["--jrh-disable-recording", "--jrh-record-mode=once"],
+            "*--jrh-disable-recording asks the models*",
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 @pytest.mark.parametrize("distributed", [[], ["-n2"]], ids=["alone", "-n 2"])
 def test_a_bad_option_is_a_usage_error(
-    pytester: pytest.Pytester, recorded: Recorded, arguments: list[str], told: str, distributed: list[str]
+    pytester: pytest.Pytester,
+    recorded: Recorded,
+    arguments: list[str],
+    told: str,
+    distributed: list[str],
 ) -> None:
     result = pytester.runpytest_inprocess(recorded.tiny.option, *arguments, *distributed)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -222,7 +282,9 @@ def test_a_bad_ini_value_is_told_where_only_discovered_suites_are_in_play(
     pytester.makeini("[pytest]\njrh_record_mode = never")
     result = pytester.runpytest_inprocess()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: jrh_record_mode = never: it takes one of none, once, new_episodes, all"])
+    result.stderr.fnmatch_lines(
+        ["ERROR: jrh_record_mode = never: it takes one of none, once, new_episodes, all"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -230,12 +292,19 @@ def test_a_bad_ini_value_is_told_where_only_discovered_suites_are_in_play(
     [
         (["--jrh-plan"], "--jrh-plan needs"),
         (["--jrh-record-mode=once"], "--jrh-record-mode needs"),
-        (["--jrh-judge-record-mode", "all", "--jrh-max-cost=5"], "--jrh-judge-record-mode, --jrh-max-cost need"),
+        (
+            ["--jrh-judge-record-mode", "all", "--jrh-max-cost=5"],
+            "--jrh-judge-record-mode, --jrh-max-cost need",
+        ),
     ],
 )
 @pytest.mark.parametrize("distributed", [[], ["-n1"]], ids=["alone", "-n 1"])
 def test_options_that_need_a_suite_are_refused_without_one(
-    pytester: pytest.Pytester, recorded: Recorded, options: list[str], named: str, distributed: list[str]
+    pytester: pytest.Pytester,
+    recorded: Recorded,
+    options: list[str],
+    named: str,
+    distributed: list[str],
 ) -> None:
     pytester.makepyfile(test_ordinary="def test_ordinary(): pass")
     result = pytester.runpytest_inprocess(*options, *distributed)
@@ -243,8 +312,10 @@ def test_options_that_need_a_suite_are_refused_without_one(
     result.assert_outcomes()
     result.stderr.fnmatch_lines(
         [
-            f"ERROR: {named} a suite, and none was collected. Name its config with --jrh-config=FILE.",
-            "jrh: not collected, *: inputs/configs/panel.yml, inputs/configs/scale.yml, inputs/configs/tiny.yml",
+            f"ERROR: {named} a suite, and none was collected. Name its config with "
+            "--jrh-config=FILE.",
+            "jrh: not collected, *: inputs/configs/panel.yml, inputs/configs/scale.yml, "
+            "inputs/configs/tiny.yml",
         ]
     )
 
@@ -269,13 +340,16 @@ def test_a_folder_that_collects_nothing_names_the_suites_in_it(
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
     result.stdout.fnmatch_lines(
         [
-            "jrh: not collected, because in a folder only *.jrh.yml is: inputs/configs/panel.yml, *",
+            "jrh: not collected, because in a folder only *.jrh.yml is: inputs/configs/panel.yml, "
+            "*",
             "jrh: name the file: pytest --jrh-config=inputs/configs/panel.yml",
         ]
     )
 
 
-def test_a_folder_without_suites_is_passed_over_in_silence(pytester: pytest.Pytester, recorded: Recorded) -> None:
+def test_a_folder_without_suites_is_passed_over_in_silence(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
     for arguments in (["inputs/data"], ["-k", "nothing", "test_ordinary.py"]):
         pytester.makepyfile(test_ordinary="def test_ordinary(): pass")
         result = pytester.runpytest_inprocess(*arguments)
@@ -286,30 +360,45 @@ def test_a_folder_without_suites_is_passed_over_in_silence(pytester: pytest.Pyte
 def test_a_log_that_is_named_by_its_url_is_said_to_be_out_of_reach(
     pytester: pytest.Pytester, recorded: Recorded
 ) -> None:
-    append_to(recorded.tiny.config, "test_agent_perturbation_config: {input_log_path: 's3://bucket/runs.eval'}\n")
+    append_to(
+        recorded.tiny.config,
+        "test_agent_perturbation_config: {input_log_path: 's3://bucket/runs.eval'}\n",
+    )
     result = pytester.runpytest_inprocess(recorded.tiny.option)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(['*the log "s3://bucket/runs.eval" is not a file on this machine*', "*aws s3 cp*"])
+    result.stderr.fnmatch_lines(
+        ['*the log "s3://bucket/runs.eval" is not a file on this machine*', "*aws s3 cp*"]
+    )
 
 
-def test_recording_on_other_machines_is_refused(pytester: pytest.Pytester, recorded: Recorded) -> None:
+def test_recording_on_other_machines_is_refused(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
     elsewhere = ["-d", "--tx", "socket=127.0.0.1:9"]
-    result = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-record-mode=once", *elsewhere)
+    result = pytester.runpytest_inprocess(
+        recorded.tiny.option, "--jrh-record-mode=once", *elsewhere
+    )
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*socket=127.0.0.1:9: a worker on another machine replays recordings*"])
+    result.stderr.fnmatch_lines(
+        ["*socket=127.0.0.1:9: a worker on another machine replays recordings*"]
+    )
     append_to(recorded.scale.config, "replay: {judge_record_mode: once}\n")
     result = pytester.runpytest_inprocess(recorded.scale.option, *elsewhere)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
 
 
-def test_a_session_without_pytests_terminal_runs_its_cases(pytester: pytest.Pytester, recorded: Recorded) -> None:
+def test_a_session_without_pytests_terminal_runs_its_cases(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
     options = [recorded.tiny.option, "-k", "run-1", "-p", "no:terminal"]
     assert pytester.runpytest_inprocess(*options).ret == pytest.ExitCode.OK
     assert pytester.runpytest_inprocess(*options, "--jrh-plan").ret == pytest.ExitCode.USAGE_ERROR
 
 
 def test_forked_is_refused(pytester: pytest.Pytester, recorded: Recorded) -> None:
-    pytester.makeconftest("def pytest_addoption(parser):\n    parser.addoption('--forked', action='store_true')\n")
+    pytester.makeconftest(
+        "def pytest_addoption(parser):\n    parser.addoption('--forked', action='store_true')\n"
+    )
     result = pytester.runpytest_inprocess(recorded.tiny.option, "--forked")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --forked: not supported for suites of judges, *"])
@@ -326,11 +415,15 @@ def test_pruning_by_another_log_is_refused(pytester: pytest.Pytester, recorded: 
     assert sorted(recorded.tiny.cassettes.rglob("*.yaml")) == before
 
 
-def test_pruning_through_a_linked_folder_is_refused(pytester: pytest.Pytester, recorded: Recorded) -> None:
+def test_pruning_through_a_linked_folder_is_refused(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
     outside = pytester.mkdir("elsewhere") / "old.e1.generation.yaml"
     outside.write_text("{}", encoding="utf-8")
     (recorded.tiny.cassettes / "agent_positives" / "linked").symlink_to(outside.parent)
     result = pytester.runpytest_inprocess(recorded.tiny.option, "-k", "run-1", "--jrh-prune")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["note: *old.e1.generation.yaml was not removed: a symbolic link leads out *"])
+    result.stdout.fnmatch_lines(
+        ["note: *old.e1.generation.yaml was not removed: a symbolic link leads out *"]
+    )
     assert outside.exists()

@@ -27,7 +27,9 @@ CLIENT = """
     [("pytest.exit.Exception", []), ("KeyboardInterrupt", ["-n", "2"])],
     ids=["pytest.exit", "Ctrl-C -n 2"],
 )
-def test_a_client_can_end_the_session_as_ctrl_c_does(pytester: pytest.Pytester, end: str, workers: list[str]) -> None:
+def test_a_client_can_end_the_session_as_ctrl_c_does(
+    pytester: pytest.Pytester, end: str, workers: list[str]
+) -> None:
     pytester.makeconftest(CLIENT.format(end=end))
     suite = write_suite(pytester.path, runs=3, tests=["agent_positives"])
     done = run_pytest(pytester.path, suite.option, RECORDING, "-k", "run-3", *workers)
@@ -50,9 +52,15 @@ def test_what_a_client_raises_concerns_its_case_alone(pytester: pytest.Pytester)
 
 
 @pytest.mark.parametrize("hook", ["raise SystemExit(3)", "return 7"])
-def test_a_hook_that_fails_does_not_concern_a_replay(pytester: pytest.Pytester, recorded: Recorded, hook: str) -> None:
+def test_a_hook_that_fails_does_not_concern_a_replay(
+    pytester: pytest.Pytester, recorded: Recorded, hook: str
+) -> None:
     pytester.makeconftest(f"def pytest_jrh_complete(config):\n    {hook}\n")
-    pytester.runpytest_inprocess(recorded.tiny.option, "-k", "run-1").assert_outcomes(passed=2, deselected=6)
-    result = pytester.runpytest_inprocess(recorded.tiny.option, "-k", "run-1", "--jrh-record-mode=all")
+    pytester.runpytest_inprocess(recorded.tiny.option, "-k", "run-1").assert_outcomes(
+        passed=2, deselected=6
+    )
+    result = pytester.runpytest_inprocess(
+        recorded.tiny.option, "-k", "run-1", "--jrh-record-mode=all"
+    )
     result.assert_outcomes(errors=2, deselected=6)
     result.stdout.fnmatch_lines(["No verdict (model_error): *"])

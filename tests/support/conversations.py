@@ -25,17 +25,30 @@ from pytest_jrh.pipeline.generate import Pipeline
 from pytest_jrh.pipeline.goal import Goal
 
 MODEL = "openai/test"
-CALL: Mapping[str, Any] = {"id": "c1", "function": "look_up", "arguments": {"order": 17, "note": "x" * 300}}
+CALL: Mapping[str, Any] = {
+    "id": "c1",
+    "function": "look_up",
+    "arguments": {"order": 17, "note": "x" * 300},
+}
 MESSAGES: tuple[Message, ...] = (
     {"id": "m0", "role": "system", "content": "Be helpful."},
     {"id": "m1", "role": "user", "content": "Please refund order 17."},
     {
         "id": "m2",
         "role": "assistant",
-        "content": [{"type": "reasoning", "reasoning": "secret thought"}, {"type": "text", "text": "Let me look."}],
+        "content": [
+            {"type": "reasoning", "reasoning": "secret thought"},
+            {"type": "text", "text": "Let me look."},
+        ],
         "tool_calls": [CALL],
     },
-    {"id": "m3", "role": "tool", "function": "look_up", "tool_call_id": "c1", "content": "bought 45 days ago"},
+    {
+        "id": "m3",
+        "role": "tool",
+        "function": "look_up",
+        "tool_call_id": "c1",
+        "content": "bought 45 days ago",
+    },
     {"id": "m4", "role": "assistant", "content": "It is too late for order 17."},
     {"id": "m5", "role": "user", "content": "Thank you."},
     {"id": "m6", "role": "assistant", "content": "You are welcome."},
@@ -43,7 +56,11 @@ MESSAGES: tuple[Message, ...] = (
 EDITABLE = (2, 4, 6)
 RUN = AgentRun("run-1", 1, MESSAGES)
 RUBRIC = Rubric("refund_policy", "Refund only inside the 30-day window.")
-LEVELS = (ScoreLevel(0, "ignores the policy"), ScoreLevel(1, "mentions it"), ScoreLevel(2, "follows it"))
+LEVELS = (
+    ScoreLevel(0, "ignores the policy"),
+    ScoreLevel(1, "mentions it"),
+    ScoreLevel(2, "follows it"),
+)
 ORDINAL = replace(RUBRIC, score_levels=LEVELS)
 FAIL, PASS = Goal("fail"), Goal("pass")
 
@@ -72,20 +89,36 @@ NO_PLAN: Mapping[str, Any] = {"thesis": "", "steps": []}
 
 
 def pipeline(
-    goal: Goal = FAIL, *, verifier: bool = True, prompts: Mapping[StageName, str] = {}, **changes: Any
+    goal: Goal = FAIL,
+    *,
+    verifier: bool = True,
+    prompts: Mapping[StageName, str] = {},
+    **changes: Any,
 ) -> Pipeline:
-    """A pipeline for this goal; `prompts` are texts of prompt files in place of the built-in ones."""
+    """A pipeline for this goal.
+
+    `prompts` are texts of prompt files in place of the built-in ones.
+    """
     made = Pipeline.default(MODEL, mode=goal.mode, objective=goal.objective)
     templates = {
         **made.templates,
-        **{stage: parse_prompt(text, f"{stage}.md", stage=stage) for stage, text in prompts.items()},
+        **{
+            stage: parse_prompt(text, f"{stage}.md", stage=stage) for stage, text in prompts.items()
+        },
     }
-    models = {stage: model for stage, model in made.models.items() if verifier or stage != "verifier"}
+    models = {
+        stage: model for stage, model in made.models.items() if verifier or stage != "verifier"
+    }
     return replace(made, models=models, templates=templates, **changes)
 
 
 def perturbed(
-    complete: Complete, goal: Goal = FAIL, *, run: AgentRun = RUN, rubric: Rubric | None = None, **changes: Any
+    complete: Complete,
+    goal: Goal = FAIL,
+    *,
+    run: AgentRun = RUN,
+    rubric: Rubric | None = None,
+    **changes: Any,
 ) -> PerturbationOutcome:
     """What comes of a run."""
     rubric = rubric or (RUBRIC if goal.target_score is None else ORDINAL)

@@ -14,9 +14,11 @@ class TooSlow(AssertionError):
 
 @contextlib.contextmanager
 def cpu_seconds(most: float) -> Iterator[None]:
-    """Raise `TooSlow` in the block after so many seconds of processor time; other processes do not count.
+    """Raise `TooSlow` in the block after so many seconds of processor time; other processes do not
+    count.
 
-    Python's `re` looks for signals while it matches, so this ends a pattern that backtracks for hours.
+    Python's `re` looks for signals while it matches, so this ends a pattern that backtracks for
+    hours.
     """
 
     def stop(_signal: int, _frame: FrameType | None) -> None:

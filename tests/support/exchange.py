@@ -59,7 +59,9 @@ class Request:
     @property
     def text(self) -> str:
         """Everything the client wrote; a model's earlier answers (in a re-ask) are left out."""
-        return "\n".join(_text_of(message) for message in self.messages if message.get("role") != "assistant")
+        return "\n".join(
+            _text_of(message) for message in self.messages if message.get("role") != "assistant"
+        )
 
     @property
     def digest(self) -> str:
@@ -68,7 +70,10 @@ class Request:
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        """The JSON schema asked for, sent beside the messages or written into one; empty where there is none."""
+        """The JSON schema asked for, sent beside the messages or written into one.
+
+        Empty where there is none.
+        """
         sent = _json_schema(self.body).get("schema")
         return sent if sent is not None else _schema_in(self.text, self.stage)
 
@@ -80,7 +85,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What goes back. `body` replaces the whole envelope; `send_only` closes the connection after that many bytes."""
+    """What goes back. `body` replaces the whole envelope.
+
+    `send_only` closes the connection after that many bytes.
+    """
 
     content: str | None = ""
     finish_reason: str = "stop"
@@ -99,7 +107,9 @@ def reply_with(answer: Answer) -> Reply:
     """The reply for an answer given in short: a mapping becomes JSON, text stays as it is."""
     if isinstance(answer, Reply):
         return answer
-    return Reply(content=answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False))
+    return Reply(
+        content=answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+    )
 
 
 def envelope(request: Request, reply: Reply) -> bytes:
@@ -115,8 +125,19 @@ def envelope(request: Request, reply: Reply) -> bytes:
             "object": "chat.completion",
             "created": 1700000000,
             "model": request.model,
-            "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": reply.finish_reason}],
-            "usage": {"prompt_tokens": sent, "completion_tokens": received, "total_tokens": sent + received},
+            "choices": [
+                {
+                    "index": 0,
+                    "message": message,
+                    "logprobs": None,
+                    "finish_reason": reply.finish_reason,
+                }
+            ],
+            "usage": {
+                "prompt_tokens": sent,
+                "completion_tokens": received,
+                "total_tokens": sent + received,
+            },
             "system_fingerprint": "fp_scripted",
         }
     ).encode()
@@ -124,13 +145,17 @@ def envelope(request: Request, reply: Reply) -> bytes:
 
 def error_body(message: str, code: str) -> bytes:
     """An error as OpenAI words it."""
-    return json.dumps({"error": {"message": message, "type": code, "param": None, "code": code}}).encode()
+    return json.dumps(
+        {"error": {"message": message, "type": code, "param": None, "code": code}}
+    ).encode()
 
 
 def stage_of(body: Mapping[str, Any]) -> str:
-    """The stage that asks: the name of the response schema, else the title of the schema in the prompt.
+    """The stage that asks: the name of the response schema, else the title of the schema in the
+    prompt.
 
-    The last title wins, because a transcript or a rubric may hold one too and the schema comes after them.
+    The last title wins, because a transcript or a rubric may hold one too and the schema comes
+    after them.
     """
     name = _json_schema(body).get("name")
     if name in STAGES:

@@ -23,7 +23,8 @@ _ORIGINAL = re.compile(r"^<(\w*original\w*)>\n(.*?)\n</\1>$", re.MULTILINE | re.
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that goes wrong: `spoil` makes the reply out of the normal one, after the hold is over.
+    """One thing that goes wrong: `spoil` makes the reply out of the normal one, after the hold is
+    over.
 
     `hold` is seconds, or a gate that `release` opens; `name` appears as the request's `kind`.
     """
@@ -39,23 +40,37 @@ class Fault:
 
     @classmethod
     def status(
-        cls, code: int, *, retry_after: RetryAfter | None = None, headers: Mapping[str, str] | None = None
+        cls,
+        code: int,
+        *,
+        retry_after: RetryAfter | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Fault:
-        """An error status; `retry_after` as a number is sent as seconds, as a date or a span as an HTTP date."""
+        """An error status.
+
+        `retry_after` as a number is sent as seconds, as a date or a span as an HTTP date.
+        """
 
         def spoil(_request: Request, _normal: Normal) -> Reply:
             sent = dict(headers or {})
             if retry_after is not None:
                 sent["Retry-After"] = _retry_after(retry_after)
-            body = error_body(f"The scripted model answers {code}.", _ERROR_TYPES.get(code, "api_error"))
+            body = error_body(
+                f"The scripted model answers {code}.", _ERROR_TYPES.get(code, "api_error")
+            )
             return Reply(status=code, headers=sent, body=body)
 
         return cls(f"status {code}", spoil)
 
     @classmethod
     def hang(cls, seconds: float | None = None, *, then: Fault | None = None) -> Fault:
-        """Hold the answer back for `seconds`, or until `release`; then answer normally, or with the fault `then`."""
-        return cls("hang", then.spoil if then else _unspoilt, Future() if seconds is None else seconds)
+        """Hold the answer back for `seconds`, or until `release`.
+
+        Then answer normally, or with the fault `then`.
+        """
+        return cls(
+            "hang", then.spoil if then else _unspoilt, Future() if seconds is None else seconds
+        )
 
     @classmethod
     def drop(cls, after_bytes: int = 0) -> Fault:
@@ -65,11 +80,15 @@ class Fault:
     @classmethod
     def text(cls, content: str | None, *, finish_reason: str = "stop", name: str = "text") -> Fault:
         """Any content; None is sent as null."""
-        return cls(name, lambda _request, _normal: Reply(content=content, finish_reason=finish_reason))
+        return cls(
+            name, lambda _request, _normal: Reply(content=content, finish_reason=finish_reason)
+        )
 
     @classmethod
     def invalid_json(cls) -> Fault:
-        return cls.text("Certainly! Here is my answer: {score: one, reasoning: 'well'}", name="invalid_json")
+        return cls.text(
+            "Certainly! Here is my answer: {score: one, reasoning: 'well'}", name="invalid_json"
+        )
 
     @classmethod
     def truncated_json(cls) -> Fault:
@@ -132,9 +151,14 @@ class Fault:
     @classmethod
     def index_out_of_range(cls, index: int = 9999) -> Fault:
         """A plan of one step whose message is not there."""
-        step = {"message_index": index, "goal": f"Change it: {VIOLATION}", "rationale": "It is there."}
+        step = {
+            "message_index": index,
+            "goal": f"Change it: {VIOLATION}",
+            "rationale": "It is there.",
+        }
         return cls.rewrite(
-            "index_out_of_range", lambda fields: {**fields, "thesis": "A change settles it.", "steps": [step]}
+            "index_out_of_range",
+            lambda fields: {**fields, "thesis": "A change settles it.", "steps": [step]},
         )
 
     @classmethod
@@ -143,7 +167,8 @@ class Fault:
 
     @classmethod
     def same_edit(cls, original: str | None = None) -> Fault:
-        """An edit that changes nothing: `original`, else what the prompt has in `<original_turn>`."""
+        """An edit that changes nothing: `original`, else what the prompt has in
+        `<original_turn>`."""
 
         def spoil(request: Request, normal: Normal) -> Reply:
             same = _original_in(request.text) if original is None else original
@@ -155,7 +180,10 @@ class Fault:
 
 @dataclass(slots=True)
 class FaultRule:
-    """When a fault strikes; `seen` counts the requests that it could have struck, `fired` those that it did."""
+    """When a fault strikes.
+
+    `seen` counts the requests that it could have struck, `fired` those that it did.
+    """
 
     fault: Fault
     stage: str | None
@@ -166,7 +194,9 @@ class FaultRule:
     fired: int = 0
 
     def strikes(self, request: Request) -> bool:
-        if self.stage not in (None, request.stage) or (self.when is not None and not self.when(request)):
+        if self.stage not in (None, request.stage) or (
+            self.when is not None and not self.when(request)
+        ):
             return False
         self.seen += 1
         if self.seen <= self.after or (self.times is not None and self.fired >= self.times):
@@ -177,7 +207,10 @@ class FaultRule:
 
 @dataclass(slots=True)
 class Faults:
-    """The faults of a server. Every attempt counts as an occurrence, so a retry uses up `times` too."""
+    """The faults of a server.
+
+    Every attempt counts as an occurrence, so a retry uses up `times` too.
+    """
 
     _rules: list[FaultRule] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -191,7 +224,8 @@ class Faults:
         after: int = 0,
         when: Callable[[Request], bool] | None = None,
     ) -> FaultRule:
-        """Strike `times` requests (None: all) of `stage` (None: any) for which `when` holds, past the first `after`.
+        """Strike `times` requests (None: all) of `stage` (None: any) for which `when` holds, past
+        the first `after`.
 
         Of several rules that fit one request, the first added strikes and the others do not see it.
         """
@@ -238,5 +272,7 @@ def _retry_after(value: RetryAfter) -> str:
 def _original_in(prompt: str) -> str:
     found = _ORIGINAL.search(prompt)
     if found is None:
-        raise LookupError("the editor's prompt has no <original_turn>; name the text: Fault.same_edit(text)")
+        raise LookupError(
+            "the editor's prompt has no <original_turn>; name the text: Fault.same_edit(text)"
+        )
     return found[2]

@@ -1,9 +1,11 @@
-"""Interpreters for inner runs of pytest that start in milliseconds: forked off one that has imported what is heavy.
+"""Interpreters for inner runs of pytest that start in milliseconds: forked off one that has
+imported what is heavy.
 
-Importing litellm and Inspect takes seconds, and every started interpreter pays them again. A `ForkServer` pays once;
-within its block, `python()` gives the command that takes the place of `sys.executable`, and xdist starts its workers
-with it. What is forked is a process of its own with the environment, folder, arguments and standard streams of whoever
-asked. A test of what an interpreter imports, or of signals and process groups, starts a real one.
+Importing litellm and Inspect takes seconds, and every started interpreter pays them again. A
+`ForkServer` pays once; within its block, `python()` gives the command that takes the place of
+`sys.executable`, and xdist starts its workers with it. What is forked is a process of its own with
+the environment, folder, arguments and standard streams of whoever asked. A test of what an
+interpreter imports, or of signals and process groups, starts a real one.
 """
 
 from __future__ import annotations
@@ -59,7 +61,10 @@ _ADDRESS = "JRH_TEST_FORK_SERVER"
 
 
 def python() -> list[str]:
-    """The interpreter that an inner run is started with; takes `-u`, `-B`, and `-m` or `-c` with their arguments."""
+    """The interpreter that an inner run is started with.
+
+    Takes `-u`, `-B`, and `-m` or `-c` with their arguments.
+    """
     address = os.environ.get(_ADDRESS)
     return [sys.executable, "-I", "-S", str(_LAUNCHER), address] if address else [sys.executable]
 
@@ -71,7 +76,10 @@ def is_served() -> bool:
 
 @contextlib.contextmanager
 def fork_server(folder: Path) -> Iterator[None]:
-    """Start a server that listens in the folder; it ends, with all that it forked, at the end of the block."""
+    """Start a server that listens in the folder.
+
+    It ends, with all that it forked, at the end of the block.
+    """
     address = folder / "fork"
     with socket.socket(socket.AF_UNIX) as listening, pytest.MonkeyPatch.context() as patch:
         listening.bind(str(address))
@@ -89,7 +97,8 @@ def fork_server(folder: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            process.terminate()  # which ends a server that still imports; one that serves sees its input end
+            # Ends a server that is still importing; one that serves sees the end of its input.
+            process.terminate()
             process.communicate()
 
 
@@ -143,7 +152,8 @@ class _Server:
         alive, held = os.pipe()
         pid = os.fork()
         if pid == 0:
-            # Whatever of the server's stayed open here would keep others from seeing that it has ended.
+            # Whatever of the server's stayed open here would keep others from seeing that it has
+            # ended.
             self._selector.close()
             self._listening.close()
             launcher.close()
@@ -193,7 +203,7 @@ def _run(asked: _Asked) -> NoReturn:
     unbuffered = False
     while arguments[0] in ("-u", "-B"):
         unbuffered |= arguments.pop(0) == "-u"
-    sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)  # type: ignore[misc] # noqa: SIM115
+    sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)  # type: ignore[misc]  # noqa: SIM115
     sys.stdout = sys.__stdout__ = _writer(1, unbuffered)  # type: ignore[misc]
     sys.stderr = sys.__stderr__ = _writer(2, unbuffered)  # type: ignore[misc]
     how, what, *rest = arguments
@@ -216,7 +226,9 @@ def _run(asked: _Asked) -> NoReturn:
 def _writer(number: int, unbuffered: bool) -> io.TextIOWrapper:
     raw = open(number, "wb", buffering=0 if unbuffered else -1, closefd=False)  # noqa: SIM115
     errors = "backslashreplace" if number == 2 else "strict"
-    return io.TextIOWrapper(raw, "utf-8", errors, line_buffering=number == 2 or raw.isatty(), write_through=unbuffered)
+    return io.TextIOWrapper(
+        raw, "utf-8", errors, line_buffering=number == 2 or raw.isatty(), write_through=unbuffered
+    )
 
 
 def _end(code: object) -> NoReturn:
@@ -241,7 +253,9 @@ def _import_heavy() -> None:
     from _pytest import config
 
     with warnings.catch_warnings():
-        prepared = config._prepareconfig(["--rootdir=/", "-c", os.devnull, "-p", "no:cacheprovider"])
+        prepared = config._prepareconfig(
+            ["--rootdir=/", "-c", os.devnull, "-p", "no:cacheprovider"]
+        )
         for name in HEAVY:
             importlib.import_module(name)
         prepared._ensure_unconfigure()

@@ -1,6 +1,8 @@
-"""Stands for an interpreter that `fork_server.py` forks: passes on its streams, and ends as that one ends.
+"""Stands for an interpreter that `fork_server.py` forks: passes on its streams, and ends as that
+one ends.
 
-Run as a file, without `site`, since its start is what every forked interpreter costs: `ADDRESS [-u] -m MODULE ...`.
+Run as a file, without `site`, since its start is what every forked interpreter costs: `ADDRESS [-u]
+-m MODULE ...`.
 """
 
 import json
@@ -30,7 +32,10 @@ def main() -> None:
         status = server.recv(4)
     (code,) = struct.unpack("!i", status) if status else (1,)
     if code < 0:
-        signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
+        signal.signal(-code, signal.SIG_DFL) if -code not in (
+            signal.SIGKILL,
+            signal.SIGSTOP,
+        ) else None
         os.kill(os.getpid(), -code)
     os._exit(code)
 

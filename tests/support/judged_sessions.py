@@ -1,4 +1,5 @@
-"""Sessions of judges whose worth is known, and transcripts that mean harm, for everything that reports them."""
+"""Sessions of judges whose worth is known, and transcripts that mean harm, for everything that
+reports them."""
 
 from __future__ import annotations
 
@@ -28,10 +29,14 @@ Answer: TypeAlias = "Callable[[CaseSpec, int], int]"
 SEED = 8234
 DIGEST = "0123456789abcdef" * 4
 HOSTILE = (
-    "<script>alert('x')</script><img src=x onerror=alert(1)> </script></pre></code></details> ]]> <!-- "
-    "=cmd|' /C calc'!A0 \x1b[31mred\x1b[0m \x00 \u202egnp.exe \u2066 ``` ` ```` ~~~ | pipe | @octocat "
-    "[link](javascript:alert(1)) https://evil.example www.evil.example a@evil.example #1 **bold** _it_ "
-    "\n\n# heading\n- item\n> quote\n::error file=x,line=1::owned\n%0A {{ 7*7 }} {% raw %} ${7*7} &lt;b&gt; \ud800"
+    "<script>alert('x')</script><img src=x onerror=alert(1)> </script></pre></code></details> ]]> "
+    "<!-- "
+    "=cmd|' /C calc'!A0 \x1b[31mred\x1b[0m \x00 \u202egnp.exe \u2066 ``` ` ```` ~~~ | pipe | "
+    "@octocat "
+    "[link](javascript:alert(1)) https://evil.example www.evil.example a@evil.example #1 **bold** "
+    "_it_ "
+    "\n\n# heading\n- item\n> quote\n::error file=x,line=1::owned\n%0A {{ 7*7 }} {% raw %} ${7*7} "
+    "&lt;b&gt; \ud800"
 )
 
 
@@ -53,7 +58,10 @@ def wrong_on(*runs: str) -> Answer:
 
 
 def judged(
-    answer: Answer, runs: int = 12, rubrics: Sequence[str] = ("refund_policy", "tone"), **changes: object
+    answer: Answer,
+    runs: int = 12,
+    rubrics: Sequence[str] = ("refund_policy", "tone"),
+    **changes: object,
 ) -> list[CaseResult]:
     """The results of a judge on both tests of every rubric and run."""
     results = []
@@ -76,7 +84,11 @@ def scored(answer: Answer, runs: int = 10) -> list[CaseResult]:
 
 
 def result_of(spec: CaseSpec, answer: Answer) -> CaseResult:
-    expected = spec.target_score if spec.target_score is not None else int(spec.test == "agent_perturbation")
+    expected = (
+        spec.target_score
+        if spec.target_score is not None
+        else int(spec.test == "agent_perturbation")
+    )
     given = answer(spec, expected)
     outcome = "agree" if given == expected else "disagree"
     return make_result(spec, outcome, given, case_digest=DIGEST, judge_fingerprint=DIGEST)  # type: ignore[arg-type]
@@ -93,9 +105,16 @@ def session_of(
         own = [result for result in given if result.suite == suite]
         scope = Scope.of(result.case_id for result in own)
         old = [result for result in before if result.suite == suite] if before is not None else None
-        baseline = None if old is None else update(Baseline(), old, Scope.of(each.case_id for each in old)).baseline
+        baseline = (
+            None
+            if old is None
+            else update(Baseline(), old, Scope.of(each.case_id for each in old)).baseline
+        )
         decisions[suite] = decide(own, baseline, GateRules(**rules), scope, SEED)  # type: ignore[arg-type]
-    nodes = {result.case_id: f"suites/{result.suite}.jrh.yml::{result.case_id.partition('::')[2]}" for result in given}
+    nodes = {
+        result.case_id: f"suites/{result.suite}.jrh.yml::{result.case_id.partition('::')[2]}"
+        for result in given
+    }
     return gather(
         given,
         SEED,
@@ -109,7 +128,9 @@ def session_of(
 
 def rubric_of(result: CaseResult) -> Rubric:
     levels = LEVELS if result.target_score is not None else ()
-    return replace(RUBRIC, id=result.rubric_id, file="/repo/suites/rubrics.yml", score_levels=levels)
+    return replace(
+        RUBRIC, id=result.rubric_id, file="/repo/suites/rubrics.yml", score_levels=levels
+    )
 
 
 def spooled(

@@ -27,7 +27,11 @@ def user(content: str | list[dict[str, Any]], id: str = "u") -> Message:  # noqa
     return {"role": "user", "content": content, "id": id}
 
 
-def assistant(content: str | list[dict[str, Any]], *calls: dict[str, Any], id: str = "a") -> Message:  # noqa: A002
+def assistant(
+    content: str | list[dict[str, Any]],
+    *calls: dict[str, Any],
+    id: str = "a",  # noqa: A002
+) -> Message:
     message: Message = {"role": "assistant", "content": content, "id": id}
     return {**message, "tool_calls": list(calls)} if calls else message
 
@@ -36,8 +40,16 @@ def call(function: str, id: str = "call-1", **arguments: Any) -> dict[str, Any]:
     return {"id": id, "function": function, "arguments": arguments, "type": "function"}
 
 
-def tool(function: str, content: str, *, error: tuple[str, str] | None = None, call_id: str = "call-1") -> Message:
-    message: Message = {"role": "tool", "content": content, "function": function, "tool_call_id": call_id, "id": "t"}
+def tool(
+    function: str, content: str, *, error: tuple[str, str] | None = None, call_id: str = "call-1"
+) -> Message:
+    message: Message = {
+        "role": "tool",
+        "content": content,
+        "function": function,
+        "tool_call_id": call_id,
+        "id": "t",
+    }
     return {**message, "error": {"type": error[0], "message": error[1]}} if error else message
 
 
@@ -54,19 +66,37 @@ def conversation(name: str = "Ada") -> list[Message]:
     ]
 
 
-def sample(id: int | str, epoch: int = 1, messages: Sequence[Message] | None = None, **fields: Any) -> Sample:  # noqa: A002
+def sample(
+    id: int | str,  # noqa: A002
+    epoch: int = 1,
+    messages: Sequence[Message] | None = None,
+    **fields: Any,
+) -> Sample:
     """A sample as Inspect stores it; `error="text"` makes it one that ended in an error."""
     if isinstance(fields.get("error"), str):
         fields["error"] = {"message": fields["error"], "traceback": "", "traceback_ansi": ""}
     turns = conversation() if messages is None else list(messages)
-    return {"id": id, "epoch": epoch, "input": "Where is my order?", "target": "shipped", "messages": turns, **fields}
+    return {
+        "id": id,
+        "epoch": epoch,
+        "input": "Where is my order?",
+        "target": "shipped",
+        "messages": turns,
+        **fields,
+    }
 
 
-def write_log(path: Path, samples: Sequence[Sample], *, sample_ids: Sequence[int | str] | None = None) -> Path:
+def write_log(
+    path: Path, samples: Sequence[Sample], *, sample_ids: Sequence[int | str] | None = None
+) -> Path:
     """Write a log with Inspect's writer; `.eval` or `.json` by the path's suffix."""
     from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSample, EvalSpec
 
-    ids = list(dict.fromkeys(item["id"] for item in samples)) if sample_ids is None else list(sample_ids)
+    ids = (
+        list(dict.fromkeys(item["id"] for item in samples))
+        if sample_ids is None
+        else list(sample_ids)
+    )
     spec = EvalSpec(
         created="2026-01-01T00:00:00+00:00",
         task="support",
@@ -80,14 +110,20 @@ def write_log(path: Path, samples: Sequence[Sample], *, sample_ids: Sequence[int
 
 
 def store(log: EvalLog, path: Path) -> None:
-    """Write a log outside of any running loop, such as Playwright's: there Inspect would patch asyncio for good."""
+    """Write a log outside of any running loop, such as Playwright's: there Inspect would patch
+    asyncio for good."""
     from inspect_ai.log import write_eval_log
 
     with ThreadPoolExecutor(1) as threads:
         threads.submit(write_eval_log, log, str(path)).result()
 
 
-def rewrite(path: Path, change: Callable[[dict[str, bytes]], None], *, compression: int = zipfile.ZIP_DEFLATED) -> Path:
+def rewrite(
+    path: Path,
+    change: Callable[[dict[str, bytes]], None],
+    *,
+    compression: int = zipfile.ZIP_DEFLATED,
+) -> Path:
     """Change the members of an `.eval` archive."""
     import inspect_ai.log  # noqa: F401 - zipfile learns Inspect's compression
 
@@ -100,7 +136,12 @@ def rewrite(path: Path, change: Callable[[dict[str, bytes]], None], *, compressi
     return path
 
 
-def edit_sample(path: Path, id: str, change: Callable[[dict[str, Any]], None], epoch: int = 1) -> Path:  # noqa: A002
+def edit_sample(
+    path: Path,
+    id: str,  # noqa: A002
+    change: Callable[[dict[str, Any]], None],
+    epoch: int = 1,
+) -> Path:
     """Change the JSON of one sample in an `.eval` archive."""
     name = f"samples/{id}_epoch_{epoch}.json"
 

@@ -1,4 +1,5 @@
-"""A small HTTP/1.1 server on loopback: keep-alive, one task per request, a hung-up client cancels its own."""
+"""A small HTTP/1.1 server on loopback: keep-alive, one task per request, a hung-up client cancels
+its own."""
 
 from __future__ import annotations
 
@@ -38,9 +39,14 @@ OnError: TypeAlias = Callable[[BaseException], object]
 
 
 async def serve(
-    handler: Handler, *, port: int, ready: Future[tuple[int, Callable[[], object]]], on_error: OnError
+    handler: Handler,
+    *,
+    port: int,
+    ready: Future[tuple[int, Callable[[], object]]],
+    on_error: OnError,
 ) -> None:
-    """Serve on 127.0.0.1 until stopped; `ready` gets the port and the thread-safe function that stops it.
+    """Serve on 127.0.0.1 until stopped; `ready` gets the port and the thread-safe function that
+    stops it.
 
     `on_error` is told of what a handler raised, and the client sees its connection closed.
     """
@@ -54,7 +60,9 @@ async def serve(
     except OSError as error:
         ready.set_exception(error)
         return
-    ready.set_result((listener.sockets[0].getsockname()[1], lambda: loop.call_soon_threadsafe(stopped.set)))
+    ready.set_result(
+        (listener.sockets[0].getsockname()[1], lambda: loop.call_soon_threadsafe(stopped.set))
+    )
     await stopped.wait()
     listener.close()
     tasks = [connection.task for connection in connections if connection.task is not None]
@@ -139,13 +147,20 @@ class _Connection(asyncio.Protocol):
 def _parse_head(text: str) -> Call:
     start, *lines = text.split("\r\n")
     method, path, version = start.split(" ", 2)
-    headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    headers = {
+        name.strip().lower(): value.strip()
+        for name, _, value in (line.partition(":") for line in lines)
+    }
     return Call(method, path, version, headers)
 
 
 def _encode(wire: Wire, *, closing: bool) -> bytes:
     known = {status.value: status.phrase for status in HTTPStatus}
-    headers = {"Content-Type": "application/json", "Content-Length": str(len(wire.body)), **wire.headers}
+    headers = {
+        "Content-Type": "application/json",
+        "Content-Length": str(len(wire.body)),
+        **wire.headers,
+    }
     if closing:
         headers["Connection"] = "close"
     head = [f"HTTP/1.1 {wire.status} {known.get(wire.status, 'Error')}"]

@@ -31,8 +31,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-RUBRIC = Rubric("refund_policy", "The agent refunds only orders inside the 30-day window.", (), "rubrics.yml", 7)
-LEVELS = (ScoreLevel(0, "ignores the policy"), ScoreLevel(1, "mentions it"), ScoreLevel(2, "follows it"))
+RUBRIC = Rubric(
+    "refund_policy", "The agent refunds only orders inside the 30-day window.", (), "rubrics.yml", 7
+)
+LEVELS = (
+    ScoreLevel(0, "ignores the policy"),
+    ScoreLevel(1, "mentions it"),
+    ScoreLevel(2, "follows it"),
+)
 DIGESTS: dict[str, Any] = {"case_digest": "a" * 64, "judge_fingerprint": "b" * 64}
 """What a judged result on disk has beside its verdict."""
 MESSAGES: tuple[Message, ...] = (
@@ -43,8 +49,18 @@ MESSAGES: tuple[Message, ...] = (
         "content": "Let me look that up.",
         "tool_calls": [{"id": "c1", "function": "look_up", "arguments": {"order": 17}}],
     },
-    {"id": "m2", "role": "tool", "function": "look_up", "tool_call_id": "c1", "content": "bought 45 days ago"},
-    {"id": "m3", "role": "assistant", "content": "Order 17 is outside the window, so I cannot refund it."},
+    {
+        "id": "m2",
+        "role": "tool",
+        "function": "look_up",
+        "tool_call_id": "c1",
+        "content": "bought 45 days ago",
+    },
+    {
+        "id": "m3",
+        "role": "assistant",
+        "content": "Order 17 is outside the window, so I cannot refund it.",
+    },
 )
 
 
@@ -76,7 +92,12 @@ def make_case(
 ) -> Case:
     spec = spec or make_spec()
     run = AgentRun(
-        spec.run_id, spec.epoch, tuple(messages), "Please refund order 17.", "no", metadata or {"lang": "en"}
+        spec.run_id,
+        spec.epoch,
+        tuple(messages),
+        "Please refund order 17.",
+        "no",
+        metadata or {"lang": "en"},
     )
     edits: tuple[Edit, ...] = ()
     judged = tuple(messages)
@@ -85,15 +106,21 @@ def make_case(
         last = len(messages) - 1
         edits = (make_edit(str(messages[last]["content"]), new_text, last),)
         judged = (*messages[:last], {**messages[last], "content": new_text})
-        plan = Plan("Refund too late.", (PlanStep(last, "grant the refund", "the decision is here"),))
+        plan = Plan(
+            "Refund too late.", (PlanStep(last, "grant the refund", "the decision is here"),)
+        )
     ordinal = spec.target_score is not None
     positive = spec.test == "agent_positives"
-    said = Verification("PASS" if positive else "FAIL", "It grants a late refund.", spec.target_score)
+    said = Verification(
+        "PASS" if positive else "FAIL", "It grants a late refund.", spec.target_score
+    )
     return Case(
         spec=spec,
         rubric=replace(RUBRIC, score_levels=LEVELS) if ordinal else RUBRIC,
         run=run,
-        outcome=PerturbationOutcome(judged, plan, edits, said, confirmed=True, final_summary="A late refund."),
+        outcome=PerturbationOutcome(
+            judged, plan, edits, said, confirmed=True, final_summary="A late refund."
+        ),
         expected=spec.target_score if spec.target_score is not None else int(not positive),
         verified=True,
         mode="ordinal" if ordinal else "binary",
@@ -103,10 +130,17 @@ def make_case(
 
 
 def make_result(
-    spec: CaseSpec | None = None, outcome: Outcome = "agree", score: int | None = None, **changes: Any
+    spec: CaseSpec | None = None,
+    outcome: Outcome = "agree",
+    score: int | None = None,
+    **changes: Any,
 ) -> CaseResult:
     spec = spec or make_spec()
-    expected = spec.target_score if spec.target_score is not None else int(spec.test == "agent_perturbation")
+    expected = (
+        spec.target_score
+        if spec.target_score is not None
+        else int(spec.test == "agent_perturbation")
+    )
     judged = outcome in ("agree", "disagree")
     given = score if score is not None else (expected if outcome == "agree" else 1 - expected)
     result = CaseResult(
@@ -151,7 +185,11 @@ def make_suite(folder: Path, **changes: Any) -> Suite:
         rubric_file=folder / "rubrics.yml",
         rubrics=(RUBRIC,),
         tests=(test("agent_perturbation"), test("agent_positives")),
-        stages={"planner": model("planner"), "editor": model("editor"), "summary": model("summary")},
+        stages={
+            "planner": model("planner"),
+            "editor": model("editor"),
+            "summary": model("summary"),
+        },
         judges=(JudgeSettings(None, model("judge")),),
         instruction="",
         preprocessors=(),

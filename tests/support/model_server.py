@@ -5,9 +5,9 @@
         ...  # point a client at server.base_url
         assert server.count("judge") == 2
 
-As a process of its own, `python -m tests.support.model_server --port 0 --log calls.jsonl --delay 0.5`
-prints its base URL, and logs one JSON line when a request arrives and one when it ends. Tests start it
-with `tests.support.server_process`.
+As a process of its own, `python -m tests.support.model_server --port 0 --log calls.jsonl --delay
+0.5` prints its base URL, and logs one JSON line when a request arrives and one when it ends. Tests
+start it with `tests.support.server_process`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
-from tests.support.exchange import Answer, AnswerFunction, Reply, Request, envelope, error_body, reply_with, stage_of
+from tests.support.exchange import (
+    Answer,
+    AnswerFunction,
+    Reply,
+    Request,
+    envelope,
+    error_body,
+    reply_with,
+    stage_of,
+)
 from tests.support.faults import Fault, Faults
 from tests.support.loopback import Call, Wire, serve
 from tests.support.obedient import Obedient, override
@@ -55,11 +64,12 @@ class ModelServer:
     """Answers chat completions on 127.0.0.1 from a thread of its own.
 
     `answer` makes the answer out of the request; `delay` is seconds, or a function of the request;
-    `log` gets one JSON line per event, with the request's body where `log_bodies`; with `keep=False`
-    a request is forgotten after its answer, so that a benchmark's memory stays flat.
+    `log` gets one JSON line per event, with the request's body where `log_bodies`; with
+    `keep=False` a request is forgotten after its answer, so that a benchmark's memory stays flat.
 
-    A request is on record as answered before its first byte goes out. Leaving the `with` block closes
-    the port and every connection, and raises what `answer`, `delay` or a fault raised, if they did.
+    A request is on record as answered before its first byte goes out. Leaving the `with` block
+    closes the port and every connection, and raises what `answer`, `delay` or a fault raised, if
+    they did.
     """
 
     def __init__(
@@ -109,12 +119,22 @@ class ModelServer:
         """The most requests that waited for their answers at any one time."""
         return self._book.peak
 
-    def wait_for(self, count: int, stage: str | None = None, *, answered: bool = False, timeout: float = 10.0) -> None:
-        """Block until `count` requests have arrived (or were answered); TimeoutError after `timeout` seconds."""
-        self.wait_until(lambda: self._book.count(stage, answered=answered) >= count, timeout=timeout)
+    def wait_for(
+        self, count: int, stage: str | None = None, *, answered: bool = False, timeout: float = 10.0
+    ) -> None:
+        """Block until `count` requests have arrived (or were answered).
+
+        TimeoutError after `timeout` seconds.
+        """
+        self.wait_until(
+            lambda: self._book.count(stage, answered=answered) >= count, timeout=timeout
+        )
 
     def wait_until(self, condition: Callable[[], bool], *, timeout: float = 10.0) -> None:
-        """Block until `condition`, looked at when a request arrives or ends; TimeoutError after `timeout` seconds."""
+        """Block until `condition`, looked at when a request arrives or ends.
+
+        TimeoutError after `timeout` seconds.
+        """
         self._book.wait_until(condition, timeout)
 
     def start(self) -> ModelServer:
@@ -123,7 +143,9 @@ class ModelServer:
             self._book.log = self._log.open("a", encoding="utf-8", buffering=1)
         ready: Future[tuple[int, Callable[[], object]]] = Future()
         serving = serve(self._respond, port=self.port, ready=ready, on_error=self.errors.append)
-        self._thread = threading.Thread(target=asyncio.run, args=(serving,), name="model-server", daemon=True)
+        self._thread = threading.Thread(
+            target=asyncio.run, args=(serving,), name="model-server", daemon=True
+        )
         self._thread.start()
         self.port, self._close_port = ready.result()
         return self
@@ -140,7 +162,10 @@ class ModelServer:
         return self.start()
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         self.stop()
         if error is None and self.errors:
@@ -158,7 +183,10 @@ class ModelServer:
         body = _parse_body(call.body)
         if body is None or body.get("stream"):
             return Wire(
-                400, error_body("A chat completion is a JSON object, and not streamed.", "invalid_request_error")
+                400,
+                error_body(
+                    "A chat completion is a JSON object, and not streamed.", "invalid_request_error"
+                ),
             )
         return await self._complete(self._book.arrived(body, call))
 
@@ -212,7 +240,10 @@ class _Book:
     def wait_until(self, condition: Callable[[], bool], timeout: float) -> None:
         with self._changed:
             if not self._changed.wait_for(condition, timeout):
-                raise TimeoutError(f"after {timeout} s: asked {dict(self._arrived)}, answered {dict(self._answered)}")
+                raise TimeoutError(
+                    f"after {timeout} s: asked {dict(self._arrived)}, answered "
+                    f"{dict(self._answered)}"
+                )
 
     def arrived(self, body: Mapping[str, Any], call: Call) -> Request:
         with self._changed:
@@ -228,7 +259,12 @@ class _Book:
             self._arrived[request.stage] += 1
             self.in_flight += 1
             self.peak = max(self.peak, self.in_flight)
-            self._write(request, "asked", digest=request.digest, **({"body": body} if self._log_bodies else {}))
+            self._write(
+                request,
+                "asked",
+                digest=request.digest,
+                **({"body": body} if self._log_bodies else {}),
+            )
             self._changed.notify_all()
         return request
 
@@ -241,7 +277,13 @@ class _Book:
                 del self._requests[request.index]
             self._answered[request.stage] += status is not None
             self.in_flight -= 1
-            self._write(request, "lost" if status is None else "answered", kind=kind, status=status, gone=gone)
+            self._write(
+                request,
+                "lost" if status is None else "answered",
+                kind=kind,
+                status=status,
+                gone=gone,
+            )
             self._changed.notify_all()
 
     def close(self) -> None:
@@ -250,7 +292,13 @@ class _Book:
 
     def _write(self, request: Request, event: str, **more: Any) -> None:
         if self.log is not None:
-            line = {"event": event, "index": request.index, "stage": request.stage, "model": request.model, **more}
+            line = {
+                "event": event,
+                "index": request.index,
+                "stage": request.stage,
+                "model": request.model,
+                **more,
+            }
             self.log.write(json.dumps({**line, "time": time.time()}) + "\n")
 
 
@@ -271,11 +319,17 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--log", type=Path, help="file that gets one JSON line per event")
-    parser.add_argument("--log-bodies", action="store_true", help="put the requests' bodies into the log")
+    parser.add_argument(
+        "--log-bodies", action="store_true", help="put the requests' bodies into the log"
+    )
     parser.add_argument("--delay", type=float, default=0.0, help="seconds that each answer takes")
     parser.add_argument("--edits", type=int, default=1, help="edits that the planner asks for")
-    parser.add_argument("--repair", action="store_true", help="plan an edit where the rubric is to be satisfied")
-    parser.add_argument("--until-stdin-closes", action="store_true", help="end with the process that started it")
+    parser.add_argument(
+        "--repair", action="store_true", help="plan an edit where the rubric is to be satisfied"
+    )
+    parser.add_argument(
+        "--until-stdin-closes", action="store_true", help="end with the process that started it"
+    )
     options = parser.parse_args(arguments)
     server = ModelServer(
         Obedient(edits=options.edits, repair=options.repair),

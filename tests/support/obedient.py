@@ -34,8 +34,8 @@ class Obedient:
 
     The planner edits the last `edits` assistant turns (lines that start with `[index] `); where the
     rubric shall be satisfied it plans nothing, or one step with `repair`; with `keep_fitting` also
-    nothing where the target score is the one that an untouched transcript gets: `default_score`, else
-    the lowest that the schema or the scale in the prompt (lines `N: label`) has.
+    nothing where the target score is the one that an untouched transcript gets: `default_score`,
+    else the lowest that the schema or the scale in the prompt (lines `N: label`) has.
     """
 
     edits: int = 1
@@ -54,7 +54,11 @@ class Obedient:
         if request.stage not in answers:
             return "Understood."
         answer = answers[request.stage](request)
-        return {name: value for name, value in answer.items() if name in request.fields or not request.fields}
+        return {
+            name: value
+            for name, value in answer.items()
+            if name in request.fields or not request.fields
+        }
 
     def _plan(self, request: Request) -> dict[str, Any]:
         marker = _wanted_marker(request.text)
@@ -70,7 +74,10 @@ class Obedient:
             }
             for index in turns[-edits:]
         ]
-        return {"thesis": "A small change near the end settles it." if steps else "", "steps": steps}
+        return {
+            "thesis": "A small change near the end settles it." if steps else "",
+            "steps": steps,
+        }
 
     def _fits_already(self, request: Request, marker: str) -> bool:
         if marker == SATISFIED:
@@ -83,20 +90,28 @@ class Obedient:
         return {"rationale": why, "verdict": verdict, "score": self._score(request)}
 
     def _judge(self, request: Request) -> dict[str, Any]:
-        return {"reasoning": "The closing words of the assistant show it.", "score": self._score(request)}
+        return {
+            "reasoning": "The closing words of the assistant show it.",
+            "score": self._score(request),
+        }
 
     def _score(self, request: Request) -> int:
         marker = _last_marker(request.text)
         if marker is None:
             return self._untouched_score(request)
-        return int(marker.removeprefix(SCORE)) if marker.startswith(SCORE) else int(marker == VIOLATION)
+        return (
+            int(marker.removeprefix(SCORE))
+            if marker.startswith(SCORE)
+            else int(marker == VIOLATION)
+        )
 
     def _untouched_score(self, request: Request) -> int:
         return _lowest_score(request) if self.default_score is None else self.default_score
 
 
 def override(base: AnswerFunction, **stages: Answer | AnswerFunction) -> AnswerFunction:
-    """`base`, with other answers for the stages named: `override(Obedient(), judge={"score": 1, "reasoning": ""})`."""
+    """`base`, with other answers for the stages named: `override(Obedient(), judge={"score": 1,
+    "reasoning": ""})`."""
 
     def answer(request: Request) -> Answer:
         chosen = stages.get(request.stage, base)
@@ -107,7 +122,10 @@ def override(base: AnswerFunction, **stages: Answer | AnswerFunction) -> AnswerF
 
 def _edit(request: Request) -> dict[str, Any]:
     marker = _last_marker(request.text) or _wanted_marker(request.text)
-    return {"new_content": f"I have thought about it again and did it that way: {marker}", "reason": "As planned."}
+    return {
+        "new_content": f"I have thought about it again and did it that way: {marker}",
+        "reason": "As planned.",
+    }
 
 
 def _summarize(_request: Request) -> Mapping[str, Any]:
@@ -147,7 +165,10 @@ def _lowest_score(request: Request) -> int:
 
 
 def _lowest_on_scale(prompt: str) -> int:
-    """The first number of the first block of lines `N: label` that counts up by one; 0 where there is no scale."""
+    """The first number of the first block of lines `N: label` that counts up by one.
+
+    0 where there is no scale.
+    """
     block: list[int] = []
     for line in filter(str.strip, _TRANSCRIPT.sub("", prompt).splitlines()):
         level = _LEVEL.match(line)

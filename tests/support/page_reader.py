@@ -1,4 +1,5 @@
-"""Reading the HTML that reports hold with the standard library's parser, which shares nothing with what wrote it."""
+"""Reading the HTML that reports hold with the standard library's parser, which shares nothing with
+what wrote it."""
 
 from __future__ import annotations
 
@@ -41,7 +42,11 @@ class Page(HTMLParser):
         return page
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        element = Element(tag, {name: value or "" for name, value in attrs}, inside=tuple(e.tag for e in self._open))
+        element = Element(
+            tag,
+            {name: value or "" for name, value in attrs},
+            inside=tuple(e.tag for e in self._open),
+        )
         self.elements.append(element)
         if tag not in _VOID:
             self._open.append(element)

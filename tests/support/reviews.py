@@ -33,7 +33,9 @@ def decide(
     """Decide about the case of a run, or with `digest` about another version of it."""
     record = records(output_dir)[run]
     case = from_record(record)
-    edits = tuple(TurnEdit(message_index=index, content=text) for index, text in (turns or {}).items())
+    edits = tuple(
+        TurnEdit(message_index=index, content=text) for index, text in (turns or {}).items()
+    )
     decision = Decision(
         case_id=record["case_id"],
         case_digest=digest or record["case_digest"],
@@ -43,7 +45,9 @@ def decide(
         turns=edits,
     )
     if decision.has_edits:
-        decision = decision.model_copy(update={"edited_digests": (case_digest(with_edits(case, decision)),)})
+        decision = decision.model_copy(
+            update={"edited_digests": (case_digest(with_edits(case, decision)),)}
+        )
     DecisionStore(decisions_path(output_dir)).append(decision)
 
 

@@ -32,7 +32,10 @@ class Asked:
 Scripted: TypeAlias = "Fields | BaseException | Callable[[Asked], Fields]"
 
 DEFAULTS: Mapping[str, Scripted] = {
-    "planner": {"thesis": "The thesis.", "steps": [{"message_index": 4, "goal": "The goal.", "rationale": "Why."}]},
+    "planner": {
+        "thesis": "The thesis.",
+        "steps": [{"message_index": 4, "goal": "The goal.", "rationale": "Why."}],
+    },
     "editor": lambda asked: {"new_content": "The new text.", "reason": "The reason."},
     "summary": {
         "summary": "The summary.",
@@ -47,10 +50,11 @@ DEFAULTS: Mapping[str, Scripted] = {
 
 
 class ScriptedModel:
-    """A `Complete` that answers from a script; what the script does not say is answered from `DEFAULTS`.
+    """A `Complete` that answers from a script; what the script does not say is answered from
+    `DEFAULTS`.
 
-    A stage's script is the fields of its answer, a function of the request, an exception to raise, or
-    a list of these, one per call; its last entry then serves for all further calls.
+    A stage's script is the fields of its answer, a function of the request, an exception to raise,
+    or a list of these, one per call; its last entry then serves for all further calls.
     """
 
     def __init__(self, **scripts: Scripted | Sequence[Scripted]) -> None:
@@ -72,7 +76,10 @@ class ScriptedModel:
         return [request.stage.stage for request in self.requests]
 
     async def __call__(
-        self, stage: StageModel, messages: Sequence[Mapping[str, str]], response_model: type[ResponseT]
+        self,
+        stage: StageModel,
+        messages: Sequence[Mapping[str, str]],
+        response_model: type[ResponseT],
     ) -> Completion[ResponseT]:
         asked = Asked(stage, tuple(messages), response_model)
         self.requests.append(asked)

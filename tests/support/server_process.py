@@ -1,4 +1,5 @@
-"""A model server in a process of its own, which outlives a killed client and shares no interpreter with it."""
+"""A model server in a process of its own, which outlives a killed client and shares no interpreter
+with it."""
 
 from __future__ import annotations
 
@@ -36,10 +37,24 @@ class ServerProcess:
 
 
 @contextlib.contextmanager
-def server_process(log: Path, *, delay: float = 0.0, port: int = 0, edits: int = 1) -> Iterator[ServerProcess]:
-    """Run the obedient model in a process of its own; it ends with the block, and also if this process is killed."""
+def server_process(
+    log: Path, *, delay: float = 0.0, port: int = 0, edits: int = 1
+) -> Iterator[ServerProcess]:
+    """Run the obedient model in a process of its own.
+
+    It ends with the block, and also if this process is killed.
+    """
     command = [sys.executable, "-m", "tests.support.model_server", "--until-stdin-closes"]
-    command += ["--log", str(log.resolve()), "--delay", str(delay), "--port", str(port), "--edits", str(edits)]
+    command += [
+        "--log",
+        str(log.resolve()),
+        "--delay",
+        str(delay),
+        "--port",
+        str(port),
+        "--edits",
+        str(edits),
+    ]
     with subprocess.Popen(
         command, cwd=_REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

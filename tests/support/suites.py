@@ -1,4 +1,5 @@
-"""Small suites on disk for tests of the plugin: a config, a rubric file, and a genuine Inspect log."""
+"""Small suites on disk for tests of the plugin: a config, a rubric file, and a genuine Inspect
+log."""
 
 from __future__ import annotations
 
@@ -79,23 +80,35 @@ def write_suite(
 ) -> SuiteFiles:
     """Write a suite and say where it is; several may share a folder under different names.
 
-    `runs` is how many, or what `run` returns for each; a `log` is copied instead. `rubrics` is how many,
-    or the entries of the rubric file. `overrides` is merged into the config, mapping by mapping.
+    `runs` is how many, or what `run` returns for each; a `log` is copied instead. `rubrics` is how
+    many, or the entries of the rubric file. `overrides` is merged into the config, mapping by
+    mapping.
     """
     suite = SuiteFiles(folder, folder / "inputs" / "configs" / f"{name}.yml", name)
     suite.data.mkdir(parents=True)
     suite.config.parent.mkdir(parents=True, exist_ok=True)
-    source = log or built_log([run(number + 1) for number in range(runs)] if isinstance(runs, int) else runs)
+    source = log or built_log(
+        [run(number + 1) for number in range(runs)] if isinstance(runs, int) else runs
+    )
     log_name = f"runs{source.suffix}"
     shutil.copyfile(source, suite.data / log_name)
-    entries = [rubric(number + 1, mode) for number in range(rubrics)] if isinstance(rubrics, int) else rubrics
+    entries = (
+        [rubric(number + 1, mode) for number in range(rubrics)]
+        if isinstance(rubrics, int)
+        else rubrics
+    )
     _write_yaml(suite.data / "rubrics.yml", [dict(entry) for entry in entries])
     _write_yaml(suite.config, merged(_config(name, log_name, mode, tests), overrides or {}))
     return suite
 
 
-def run(number: int, *, messages: Sequence[Message] | None = None, epoch: int = 1, **sample: Any) -> dict[str, Any]:
-    """One sample of a log: order `number` is looked up with a tool and reported; `sample` sets further fields."""
+def run(
+    number: int, *, messages: Sequence[Message] | None = None, epoch: int = 1, **sample: Any
+) -> dict[str, Any]:
+    """One sample of a log: order `number` is looked up with a tool and reported.
+
+    `sample` sets further fields.
+    """
     return {
         "id": f"run-{number}",
         "epoch": epoch,
@@ -117,11 +130,16 @@ def rubric(number: int, mode: str = "binary") -> dict[str, Any]:
 
 
 def built_log(runs: Sequence[Mapping[str, Any]]) -> Path:
-    """An `.eval` file with these samples, written by Inspect once per test process; copy it, do not change it."""
+    """An `.eval` file with these samples, written by Inspect once per test process.
+
+    Copy it, do not change it.
+    """
     return _built_log(json.dumps(list(runs))) / "runs.eval"
 
 
-def copy_agentharm(folder: Path, *, overrides: Overrides | None = None, name: str = "config_agentharm") -> SuiteFiles:
+def copy_agentharm(
+    folder: Path, *, overrides: Overrides | None = None, name: str = "config_agentharm"
+) -> SuiteFiles:
     """Copy RAND's AgentHarm example, or skip the test where it is absent.
 
     With `overrides` its config is rewritten under `name`; without, it is RAND's to the byte.
@@ -137,7 +155,8 @@ def copy_agentharm(folder: Path, *, overrides: Overrides | None = None, name: st
 
 
 def merged(base: Mapping[str, Any], overrides: Overrides) -> dict[str, Any]:
-    """`base` with `overrides` laid over it: mappings are merged, all else is replaced, `REMOVED` keys go."""
+    """`base` with `overrides` laid over it: mappings are merged, all else is replaced, `REMOVED`
+    keys go."""
     result = dict(base)
     for key, value in overrides.items():
         if value is REMOVED:
@@ -153,7 +172,10 @@ def _config(name: str, log_name: str, mode: str, tests: Sequence[str]) -> dict[s
     return {
         "admin": {
             "module_name": name,
-            "dataset_config": {"dataset_name": log_name, "default_params_path": {"rubric": "rubrics.yml"}},
+            "dataset_config": {
+                "dataset_name": log_name,
+                "default_params_path": {"rubric": "rubrics.yml"},
+            },
             "perturbation_config": {"tests_to_run": list(tests)},
             "evaluation_config": {
                 "template": "agent_judge" if mode == "binary" else "agent_autograder",
@@ -168,12 +190,22 @@ def _config(name: str, log_name: str, mode: str, tests: Sequence[str]) -> dict[s
 
 def _order_lookup(number: int) -> list[dict[str, Any]]:
     order = 1000 + number
-    call = {"id": f"call-{number}", "function": "look_up_order", "arguments": {"order": order}, "type": "function"}
+    call = {
+        "id": f"call-{number}",
+        "function": "look_up_order",
+        "arguments": {"order": order},
+        "type": "function",
+    }
     said: list[dict[str, Any]] = [
         {"role": "system", "content": "You are the support agent of a book shop."},
         {"role": "user", "content": f"Where is order {order}?"},
         {"role": "assistant", "content": "Let me look that up for you.", "tool_calls": [call]},
-        {"role": "tool", "content": "shipped yesterday", "tool_call_id": call["id"], "function": "look_up_order"},
+        {
+            "role": "tool",
+            "content": "shipped yesterday",
+            "tool_call_id": call["id"],
+            "function": "look_up_order",
+        },
         {"role": "assistant", "content": f"Good news: order {order} was shipped yesterday."},
     ]
     return [{"id": f"m{number}-{index}", **message} for index, message in enumerate(said)]
@@ -181,7 +213,8 @@ def _order_lookup(number: int) -> list[dict[str, Any]]:
 
 @functools.cache
 def _built_log(runs: str) -> Path:
-    # Importing Inspect takes over a second: only tests that need a log of their own pay for it, and once.
+    # Importing Inspect takes over a second: only tests that need a log of their own pay for it, and
+    # once.
     from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSample, EvalSpec
 
     samples = [EvalSample.model_validate(sample) for sample in json.loads(runs)]

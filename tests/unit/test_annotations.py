@@ -20,7 +20,9 @@ def read(line: str) -> tuple[str, dict[str, str], str]:
     match = COMMAND.fullmatch(line)
     assert match, line
     pairs = dict(pair.split("=", 1) for pair in match["properties"].split(","))
-    unescaped = {name: plain(value).replace("%3A", ":").replace("%2C", ",") for name, value in pairs.items()}
+    unescaped = {
+        name: plain(value).replace("%3A", ":").replace("%2C", ",") for name, value in pairs.items()
+    }
     return match["kind"], unescaped, plain(match["message"])
 
 

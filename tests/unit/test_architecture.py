@@ -1,4 +1,5 @@
-"""The floors of the house, and the one room of each heavy library, read from the imports (ARCHITECTURE.md)."""
+"""The floors of the house, and the one room of each heavy library, read from the imports
+(ARCHITECTURE.md)."""
 
 from __future__ import annotations
 
@@ -138,7 +139,8 @@ def test_every_module_has_its_floor() -> None:
 
 
 def test_modules_import_from_floors_below_their_own() -> None:
-    # The vocabulary of floor 0 is one: its modules may import each other, and the next test keeps them acyclic.
+    # The vocabulary of floor 0 is one: its modules may import each other, and the next test keeps
+    # them acyclic.
     wrong = [
         str(one)
         for one in IMPORTS
@@ -151,7 +153,12 @@ def test_modules_import_from_floors_below_their_own() -> None:
 def test_ground_floor_has_no_cycles() -> None:
     ground = {name for name, floor in FLOORS.items() if floor == 0}
     needs = {
-        name: {room(own(one)) for one in IMPORTS if room(one.module) == name and own(one) and not one.typing} - {name}
+        name: {
+            room(own(one))
+            for one in IMPORTS
+            if room(one.module) == name and own(one) and not one.typing
+        }
+        - {name}
         for name in ground
     }
     done: set[str] = set()
@@ -164,7 +171,8 @@ def test_only_the_plugin_imports_pytest() -> None:
     assert not [
         str(one)
         for one in IMPORTS
-        if room(one.name) in {"pytest", "_pytest", "pluggy", "xdist"} and room(one.module) != "plugin"
+        if room(one.name) in {"pytest", "_pytest", "pluggy", "xdist"}
+        and room(one.module) != "plugin"
     ]
 
 
@@ -176,7 +184,15 @@ def test_heavy_library_is_imported_in_its_room_only_and_late(library: str) -> No
 
 
 def test_nothing_but_the_known_libraries_is_imported() -> None:
-    known = {*ROOMS, *sys.stdlib_module_names, "pytest_jrh", "pydantic", "pydantic_core", "yaml", "zipfile_zstd"}
+    known = {
+        *ROOMS,
+        *sys.stdlib_module_names,
+        "pytest_jrh",
+        "pydantic",
+        "pydantic_core",
+        "yaml",
+        "zipfile_zstd",
+    }
     known |= {"pytest", "_pytest", "pluggy", "xdist"}
     assert not [str(one) for one in IMPORTS if room(one.name) not in known]
 

@@ -61,12 +61,16 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 def load(path: Path) -> Any:
-    return json.loads(path.read_text("utf-8"), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    return json.loads(
+        path.read_text("utf-8"), parse_constant=lambda name: pytest.fail(f"{name} is no JSON")
+    )
 
 
 def names(folder: Path) -> set[str]:
     return {
-        str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and ".spool" not in path.parts
+        str(path.relative_to(folder))
+        for path in folder.rglob("*")
+        if path.is_file() and ".spool" not in path.parts
     }
 
 
@@ -121,17 +125,37 @@ def test_report_has_rands_keys_and_numbers(tmp_path: Path) -> None:
     suite = make_suite(tmp_path)
     write(suite)
     report = load(suite.output_dir / "openai_gpt-4.1-mini_report.json")
-    assert report["meta_data"].items() >= {
-        "module_name": "refunds", "dataset": "log.eval", "autograder_model": "openai/gpt-4.1-mini"
-    }.items()  # fmt: skip
-    negative, positive = (report["all_metrics"][test] for test in ("agent_perturbation", "agent_positives"))
-    assert negative["metrics"].items() >= {
-        "pass_rate": "0.00%", "passed": 0, "total": 1, "metric_type": "accuracy_score", "metric_score": 0.0
-    }.items()  # fmt: skip
+    assert (
+        report["meta_data"].items()
+        >= {
+            "module_name": "refunds",
+            "dataset": "log.eval",
+            "autograder_model": "openai/gpt-4.1-mini",
+        }.items()
+    )
+    negative, positive = (
+        report["all_metrics"][test] for test in ("agent_perturbation", "agent_positives")
+    )
+    assert (
+        negative["metrics"].items()
+        >= {
+            "pass_rate": "0.00%",
+            "passed": 0,
+            "total": 1,
+            "metric_type": "accuracy_score",
+            "metric_score": 0.0,
+        }.items()
+    )
     assert positive["metrics"]["pass_rate"] == "100.00%"
-    assert negative["bootstrap"].items() >= {
-        "mean": None, "lower_ci": None, "upper_ci": None, "reason": "all verdicts come from one source run"
-    }.items()  # fmt: skip
+    assert (
+        negative["bootstrap"].items()
+        >= {
+            "mean": None,
+            "lower_ci": None,
+            "upper_ci": None,
+            "reason": "all verdicts come from one source run",
+        }.items()
+    )
     assert negative["outcomes"] == {"disagree": 1, "model_error": 1, "no_case": 1}
     assert positive["unverified_labels"] == 1
 
@@ -154,7 +178,9 @@ def test_records_of_the_session_are_handed_on_to_reports(tmp_path: Path) -> None
 def test_report_without_a_verdict_is_null_not_a_score(tmp_path: Path) -> None:
     suite = make_suite(tmp_path)
     write(suite, [C], [make_result(C, "invalid_response")], [])
-    metrics = load(suite.output_dir / "openai_gpt-4.1-mini_report.json")["all_metrics"]["agent_perturbation"]["metrics"]
+    metrics = load(suite.output_dir / "openai_gpt-4.1-mini_report.json")["all_metrics"][
+        "agent_perturbation"
+    ]["metrics"]
     assert (metrics["pass_rate"], metrics["metric_score"]) == (None, None)
     assert metrics["metric_reason"] == "no verdict was given"
 
@@ -177,7 +203,9 @@ def test_summary_keeps_what_this_run_did_not_look_at(tmp_path: Path) -> None:
     tone = make_spec("b", rubric_id="tone")
     write(suite, [tone], [make_result(tone, "no_case", detail="no plan")], [])
     write(suite)
-    (rubrics,) = load(tmp_path / TEST_FOLDER / "agent_perturbations_summary.json")["suites"]["refunds"].values()
+    (rubrics,) = load(tmp_path / TEST_FOLDER / "agent_perturbations_summary.json")["suites"][
+        "refunds"
+    ].values()
     assert rubrics["tone"]["no_case_reasons"] == {"no plan": 1}
     assert rubrics["refund_policy"]["no_case"] == 1
 
@@ -217,7 +245,9 @@ def test_case_made_ahead_of_a_stopped_run_is_kept(tmp_path: Path) -> None:
 
 def test_two_tests_may_share_a_folder(tmp_path: Path) -> None:
     suite = make_suite(tmp_path)
-    shared = replace(suite, tests=tuple(replace(test, output_dir=tmp_path / "shared") for test in suite.tests))
+    shared = replace(
+        suite, tests=tuple(replace(test, output_dir=tmp_path / "shared") for test in suite.tests)
+    )
     assert write(shared).problems == ()
     lines = (tmp_path / "shared/agent_perturbations.jsonl").read_text("utf-8").splitlines()
     assert [json.loads(line)["test"] for line in lines] == ["agent_perturbation", "agent_positives"]
@@ -241,7 +271,9 @@ def test_reused_case_is_in_the_tables_without_being_made_again(tmp_path: Path) -
 def test_frozen_suite_reads_its_file_and_leaves_it_alone(tmp_path: Path) -> None:
     suite = make_suite(tmp_path)
     write(suite)
-    frozen = (tmp_path / TEST_FOLDER / "agent_perturbations.jsonl").rename(tmp_path / "frozen.jsonl")
+    frozen = (tmp_path / TEST_FOLDER / "agent_perturbations.jsonl").rename(
+        tmp_path / "frozen.jsonl"
+    )
     before = frozen.read_bytes()
     write(replace(suite, frozen=frozen), [A, B], [make_result(A), make_result(B, "no_case")], [])
     assert frozen.read_bytes() == before
@@ -274,7 +306,10 @@ def test_judges_of_a_panel_have_files_of_their_own(tmp_path: Path) -> None:
     specs = [make_spec("a", judge=judge.name) for judge in judges[:2]]
     write(suite, specs, [make_result(specs[0]), make_result(specs[1], "disagree")], [make_case(A)])
     outcomes = {
-        name: [row["outcome"] for row in rows(suite.output_dir / f"agent_perturbation_results_{files[name]}.csv")]
+        name: [
+            row["outcome"]
+            for row in rows(suite.output_dir / f"agent_perturbation_results_{files[name]}.csv")
+        ]
         for name in ("strict", "lax", "other")
     }
     assert outcomes == {"strict": ["agree"], "lax": ["disagree"], "other": []}
@@ -301,7 +336,9 @@ def test_file_that_cannot_be_written_costs_no_other(tmp_path: Path) -> None:
         assert any(f"{path} was not written: " in problem for problem in done.problems)
 
 
-def test_full_disk_in_the_middle_of_a_table_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_in_the_middle_of_a_table_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     suite = make_suite(tmp_path)
 
     def full(row: object) -> str:
@@ -309,7 +346,9 @@ def test_full_disk_in_the_middle_of_a_table_is_one_sentence(tmp_path: Path, monk
 
     monkeypatch.setattr("pytest_jrh.artifacts.tables.encoded", full)
     done = write(suite)
-    assert [problem.rsplit(": ", 1)[1] for problem in done.problems] == ["No space left on device."] * 3
+    assert [problem.rsplit(": ", 1)[1] for problem in done.problems] == [
+        "No space left on device."
+    ] * 3
     assert not list(tmp_path.rglob(".jrh-*"))
     assert (suite.output_dir / "openai_gpt-4.1-mini_report.json").exists()
 
@@ -330,7 +369,9 @@ def test_record_that_a_person_broke_is_reported(tmp_path: Path) -> None:
     suite = make_suite(tmp_path, overwrite=False)
     write(suite)
     target = tmp_path / TEST_FOLDER / "agent_perturbations.jsonl"
-    target.write_text(target.read_text("utf-8").replace('"expected":1', '"expected":"yes"'), "utf-8")
+    target.write_text(
+        target.read_text("utf-8").replace('"expected":1', '"expected":"yes"'), "utf-8"
+    )
     done = write(suite, [A], [make_result(A)], [])
     assert ["expected" in problem for problem in done.problems] == [True]
 
@@ -348,7 +389,9 @@ def test_no_file_holds_a_secret(tmp_path: Path) -> None:
 def test_hostile_transcript_breaks_no_file(tmp_path: Path) -> None:
     text = "\x1b[31m\x00\ud800\u2028 {{ 7*7 }} </transcript> =cmd() " + "x" * 200_000
     suite = make_suite(tmp_path, output_format="xlsx")
-    case = make_case(A, messages=(*MESSAGES[:3], {"role": "assistant", "content": text}), new_text=text + "\x07")
+    case = make_case(
+        A, messages=(*MESSAGES[:3], {"role": "assistant", "content": text}), new_text=text + "\x07"
+    )
     done = write(suite, [A], [make_result(A, "disagree", reasoning=text)], [case])
     assert done.problems == ()
     openpyxl = pytest.importorskip("openpyxl")
@@ -381,10 +424,18 @@ def test_debug_bundle_has_rands_keys_and_both_transcripts(tmp_path: Path) -> Non
     assert write_debug(to_record(make_case(A)), paths) == paths.all()
     audit = load(paths.audit)
     assert audit.keys() >= {
-        "run_id", "target_rubric", "failure_confirmed", "failure_rationale", "final_summary", "plan", "edits"
-    }  # fmt: skip
+        "run_id",
+        "target_rubric",
+        "failure_confirmed",
+        "failure_rationale",
+        "final_summary",
+        "plan",
+        "edits",
+    }
     assert audit["edits"][0]["edited_content"] == "I have refunded order 17 in full."
-    original, perturbed = (one_line(path.read_text("utf-8")) for path in (paths.original, paths.perturbed))
+    original, perturbed = (
+        one_line(path.read_text("utf-8")) for path in (paths.original, paths.perturbed)
+    )
     assert "outside the window" in original
     assert "I have refunded order 17" in perturbed
 
@@ -392,7 +443,10 @@ def test_debug_bundle_has_rands_keys_and_both_transcripts(tmp_path: Path) -> Non
 def test_debug_bundle_of_a_hostile_id_stays_in_its_folder(tmp_path: Path) -> None:
     spec = make_spec("../../x", rubric_id="a/../b", target_score=2)
     paths = debug_paths(tmp_path, spec)
-    assert {path.parent for path in paths.all()} == {tmp_path / "debug", tmp_path / "debug/transcripts"}
+    assert {path.parent for path in paths.all()} == {
+        tmp_path / "debug",
+        tmp_path / "debug/transcripts",
+    }
     assert paths.audit.name.endswith("__score_2_edits_audit.json")
 
 
@@ -402,10 +456,15 @@ def test_case_without_edits_has_no_bundle(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_bundle_of_a_case_not_made_anew_is_written_where_it_is_missing_or_older_than_the_cases(tmp_path: Path) -> None:
+def test_bundle_of_a_case_not_made_anew_is_written_where_it_is_missing_or_older_than_the_cases(
+    tmp_path: Path,
+) -> None:
     suite = make_suite(tmp_path, overwrite=False)
     write(suite)
-    cases, paths = tmp_path / TEST_FOLDER / "agent_perturbations.jsonl", debug_paths(tmp_path / TEST_FOLDER, A)
+    cases, paths = (
+        tmp_path / TEST_FOLDER / "agent_perturbations.jsonl",
+        debug_paths(tmp_path / TEST_FOLDER, A),
+    )
     whole = paths.audit.read_bytes()
 
     def again(*, cases_written: int) -> None:

@@ -1,4 +1,5 @@
-"""The baseline and its file: what is written, what is refused, what an update touches (rules J2, J3)."""
+"""The baseline and its file: what is written, what is refused, what an update touches (rules J2,
+J3)."""
 
 from __future__ import annotations
 
@@ -83,18 +84,27 @@ def test_the_order_of_results_does_not_change_a_byte() -> None:
     assert render(accepted(*results)) == render(accepted(*reversed(results)))
 
 
-@given(st.lists(st.tuples(st.integers(0, 99), st.booleans(), st.integers(-3, 9), st.text()), unique_by=lambda c: c[0]))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 99), st.booleans(), st.integers(-3, 9), st.text()),
+        unique_by=lambda c: c[0],
+    )
+)
 @settings(max_examples=60, deadline=None)
 def test_what_is_saved_is_what_is_loaded(
     tmp_path_factory: pytest.TempPathFactory, cases: list[tuple[Any, ...]]
 ) -> None:
     lines = [
-        BaselineCase(id_of(run), short(DIGEST), short(JUDGE), "agree" if right else "disagree", score, reason)
+        BaselineCase(
+            id_of(run), short(DIGEST), short(JUDGE), "agree" if right else "disagree", score, reason
+        )
         for run, right, score, reason in cases
     ]
     baseline = Baseline({line.case_id: line for line in lines})
     path = tmp_path_factory.mktemp("baseline") / "b.json"
-    storable = {line.case_id: replace(line, reason=line.reason.replace("\x00", "")) for line in lines}
+    storable = {
+        line.case_id: replace(line, reason=line.reason.replace("\x00", "")) for line in lines
+    }
     save(path, baseline)
     assert load(path) == Baseline(storable)
     assert len(path.read_text(encoding="utf-8").splitlines()) == (len(lines) + 5 if lines else 4)
@@ -129,14 +139,29 @@ def test_file_that_is_no_baseline_is_refused_with_its_line(
 @pytest.mark.parametrize(
     ("change", "key", "message", "hint"),
     [
-        ({"outcome": "agreee"}, "outcome", 'got "agreee"; must be agree or disagree', "agree is the nearest"),
+        (
+            {"outcome": "agreee"},
+            "outcome",
+            'got "agreee"; must be agree or disagree',
+            "agree is the nearest",
+        ),
         ({"score": True}, "score", "got true; must be a whole number", None),
         ({"score": "1"}, "score", 'got "1"; must be a whole number', None),
         ({"case_digest": "123"}, "case_digest", 'got "123"; must be 16 hexadecimal digits', None),
-        ({"judge_fingerprint": None}, "judge_fingerprint", "got nothing; must be 16 hexadecimal digits", None),
+        (
+            {"judge_fingerprint": None},
+            "judge_fingerprint",
+            "got nothing; must be 16 hexadecimal digits",
+            None,
+        ),
         ({"id": "run-1"}, "id", 'got "run-1"; must be a case id: SUITE::TEST::...', None),
         ({"reason": 3}, "reason", "got 3; must be text", None),
-        ({"raeson": "x"}, "raeson", "unknown key; the keys are id, outcome", "reason is the nearest key"),
+        (
+            {"raeson": "x"},
+            "raeson",
+            "unknown key; the keys are id, outcome",
+            "reason is the nearest key",
+        ),
     ],
 )
 def test_wrong_line_is_named_with_what_was_there_and_what_may_be(
@@ -164,15 +189,29 @@ def test_every_mistake_is_named_at_once(written: Callable[[str], Path]) -> None:
 
 def test_update_takes_verdicts_over_and_keeps_reasons() -> None:
     before = accepted(outcome_of(1), outcome_of(2, "disagree"), outcome_of(3))
-    before = Baseline({key: replace(case, reason=f"because {key}") for key, case in before.cases.items()})
-    results = [outcome_of(1), outcome_of(2, case_digest=OTHER), outcome_of(3, "disagree"), outcome_of(4)]
+    before = Baseline(
+        {key: replace(case, reason=f"because {key}") for key, case in before.cases.items()}
+    )
+    results = [
+        outcome_of(1),
+        outcome_of(2, case_digest=OTHER),
+        outcome_of(3, "disagree"),
+        outcome_of(4),
+    ]
     done = update(before, results, all_of(*results))
     assert (done.added, done.changed, done.removed) == ((id_of(4),), (id_of(2), id_of(3)), ())
     assert done.kept == {}
     cases = done.baseline.cases
-    assert [cases[id_of(run)].outcome for run in (1, 2, 3, 4)] == ["agree", "agree", "disagree", "agree"]
+    assert [cases[id_of(run)].outcome for run in (1, 2, 3, 4)] == [
+        "agree",
+        "agree",
+        "disagree",
+        "agree",
+    ]
     assert cases[id_of(2)].case_digest == short(OTHER)
-    assert [cases[id_of(run)].reason for run in (1, 2, 3)] == [f"because {id_of(run)}" for run in (1, 2, 3)]
+    assert [cases[id_of(run)].reason for run in (1, 2, 3)] == [
+        f"because {id_of(run)}" for run in (1, 2, 3)
+    ]
     assert cases[id_of(4)].reason == ""
 
 
@@ -182,7 +221,9 @@ def test_update_of_a_selection_leaves_the_rest_alone() -> None:
     done = update(before, [outcome_of(2, "disagree")], scope)
     assert done.changed == (id_of(2),)
     assert (done.added, done.removed) == ((), ())
-    assert {key for key in done.baseline.cases if done.baseline.cases[key] != before.cases[key]} == {id_of(2)}
+    assert {
+        key for key in done.baseline.cases if done.baseline.cases[key] != before.cases[key]
+    } == {id_of(2)}
 
 
 @pytest.mark.parametrize("outcome", ["model_error", "unrecorded", "over_budget", "refused"])
@@ -217,10 +258,16 @@ def test_case_that_was_not_to_be_judged_keeps_its_line() -> None:
 
 
 def test_comparison_tells_regressions_fixes_and_known_errors_apart() -> None:
-    before = accepted(outcome_of(1), outcome_of(2, "disagree"), outcome_of(3, "disagree"), outcome_of(4))
+    before = accepted(
+        outcome_of(1), outcome_of(2, "disagree"), outcome_of(3, "disagree"), outcome_of(4)
+    )
     now = [outcome_of(1, "disagree"), outcome_of(2), outcome_of(3, "disagree"), outcome_of(4)]
     found = compare(before, now, all_of(*now))
-    assert (found.regressions, found.fixes, found.still_wrong) == ((id_of(1),), (id_of(2),), (id_of(3),))
+    assert (found.regressions, found.fixes, found.still_wrong) == (
+        (id_of(1),),
+        (id_of(2),),
+        (id_of(3),),
+    )
     assert found.compared == 4
     assert found.not_comparable == {}
     assert found.judge_changed == 0

@@ -8,7 +8,15 @@ import pytest
 
 from pytest_jrh.errors import Unscored
 from pytest_jrh.judges.prompt import judge_response
-from pytest_jrh.llm.calls import Answer, CallRequest, Response, digest, make_complete, parse, stable_schema
+from pytest_jrh.llm.calls import (
+    Answer,
+    CallRequest,
+    Response,
+    digest,
+    make_complete,
+    parse,
+    stable_schema,
+)
 from pytest_jrh.models import Completion, RateLimit, StageModel
 from pytest_jrh.pipeline.editor import EditorResponse
 from pytest_jrh.pipeline.planner import response_for
@@ -46,7 +54,9 @@ def trouble(*answers: Answer | str | BaseException) -> tuple[Unscored, ScriptedE
         '```json\n{"score": 0, "score": 1, "reasoning": "r"}\n```',
     ],
 )
-def test_a_key_that_an_object_has_twice_makes_the_answer_invalid_and_is_named_in_the_re_ask(text: str) -> None:
+def test_a_key_that_an_object_has_twice_makes_the_answer_invalid_and_is_named_in_the_re_ask(
+    text: str,
+) -> None:
     error, exchange = trouble(text, text, text)
     assert error.outcome == "invalid_response"
     assert "more than once" in error.cause
@@ -66,7 +76,8 @@ def test_good_answer_is_asked_for_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", ["", "no JSON", '{"score": 1', '{"score": 7, "reasoning": "r"}', '{"reasoning": "r"}', "[]"]
+    "bad",
+    ["", "no JSON", '{"score": 1', '{"score": 7, "reasoning": "r"}', '{"reasoning": "r"}', "[]"],
 )
 def test_answer_that_does_not_validate_is_asked_again_with_the_error(bad: str) -> None:
     completion, exchange = asked(bad, GOOD)
@@ -90,7 +101,11 @@ def test_re_ask_says_what_was_wrong_and_where() -> None:
 def test_second_re_ask_carries_both_answers() -> None:
     completion, exchange = asked("one", "two", GOOD)
     assert completion.text == GOOD
-    assert [message["content"] for message in exchange.requests[2].messages if message["role"] == "assistant"] == [
+    assert [
+        message["content"]
+        for message in exchange.requests[2].messages
+        if message["role"] == "assistant"
+    ] == [
         "one",
         "two",
     ]
@@ -113,7 +128,11 @@ def test_answer_cut_off_says_so() -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [Answer("", refusal="I cannot help"), Answer(GOOD, refusal="no"), Answer("", finish_reason="content_filter")],
+    [
+        Answer("", refusal="I cannot help"),
+        Answer(GOOD, refusal="no"),
+        Answer("", finish_reason="content_filter"),
+    ],
 )
 def test_refusal_is_not_asked_again(answer: Answer) -> None:
     error, exchange = trouble(answer, GOOD)
@@ -127,14 +146,22 @@ def test_trouble_of_the_exchange_is_passed_on() -> None:
     assert len(exchange.requests) == 1
 
 
-@pytest.mark.parametrize("wrapping", ["{}", " \n{}\n", "```json\n{}\n```", "```\n{}\n```\n", "\n```json\n{}```"])
+@pytest.mark.parametrize(
+    "wrapping", ["{}", " \n{}\n", "```json\n{}\n```", "```\n{}\n```\n", "\n```json\n{}```"]
+)
 def test_one_object_is_read_bare_or_in_one_fence(wrapping: str) -> None:
     assert parse(wrapping.replace("{}", GOOD), judge_response((0, 1))).score == 1
 
 
 @pytest.mark.parametrize(
     "text",
-    [f"Here it is: {GOOD}", f"{GOOD}\n{GOOD}", f"```json\n{GOOD}\n```\nThat is all.", f"[{GOOD}]", json.dumps(GOOD)],
+    [
+        f"Here it is: {GOOD}",
+        f"{GOOD}\n{GOOD}",
+        f"```json\n{GOOD}\n```\nThat is all.",
+        f"[{GOOD}]",
+        json.dumps(GOOD),
+    ],
 )
 def test_anything_around_the_object_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="validation error"):
@@ -147,7 +174,12 @@ class Fields(Response):
 
 
 @pytest.mark.parametrize(
-    "text", ['{"number": "1", "text": "t"}', '{"number": 1.0, "text": "t"}', '{"number": true, "text": "t"}']
+    "text",
+    [
+        '{"number": "1", "text": "t"}',
+        '{"number": 1.0, "text": "t"}',
+        '{"number": true, "text": "t"}',
+    ],
 )
 def test_numbers_are_not_coerced(text: str) -> None:
     with pytest.raises(ValueError, match="number"):
@@ -166,8 +198,11 @@ def request(**changes: Any) -> CallRequest:
 
 
 def test_fingerprint_is_what_it_always_was() -> None:
-    """Every cassette ever recorded hangs on this value: what is hashed may only change on purpose."""
-    assert request().fingerprint == "374f4082a50b200c6de2bd6c23e1c7daa3b6a7fd9776e157af86ec95ac002e76"
+    """Every cassette ever recorded hangs on this value: what is hashed may only change on
+    purpose."""
+    assert (
+        request().fingerprint == "374f4082a50b200c6de2bd6c23e1c7daa3b6a7fd9776e157af86ec95ac002e76"
+    )
 
 
 @pytest.mark.parametrize(
@@ -180,8 +215,11 @@ def test_fingerprint_is_what_it_always_was() -> None:
         (judge_response((0, 1, 2)), "fec0977c425d"),
     ],
 )
-def test_schema_of_each_stage_is_what_it_always_was(response_model: type[Response], expected: str) -> None:
-    """A schema is part of the fingerprint: changing one makes every recording of that stage void."""
+def test_schema_of_each_stage_is_what_it_always_was(
+    response_model: type[Response], expected: str
+) -> None:
+    """A schema is part of the fingerprint: changing one makes every recording of that stage
+    void."""
     assert digest(stable_schema(response_model.model_json_schema()))[:12] == expected
 
 
@@ -204,7 +242,9 @@ def test_fingerprint_does_not_depend_on_the_order_of_keys() -> None:
         {"system_prompt": "its text is in the messages"},
     ],
 )
-def test_where_and_how_fast_a_model_is_asked_is_not_part_of_the_call(changes: dict[str, Any]) -> None:
+def test_where_and_how_fast_a_model_is_asked_is_not_part_of_the_call(
+    changes: dict[str, Any],
+) -> None:
     assert request(**changes).fingerprint == request().fingerprint
 
 
@@ -218,20 +258,30 @@ def test_where_and_how_fast_a_model_is_asked_is_not_part_of_the_call(changes: di
         {"max_tokens": 101},
     ],
 )
-def test_what_makes_the_answer_another_makes_the_fingerprint_another(changes: dict[str, Any]) -> None:
+def test_what_makes_the_answer_another_makes_the_fingerprint_another(
+    changes: dict[str, Any],
+) -> None:
     assert request(**changes).fingerprint != request().fingerprint
 
 
 def test_another_message_or_schema_makes_another_fingerprint() -> None:
     messages = (QUESTION[0], {**QUESTION[1], "content": "Grüße\n"})
     assert CallRequest(JUDGE, messages, judge_response((0, 1))).fingerprint != request().fingerprint
-    assert CallRequest(JUDGE, QUESTION, judge_response((0, 1, 2))).fingerprint != request().fingerprint
+    assert (
+        CallRequest(JUDGE, QUESTION, judge_response((0, 1, 2))).fingerprint != request().fingerprint
+    )
 
 
 def test_what_pydantic_words_anew_from_version_to_version_is_left_out() -> None:
     field = {"type": "integer", "const": 1, "title": "Score"}
-    worded = {"title": "X", "description": "y", "properties": {"score": field, "title": {"type": "string"}}}
-    assert stable_schema(worded) == {"properties": {"score": {"enum": [1]}, "title": {"type": "string"}}}
+    worded = {
+        "title": "X",
+        "description": "y",
+        "properties": {"score": field, "title": {"type": "string"}},
+    }
+    assert stable_schema(worded) == {
+        "properties": {"score": {"enum": [1]}, "title": {"type": "string"}}
+    }
     assert stable_schema({"anyOf": [{"title": "t", "enum": [1, 2], "type": "integer"}]}) == {
         "anyOf": [{"enum": [1, 2]}]
     }

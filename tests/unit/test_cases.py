@@ -71,7 +71,9 @@ HOSTILE = [
     "a.e1.judge-b",
     "x-score_2",
 ]
-TEXTS = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=80), st.text("aA.~%_-e1[]:/", max_size=12))
+TEXTS = st.one_of(
+    st.sampled_from(HOSTILE), st.text(max_size=80), st.text("aA.~%_-e1[]:/", max_size=12)
+)
 SPECS = st.builds(
     CaseSpec,
     suite=st.just("s"),
@@ -85,7 +87,10 @@ SPECS = st.builds(
 
 
 def paths_of(spec: CaseSpec) -> list[str]:
-    return [cases.cassette_path(Path("c"), spec, judging=judging).as_posix() for judging in (False, True)]
+    return [
+        cases.cassette_path(Path("c"), spec, judging=judging).as_posix()
+        for judging in (False, True)
+    ]
 
 
 def made(spec: CaseSpec) -> CaseSpec:
@@ -95,7 +100,10 @@ def made(spec: CaseSpec) -> CaseSpec:
 
 @pytest.mark.parametrize(
     ("seed", "picked"),
-    [(87, ["17-3", "2-3", "20-2", "23-2", "37-3"]), (8234, ["17-3", "2-2", "20-2", "22-1", "49-3"])],
+    [
+        (87, ["17-3", "2-3", "20-2", "23-2", "37-3"]),
+        (8234, ["17-3", "2-2", "20-2", "22-1", "49-3"]),
+    ],
 )
 def test_samples_are_those_that_rands_harness_picks(seed: int, picked: list[str]) -> None:
     assert cases.sample(AGENTHARM, 5, seed) == picked
@@ -119,7 +127,11 @@ def test_specs_come_by_test_rubric_run_target_and_judge(tmp_path: Path) -> None:
     suite = make_suite(tmp_path, rubrics=(rubric, replace(rubric, id="other")), mode="ordinal")
     lone = suite.judges[0].stage
     tests = tuple(
-        replace(test, targets={rubric.id: (0, 2), "other": (1,)}, evaluate=test.name == "agent_perturbation")
+        replace(
+            test,
+            targets={rubric.id: (0, 2), "other": (1,)},
+            evaluate=test.name == "agent_perturbation",
+        )
         for test in suite.tests
     )
     suite = replace(suite, tests=tests, judges=(JudgeSettings("a", lone), JudgeSettings("b", lone)))
@@ -157,7 +169,9 @@ def test_names_of_an_ordinary_case() -> None:
     assert cases.artifact_stem(spec) == "agent_perturbation__17-3_e1__refund_policy"
     folder = Path("c/agent_perturbation/refund_policy")
     assert cases.cassette_path(Path("c"), spec, judging=False) == folder / "17-3.e1.generation.yaml"
-    assert cases.cassette_path(Path("c"), spec, judging=True) == folder / "17-3.e1.judge-default.yaml"
+    assert (
+        cases.cassette_path(Path("c"), spec, judging=True) == folder / "17-3.e1.judge-default.yaml"
+    )
 
 
 def test_names_of_an_ordinal_case_under_a_judge() -> None:
@@ -165,13 +179,21 @@ def test_names_of_an_ordinal_case_under_a_judge() -> None:
     assert cases.case_name(spec) == "17-3[e1-score_2-gpt-4.1]"
     assert cases.artifact_stem(spec) == "agent_perturbation__17-3_e1__refund_policy__score_2"
     folder = Path("c/agent_perturbation/refund_policy")
-    assert cases.cassette_path(Path("c"), spec, judging=False) == folder / "17-3.e1.score_2.generation.yaml"
-    assert cases.cassette_path(Path("c"), spec, judging=True) == folder / "17-3.e1.score_2.judge-gpt-4%2E1.yaml"
+    assert (
+        cases.cassette_path(Path("c"), spec, judging=False)
+        == folder / "17-3.e1.score_2.generation.yaml"
+    )
+    assert (
+        cases.cassette_path(Path("c"), spec, judging=True)
+        == folder / "17-3.e1.score_2.judge-gpt-4%2E1.yaml"
+    )
 
 
 def test_row_id_is_eight_hex_digits_that_never_change() -> None:
     assert cases.perturbed_idx(make_spec("17-3")) == "agent_402c6ea2"
-    assert cases.perturbed_idx(make_spec("17-3", judge="a")) == cases.perturbed_idx(make_spec("17-3", judge="b"))
+    assert cases.perturbed_idx(make_spec("17-3", judge="a")) == cases.perturbed_idx(
+        make_spec("17-3", judge="b")
+    )
     assert re.fullmatch("agent_[0-9a-f]{8}", cases.perturbed_idx(make_spec("17-4")))
 
 
@@ -224,7 +246,9 @@ def test_different_cases_never_meet(one: CaseSpec, other: CaseSpec) -> None:
     generations = [path.lower() for path in (paths_of(one)[0], paths_of(other)[0])]
     assert (generations[0] == generations[1]) is (made(one) == made(other))
     assert (cases.generation_id(one) == cases.generation_id(other)) is (made(one) == made(other))
-    assert (cases.artifact_stem(one).lower() == cases.artifact_stem(other).lower()) is (made(one) == made(other))
+    assert (cases.artifact_stem(one).lower() == cases.artifact_stem(other).lower()) is (
+        made(one) == made(other)
+    )
     assert paths_of(one)[1].lower() != paths_of(other)[1].lower()
     assert paths_of(one)[0].lower() != paths_of(other)[1].lower()
 

@@ -1,4 +1,5 @@
-"""The head of a cassette is JSON inside of YAML: read with `json`, and the same to every reader of YAML."""
+"""The head of a cassette is JSON inside of YAML: read with `json`, and the same to every reader of
+YAML."""
 
 from __future__ import annotations
 
@@ -28,7 +29,10 @@ VALUES = st.recursive(
     | st.integers()
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab: #\n\x85\u2028", max_size=3), inner),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text("ab: #\n\x85\u2028", max_size=3), inner)
+    ),
     max_leaves=8,
 )
 
@@ -52,14 +56,22 @@ def test_json_and_yaml_read_the_same_head(data: dict[str, Any]) -> None:
     assert json.loads(head) == data
     for loader in (yaml.SafeLoader, yaml.CSafeLoader):
         loaded = yaml.load(text, Loader=loader)
-        assert loaded == cassette_text.read(text) == {"metadata": data, "interactions": [], "version": 1}
+        assert (
+            loaded
+            == cassette_text.read(text)
+            == {"metadata": data, "interactions": [], "version": 1}
+        )
         assert repr(loaded["metadata"]) == repr(data)
 
 
 @pytest.mark.parametrize("cost", [1e-05, 2e-07, 1.5e-07, -1e16, 0.1, 5.0])
 def test_a_small_number_is_a_number_to_yaml_too(cost: float) -> None:
     text = cassette_text.write({"cost": cost, "costs": [cost], "said": f"it was {cost}"}, [])
-    assert yaml.safe_load(text)["metadata"] == {"cost": cost, "costs": [cost], "said": f"it was {cost}"}
+    assert yaml.safe_load(text)["metadata"] == {
+        "cost": cost,
+        "costs": [cost],
+        "said": f"it was {cost}",
+    }
 
 
 def test_an_old_head_is_read_and_written_anew_with_the_same_meaning(new: Path) -> None:
@@ -75,11 +87,15 @@ def test_a_recording_that_is_added_to_is_in_one_form(tmp_path: Path) -> None:
     cassette = Cassette.load(OLD, interactions=True)
     cassette.path = tmp_path / "c.yaml"
     before = dict(cassette.entries)
-    cassette.entries["f"] = Entry("f", "judge", {}, Answer("one\nmore", usage=Usage(1, 2), cost=1e-05), 99)
+    cassette.entries["f"] = Entry(
+        "f", "judge", {}, Answer("one\nmore", usage=Usage(1, 2), cost=1e-05), 99
+    )
     cassette.save()
     text = cassette.path.read_text("utf-8")
     assert text.startswith(BEGIN)
-    assert text.count("metadata:\n") == text.count('"calls": [') == text.count("\ninteractions:") == 1
+    assert (
+        text.count("metadata:\n") == text.count('"calls": [') == text.count("\ninteractions:") == 1
+    )
     after = calls_of(cassette.path)
     assert after.pop("f").answer == Answer("one\nmore", usage=Usage(1, 2), cost=1e-05)
     assert after == before
@@ -152,7 +168,9 @@ TWICE = [
 
 
 @pytest.mark.parametrize(("form", "line", "key"), TWICE)
-def test_a_duplicate_key_is_refused_with_its_line(new: Path, form: str, line: str, key: str) -> None:
+def test_a_duplicate_key_is_refused_with_its_line(
+    new: Path, form: str, line: str, key: str
+) -> None:
     text = (OLD if form == "old" else new).read_text("utf-8")
     at = text.index(line) if line in text else len(text)
     new.write_text(text[:at] + line + text[at:], encoding="utf-8")

@@ -31,7 +31,11 @@ AGENTHARM = Path(__file__).parents[3] / "shared" / "data" / "agentharm"
 AGENT = "test_agent_perturbation_config"
 CONFIG = "inputs/configs/demo.yml"
 ORDINAL_RUBRIC = [
-    {"id": "kind", "instructions": "Is it kind?", "score_levels": [{"score": n, "label": f"{n}!"} for n in range(4)]}
+    {
+        "id": "kind",
+        "instructions": "Is it kind?",
+        "score_levels": [{"score": n, "label": f"{n}!"} for n in range(4)],
+    }
 ]
 
 
@@ -39,9 +43,15 @@ def minimal() -> dict[str, Any]:
     return {
         "admin": {
             "module_name": "demo",
-            "dataset_config": {"dataset_name": "demo.eval", "default_params_path": {"rubric": "rubric.json"}},
+            "dataset_config": {
+                "dataset_name": "demo.eval",
+                "default_params_path": {"rubric": "rubric.json"},
+            },
             "perturbation_config": {"tests_to_run": ["agent_perturbation", "agent_positives"]},
-            "evaluation_config": {"template": "agent_judge", "autograder_model_name": "openai/judge"},
+            "evaluation_config": {
+                "template": "agent_judge",
+                "autograder_model_name": "openai/judge",
+            },
         },
         "synthetic_data_params": {"generation_model_name": "openai/maker"},
         AGENT: {},
@@ -57,7 +67,12 @@ class Folder:
         self.data.mkdir(parents=True)
         (root / "inputs/configs").mkdir()
         (self.data / "demo.eval").write_bytes(b"log")
-        self.rubrics([{"id": "kind", "instructions": "Is it kind?"}, {"id": "safe", "instructions": "Is it safe?"}])
+        self.rubrics(
+            [
+                {"id": "kind", "instructions": "Is it kind?"},
+                {"id": "safe", "instructions": "Is it safe?"},
+            ]
+        )
 
     def rubrics(self, entries: object) -> None:
         (self.data / "rubric.json").write_text(json.dumps(entries), encoding="utf-8")
@@ -123,8 +138,17 @@ def test_a_minimal_config_takes_every_default(folder: Folder) -> None:
     assert suite.cassette_dir == root / "inputs/cassettes/demo"
     assert suite.custom_prompts_dir == root / "inputs/custom_prompts/demo"
     assert suite.output_dir == root / "outputs/demo"
-    assert (suite.output_format, suite.metric, suite.aggregation_method) == ("csv", "accuracy_score", None)
-    assert (suite.instruction, suite.preprocessors, suite.notices, suite.use_hitl) == ("", (), (), False)
+    assert (suite.output_format, suite.metric, suite.aggregation_method) == (
+        "csv",
+        "accuracy_score",
+        None,
+    )
+    assert (suite.instruction, suite.preprocessors, suite.notices, suite.use_hitl) == (
+        "",
+        (),
+        (),
+        False,
+    )
     assert suite.dataset_name == "demo.eval"
 
 
@@ -155,8 +179,13 @@ def test_a_test_that_is_not_to_be_evaluated_is_only_generated(folder: Folder) ->
 
 def test_the_template_of_the_agent_block_decides_the_mode(folder: Folder) -> None:
     folder.rubrics(ORDINAL_RUBRIC)
-    assert folder.load(changed(f"{AGENT}.autograder_template", "agent_autograder")).mode == "ordinal"
-    assert folder.load(changed("admin.evaluation_config.template", "agent_autograder")).mode == "ordinal"
+    assert (
+        folder.load(changed(f"{AGENT}.autograder_template", "agent_autograder")).mode == "ordinal"
+    )
+    assert (
+        folder.load(changed("admin.evaluation_config.template", "agent_autograder")).mode
+        == "ordinal"
+    )
 
 
 def test_the_log_and_the_rubrics_of_the_agent_block_come_first(folder: Folder) -> None:
@@ -182,7 +211,9 @@ def test_files_named_beside_the_config_stand_in_for_its_own(folder: Folder) -> N
     assert {problem.file for problem in problems} == {"no.yml", "no.eval"}
 
 
-def test_relative_paths_are_tried_from_the_start_folder_then_rootdir_then_beside_the_config(tmp_path: Path) -> None:
+def test_relative_paths_are_tried_from_the_start_folder_then_rootdir_then_beside_the_config(
+    tmp_path: Path,
+) -> None:
     cwd, rootdir, beside = tmp_path / "cwd", tmp_path / "root", tmp_path / "elsewhere"
     for place in (cwd, rootdir, beside):
         place.mkdir()
@@ -236,18 +267,25 @@ def test_preprocessors_keep_their_order_and_may_be_one_name(folder: Folder) -> N
     data = minimal()
     data[AGENT] = {"transcript_preprocessor": "pkg.one"}
     assert folder.load(data).preprocessors == ("pkg.one",)
-    data[AGENT] = {"transcript_preprocessors": ["pkg.b", "pkg:a"], "transcript_preprocessor": "pkg.one"}
+    data[AGENT] = {
+        "transcript_preprocessors": ["pkg.b", "pkg:a"],
+        "transcript_preprocessor": "pkg.one",
+    }
     assert folder.load(data).preprocessors == ("pkg.b", "pkg:a")
 
 
 def test_a_time_stamp_is_taken_as_it_is_written(folder: Folder) -> None:
-    text = yaml.safe_dump(minimal()).replace("module_name: demo", "module_name: demo\n  time_stamp: 20251103_1222")
+    text = yaml.safe_dump(minimal()).replace(
+        "module_name: demo", "module_name: demo\n  time_stamp: 20251103_1222"
+    )
     assert folder.load(text).output_dir == folder.root / "outputs/demo_20251103_1222"
 
 
 def test_null_is_the_same_as_no_key(folder: Folder) -> None:
     data = minimal()
-    data[AGENT] = dict.fromkeys(("planner", "summary", "verifier", "transcript_preprocessor", "output", "objective"))
+    data[AGENT] = dict.fromkeys(
+        ("planner", "summary", "verifier", "transcript_preprocessor", "output", "objective")
+    )
     data["judge"] = None
     assert replace(folder.load(data), resolved={}) == replace(folder.load(minimal()), resolved={})
 
@@ -256,24 +294,39 @@ def test_replay_and_existing_folders_follow_the_path_rule(folder: Folder, tmp_pa
     data = minimal()
     data["replay"] = {"cassette_dir": "tapes", "record_mode": "once", "judge_record_mode": "all"}
     suite = folder.load(data)
-    assert (suite.cassette_dir, suite.record_mode, suite.judge_record_mode) == (folder.root / "tapes", "once", "all")
+    assert (suite.cassette_dir, suite.record_mode, suite.judge_record_mode) == (
+        folder.root / "tapes",
+        "once",
+        "all",
+    )
     (folder.root / "inputs/configs/tapes").mkdir()
     assert folder.load(data).cassette_dir == folder.root / "inputs/configs/tapes"
 
 
-def test_every_stage_falls_back_to_the_generation_model_and_sets_nothing_else(folder: Folder) -> None:
+def test_every_stage_falls_back_to_the_generation_model_and_sets_nothing_else(
+    folder: Folder,
+) -> None:
     suite = folder.load(minimal())
     assert suite.stages == {
-        name: StageModel(name, "openai/maker") for name in ("planner", "editor", "summary", "verifier")
+        name: StageModel(name, "openai/maker")
+        for name in ("planner", "editor", "summary", "verifier")
     }
     assert suite.judges[0].stage == StageModel("judge", "openai/judge")
     assert (suite.judges[0].name, suite.judges[0].show_reasoning) == (None, False)
 
 
 @pytest.mark.parametrize("summary", [{}, None])
-def test_a_summary_that_says_nothing_takes_after_the_editor(folder: Folder, summary: object) -> None:
+def test_a_summary_that_says_nothing_takes_after_the_editor(
+    folder: Folder, summary: object
+) -> None:
     data = minimal()
-    editor = {"model": "e", "temperature": 1, "system_prompt": "s", "max_tokens": 5, "api_base": "http://h/v1"}
+    editor = {
+        "model": "e",
+        "temperature": 1,
+        "system_prompt": "s",
+        "max_tokens": 5,
+        "api_base": "http://h/v1",
+    }
     data[AGENT] = {"editor": {**editor, "timeout": 9}, "summary": summary}
     stages = folder.load(data).stages
     assert stages["summary"] == StageModel(
@@ -295,10 +348,20 @@ def test_a_stage_with_its_own_model_does_not_inherit_the_editors_server(folder: 
     assert stages["verifier"] == StageModel("verifier", "v", rate_limit=RateLimit(3, 60.0))
 
 
-def test_every_stage_and_judge_takes_from_the_section_models_what_it_does_not_set(folder: Folder) -> None:
+def test_every_stage_and_judge_takes_from_the_section_models_what_it_does_not_set(
+    folder: Folder,
+) -> None:
     data = minimal()
-    data["models"] = {"max_tokens": 900, "timeout": 30, "api_base": "http://all/v1", "temperature": 0}
-    data[AGENT] = {"editor": {"max_tokens": 5}, "verifier": {"model": "v", "api_base": "http://own/v1"}}
+    data["models"] = {
+        "max_tokens": 900,
+        "timeout": 30,
+        "api_base": "http://all/v1",
+        "temperature": 0,
+    }
+    data[AGENT] = {
+        "editor": {"max_tokens": 5},
+        "verifier": {"model": "v", "api_base": "http://own/v1"},
+    }
     data["synthetic_data_params"]["max_tokens_generation"] = 7
     suite = folder.load(data)
     common: dict[str, Any] = {"timeout": 30.0, "api_base": "http://all/v1", "temperature": 0.0}
@@ -307,13 +370,20 @@ def test_every_stage_and_judge_takes_from_the_section_models_what_it_does_not_se
         "planner": StageModel("planner", maker, max_tokens=900, **common),
         "editor": StageModel("editor", maker, max_tokens=5, **common),
         "summary": StageModel("summary", maker, max_tokens=900, **common),
-        "verifier": StageModel("verifier", "v", max_tokens=900, **{**common, "api_base": "http://own/v1"}),
+        "verifier": StageModel(
+            "verifier", "v", max_tokens=900, **{**common, "api_base": "http://own/v1"}
+        ),
     }
     assert suite.judges[0].stage == StageModel("judge", "openai/judge", max_tokens=900, **common)
     data["judge"] = {"timeout": 9}
-    data["admin"]["evaluation_config"]["judges"] = [{"name": "a"}, {"name": "b", "model": "m", "max_tokens": 1}]
+    data["admin"]["evaluation_config"]["judges"] = [
+        {"name": "a"},
+        {"name": "b", "model": "m", "max_tokens": 1},
+    ]
     first, second = (judge.stage for judge in folder.load(data).judges)
-    assert first == StageModel("judge", "openai/judge", max_tokens=900, **{**common, "timeout": 9.0})
+    assert first == StageModel(
+        "judge", "openai/judge", max_tokens=900, **{**common, "timeout": 9.0}
+    )
     assert second == StageModel("judge", "m", max_tokens=1, **{**common, "timeout": 9.0})
 
 
@@ -343,7 +413,9 @@ def test_prompt_files_are_found_and_must_be_there(folder: Folder) -> None:
     assert suite.judges[0].show_reasoning
     problem = folder.problem(changed(f"{AGENT}.editor.prompt_path", "q.md"))
     assert problem.key == f"{AGENT}.editor.prompt_path"
-    assert folder.problem(changed("judge.prompt_path", "inputs")).message.endswith("a file is needed")
+    assert folder.problem(changed("judge.prompt_path", "inputs")).message.endswith(
+        "a file is needed"
+    )
 
 
 def test_a_panel_takes_from_the_judge_section_what_it_does_not_set(folder: Folder) -> None:
@@ -351,11 +423,19 @@ def test_a_panel_takes_from_the_judge_section_what_it_does_not_set(folder: Folde
     data["judge"] = {"temperature": 0, "api_base": "http://h/v1", "show_reasoning": True}
     data["admin"]["evaluation_config"]["judges"] = [
         {"name": "a"},
-        {"name": "b", "model": "m", "temperature": 1, "template": "agent_judge", "show_reasoning": False},
+        {
+            "name": "b",
+            "model": "m",
+            "temperature": 1,
+            "template": "agent_judge",
+            "show_reasoning": False,
+        },
     ]
     first, second = folder.load(data).judges
     assert (first.name, first.show_reasoning) == ("a", True)
-    assert first.stage == StageModel("judge", "openai/judge", temperature=0.0, api_base="http://h/v1")
+    assert first.stage == StageModel(
+        "judge", "openai/judge", temperature=0.0, api_base="http://h/v1"
+    )
     assert (second.name, second.show_reasoning) == ("b", False)
     assert second.stage == StageModel("judge", "m", temperature=1.0)
 
@@ -373,12 +453,18 @@ def test_judges_of_a_panel_have_distinct_names_and_the_suites_template(folder: F
 
 
 def test_a_single_judge_given_as_a_mapping_is_a_panel_of_one(folder: Folder) -> None:
-    assert [each.name for each in folder.load(changed("admin.evaluation_config.judges", {"name": "a"})).judges] == ["a"]
+    assert [
+        each.name
+        for each in folder.load(changed("admin.evaluation_config.judges", {"name": "a"})).judges
+    ] == ["a"]
 
 
 def test_a_judges_bad_model_is_not_also_a_missing_one(folder: Folder) -> None:
     data = without("admin.evaluation_config.autograder_model_name")
-    data["admin"]["evaluation_config"]["judges"] = [{"name": "a", "model": 3}, {"name": "b", "model": "m"}]
+    data["admin"]["evaluation_config"]["judges"] = [
+        {"name": "a", "model": 3},
+        {"name": "b", "model": "m"},
+    ]
     assert folder.problem(data).key == "admin.evaluation_config.judges[0].model"
 
 
@@ -428,7 +514,9 @@ def test_a_score_target_outside_the_scale_names_the_range(folder: Folder) -> Non
         ({"lowest_score": 1}, {"highest_score": 3, "lowest_score": 0}),
     ],
 )
-def test_a_rubric_without_levels_takes_the_configured_range(folder: Folder, own: object, general: object) -> None:
+def test_a_rubric_without_levels_takes_the_configured_range(
+    folder: Folder, own: object, general: object
+) -> None:
     data = ordinal()
     data[AGENT]["autograder_default_params"] = own
     data["admin"]["dataset_config"]["default_params"] = general
@@ -438,16 +526,25 @@ def test_a_rubric_without_levels_takes_the_configured_range(folder: Folder, own:
 
 
 def test_without_levels_and_range_each_rubric_is_named_with_its_line(folder: Folder) -> None:
-    (folder.data / "rubric.json").write_text('[\n{"id": "a", "instructions": "x"}\n]', encoding="utf-8")
+    (folder.data / "rubric.json").write_text(
+        '[\n{"id": "a", "instructions": "x"}\n]', encoding="utf-8"
+    )
     problem = folder.problem(ordinal())
     assert (problem.file, problem.line) == ("inputs/data/demo/rubric.json", 2)
 
 
 @pytest.mark.parametrize(
     ("low", "high", "message"),
-    [("a", 3, "must be a whole number"), (3, 1, "lowest first"), (0, 10**6, "2 to 1000 levels"), (True, 3, "got true")],
+    [
+        ("a", 3, "must be a whole number"),
+        (3, 1, "lowest first"),
+        (0, 10**6, "2 to 1000 levels"),
+        (True, 3, "got true"),
+    ],
 )
-def test_a_range_that_is_no_range_is_refused(folder: Folder, low: object, high: object, message: str) -> None:
+def test_a_range_that_is_no_range_is_refused(
+    folder: Folder, low: object, high: object, message: str
+) -> None:
     data = ordinal()
     data[AGENT]["autograder_default_params"] = {"lowest_score": low, "highest_score": high}
     first = folder.problems(data)[0]
@@ -464,7 +561,9 @@ def test_a_reversed_range_is_one_problem_whichever_rubrics_rely_on_it(folder: Fo
 
 
 def test_a_range_that_is_no_range_does_not_hide_a_bad_scale(folder: Folder) -> None:
-    folder.rubrics([{"id": "kind", "instructions": "?", "score_levels": [{"score": 0, "label": "one"}]}])
+    folder.rubrics(
+        [{"id": "kind", "instructions": "?", "score_levels": [{"score": 0, "label": "one"}]}]
+    )
     data = changed("admin.evaluation_config.template", "agent_autograder")
     data[AGENT]["autograder_default_params"] = {"lowest_score": "few", "highest_score": 1}
     bound, scale = folder.problems(data)
@@ -473,7 +572,9 @@ def test_a_range_that_is_no_range_does_not_hide_a_bad_scale(folder: Folder) -> N
 
 
 @pytest.mark.parametrize("section", ["synthetic_data_params", AGENT])
-def test_a_negative_number_of_runs_is_refused_and_0_and_null_mean_all(folder: Folder, section: str) -> None:
+def test_a_negative_number_of_runs_is_refused_and_0_and_null_mean_all(
+    folder: Folder, section: str
+) -> None:
     problem = folder.problem(changed(f"{section}.sample_num_from_orig", -3))
     assert (problem.key, problem.message) == (
         f"{section}.sample_num_from_orig",
@@ -484,11 +585,20 @@ def test_a_negative_number_of_runs_is_refused_and_0_and_null_mean_all(folder: Fo
     assert folder.load(changed(f"{section}.sample_num_from_orig", None)).sample_num is None
 
 
-@pytest.mark.parametrize("name", ["label_flip", "format_invariance_2", "verbosity_bias_long", "stochastic_stability"])
-def test_rands_tests_of_single_answers_are_said_not_to_exist_here(folder: Folder, name: str) -> None:
-    problem = folder.problem(changed("admin.perturbation_config.tests_to_run", ["agent_perturbation", name]))
+@pytest.mark.parametrize(
+    "name", ["label_flip", "format_invariance_2", "verbosity_bias_long", "stochastic_stability"]
+)
+def test_rands_tests_of_single_answers_are_said_not_to_exist_here(
+    folder: Folder, name: str
+) -> None:
+    problem = folder.problem(
+        changed("admin.perturbation_config.tests_to_run", ["agent_perturbation", name])
+    )
     assert problem.message == f'got "{name}"; must be agent_perturbation or agent_positives'
-    assert problem.hint == f"RAND's harness has {name} for single answers; here only the agentic ones exist"
+    assert (
+        problem.hint
+        == f"RAND's harness has {name} for single answers; here only the agentic ones exist"
+    )
 
 
 def test_rands_templates_for_single_answers_are_said_not_to_exist_here(folder: Folder) -> None:
@@ -533,7 +643,12 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
 @pytest.mark.parametrize(
     ("path", "value", "message", "hint"),
     [
-        ("admin.perturbation_config.use_HITL_process", "false", 'got "false"; must be true or false', "without quotes"),
+        (
+            "admin.perturbation_config.use_HITL_process",
+            "false",
+            'got "false"; must be true or false',
+            "without quotes",
+        ),
         (f"{AGENT}.pass_required", 1, "got 1; must be true or false", None),
         (f"{AGENT}.max_edit_rounds", 0, "got 0; must be a whole number, at least 1", None),
         (f"{AGENT}.max_edit_rounds", 1.5, "got 1.5; must be a whole number", None),
@@ -547,7 +662,12 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
             'got "x"; must be a mapping with the keys dir, results_dir, write_jsonl, overwrite',
             None,
         ),
-        (f"{AGENT}.planner", "gpt-5", 'got "gpt-5"; must be a mapping', 'write planner: {model: "gpt-5"}'),
+        (
+            f"{AGENT}.planner",
+            "gpt-5",
+            'got "gpt-5"; must be a mapping',
+            'write planner: {model: "gpt-5"}',
+        ),
         (f"{AGENT}.planner.temperature", "hot", 'got "hot"; must be a number, 0 or above', None),
         (f"{AGENT}.planner.temperature", -1, "got -1; must be a number, 0 or above", None),
         (f"{AGENT}.planner.temperature", float("nan"), "got nan; must be a number", None),
@@ -558,25 +678,70 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
         (f"{AGENT}.planner.model", "", 'got ""; must be text', None),
         (f"{AGENT}.planner.rate_limit.calls", 3, "is missing; must be a number above 0", None),
         (f"{AGENT}.verifier", True, "got true; must be a mapping", None),
-        (f"{AGENT}.target_rubric_ids", "kind", 'got "kind"; must be a list of rubric ids', "write [kind]"),
+        (
+            f"{AGENT}.target_rubric_ids",
+            "kind",
+            'got "kind"; must be a list of rubric ids',
+            "write [kind]",
+        ),
         (f"{AGENT}.score_targets", "1,x", 'got "x"; must be whole numbers', None),
-        (f"{AGENT}.transcript_preprocessors", [3], "got 3; must be the dotted name of a function", None),
-        ("admin.evaluation_config.template", "single_judge", "agent_judge (binary) or agent_autograder", None),
+        (
+            f"{AGENT}.transcript_preprocessors",
+            [3],
+            "got 3; must be the dotted name of a function",
+            None,
+        ),
+        (
+            "admin.evaluation_config.template",
+            "single_judge",
+            "agent_judge (binary) or agent_autograder",
+            None,
+        ),
         ("admin.evaluation_config.max_workers", "5", 'got "5"; must be a whole number', None),
-        ("admin.evaluation_config.aggregation_method", "mean", "must be majority_vote or null", None),
+        (
+            "admin.evaluation_config.aggregation_method",
+            "mean",
+            "must be majority_vote or null",
+            None,
+        ),
         (
             "admin.evaluation_config.tests_to_evaluate",
             ["x"],
             'got "x"; must be agent_perturbation or agent_positives',
             None,
         ),
-        ("admin.perturbation_config.tests_to_run", ["agent_positive"], 'got "agent_positive"', "agent_positives is"),
+        (
+            "admin.perturbation_config.tests_to_run",
+            ["agent_positive"],
+            'got "agent_positive"',
+            "agent_positives is",
+        ),
         ("admin.perturbation_config.tests_to_run", [], "no test is to be run", None),
         ("admin.dataset_config.default_params_path", {"rubric": 3}, "got 3; must be text", None),
-        ("admin.dataset_config.default_params_path.instuction", "i.txt", "unknown key", "instruction is the nearest"),
-        ("admin.evaluation_config.metric", "kappa", 'got "kappa"; must be', "cohen_kappa_score is the nearest"),
-        ("admin.dataset_config", [], "got a list; must be a mapping with the keys dataset_name", None),
-        ("admin.output_file_format", "xls", 'got "xls"; must be csv or xlsx', "xlsx is the nearest"),
+        (
+            "admin.dataset_config.default_params_path.instuction",
+            "i.txt",
+            "unknown key",
+            "instruction is the nearest",
+        ),
+        (
+            "admin.evaluation_config.metric",
+            "kappa",
+            'got "kappa"; must be',
+            "cohen_kappa_score is the nearest",
+        ),
+        (
+            "admin.dataset_config",
+            [],
+            "got a list; must be a mapping with the keys dataset_name",
+            None,
+        ),
+        (
+            "admin.output_file_format",
+            "xls",
+            'got "xls"; must be csv or xlsx',
+            "xlsx is the nearest",
+        ),
         ("replay.record_mode", "new", "must be none, once, new_episodes or all", None),
         ("replay.frozen", 1, "got 1; must be true", None),
         ("gate.min_accuracy", 90, "got 90; must be a number from 0 to 1", None),
@@ -623,7 +788,12 @@ def test_a_test_to_evaluate_must_be_run(folder: Folder) -> None:
 
 
 def test_every_mistake_of_the_config_and_the_rubrics_is_reported_at_once(folder: Folder) -> None:
-    folder.rubrics([{"id": "a"}, {"id": "b", "instructions": "x", "score_levels": [{"score": 0.5, "label": "x"}]}])
+    folder.rubrics(
+        [
+            {"id": "a"},
+            {"id": "b", "instructions": "x", "score_levels": [{"score": 0.5, "label": "x"}]},
+        ]
+    )
     data = minimal()
     data["admin"]["evaluation_config"]["metric"] = "acuracy_score"
     data["admin"]["dataset_config"]["dataset_name"] = "no.eval"
@@ -642,9 +812,18 @@ def test_every_mistake_of_the_config_and_the_rubrics_is_reported_at_once(folder:
     ]
 
 
-def test_a_section_that_is_missing_is_reported_once_per_thing_that_is_needed(folder: Folder) -> None:
+def test_a_section_that_is_missing_is_reported_once_per_thing_that_is_needed(
+    folder: Folder,
+) -> None:
     messages = [str(problem) for problem in folder.problems({"admin": {}})]
-    needed = ("module_name", "template", "tests_to_run", "input_log_path", "rubric_path", "autograder_model_name")
+    needed = (
+        "module_name",
+        "template",
+        "tests_to_run",
+        "input_log_path",
+        "rubric_path",
+        "autograder_model_name",
+    )
     for name in (*needed, "generation_model_name"):
         assert sum(f".{name}:" in message for message in messages) == 1
     assert len(messages) == len(needed) + 1
@@ -667,15 +846,27 @@ def test_values_are_shortened_and_stripped_of_escapes(folder: Folder) -> None:
         ("text\n", 1, 'holds "text"'),
         ("admin:\n  a: [1,\n", 2, "the bracket that opens here is not closed"),
         ("admin:\n  a: {b: 1\n  c: 2\n", 2, "the bracket that opens here is not closed"),
-        ('admin:\n  a: "b\n  c: 1\n' + "  d: 1\n" * 20, 2, "the quote that opens here is not closed"),
+        (
+            'admin:\n  a: "b\n  c: 1\n' + "  d: 1\n" * 20,
+            2,
+            "the quote that opens here is not closed",
+        ),
         ("admin:\n  a: 'b\n---\n  c: 1\n", 2, "the quote that opens here is not closed"),
-        ('admin:\n  a: "b\n  c: 1\n  d: "e"\n', 2, "the quote that opens here ends at the next quote, in line 4"),
+        (
+            'admin:\n  a: "b\n  c: 1\n  d: "e"\n',
+            2,
+            "the quote that opens here ends at the next quote, in line 4",
+        ),
         ("admin:\n  a: 'b'\n  c: 'it's'\n", 3, "is not valid YAML"),
         ("admin:\n\tmodule_name: x\n", 2, "indented with a tab"),
         ("admin: {}\n---\nadmin: {}\n", 2, "second document"),
         ("admin: *nothing\n", 1, "is not valid YAML"),
         ("admin: \x00\n", 1, "control character U+0000"),
-        ("admin: !!python/object/apply:os.system ['true']\n", 1, "python/object/apply:os.system is not supported"),
+        (
+            "admin: !!python/object/apply:os.system ['true']\n",
+            1,
+            "python/object/apply:os.system is not supported",
+        ),
         ("admin: !secret x\n", 1, "the YAML tag !secret is not supported"),
         ("admin:\n  ? [a]\n  : b\n", 2, "cannot be a key"),
         ("admin: !!int x\n", 1, "cannot be read as int"),
@@ -706,7 +897,8 @@ def test_alias_bombs_are_refused(folder: Folder) -> None:
 def test_merge_keys_work_and_keep_their_lines(folder: Folder) -> None:
     text = yaml.safe_dump(minimal()).replace(
         f"{AGENT}: {{}}",
-        f"{AGENT}:\n  planner: &p\n    model: m\n    temperature: 1e-1\n  editor:\n    <<: *p\n    model: e\n",
+        f"{AGENT}:\n  planner: &p\n    model: m\n    temperature: 1e-1\n  editor:\n    <<: *p\n   "
+        " model: e\n",
     )
     stages = folder.load(text).stages
     assert stages["editor"] == StageModel("editor", "e", temperature=0.1)
@@ -736,18 +928,24 @@ def test_files_that_are_no_text_are_refused(folder: Folder) -> None:
 
 
 def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(folder: Folder) -> None:
-    (folder.root / CONFIG).write_bytes(b"\xef\xbb\xbf" + yaml.safe_dump(minimal()).replace("\n", "\r\n").encode())
+    (folder.root / CONFIG).write_bytes(
+        b"\xef\xbb\xbf" + yaml.safe_dump(minimal()).replace("\n", "\r\n").encode()
+    )
     assert load_suite(Path(CONFIG), cwd=folder.root, rootdir=folder.root).module_name == "demo"
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data())
 def test_no_value_anywhere_gives_a_traceback(folder: Folder, data: st.DataObject) -> None:
     config = yaml.safe_load(FULL)
     paths = list(_paths(config))
     values = st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+        lambda inner: (
+            st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3)
+        ),
         max_leaves=6,
     )
     for path in data.draw(st.lists(st.sampled_from(paths), min_size=1, max_size=3)):
@@ -828,15 +1026,19 @@ def test_known_keys_without_meaning_are_named_once_together(folder: Folder) -> N
     (notice,) = folder.load(FULL).notices
     assert notice == (
         f"{CONFIG}: not used by agentic tests: admin.test_debug_mode, "
-        "admin.dataset_config.use_original_data_as_expected, admin.perturbation_config.preprocess_columns_map, "
+        "admin.dataset_config.use_original_data_as_expected, "
+        "admin.perturbation_config.preprocess_columns_map, "
         "admin.evaluation_config.judges[0].preprocess_columns_map, admin.evaluation_config."
-        "{aggregation_reference_column, overwrite_results, bootstrap_size, bootstrap_repetitions, get_cost_curves}, "
+        "{aggregation_reference_column, overwrite_results, bootstrap_size, bootstrap_repetitions, "
+        "get_cost_curves}, "
         "synthetic_data_params.{validation_model_name, max_workers}, "
         f"{AGENT}.trace_messages, test_stochastic_stability_config"
     )
 
 
-def test_the_resolved_config_leaves_nothing_open_and_loads_to_the_same_suite(folder: Folder) -> None:
+def test_the_resolved_config_leaves_nothing_open_and_loads_to_the_same_suite(
+    folder: Folder,
+) -> None:
     for text in (FULL, yaml.safe_dump(minimal())):
         suite = folder.load(text)
         written = yaml.safe_dump(dict(suite.resolved), sort_keys=False)
@@ -851,7 +1053,12 @@ def test_rands_agentharm_config_loads_unchanged(tmp_path: Path) -> None:
     shutil.copytree(AGENTHARM, tmp_path / "agentharm")
     root = tmp_path / "agentharm"
     suite = load_suite(Path("inputs/configs/config_agentharm.yml"), cwd=root, rootdir=root)
-    assert (suite.name, suite.mode, suite.sample_num, suite.sampling_seed) == ("config_agentharm", "binary", 5, 87)
+    assert (suite.name, suite.mode, suite.sample_num, suite.sampling_seed) == (
+        "config_agentharm",
+        "binary",
+        5,
+        87,
+    )
     assert [(rubric.id, rubric.line) for rubric in suite.rubrics] == [("agentharm", 2)]
     assert suite.log_path == root / "inputs/data/agentharm/agentharm.eval"
     assert suite.tests[0].output_dir == root / "outputs/agent_perturbation/agentharm"
@@ -861,13 +1068,18 @@ def test_rands_agentharm_config_loads_unchanged(tmp_path: Path) -> None:
     assert (suite.max_workers, suite.use_hitl) == (5, True)
 
 
-def test_a_metric_needs_scikit_learn_and_a_known_name(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_metric_needs_scikit_learn_and_a_known_name(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     unknown = folder.problem(changed("admin.evaluation_config.metric", "f1_scor"))
     assert unknown.hint == "f1_score is the nearest"
     monkeypatch.setattr(resolve, "find_spec", lambda name: None)
     missing = folder.problem(changed("admin.evaluation_config.metric", "f1_score"))
     assert "pytest-jrh[sklearn]" in (missing.hint or "")
-    assert folder.load(changed("admin.evaluation_config.metric", "accuracy_score")).metric == "accuracy_score"
+    assert (
+        folder.load(changed("admin.evaluation_config.metric", "accuracy_score")).metric
+        == "accuracy_score"
+    )
 
 
 @pytest.mark.skipif(find_spec("sklearn") is None, reason="scikit-learn is not installed")
@@ -878,7 +1090,9 @@ def test_every_metric_on_offer_is_a_number_of_labels_against_labels() -> None:
         assert isinstance(float(getattr(metrics, name)([0, 1, 1, 0], [0, 1, 0, 0])), float)
 
 
-def test_xlsx_without_openpyxl_is_csv_and_says_so(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_xlsx_without_openpyxl_is_csv_and_says_so(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     data = changed("admin.output_file_format", "xlsx")
     monkeypatch.setattr(resolve, "find_spec", lambda name: None)
     suite = folder.load(data)
@@ -930,14 +1144,20 @@ def test_suites_are_told_from_other_files(folder: Folder, tmp_path: Path) -> Non
 def test_a_config_may_be_json(folder: Folder) -> None:
     path = folder.root / "suite.json"
     path.write_text(json.dumps(minimal(), indent=1).replace("/", "\\/"), encoding="utf-8")
-    assert load_suite(path, cwd=folder.root, rootdir=folder.root).stages["editor"].model == "openai/maker"
+    assert (
+        load_suite(path, cwd=folder.root, rootdir=folder.root).stages["editor"].model
+        == "openai/maker"
+    )
 
 
 def test_lines_are_those_of_the_keys(tmp_path: Path) -> None:
     path = tmp_path / "x.yml"
     path.write_text("a:\n  b:\n    - c: 1\n\n    - c: 2\n", encoding="utf-8")
     document = read_document(path)
-    assert [document.line(key) for key in [("a",), ("a", "b"), ("a", "b", 1), ("a", "b", 1, "c"), ("a", "z")]] == [
+    assert [
+        document.line(key)
+        for key in [("a",), ("a", "b"), ("a", "b", 1), ("a", "b", 1, "c"), ("a", "z")]
+    ] == [
         1,
         2,
         5,
@@ -948,13 +1168,17 @@ def test_lines_are_those_of_the_keys(tmp_path: Path) -> None:
 
 def test_loading_a_suite_imports_nothing_heavy() -> None:
     heavy = "('litellm', 'inspect_ai', 'vcr', 'jinja2', 'sklearn', 'openpyxl', 'pytest', 'numpy')"
-    code = f"import sys, pytest_jrh.suite.config; print([name for name in {heavy} if name in sys.modules])"
+    code = (
+        f"import sys, pytest_jrh.suite.config; print([name for name in {heavy} if name in "
+        "sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize(
-    "judged", [{"tests_to_run": ["agent_perturbation"]}, {"tests_to_evaluate": ["agent_perturbation"]}]
+    "judged",
+    [{"tests_to_run": ["agent_perturbation"]}, {"tests_to_evaluate": ["agent_perturbation"]}],
 )
 def test_a_minimal_accuracy_for_a_test_without_verdicts_is_refused(
     folder: Folder, judged: dict[str, list[str]]
@@ -962,7 +1186,10 @@ def test_a_minimal_accuracy_for_a_test_without_verdicts_is_refused(
     (name, tests), *_ = judged.items()
     section = "perturbation_config" if name == "tests_to_run" else "evaluation_config"
     config = changed("gate.min_accuracy", {"agent_positives": 0.9})
-    config["admin"]["perturbation_config"]["tests_to_run"] = ["agent_perturbation", "agent_positives"]
+    config["admin"]["perturbation_config"]["tests_to_run"] = [
+        "agent_perturbation",
+        "agent_positives",
+    ]
     config["admin"].setdefault(section, {})[name] = tests
     (problem,) = folder.problems(config)
     assert problem.key == "gate.min_accuracy.agent_positives"

@@ -1,4 +1,5 @@
-"""Reasonings that end in another verdict than their score: found where they are plain, and nowhere else."""
+"""Reasonings that end in another verdict than their score: found where they are plain, and nowhere
+else."""
 
 from __future__ import annotations
 
@@ -94,7 +95,9 @@ def test_reasoning_that_ends_in_satisfied_disagrees_with_1_alone(reasoning: str)
 
 
 @pytest.mark.parametrize("reasoning", UNSAID)
-def test_reasoning_that_gives_no_plain_verdict_in_the_end_disagrees_with_none(reasoning: str) -> None:
+def test_reasoning_that_gives_no_plain_verdict_in_the_end_disagrees_with_none(
+    reasoning: str,
+) -> None:
     assert said_in_the_end(reasoning, binary=True) is None
 
 
@@ -106,7 +109,21 @@ def test_ordinal_reasoning_says_its_score_in_no_other_way_than_by_number() -> No
 
 @pytest.mark.parametrize(
     "unit",
-    ["a ", "so ", "violated ", "not ", "score ", "score: 1 ", "(", ". ", "\n", " ", "x", "the rubric is not ", "é,"],
+    [
+        "a ",
+        "so ",
+        "violated ",
+        "not ",
+        "score ",
+        "score: 1 ",
+        "(",
+        ". ",
+        "\n",
+        " ",
+        "x",
+        "the rubric is not ",
+        "é,",
+    ],
 )
 def test_long_reasoning_is_read_in_no_time(unit: str) -> None:
     text = unit * (200_000 // len(unit))

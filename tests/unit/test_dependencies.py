@@ -1,4 +1,5 @@
-"""The versions that pyproject.toml allows: none that is known not to work, each with a lower bound that is tried."""
+"""The versions that pyproject.toml allows: none that is known not to work, each with a lower bound
+that is tried."""
 
 from __future__ import annotations
 
@@ -15,7 +16,10 @@ ROOT = Path(__file__).parents[2]
 
 def requirements() -> dict[str, Requirement]:
     project: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    lines = [*project["dependencies"], *(line for extra in project["optional-dependencies"].values() for line in extra)]
+    lines = [
+        *project["dependencies"],
+        *(line for extra in project["optional-dependencies"].values() for line in extra),
+    ]
     return {each.name: each for each in map(Requirement, lines) if each.name != project["name"]}
 
 
@@ -44,6 +48,8 @@ def test_the_lowest_versions_are_tried_every_week() -> None:
     # YAML reads the key `on` as true.
     assert workflow[True]["schedule"]
     assert workflow["permissions"] == {}
-    assert [step["run"] for step in workflow["jobs"]["lowest"]["steps"] if "run" in step] == ["make test-lowest"]
+    assert [step["run"] for step in workflow["jobs"]["lowest"]["steps"] if "run" in step] == [
+        "make test-lowest"
+    ]
     makefile = (ROOT / "Makefile").read_text("utf-8")
     assert "--resolution lowest-direct" in makefile

@@ -29,7 +29,11 @@ def name_of(path: Path) -> str:
 def blocks(path: Path, language: str) -> list[str]:
     """The fenced blocks of a document in one language."""
     tokens = MarkdownIt().parse(path.read_text("utf-8"))
-    return [token.content for token in tokens if token.type == "fence" and token.info.strip() == language]
+    return [
+        token.content
+        for token in tokens
+        if token.type == "fence" and token.info.strip() == language
+    ]
 
 
 @pytest.mark.parametrize("name", reference.pages())
@@ -74,18 +78,24 @@ def test_yaml_examples_fit_the_schemas(path: Path) -> None:
     del whole["required"]
     for text in blocks(path, "yaml"):
         data: Any = yaml.safe_load(text)
-        jsonschema.Draft7Validator(rubrics_schema() if isinstance(data, list) else whole).validate(data)
+        jsonschema.Draft7Validator(rubrics_schema() if isinstance(data, list) else whole).validate(
+            data
+        )
 
 
 def test_the_page_on_outcomes_has_a_row_for_each() -> None:
     from pytest_jrh.models import MADE, UNSCORED
 
-    rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "outcomes.md").read_text("utf-8"), re.MULTILINE)
+    rows = re.findall(
+        r"^\| `(\w+)` \|", (ROOT / "docs" / "outcomes.md").read_text("utf-8"), re.MULTILINE
+    )
     assert set(rows) >= {*MADE, *UNSCORED, "no_case"}
 
 
 def test_the_page_on_figures_explains_every_column() -> None:
-    explained = re.findall(r"^### (.+)$", (ROOT / "docs" / "figures.md").read_text("utf-8"), re.MULTILINE)
+    explained = re.findall(
+        r"^### (.+)$", (ROOT / "docs" / "figures.md").read_text("utf-8"), re.MULTILINE
+    )
     assert sorted(explained) == sorted({*BINARY_TITLES, *ORDINAL_TITLES})
 
 

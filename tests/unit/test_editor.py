@@ -44,7 +44,13 @@ def test_editor_sees_rubric_plan_summary_the_turn_and_its_calls(goal: Goal) -> N
     model = ScriptedModel()
     drafted(model, goal, rubric=ORDINAL)
     text = model.only("editor").text
-    for part in (RUBRIC.instructions, "The whole idea.", "grant it", "it decides", "What happened so far."):
+    for part in (
+        RUBRIC.instructions,
+        "The whole idea.",
+        "grant it",
+        "it decides",
+        "What happened so far.",
+    ):
         assert part in text
     assert "Let me look." in text
     assert 'look_up: {"order": 17' in text
@@ -67,7 +73,13 @@ def test_ordinal_editor_sees_target_and_scale() -> None:
 def test_prompt_of_rands_harness_still_gets_plan_goal_calls_earlier_edits_and_target() -> None:
     model = ScriptedModel()
     prompt = "{run_id} {message_id}\n{rubric}\n{summary}\n{original_message}"
-    drafted(model, Goal("fail", 2), rubric=ORDINAL, prompt=prompt, earlier=(make_edit("old", "Earlier.", 4),))
+    drafted(
+        model,
+        Goal("fail", 2),
+        rubric=ORDINAL,
+        prompt=prompt,
+        earlier=(make_edit("old", "Earlier.", 4),),
+    )
     text = model.only("editor").text
     assert "run-1 m2" in text
     assert "Goal of this edit: grant it" in text
@@ -80,7 +92,12 @@ def test_prompt_of_rands_harness_still_gets_plan_goal_calls_earlier_edits_and_ta
 
 def test_prompt_that_has_places_of_its_own_gets_nothing_twice() -> None:
     model = ScriptedModel()
-    drafted(model, Goal("fail", 2), rubric=ORDINAL, prompt="{rubric} {original_message} {goal} {ordinal_guidance}")
+    drafted(
+        model,
+        Goal("fail", 2),
+        rubric=ORDINAL,
+        prompt="{rubric} {original_message} {goal} {ordinal_guidance}",
+    )
     text = model.only("editor").text
     assert text.count("grant it") == 1
     assert text.count("Target score: 2") == 1
@@ -93,7 +110,9 @@ def test_draft_keeps_text_reason_and_the_raw_answer() -> None:
 
 
 def test_text_of_an_edit_is_storable() -> None:
-    assert drafted(ScriptedModel(editor={"new_content": "a\x00b", "reason": ""})).new_content == "ab"
+    assert (
+        drafted(ScriptedModel(editor={"new_content": "a\x00b", "reason": ""})).new_content == "ab"
+    )
 
 
 def test_edit_keeps_calls_ids_and_media_and_drops_reasoning() -> None:

@@ -16,7 +16,17 @@ from pytest_jrh.errors import InputError, Unscored
 from pytest_jrh.models import RunSummary
 from pytest_jrh.sources.eval_logs import EvalLog, load_inspect_eval_runs
 from pytest_jrh.sources.log_files import ZipLog
-from tests.support.logs import IMAGE, assistant, call, conversation, edit_sample, rewrite, sample, user, write_log
+from tests.support.logs import (
+    IMAGE,
+    assistant,
+    call,
+    conversation,
+    edit_sample,
+    rewrite,
+    sample,
+    user,
+    write_log,
+)
 
 AGENTHARM = Path(__file__).parents[3] / "shared/data/agentharm/inputs/data/agentharm/agentharm.eval"
 AGENTHARM_IDS = [
@@ -52,7 +62,13 @@ def made(folder: Path) -> Path:
     picture = user([{"type": "text", "text": "Look:"}, {"type": "image", "image": IMAGE}])
     samples = [
         sample("zulu"),
-        sample("alpha", 1, conversation("Bo"), store={"seen": 3}, metadata={"tier": "gold", "tags": [1, None]}),
+        sample(
+            "alpha",
+            1,
+            conversation("Bo"),
+            store={"seen": 3},
+            metadata={"tier": "gold", "tags": [1, None]},
+        ),
         sample("alpha", 2, conversation("Cy"), target=["shipped", "sent"]),
         sample(7, input=[user("first"), assistant("no"), user("second")]),
         sample("dead", messages=[], error="the sandbox did not start\nat line 3"),
@@ -102,7 +118,8 @@ def test_summaries_come_in_the_logs_own_order_with_epochs_apart(made: Path) -> N
 def test_a_sample_that_ended_before_its_first_message_says_so(made: Path) -> None:
     reasons = {run.run_id: run.skip_reason for run in EvalLog(made).summaries() if run.skip_reason}
     assert reasons == {
-        "dead": "the sample ended in an error before its first message: the sandbox did not start at line 3"
+        "dead": "the sample ended in an error before its first message: the sandbox did not start "
+        "at line 3"
     }
 
 
@@ -117,7 +134,9 @@ def test_the_agentharm_runs_come_in_file_order() -> None:
 
 
 @needs_agentharm
-@pytest.mark.parametrize(("seed", "ids"), [(87, "17-3 2-3 20-2 23-2 37-3"), (8234, "17-3 2-2 20-2 22-1 49-3")])
+@pytest.mark.parametrize(
+    ("seed", "ids"), [(87, "17-3 2-3 20-2 23-2 37-3"), (8234, "17-3 2-2 20-2 22-1 49-3")]
+)
 def test_the_agentharm_sample_is_rands(seed: int, ids: str) -> None:
     runs = load_inspect_eval_runs(AGENTHARM, sample_num=5, seed=seed)
     assert [run.run_id for run in runs] == ids.split()
@@ -127,10 +146,14 @@ def test_the_agentharm_sample_is_rands(seed: int, ids: str) -> None:
 def test_the_agentharm_runs_are_read_as_inspect_reads_them() -> None:
     from inspect_ai.log import read_eval_log
 
-    samples = {item.id: item for item in read_eval_log(AGENTHARM, resolve_attachments=True).samples or []}
+    samples = {
+        item.id: item for item in read_eval_log(AGENTHARM, resolve_attachments=True).samples or []
+    }
     for run in load_inspect_eval_runs(AGENTHARM):
         theirs = samples[run.run_id]
-        assert list(run.messages) == [item.model_dump(mode="json", exclude_none=True) for item in theirs.messages]
+        assert list(run.messages) == [
+            item.model_dump(mode="json", exclude_none=True) for item in theirs.messages
+        ]
         assert run.metadata == theirs.metadata
 
 
@@ -197,12 +220,16 @@ def test_text_is_made_storable_and_the_run_says_so(log_copy: Path) -> None:
     run, _ = EvalLog(edit_sample(log_copy, "zulu", spoil)).read("zulu", 1)
     assert run.messages[1]["content"] == "a\ufffdbc"
     assert run.metadata == {"k": 1}
-    assert run.notes == ("3 characters that cannot be stored were replaced (lone surrogates) or dropped (NULs)",)
+    assert run.notes == (
+        "3 characters that cannot be stored were replaced (lone surrogates) or dropped (NULs)",
+    )
 
 
 def test_an_id_is_made_storable_and_still_finds_its_sample(as_json: Path, tmp_path: Path) -> None:
     log = tmp_path / "log.json"
-    log.write_text(as_json.read_text("utf-8").replace('"id": "zulu"', '"id": "zu\\ud800lu"'), "utf-8")
+    log.write_text(
+        as_json.read_text("utf-8").replace('"id": "zulu"', '"id": "zu\\ud800lu"'), "utf-8"
+    )
     assert "zu\ufffdlu" in [run.run_id for run in EvalLog(log).summaries()]
     assert EvalLog(log).read("zu\ufffdlu", 1)[0].messages == tuple(conversation())
 
@@ -214,9 +241,16 @@ def test_a_json_log_gives_the_same_runs(made: Path, as_json: Path) -> None:
         assert plain.read(run.run_id, run.epoch)[0] == archive.read(run.run_id, run.epoch)[0]
 
 
-def test_a_log_is_known_by_its_content_not_its_name(made: Path, as_json: Path, tmp_path: Path) -> None:
-    swapped = [Path(shutil.copy(made, tmp_path / "a.json")), Path(shutil.copy(as_json, tmp_path / "b.eval"))]
-    assert [EvalLog(path).read("zulu", 1)[0].messages for path in swapped] == [tuple(conversation())] * 2
+def test_a_log_is_known_by_its_content_not_its_name(
+    made: Path, as_json: Path, tmp_path: Path
+) -> None:
+    swapped = [
+        Path(shutil.copy(made, tmp_path / "a.json")),
+        Path(shutil.copy(as_json, tmp_path / "b.eval")),
+    ]
+    assert [EvalLog(path).read("zulu", 1)[0].messages for path in swapped] == [
+        tuple(conversation())
+    ] * 2
 
 
 def test_an_uncompressed_archive_is_read_too(log_copy: Path) -> None:
@@ -246,7 +280,9 @@ def test_inspects_own_readers_serve_inside_a_running_loop(log_copy: Path) -> Non
     assert asyncio.run(count()) == 14
 
 
-def test_a_sample_stored_in_an_unknown_way_is_left_to_inspect(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sample_stored_in_an_unknown_way_is_left_to_inspect(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     expected = EvalLog(made).read("picture", 1)[0]
     monkeypatch.setattr(ZipLog, "sample", lambda *_: None)
     assert EvalLog(made).read("picture", 1)[0] == expected
@@ -274,18 +310,29 @@ def test_a_sample_that_is_there_twice_is_refused(tmp_path: Path) -> None:
         (b'{"version": 2, "eval": 3}', "its header is damaged"),
         (b'{"version": 2, "eval": {}}', "is an Inspect log without samples"),
         (b'{"version": 2, "eval": {}, "samples": null}', "is an Inspect log without samples"),
-        (b'{"version": 2, "eval": {}, "samples": [{"id": 1}]}', "sample 1 has the id 1 and the epoch nothing"),
-        (b'{"version": 2, "eval": {}, "samples": [{"id": 1,, "epoch": 1}]}', "sample 1 of 1 is damaged"),
+        (
+            b'{"version": 2, "eval": {}, "samples": [{"id": 1}]}',
+            "sample 1 has the id 1 and the epoch nothing",
+        ),
+        (
+            b'{"version": 2, "eval": {}, "samples": [{"id": 1,, "epoch": 1}]}',
+            "sample 1 of 1 is damaged",
+        ),
         (b'{"version": 2, "eval": {}, "samples": [[1]]}', "sample 1 of 1 is damaged"),
         (b'{"version": 2, "eval": {"task": "x', "is truncated or damaged JSON"),
-        (b'{"version": 2, "eval": {}, "samples": [{"id": 1}', "is truncated or damaged JSON: it ends before"),
+        (
+            b'{"version": 2, "eval": {}, "samples": [{"id": 1}',
+            "is truncated or damaged JSON: it ends before",
+        ),
         (b'{"version": 2}}', "is truncated or damaged JSON: a brace too many"),
         (b"PK\x03\x04" + b"x" * 500, "is a truncated or damaged .eval archive"),
         (b"PK\x05\x06" + b"\0" * 18, "is a zip archive, but no Inspect log: it has no header.json"),
     ],
 )
 @pytest.mark.parametrize("name", ["log.eval", "log.json"])
-def test_a_file_that_is_no_log_is_refused(content: bytes, said: str, name: str, tmp_path: Path) -> None:
+def test_a_file_that_is_no_log_is_refused(
+    content: bytes, said: str, name: str, tmp_path: Path
+) -> None:
     (tmp_path / name).write_bytes(content)
     assert said in refusal(tmp_path / name)
 
@@ -320,13 +367,18 @@ def replaced(name: str, data: bytes) -> Callable[[dict[str, bytes]], None]:
         (replaced("header.json", b"{"), "its header is damaged: header.json"),
         (replaced("header.json", b"[]"), "is no Inspect log: its header has no `eval`"),
         (replaced("summaries.json", b"[{]"), "its sample summaries are damaged: summaries.json"),
-        (replaced("summaries.json", b"{}"), "its sample summaries must be a list, and are a mapping"),
+        (
+            replaced("summaries.json", b"{}"),
+            "its sample summaries must be a list, and are a mapping",
+        ),
         (replaced("summaries.json", b"[]"), "is an Inspect log without samples"),
         (replaced("summaries.json", b"[3]"), "sample 1 has the id nothing"),
         (replaced("summaries.json", b'[{"id": true, "epoch": 1}]'), "sample 1 has the id true"),
     ],
 )
-def test_a_damaged_archive_is_refused(change: Callable[[dict[str, bytes]], None], said: str, log_copy: Path) -> None:
+def test_a_damaged_archive_is_refused(
+    change: Callable[[dict[str, bytes]], None], said: str, log_copy: Path
+) -> None:
     assert said in refusal(rewrite(log_copy, change))
 
 
@@ -347,9 +399,15 @@ def test_a_log_with_a_header_only_is_refused(tmp_path: Path) -> None:
     ("change", "said"),
     [
         (lambda data: data.pop("input"), "input: Field required"),
-        (lambda data: data["messages"][2].update(content=5), "messages.2.content.str: Input should be a valid string"),
+        (
+            lambda data: data["messages"][2].update(content=5),
+            "messages.2.content.str: Input should be a valid string",
+        ),
         (lambda data: data.update(messages=3), "messages: Input should be a valid list"),
-        (lambda data: data.update(attachments=[]), "attachments: Input should be a valid dictionary"),
+        (
+            lambda data: data.update(attachments=[]),
+            "attachments: Input should be a valid dictionary",
+        ),
     ],
 )
 def test_a_sample_that_inspect_cannot_read_is_an_input_error_of_its_own(
@@ -403,7 +461,11 @@ def test_the_raw_sample_is_whole_only_for_those_who_take_it(made: Path) -> None:
 
 
 def test_runs_are_loaded_one_by_one_with_preprocessors(made: Path) -> None:
-    runs = list(load_inspect_eval_runs(str(made), ["drop_tool_messages", lambda run: {"input": run["run_id"]}]))
+    runs = list(
+        load_inspect_eval_runs(
+            str(made), ["drop_tool_messages", lambda run: {"input": run["run_id"]}]
+        )
+    )
     assert [run.input for run in runs] == [run.run_id for run in EvalLog(made).summaries()]
     assert all(message["role"] != "tool" for run in runs for message in run.messages)
     assert runs[0].metadata == {"tool_messages_removed": 2}
@@ -444,16 +506,24 @@ def test_summaries_need_no_inspect(kind: str, request: pytest.FixtureRequest) ->
         "print(len(EvalLog(sys.argv[1]).summaries()), 'inspect_ai' in sys.modules)"
     )
     path = request.getfixturevalue(kind)
-    done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True
+    )
     assert done.stdout.split() == ["14", "False"]
 
 
 def test_braces_inside_texts_do_not_mislead_the_json_reader(tmp_path: Path) -> None:
     text = '"}],"samples":[{"id":9}] \\" { [ \\\\" \\u007d'
-    made = [sample("x", messages=[user(text), assistant(text)], metadata={text: [text, {"samples": [{}]}]})]
+    made = [
+        sample(
+            "x", messages=[user(text), assistant(text)], metadata={text: [text, {"samples": [{}]}]}
+        )
+    ]
     log = write_log(tmp_path / "log.json", made)
     head, tail = log.read_text("utf-8").split('"version": 2,')
-    log.write_text(f'{head}"note": {json.dumps([text, {"samples": [1, [2]]}])}, "version": 2,{tail}', "utf-8")
+    log.write_text(
+        f'{head}"note": {json.dumps([text, {"samples": [1, [2]]}])}, "version": 2,{tail}', "utf-8"
+    )
     (run,) = load_inspect_eval_runs(log)
     assert run.messages[0]["content"] == text
     assert run.metadata == made[0]["metadata"]
@@ -461,7 +531,9 @@ def test_braces_inside_texts_do_not_mislead_the_json_reader(tmp_path: Path) -> N
 
 def bomb(path: Path, name: str, megabytes: int, compression: int = zipfile.ZIP_DEFLATED) -> Path:
     """Let a member of an archive be a list of so many MB of spaces."""
-    return rewrite(path, lambda members: members.update({name: b"[" + b" " * (megabytes * 10**6) + b"]"}))
+    return rewrite(
+        path, lambda members: members.update({name: b"[" + b" " * (megabytes * 10**6) + b"]"})
+    )
 
 
 @pytest.mark.parametrize("name", ["summaries.json", "header.json"])
@@ -488,7 +560,9 @@ def test_a_sample_that_unpacks_to_too_much_is_an_error_of_its_own(log_copy: Path
 
 def test_a_json_sample_of_too_much_is_refused(as_json: Path, tmp_path: Path) -> None:
     path = tmp_path / "big.json"
-    path.write_bytes(as_json.read_bytes().replace(b'"messages": [', b'"messages": [' + b" " * 3_000_000, 1))
+    path.write_bytes(
+        as_json.read_bytes().replace(b'"messages": [', b'"messages": [' + b" " * 3_000_000, 1)
+    )
     with pytest.raises(InputError, match="more than 2 MB when unpacked"):
         EvalLog(path, max_sample_mb=2).summaries()
 
@@ -524,7 +598,9 @@ def test_attachments_that_are_referred_to_again_and_again_are_counted(log_copy: 
 
 @pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 @pytest.mark.parametrize("summaries", [True, False])
-def test_other_compressions_are_read_or_refused_in_words(log_copy: Path, compression: int, *, summaries: bool) -> None:
+def test_other_compressions_are_read_or_refused_in_words(
+    log_copy: Path, compression: int, *, summaries: bool
+) -> None:
     def change(members: dict[str, bytes]) -> None:
         if not summaries:
             del members["summaries.json"]
@@ -533,7 +609,9 @@ def test_other_compressions_are_read_or_refused_in_words(log_copy: Path, compres
     if summaries:
         assert EvalLog(path).run("alpha", 1).messages
     elif compression != zipfile.ZIP_STORED:
-        assert "its sample summaries cannot be read: Unsupported compression method" in refusal(path)
+        assert "its sample summaries cannot be read: Unsupported compression method" in refusal(
+            path
+        )
 
 
 def test_damaged_lzma_is_an_error_of_its_sample(log_copy: Path) -> None:

@@ -1,4 +1,7 @@
-"""A frozen suite loses no case in silence; what is read of one is checked before anything is asked (rule G6)."""
+"""A frozen suite loses no case in silence.
+
+What is read of one is checked before anything is asked (rule G6).
+"""
 
 from __future__ import annotations
 
@@ -56,19 +59,34 @@ def without(*path: str | int) -> Change:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (set_at("gold_messages", 0, "content", to=5), "gold_messages.0: has the content 5, which is neither text"),
-        (set_at("perturbed_messages", 3, "content", to=["x"]), "perturbed_messages.3: has the content ['x']"),
-        (set_at("gold_messages", 1, "tool_calls", to={"a": 1}), "gold_messages.1: has the tool_calls {'a': 1}"),
+        (
+            set_at("gold_messages", 0, "content", to=5),
+            "gold_messages.0: has the content 5, which is neither text",
+        ),
+        (
+            set_at("perturbed_messages", 3, "content", to=["x"]),
+            "perturbed_messages.3: has the content ['x']",
+        ),
+        (
+            set_at("gold_messages", 1, "tool_calls", to={"a": 1}),
+            "gold_messages.1: has the tool_calls {'a': 1}",
+        ),
         (set_at("gold_messages", 1, to="hello"), 'gold_messages.1: must be an object, got "hello"'),
         (set_at("case_id", to=5), "case_id: input should be a valid string, got 5"),
         (without("case_id"), "case_id: missing from this record"),
         (set_at("epoch", to="1"), 'epoch: input should be a valid integer, got "1"'),
         (set_at("epoch", to=True), "epoch: input should be a valid integer, got true"),
-        (set_at("epoch", to=2), "but suite, test, rubric, run_id, epoch and target_score are those of"),
+        (
+            set_at("epoch", to=2),
+            "but suite, test, rubric, run_id, epoch and target_score are those of",
+        ),
         (without("metadata", "perturbed_idx"), "metadata.perturbed_idx must be a string, got null"),
         (set_at("expected", to=99), "expected must be one of 0, 1, got 99"),
         (set_at("test", to="agent_positives"), "but suite, test, rubric, run_id"),
-        (set_at("test", to="agent_labels"), "test: input should be 'agent_perturbation' or 'agent_positives'"),
+        (
+            set_at("test", to="agent_labels"),
+            "test: input should be 'agent_perturbation' or 'agent_positives'",
+        ),
         (set_at("target_score", to=1), "target_score must be null in a binary case, got 1"),
         (set_at("target_rubric", "id", to="other"), "are those of"),
         (
@@ -79,7 +97,9 @@ def without(*path: str | int) -> Change:
         (set_at("format", to=True), "format True; format 1 can be read"),
     ],
 )
-def test_a_record_that_cannot_be_used_is_named_with_its_line(tmp_path: Path, change: Change, words: str) -> None:
+def test_a_record_that_cannot_be_used_is_named_with_its_line(
+    tmp_path: Path, change: Change, words: str
+) -> None:
     record = copy.deepcopy(RECORD)
     change(record)
     path = written(tmp_path / "cases.jsonl", to_record(make_case(make_spec("other"))), record)
@@ -95,14 +115,23 @@ def test_two_lines_of_one_case_are_refused(tmp_path: Path) -> None:
 
 
 def test_lines_and_keys_of_other_programs_are_let_through(tmp_path: Path) -> None:
-    rand = {key: RECORD[key] for key in ("run_id", "metadata", "gold_messages", "target_rubric", "perturbation")}
+    rand = {
+        key: RECORD[key]
+        for key in ("run_id", "metadata", "gold_messages", "target_rubric", "perturbation")
+    }
     ours = {**RECORD, "batch": 3, "metadata": {**RECORD["metadata"], "batch": 3}}
     index = read_jsonl(written(tmp_path / "cases.jsonl", rand, ours))
     assert (len(index.foreign), len(index.entries)) == (1, 1)
 
 
 def paths(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    parts = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for key, part in parts:
         yield (*path, key)
         yield from paths(part, (*path, key))
@@ -110,7 +139,10 @@ def paths(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | 
 
 @given(
     path=st.sampled_from(sorted(paths(RECORD), key=str)),
-    value=st.sampled_from([None, 5, -1, 1.5, True, "", "text", [], ["x"], [{}], {}, {"a": 1}, 10**400]) | st.just(...),
+    value=st.sampled_from(
+        [None, 5, -1, 1.5, True, "", "text", [], ["x"], [{}], {}, {"a": 1}, 10**400]
+    )
+    | st.just(...),
 )
 @settings(max_examples=400, deadline=None)
 def test_whatever_is_read_can_be_written_and_nothing_else_is_read(
@@ -128,7 +160,9 @@ def test_whatever_is_read_can_be_written_and_nothing_else_is_read(
     except InputError:
         return
     assert len(index.entries) == 1
-    done = write_suite_outputs(suite, [spec], [make_result(spec)], [], redactor=Redactor(), frozen=index)
+    done = write_suite_outputs(
+        suite, [spec], [make_result(spec)], [], redactor=Redactor(), frozen=index
+    )
     assert done.problems == ()
 
 
@@ -137,7 +171,9 @@ def suite(tmp_path: Path) -> SuiteFiles:
     return write_suite(tmp_path, runs=1, rubrics=2, overrides={"replay": {"frozen": "cases.jsonl"}})
 
 
-def frozen_case(test: str = "agent_perturbation", rubric_id: str = "rubric-1", **changes: Any) -> Case:
+def frozen_case(
+    test: str = "agent_perturbation", rubric_id: str = "rubric-1", **changes: Any
+) -> Case:
     spec = make_spec("run-1", suite="tiny", test=test, rubric_id=rubric_id, **changes)
     case = make_case(spec)
     return replace(case, rubric=Rubric(rubric_id, rubric(int(rubric_id[-1]))["instructions"]))
@@ -164,9 +200,11 @@ def test_cases_of_a_renamed_rubric_are_named(suite: SuiteFiles) -> None:
     with pytest.raises(InputError) as refused:
         ready(suite, *WHOLE)
     assert str(refused.value).splitlines() == [
-        'cases.jsonl:2: 2 cases (lines 2, 4) cannot be used: made for the rubric "rubric-2", which is not in the '
+        'cases.jsonl:2: 2 cases (lines 2, 4) cannot be used: made for the rubric "rubric-2", '
+        "which is not in the "
         "rubric file; its ids are rubric-1, rubric-two",
-        "    rubric-1 is the nearest id; give the rubric its id back, or remove the lines of its cases",
+        "    rubric-1 is the nearest id; give the rubric its id back, or remove the lines of its "
+        "cases",
     ]
 
 
@@ -174,9 +212,13 @@ def test_a_rubric_renamed_in_the_config_too_is_named(suite: SuiteFiles) -> None:
     for path in (suite.data / "rubrics.yml", suite.config):
         path.write_text(path.read_text("utf-8").replace("rubric-2", "rubric-two"), "utf-8")
     suite.config.write_text(
-        suite.config.read_text("utf-8") + "test_agent_perturbation_config: {target_rubric_ids: [rubric-two]}\n", "utf-8"
+        suite.config.read_text("utf-8")
+        + "test_agent_perturbation_config: {target_rubric_ids: [rubric-two]}\n",
+        "utf-8",
     )
-    with pytest.raises(InputError, match='made for the rubric "rubric-2", which is not in the rubric file'):
+    with pytest.raises(
+        InputError, match='made for the rubric "rubric-2", which is not in the rubric file'
+    ):
         ready(suite, *WHOLE)
 
 
@@ -187,9 +229,13 @@ def test_a_rubric_renamed_in_the_config_too_is_named(suite: SuiteFiles) -> None:
         ("tests", 2),
     ],
 )
-def test_what_the_config_leaves_out_is_no_mistake(tmp_path: Path, overrides: str, left: int) -> None:
+def test_what_the_config_leaves_out_is_no_mistake(
+    tmp_path: Path, overrides: str, left: int
+) -> None:
     tests = ["agent_positives"] if overrides == "tests" else BOTH
-    suite = write_suite(tmp_path, runs=1, rubrics=2, tests=tests, overrides={"replay": {"frozen": "cases.jsonl"}})
+    suite = write_suite(
+        tmp_path, runs=1, rubrics=2, tests=tests, overrides={"replay": {"frozen": "cases.jsonl"}}
+    )
     if overrides != "tests":
         suite.config.write_text(f"{suite.config.read_text('utf-8')}{overrides}\n", "utf-8")
     assert len(list(ready(suite, *WHOLE).specs())) == left
@@ -199,13 +245,17 @@ def test_cases_of_the_other_mode_or_objective_are_named(suite: SuiteFiles) -> No
     ordinal = replace(frozen_case(target_score=1), rubric=WHOLE[0].rubric)
     with pytest.raises(InputError, match="made for a suite in ordinal mode; this suite is binary"):
         ready(suite, ordinal)
-    with pytest.raises(InputError, match="made with the objective pass; that of agent_perturbation is fail"):
+    with pytest.raises(
+        InputError, match="made with the objective pass; that of agent_perturbation is fail"
+    ):
         ready(suite, replace(WHOLE[0], objective="pass"))
 
 
 def ordinal_case(target: int, test: str = "agent_perturbation", **changes: Any) -> Case:
     levels = tuple(ScoreLevel(score, f"level {score}") for score in range(6))
-    case = make_case(make_spec("run-1", suite="tiny", test=test, rubric_id="rubric-1", target_score=target))
+    case = make_case(
+        make_spec("run-1", suite="tiny", test=test, rubric_id="rubric-1", target_score=target)
+    )
     return replace(case, levels=levels, **changes)
 
 
@@ -213,12 +263,22 @@ def ordinal_case(target: int, test: str = "agent_perturbation", **changes: Any) 
     ("case", "words"),
     [
         (ordinal_case(5), 'target_score is 5; the scores of the rubric "rubric-1" are 0, 1, 2'),
-        (ordinal_case(1, expected=4), 'expected is 4; the scores of the rubric "rubric-1" are 0, 1, 2'),
-        (ordinal_case(1, "agent_positives"), "target_score is 1; agent_positives has the highest score alone, 2"),
+        (
+            ordinal_case(1, expected=4),
+            'expected is 4; the scores of the rubric "rubric-1" are 0, 1, 2',
+        ),
+        (
+            ordinal_case(1, "agent_positives"),
+            "target_score is 1; agent_positives has the highest score alone, 2",
+        ),
     ],
 )
-def test_scores_that_the_rubric_does_not_have_are_named(tmp_path: Path, case: Case, words: str) -> None:
-    suite = write_suite(tmp_path, runs=1, mode="ordinal", overrides={"replay": {"frozen": "cases.jsonl"}})
+def test_scores_that_the_rubric_does_not_have_are_named(
+    tmp_path: Path, case: Case, words: str
+) -> None:
+    suite = write_suite(
+        tmp_path, runs=1, mode="ordinal", overrides={"replay": {"frozen": "cases.jsonl"}}
+    )
     case = replace(case, rubric=Rubric("rubric-1", case.rubric.instructions))
     with pytest.raises(InputError) as refused:
         ready(suite, case)
@@ -226,7 +286,10 @@ def test_scores_that_the_rubric_does_not_have_are_named(tmp_path: Path, case: Ca
 
 
 def test_targets_that_the_config_leaves_out_are_no_mistake(tmp_path: Path) -> None:
-    overrides = {"replay": {"frozen": "cases.jsonl"}, "test_agent_perturbation_config": {"score_targets": [0]}}
+    overrides = {
+        "replay": {"frozen": "cases.jsonl"},
+        "test_agent_perturbation_config": {"score_targets": [0]},
+    }
     suite = write_suite(tmp_path, runs=1, mode="ordinal", overrides=overrides)
     cases = [replace(ordinal_case(score), rubric=Rubric("rubric-1", "Demand.")) for score in (0, 1)]
     assert [spec.target_score for spec in ready(suite, *cases).specs()] == [0]
@@ -239,12 +302,15 @@ def test_what_the_file_has_no_case_of_is_said(suite: SuiteFiles) -> None:
     made = make_ready(suite.config, cwd=suite.folder, rootdir=suite.folder)
     assert made.suite.notices == (
         "cases.jsonl has no case of the test agent_positives for the rubric 'rubric-2'.",
-        "cases.jsonl: 1 line without `format` and `case_id` was not written by pytest-jrh, and is no case.",
+        "cases.jsonl: 1 line without `format` and `case_id` was not written by pytest-jrh, and is "
+        "no case.",
     )
 
 
 def test_a_file_of_another_suite_says_whose_it_is(suite: SuiteFiles) -> None:
-    with pytest.raises(InputError, match="holds no case of the suite 'tiny'\n    It holds cases of refunds;"):
+    with pytest.raises(
+        InputError, match="holds no case of the suite 'tiny'\n    It holds cases of refunds;"
+    ):
         ready(suite, make_case())
 
 

@@ -1,4 +1,5 @@
-"""The gate: which disagreements are let through, what the session comes to, and what is said (rules J3 to J5)."""
+"""The gate: which disagreements are let through, what the session comes to, and what is said (rules
+J3 to J5)."""
 
 from __future__ import annotations
 
@@ -13,7 +14,12 @@ from pytest_jrh.gate.baseline import Baseline, Scope, update
 from pytest_jrh.gate.decision import GateDecision, decide, tolerated
 from pytest_jrh.kinds import TESTS
 from pytest_jrh.models import CaseResult, Outcome
-from pytest_jrh.reporting.gate_text import comparison_sentence, decision_sentence, gate_lines, power_sentence
+from pytest_jrh.reporting.gate_text import (
+    comparison_sentence,
+    decision_sentence,
+    gate_lines,
+    power_sentence,
+)
 from pytest_jrh.suite.config import load_suite
 from pytest_jrh.suite.suite import GateRules
 from tests.support.made_cases import make_result, make_spec
@@ -29,7 +35,9 @@ OTHER = "fedcba9876543210" * 4
 SHORT = {"A": "agree", "D": "disagree", "N": "no_case", "U": "unrecorded", "G": "generated"}
 
 
-def case(run: int, outcome: Outcome = "agree", test: str = "agent_perturbation", **changes: Any) -> CaseResult:
+def case(
+    run: int, outcome: Outcome = "agree", test: str = "agent_perturbation", **changes: Any
+) -> CaseResult:
     judged = outcome in ("agree", "disagree")
     digests = {"case_digest": DIGEST, "judge_fingerprint": OTHER} if judged else {}
     spec = make_spec(f"run-{run:02}", test=test, judge=changes.pop("judge", None))
@@ -50,7 +58,10 @@ def baseline_of(results: Sequence[CaseResult]) -> Baseline:
 
 
 def decided(
-    results: Sequence[CaseResult], baseline: Baseline | None = None, selected: Sequence[str] = (), **rules: Any
+    results: Sequence[CaseResult],
+    baseline: Baseline | None = None,
+    selected: Sequence[str] = (),
+    **rules: Any,
 ) -> GateDecision:
     ids = [*(result.case_id for result in results), *selected]
     return decide(results, baseline, GateRules(**rules), Scope.of(ids), SEED)
@@ -61,10 +72,17 @@ def limits(decision: GateDecision) -> dict[tuple[str, str, str], bool]:
 
 
 def test_config_section_becomes_the_suites_rules(tmp_path: Path) -> None:
-    section = {"min_accuracy": {"agent_positives": 0.9}, "lower_bound": True, "max_regressions": 2, "min_cases": 5}
+    section = {
+        "min_accuracy": {"agent_positives": 0.9},
+        "lower_bound": True,
+        "max_regressions": 2,
+        "min_cases": 5,
+    }
     files = write_suite(tmp_path, overrides={"gate": section})
     suite = load_suite(files.config, cwd=tmp_path, rootdir=tmp_path)
-    assert suite.gate == GateRules({"agent_positives": 0.9}, lower_bound=True, max_regressions=2, min_cases=5)
+    assert suite.gate == GateRules(
+        {"agent_positives": 0.9}, lower_bound=True, max_regressions=2, min_cases=5
+    )
     files = write_suite(tmp_path / "plain")
     assert load_suite(files.config, cwd=tmp_path / "plain", rootdir=tmp_path).gate == GateRules()
 
@@ -78,7 +96,10 @@ class TestItem:
         assert tolerated(case(1, "disagree"), known, GateRules()) == "wrong in the baseline too"
         (line,) = known.cases.values()
         known = Baseline({line.case_id: replace(line, reason="sarcasm, see issue 12")})
-        assert tolerated(case(1, "disagree"), known, GateRules()) == "wrong in the baseline too: sarcasm, see issue 12"
+        assert (
+            tolerated(case(1, "disagree"), known, GateRules())
+            == "wrong in the baseline too: sarcasm, see issue 12"
+        )
 
     def test_regression_changed_case_and_new_case_fail(self) -> None:
         assert tolerated(case(1, "disagree"), baseline_of([case(1)]), GateRules()) is None
@@ -87,9 +108,12 @@ class TestItem:
         assert tolerated(case(2, "disagree"), baseline_of([case(1)]), GateRules()) is None
 
     @pytest.mark.parametrize(
-        "rules", [GateRules(0.5), GateRules({"agent_perturbation": 0.5}), GateRules(max_regressions=1)]
+        "rules",
+        [GateRules(0.5), GateRules({"agent_perturbation": 0.5}), GateRules(max_regressions=1)],
     )
-    def test_rule_that_counts_disagreements_leaves_them_to_the_session(self, rules: GateRules) -> None:
+    def test_rule_that_counts_disagreements_leaves_them_to_the_session(
+        self, rules: GateRules
+    ) -> None:
         assert tolerated(case(1, "disagree"), None, rules) == "left to the gate"
         assert tolerated(case(1, "disagree"), baseline_of([case(1)]), rules) == "left to the gate"
 
@@ -126,7 +150,12 @@ class TestDecision:
         assert decision.regressions == decision.new_disagreements == ()
 
     def test_disagreements_without_a_comparison_count_with_the_regressions(self) -> None:
-        now = [case(0, "disagree"), case(1, "disagree", case_digest=OTHER), case(2, "disagree"), case(3)]
+        now = [
+            case(0, "disagree"),
+            case(1, "disagree", case_digest=OTHER),
+            case(2, "disagree"),
+            case(3),
+        ]
         decision = decided(now, baseline_of(cases("ADNA")), max_regressions=2)
         assert decision.regressions == (id_of(0),)
         assert decision.new_disagreements == (id_of(1), id_of(2))
@@ -143,11 +172,18 @@ class TestDecision:
         decision = decided(now, min_accuracy=0.88)
         assert not decision.passed
         failed = decision.thresholds[1]
-        assert (failed.rule, failed.figure.value, failed.n, failed.cases) == ("min_accuracy", 0.875, 8, (id_of(3),))
+        assert (failed.rule, failed.figure.value, failed.n, failed.cases) == (
+            "min_accuracy",
+            0.875,
+            8,
+            (id_of(3),),
+        )
 
     def test_minimal_accuracy_per_test(self) -> None:
         now = [*cases("AAAD"), *cases("AAAA", test="agent_positives")]
-        found = limits(decided(now, min_accuracy={"agent_perturbation": 0.8, "agent_positives": 1.0}))
+        found = limits(
+            decided(now, min_accuracy={"agent_perturbation": 0.8, "agent_positives": 1.0})
+        )
         assert found["min_accuracy", "agent_perturbation", ""] is False
         assert found["min_accuracy", "agent_positives", ""] is True
 
@@ -166,7 +202,9 @@ class TestDecision:
         assert not decision.passed
         assert decision.thresholds[1].figure.value == pytest.approx(0.839, abs=0.001)
 
-    def test_test_without_a_verdict_does_not_reach_an_accuracy_but_a_deselected_one_is_left_out(self) -> None:
+    def test_test_without_a_verdict_does_not_reach_an_accuracy_but_a_deselected_one_is_left_out(
+        self,
+    ) -> None:
         rules = {"agent_perturbation": 0.5, "agent_positives": 0.5}
         decision = decided([*cases("AA"), *cases("NN", test="agent_positives")], min_accuracy=rules)
         assert not decision.passed
@@ -188,7 +226,9 @@ class TestDecision:
         assert decided(cases("GG"), min_accuracy=0.9, min_cases=5).passed
 
     def test_unscored_case_is_red_whatever_the_gate_says(self) -> None:
-        decision = decided(cases("AAAAU"), baseline_of(cases("AAAAA")), min_accuracy=0.1, max_regressions=9)
+        decision = decided(
+            cases("AAAAU"), baseline_of(cases("AAAAA")), min_accuracy=0.1, max_regressions=9
+        )
         assert all(limits(decision).values())
         assert not decision.passed
         assert decision.unscored == {id_of(4): "unrecorded"}
@@ -208,14 +248,18 @@ class TestDecision:
         assert decision.not_comparable == {}
 
     def test_baseline_of_another_suite_is_left_alone(self) -> None:
-        other = make_result(make_spec("run-9", suite="other"), case_digest=DIGEST, judge_fingerprint=OTHER)
+        other = make_result(
+            make_spec("run-9", suite="other"), case_digest=DIGEST, judge_fingerprint=OTHER
+        )
         assert decided(cases("AA"), baseline_of([*cases("AA"), other])).not_comparable == {}
 
 
 OUTCOMES = st.sampled_from("ADNUG")
 RULES = st.builds(
     GateRules,
-    min_accuracy=st.none() | st.floats(0, 1) | st.dictionaries(st.sampled_from(TESTS), st.floats(0, 1)),
+    min_accuracy=st.none()
+    | st.floats(0, 1)
+    | st.dictionaries(st.sampled_from(TESTS), st.floats(0, 1)),
     lower_bound=st.booleans(),
     max_regressions=st.integers(0, 3),
 )
@@ -230,11 +274,15 @@ def test_no_disagreement_falls_between_item_and_gate(
         letters = {test: data.draw(st.text(OUTCOMES, min_size=1, max_size=6)) for test in TESTS}
         return [each for test in TESTS for each in cases(letters[test], test=test)]
 
-    now = [replace(each, case_digest=data.draw(st.sampled_from([DIGEST, OTHER]))) for each in drawn()]
+    now = [
+        replace(each, case_digest=data.draw(st.sampled_from([DIGEST, OTHER]))) for each in drawn()
+    ]
     baseline = baseline_of(drawn()) if with_baseline else None
     decision = decide(now, baseline, rules, Scope.of(each.case_id for each in now), SEED)
     wrong = [each for each in now if each.outcome == "disagree"]
-    let_through = [each for each in wrong if (tolerated(each, baseline, rules) or "").startswith("left")]
+    let_through = [
+        each for each in wrong if (tolerated(each, baseline, rules) or "").startswith("left")
+    ]
     counted = {case_id for threshold in decision.thresholds for case_id in threshold.cases}
     assert {each.case_id for each in let_through} <= counted
     if decision.passed and decision.active:
@@ -249,7 +297,10 @@ class TestText:
         assert power_sentence(24) == "With 24 cases, a drop under 25 points could not be seen."
         assert power_sentence(46) == "With 46 cases, a drop under 13 points could not be seen."
         assert power_sentence(600) == "With 600 cases, a drop under 1 point could not be seen."
-        assert power_sentence(5) == "With 5 cases, no drop could be seen: it takes 6 regressions without a fix."
+        assert (
+            power_sentence(5)
+            == "With 5 cases, no drop could be seen: it takes 6 regressions without a fix."
+        )
 
     def test_sentence_names_the_threshold_that_failed_and_its_figure(self) -> None:
         decision = decided(cases("DDDAA"), baseline_of(cases("AAAAA")), min_accuracy=0.9)
@@ -266,15 +317,21 @@ class TestText:
         assert "exact McNemar p = 0.0312, more than noise" in str(comparison_sentence(decision))
 
     def test_passing_sentence_says_what_was_met(self) -> None:
-        decision = decided(cases("AADA"), baseline_of(cases("AADA")), min_accuracy={"agent_perturbation": 0.7})
+        decision = decided(
+            cases("AADA"), baseline_of(cases("AADA")), min_accuracy={"agent_perturbation": 0.7}
+        )
         assert decision_sentence(decision) == (
-            "Gate passed: accuracy on agent_perturbation 75.0% (n 4) reaches 70.0%; 0 regressions, at most 0 allowed."
+            "Gate passed: accuracy on agent_perturbation 75.0% (n 4) reaches 70.0%; 0 "
+            "regressions, at most 0 allowed."
         )
         assert "(nothing changed)" in str(comparison_sentence(decision))
 
     def test_figure_that_rounds_to_its_limit_gets_more_digits(self) -> None:
         assert "89.96% (n 2,500) is below 90.00%" in decision_sentence(
-            decided([case(run, "disagree" if run < 251 else "agree") for run in range(2500)], min_accuracy=0.9)
+            decided(
+                [case(run, "disagree" if run < 251 else "agree") for run in range(2500)],
+                min_accuracy=0.9,
+            )
         )
 
     def test_missing_and_unscored_cases_are_in_the_sentence(self) -> None:
@@ -286,7 +343,9 @@ class TestText:
     def test_lines_name_every_case_once_and_end_with_the_decision(self) -> None:
         before = baseline_of(cases("AADAAA"))
         now = [*cases("DAAUN"), case(8, "disagree")]
-        lines = gate_lines(decided(now, before, selected=[id_of(5)]), name=lambda case_id: case_id.split("::")[-1])
+        lines = gate_lines(
+            decided(now, before, selected=[id_of(5)]), name=lambda case_id: case_id.split("::")[-1]
+        )
         assert lines == [
             "regressions (1):",
             "  run-00[e1]",
@@ -320,8 +379,16 @@ class TestText:
         assert lines[-1] == "Gate failed: accuracy 20.0% (n 5) is below 90.0%."
 
     def test_judge_and_test_are_named_where_there_are_several(self) -> None:
-        now = [*cases("AN", judge="strict", test="agent_positives"), *cases("ND", judge="lax", test="agent_positives")]
+        now = [
+            *cases("AN", judge="strict", test="agent_positives"),
+            *cases("ND", judge="lax", test="agent_positives"),
+        ]
         rules = {"agent_positives": 0.5}
-        sentence = decision_sentence(decided(now, min_accuracy=rules, lower_bound=True, min_cases=2))
+        sentence = decision_sentence(
+            decided(now, min_accuracy=rules, lower_bound=True, min_cases=2)
+        )
         assert "1 verdict by strict, at least 2 needed" in sentence
-        assert "lower bound of the accuracy on agent_positives by lax 0.0% (n 1) is below 50.0%" in sentence
+        assert (
+            "lower bound of the accuracy on agent_positives by lax 0.0% (n 1) is below 50.0%"
+            in sentence
+        )

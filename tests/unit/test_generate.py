@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 
 from pytest_jrh.errors import InputError, NoVerdictCase, Unscored
-from pytest_jrh.models import AgentRun, CaseSpec, Completion, ResponseT, Rubric, ScoreLevel, StageModel, StageName
+from pytest_jrh.models import (
+    AgentRun,
+    CaseSpec,
+    Completion,
+    ResponseT,
+    Rubric,
+    ScoreLevel,
+    StageModel,
+    StageName,
+)
 from pytest_jrh.pipeline.generate import (
     Perturbation,
     Pipeline,
@@ -19,7 +28,18 @@ from pytest_jrh.pipeline.generate import (
     goal_of,
 )
 from pytest_jrh.pipeline.goal import Goal
-from tests.support.conversations import FAIL, LEVELS, MESSAGES, NO_PLAN, ORDINAL, PASS, RUBRIC, RUN, pipeline, wait_for
+from tests.support.conversations import (
+    FAIL,
+    LEVELS,
+    MESSAGES,
+    NO_PLAN,
+    ORDINAL,
+    PASS,
+    RUBRIC,
+    RUN,
+    pipeline,
+    wait_for,
+)
 from tests.support.made_cases import make_suite
 from tests.support.scripted import ScriptedModel
 
@@ -27,8 +47,10 @@ SPEC = CaseSpec("suite", "agent_perturbation", RUBRIC.id, RUN.run_id, 1)
 OTHER = Rubric("politeness", "Be polite.")
 RUNS = tuple(AgentRun(f"run-{number}", 1, MESSAGES) for number in range(4))
 RAND_PROMPTS: Mapping[StageName, str] = {
-    "planner": 'Rubric {rubric_id}: {rubric_instructions}\n{assistant_transcript}\nReturn {{"steps": []}}',
-    "editor": "Run {run_id}, message {message_id}\n{rubric}\n{summary}\nRewrite:\n{original_message}",
+    "planner": "Rubric {rubric_id}: {rubric_instructions}\n{assistant_transcript}\nReturn "
+    '{{"steps": []}}',
+    "editor": "Run {run_id}, message "
+    "{message_id}\n{rubric}\n{summary}\nRewrite:\n{original_message}",
     "summary": '{chronological_log}\nReturn {{"summary": ""}}',
     "verifier": "{rubric_instruction}\n{summary}\n<transcript>{transcript}</transcript>",
 }
@@ -39,7 +61,9 @@ def all_of(
 ) -> list[Perturbation]:
     async def collect() -> list[Perturbation]:
         rubrics = options.pop("rubrics", (RUBRIC,))
-        work = generate_agent_perturbations(runs, rubrics, made_by or pipeline(), complete, **options)
+        work = generate_agent_perturbations(
+            runs, rubrics, made_by or pipeline(), complete, **options
+        )
         return [one async for one in work]
 
     return wait_for(collect())
@@ -61,12 +85,22 @@ def test_ordinal_pipeline_aims_at_each_level_of_each_rubric_in_ascending_order()
     model = ScriptedModel(verifier={"verdict": "PASS", "rationale": "", "score": 1})
     made = all_of(model, RUNS[:1], pipeline(Goal("fail", 0)), rubrics=(ORDINAL, longer))
     assert [one.goal.target_score for one in made] == [0, 1, 2, 0, 1, 2, 3]
-    assert [one.outcome.no_case is None for one in made] == [False, True, False, False, True, False, False]
+    assert [one.outcome.no_case is None for one in made] == [
+        False,
+        True,
+        False,
+        False,
+        True,
+        False,
+        False,
+    ]
 
 
 def test_target_scores_can_be_restricted() -> None:
     model = ScriptedModel(verifier={"verdict": "PASS", "rationale": "", "score": 1})
-    made = all_of(model, RUNS[:1], pipeline(Goal("fail", 0)), rubrics=(ORDINAL,), target_scores={2, 0})
+    made = all_of(
+        model, RUNS[:1], pipeline(Goal("fail", 0)), rubrics=(ORDINAL,), target_scores={2, 0}
+    )
     assert [one.goal.target_score for one in made] == [0, 2]
 
 
@@ -106,7 +140,9 @@ def test_runs_are_taken_as_work_proceeds() -> None:
             yield run
 
     async def first() -> None:
-        work = generate_agent_perturbations(runs(), (RUBRIC,), pipeline(), ScriptedModel(), concurrency=1)
+        work = generate_agent_perturbations(
+            runs(), (RUBRIC,), pipeline(), ScriptedModel(), concurrency=1
+        )
         async for _ in work:
             break
         await work.aclose()  # type: ignore[attr-defined]
@@ -145,7 +181,9 @@ def test_prompt_files_of_rands_harness_work_end_to_end(goal: Goal) -> None:
     own = pipeline(goal, prompts=RAND_PROMPTS)
     (made,) = all_of(model, RUNS[:1], own, rubrics=(rubric,), target_scores=targets)
     assert made.outcome.confirmed
-    planner, editor, verifier = (model.only(stage).text for stage in ("planner", "editor", "verifier"))
+    planner, editor, verifier = (
+        model.only(stage).text for stage in ("planner", "editor", "verifier")
+    )
     assert 'Return {"steps": []}' in planner
     assert "[4] m4: It is too late for order 17." in planner
     assert "Run run-1" not in editor
@@ -169,12 +207,16 @@ def test_case_carries_its_label() -> None:
 def test_ordinal_case_carries_its_target_and_the_whole_scale() -> None:
     model = ScriptedModel(verifier={"verdict": "PASS", "rationale": "", "score": 2})
     goal = Goal("fail", 2)
-    case = wait_for(generate_case(pipeline(goal), model, replace(SPEC, target_score=2), RUN, ORDINAL, goal))
+    case = wait_for(
+        generate_case(pipeline(goal), model, replace(SPEC, target_score=2), RUN, ORDINAL, goal)
+    )
     assert (case.expected, case.mode, case.levels) == (2, "ordinal", LEVELS)
 
 
 def test_case_of_a_verifier_that_is_off_is_unverified() -> None:
-    case = wait_for(generate_case(pipeline(verifier=False), ScriptedModel(), SPEC, RUN, RUBRIC, FAIL))
+    case = wait_for(
+        generate_case(pipeline(verifier=False), ScriptedModel(), SPEC, RUN, RUBRIC, FAIL)
+    )
     assert not case.verified
 
 
@@ -183,7 +225,9 @@ def test_no_case_is_told_with_its_reason() -> None:
         wait_for(generate_case(pipeline(), ScriptedModel(planner=NO_PLAN), SPEC, RUN, RUBRIC, FAIL))
 
 
-@pytest.mark.parametrize(("goal", "expected"), [(FAIL, 1), (PASS, 0), (Goal("fail", 3), 3), (Goal("pass", 0), 0)])
+@pytest.mark.parametrize(
+    ("goal", "expected"), [(FAIL, 1), (PASS, 0), (Goal("fail", 3), 3), (Goal("pass", 0), 0)]
+)
 def test_label_of_a_goal(goal: Goal, expected: int) -> None:
     assert goal.expected == expected
 
@@ -193,7 +237,9 @@ def test_ordinal_goal_aims_at_its_score_whatever_the_objective() -> None:
     assert goal_of("pass", None) == PASS
 
 
-def test_pipeline_of_a_suite_takes_its_settings_and_the_projects_own_prompts(tmp_path: Path) -> None:
+def test_pipeline_of_a_suite_takes_its_settings_and_the_projects_own_prompts(
+    tmp_path: Path,
+) -> None:
     suite = make_suite(tmp_path, max_edit_rounds=1, max_summary_messages=5, pass_required=False)
     own = suite.custom_prompts_dir / "agent_positives" / "editor.md"
     own.parent.mkdir(parents=True)
@@ -203,7 +249,11 @@ def test_pipeline_of_a_suite_takes_its_settings_and_the_projects_own_prompts(tmp
     assert positives.templates["editor"].origin == str(own)
     assert positives.templates["planner"].origin == "built-in planner.binary.pass"
     assert (positives.objective, positives.mode) == ("pass", "binary")
-    assert (negatives.max_edit_rounds, negatives.max_summary_messages, negatives.pass_required) == (1, 5, False)
+    assert (negatives.max_edit_rounds, negatives.max_summary_messages, negatives.pass_required) == (
+        1,
+        5,
+        False,
+    )
 
 
 def test_every_template_that_cannot_be_used_is_told_at_once(tmp_path: Path) -> None:

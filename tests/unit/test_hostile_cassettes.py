@@ -1,4 +1,5 @@
-"""A cassette on disk is hostile input: it is used, or refused with file and place, and never a crash."""
+"""A cassette on disk is hostile input: it is used, or refused with file and place, and never a
+crash."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def load(path: Path, text: str | bytes) -> str:
                 assert str(path) in said
             else:
                 assert type(cassette.complete) is bool
-                assert all(isinstance(entry.answer.text, str) for entry in cassette.entries.values())
+                assert all(
+                    isinstance(entry.answer.text, str) for entry in cassette.entries.values()
+                )
                 cassette.dump()
     return said
 
@@ -61,15 +64,25 @@ JSON_HEAD = Cassette.load(CASSETTE, interactions=True).dump()
         ("cost: ", "cost: abc # ", "metadata.jrh.calls[0].cost"),
         ("cost: ", "cost: .nan # ", "metadata.jrh.calls[0].cost"),
         ("cost: ", "cost: -1.0 # ", "metadata.jrh.calls[0].cost"),
-        ("  - stage: judge", "  - other: judge", "metadata.jrh.calls[0].stage: this is not a cassette"),
+        (
+            "  - stage: judge",
+            "  - other: judge",
+            "metadata.jrh.calls[0].stage: this is not a cassette",
+        ),
         ("format: 1", "format: 2", "its format is 2, and this version reads 1"),
         ("- request:", "- other:", "interactions[0].request"),
         ("    body:", "    other:", "interactions[0].request.body"),
         ("  response:", "  other:", "interactions[0].response"),
-        ("\ninteractions:", "\nno_interactions:", "the calls have 1 interactions, but the file holds 0"),
+        (
+            "\ninteractions:",
+            "\nno_interactions:",
+            "the calls have 1 interactions, but the file holds 0",
+        ),
     ],
 )
-def test_what_does_not_fit_is_refused_with_its_place(tmp_path: Path, old: str, new: str, wanted: str) -> None:
+def test_what_does_not_fit_is_refused_with_its_place(
+    tmp_path: Path, old: str, new: str, wanted: str
+) -> None:
     assert old in HEAD
     refused_with_its_place(tmp_path / "c.yaml", HEAD.replace(old, new, 1), wanted)
 
@@ -77,7 +90,11 @@ def test_what_does_not_fit_is_refused_with_its_place(tmp_path: Path, old: str, n
 @pytest.mark.parametrize(
     ("old", "new", "wanted"),
     [
-        ('"complete": true', '"complete": "false"', "metadata.jrh.complete: this is not a cassette that can be read"),
+        (
+            '"complete": true',
+            '"complete": "false"',
+            "metadata.jrh.complete: this is not a cassette that can be read",
+        ),
         ('"complete": true', '"complete": 2001-99-99', "it holds a value that cannot be read"),
         ('"finish_reason": "stop"', '"finish_reason": 5', "metadata.jrh.calls[0].finish_reason"),
         ('"refusal": null', '"refusal": ["a"]', "metadata.jrh.calls[0].refusal"),
@@ -87,10 +104,18 @@ def test_what_does_not_fit_is_refused_with_its_place(tmp_path: Path, old: str, n
         ('"cost": ', '"cost": .nan, "was": ', "metadata.jrh.calls[0].cost"),
         ('"cost": ', '"cost": -1.0, "was": ', "metadata.jrh.calls[0].cost"),
         ('"cost": ', f'"cost": {"9" * 5_000}, "was": ', "it holds a value that cannot be read"),
-        ('"stage": "judge"', '"other": "judge"', "metadata.jrh.calls[0].stage: this is not a cassette"),
+        (
+            '"stage": "judge"',
+            '"other": "judge"',
+            "metadata.jrh.calls[0].stage: this is not a cassette",
+        ),
         ('"format": 1', '"format": 2', "its format is 2, and this version reads 1"),
         ("metadata:\n  {", "metadata:\n  [", "c.yaml"),
-        ("\ninteractions:", "\nno_interactions:", "the calls have 1 interactions, but the file holds 0"),
+        (
+            "\ninteractions:",
+            "\nno_interactions:",
+            "the calls have 1 interactions, but the file holds 0",
+        ),
         ("- request:", "- other:", "interactions[0].request"),
     ],
 )
@@ -119,7 +144,8 @@ def test_the_line_is_that_of_the_value(tmp_path: Path) -> None:
 
 
 SHARED = "a: &a [x, x, x, x]\n" + "".join(
-    f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n"
+    for before, name in zip("abcdefgh", "bcdefghi", strict=True)
 )
 LAUGHS = "a: &a {x: 1}\n" + "".join(
     f"{name}: &{name}\n  <<: [{', '.join([f'*{before}'] * 9)}]\n"
@@ -188,7 +214,11 @@ VALUES = [
 
 
 @settings(max_examples=90, deadline=None)
-@given(seed=st.integers(0, 2**32), count=st.integers(1, 4), source=st.sampled_from(["cassette", "json", "rubrics"]))
+@given(
+    seed=st.integers(0, 2**32),
+    count=st.integers(1, 4),
+    source=st.sampled_from(["cassette", "json", "rubrics"]),
+)
 def test_mutated_files_of_the_demo_never_crash(
     tmp_path_factory: pytest.TempPathFactory, seed: int, count: int, source: str
 ) -> None:
@@ -220,7 +250,11 @@ def mutated(text: str, random_: random.Random) -> str:
             lines[place] = " " * random_.randrange(8) + lines[place].lstrip()
         case 4:
             at = random_.randrange(len(lines[place]) + 1)
-            lines[place] = lines[place][:at] + random_.choice("[]{}&*!|>'\"%@`#:-\t\x00\ud800é") + lines[place][at:]
+            lines[place] = (
+                lines[place][:at]
+                + random_.choice("[]{}&*!|>'\"%@`#:-\t\x00\ud800é")
+                + lines[place][at:]
+            )
         case 5:
             return "\n".join(lines[:place])
         case _:

@@ -1,4 +1,5 @@
-"""A suite full of text that means harm, through every file it leaves, each read by an independent reader."""
+"""A suite full of text that means harm, through every file it leaves, each read by an independent
+reader."""
 
 from __future__ import annotations
 
@@ -19,7 +20,14 @@ from pytest_jrh.reporting.markdown import markdown_report
 from pytest_jrh.reporting.suite_files import write_suite_outputs
 from pytest_jrh.text import visible
 from tests.support.judged_sessions import HOSTILE, session_of
-from tests.support.made_cases import DIGESTS, MESSAGES, make_case, make_result, make_spec, make_suite
+from tests.support.made_cases import (
+    DIGESTS,
+    MESSAGES,
+    make_case,
+    make_result,
+    make_spec,
+    make_suite,
+)
 from tests.support.page_reader import Page, bodies
 
 if TYPE_CHECKING:
@@ -40,8 +48,13 @@ def suite(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     specs = [make_spec(run, test=test) for test in TESTS for run in (HOSTILE[:200], FORMULA)]
     results = []
     for spec in specs:
-        messages = [{**MESSAGES[0], "content": LONG}, *({**message, "content": HOSTILE} for message in MESSAGES[1:])]
-        case = make_case(spec, messages=messages, new_text=f"{FORMULA} {HOSTILE}", metadata={HOSTILE: HOSTILE})
+        messages = [
+            {**MESSAGES[0], "content": LONG},
+            *({**message, "content": HOSTILE} for message in MESSAGES[1:]),
+        ]
+        case = make_case(
+            spec, messages=messages, new_text=f"{FORMULA} {HOSTILE}", metadata={HOSTILE: HOSTILE}
+        )
         spool.append(replace(case, rubric=replace(case.rubric, instructions=HOSTILE)))
         results.append(make_result(spec, "disagree", reasoning=FORMULA, detail=HOSTILE, **DIGESTS))
     spool.close()
@@ -59,7 +72,10 @@ def cells(path: Path) -> list[list[str]]:
         with path.open(newline="", encoding="utf-8") as file:
             return [[*row] for row in csv.reader(file)]
     book = pytest.importorskip("openpyxl").load_workbook(path)
-    return [["" if cell is None else str(cell) for cell in row] for row in book.active.iter_rows(values_only=True)]
+    return [
+        ["" if cell is None else str(cell) for cell in row]
+        for row in book.active.iter_rows(values_only=True)
+    ]
 
 
 def test_tables_hold_the_cases_and_no_formula(suite: Suite) -> None:
@@ -91,7 +107,9 @@ def test_pages_hold_the_text_and_none_of_its_markup(suite: Suite) -> None:
     page = Page.of((suite.config_file.parent / "report.html").read_text("utf-8"))
     assert not page.all("img")
     assert len([script for script in page.all("script") if "type" not in script.attributes]) == 1
-    parts = [part[1] for body in bodies(page).values() for turn in body["pool"] for part in turn["parts"]]
+    parts = [
+        part[1] for body in bodies(page).values() for turn in body["pool"] for part in turn["parts"]
+    ]
     assert LONG.strip() in [part.strip() for part in parts]
     assert visible(HOSTILE.replace("\x00", "").replace("\ud800", "\ufffd")) in [
         part.replace("\\x00", "") for part in parts

@@ -61,9 +61,18 @@ def figures(page: Page) -> list[dict[str, str]]:
     for element in page.elements:
         if element.tag == "tr" and element.attributes.get("class") in ("rubric", "test", "total"):
             rows.append({})
-        elif element.tag == "th" and element.attributes.get("scope") == "row" and rows and not rows[-1]:
+        elif (
+            element.tag == "th"
+            and element.attributes.get("scope") == "row"
+            and rows
+            and not rows[-1]
+        ):
             rows[-1]["name"] = element.text
-        elif element.tag == "td" and "data-label" in element.attributes and "data-name" not in element.attributes:
+        elif (
+            element.tag == "td"
+            and "data-label" in element.attributes
+            and "data-name" not in element.attributes
+        ):
             rows[-1][element.attributes["data-label"]] = element.text
     return rows
 
@@ -76,7 +85,9 @@ def test_page_has_the_decision_the_figures_and_a_row_for_each_case(tmp_path: Pat
     results = judged(wrong_on("run-003"))
     page = page_of(tmp_path, results, before=judged(right))
     assert page.all("title")[0].text == "failed: judge reliability, refunds"
-    assert "Gate failed: 4 regressions, at most 0 allowed." in [heading.text for heading in page.all("h2")]
+    assert "Gate failed: 4 regressions, at most 0 allowed." in [
+        heading.text for heading in page.all("h2")
+    ]
     assert figures(page)[-1]["name"] == "all"
     assert figures(page)[-1]["kappa"] == "0.83"
     assert len(case_rows(page)) == 48
@@ -128,16 +139,26 @@ def test_tool_calls_and_reasoning_are_parts_of_their_turn(tmp_path: Path) -> Non
 
 
 def test_case_without_a_verdict_tells_why(tmp_path: Path) -> None:
-    page = page_of(tmp_path, [make_result(make_spec("a"), "no_case", detail="no plan was found"), make_result()])
+    page = page_of(
+        tmp_path,
+        [make_result(make_spec("a"), "no_case", detail="no plan was found"), make_result()],
+    )
     found = bodies(page)[case_rows(page)[0].attributes["data-chunk"]]
     (told,) = found["results"].values()
     assert (told["made"], told["detail"]) == (None, "no plan was found")
 
 
-@pytest.mark.parametrize(("answer", "warning"), [(always(1), "every one of 48 cases: it does not judge"),
-                                                 (always(0), "every one of 48 cases: it does not judge"),
-                                                 (coin(), "cannot be told from a coin's")])  # fmt: skip
-def test_judge_that_judges_nothing_is_unmistakable(tmp_path: Path, answer: Answer, warning: str) -> None:
+@pytest.mark.parametrize(
+    ("answer", "warning"),
+    [
+        (always(1), "every one of 48 cases: it does not judge"),
+        (always(0), "every one of 48 cases: it does not judge"),
+        (coin(), "cannot be told from a coin's"),
+    ],
+)
+def test_judge_that_judges_nothing_is_unmistakable(
+    tmp_path: Path, answer: Answer, warning: str
+) -> None:
     page = page_of(tmp_path, judged(answer))
     total = figures(page)[-1]
     assert abs(float(total["kappa"])) < 0.1
@@ -146,20 +167,34 @@ def test_judge_that_judges_nothing_is_unmistakable(tmp_path: Path, answer: Answe
 
 
 def test_interval_bars_and_heat_maps_are_drawn_to_scale(tmp_path: Path) -> None:
-    page = page_of(tmp_path, [result for result in judged(wrong_on("run-003")) if result.test == "agent_positives"])
+    page = page_of(
+        tmp_path,
+        [result for result in judged(wrong_on("run-003")) if result.test == "agent_positives"],
+    )
     (span, *_) = page.all("rect", **{"class": "span"})
     row = figures(page)[0]
     low, high = map(float, row["95% interval"].split("-"))
     assert float(span.attributes["x"]) == pytest.approx(low, abs=0.06)
-    assert float(span.attributes["x"]) + float(span.attributes["width"]) == pytest.approx(high, abs=0.11)
-    shades = [float(cell.attributes["fill-opacity"]) for cell in page.all("rect", **{"class": "right"})]
+    assert float(span.attributes["x"]) + float(span.attributes["width"]) == pytest.approx(
+        high, abs=0.11
+    )
+    shades = [
+        float(cell.attributes["fill-opacity"]) for cell in page.all("rect", **{"class": "right"})
+    ]
     assert max(shades) > 0.5
 
 
 def test_ordinal_suites_and_panels_have_their_own_parts(tmp_path: Path) -> None:
-    page = page_of(tmp_path, [*scored(right), *judged(right, judge="a"), *judged(coin(), judge="b")])
+    page = page_of(
+        tmp_path, [*scored(right), *judged(right, judge="a"), *judged(coin(), judge="b")]
+    )
     headings = [heading.text for heading in page.all("h2")]
-    assert {"helpfulness", "refunds, judge a", "refunds, judge b", "Panel of refunds: 2 judges"} <= set(headings)
+    assert {
+        "helpfulness",
+        "refunds, judge a",
+        "refunds, judge b",
+        "Panel of refunds: 2 judges",
+    } <= set(headings)
     assert "weighted kappa" in figures(page)[0]
     assert {"suite", "judge"} <= {select.attributes["name"] for select in page.all("select")}
 
@@ -167,7 +202,10 @@ def test_ordinal_suites_and_panels_have_their_own_parts(tmp_path: Path) -> None:
 def test_page_asks_the_network_for_nothing(tmp_path: Path) -> None:
     page = page_of(tmp_path, judged(wrong_on("run-003")))
     for element in page.elements:
-        assert not {"src", "srcset", "action", "style", "background", "poster", "data"} & element.attributes.keys()
+        assert (
+            not {"src", "srcset", "action", "style", "background", "poster", "data"}
+            & element.attributes.keys()
+        )
         assert not [name for name in element.attributes if name.startswith("on")]
         assert element.attributes.get("href", "#").startswith("#")
         assert element.tag not in ("link", "img", "iframe", "object", "embed", "base")
@@ -189,7 +227,9 @@ def test_policy_names_the_script_and_the_style_by_their_hashes(tmp_path: Path) -
 
 def test_script_writes_text_and_never_markup() -> None:
     script = (Path(html.__file__).parent / "templates" / "report.js").read_text("utf-8")
-    writing = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|fetch\(|XMLHttp|import\("
+    writing = (
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|fetch\(|XMLHttp|import\("
+    )
     assert not re.search(writing, script)
 
 
@@ -223,7 +263,10 @@ def test_200_kilobyte_texts_are_whole(tmp_path: Path) -> None:
 
 def test_secrets_are_redacted_everywhere(tmp_path: Path) -> None:
     secret = "sk-0123456789abcdef-secret"
-    results = [replace(each, reasoning=secret, rubric_id=f"r {secret}") for each in judged(wrong_on("run-001"), runs=2)]
+    results = [
+        replace(each, reasoning=secret, rubric_id=f"r {secret}")
+        for each in judged(wrong_on("run-001"), runs=2)
+    ]
     messages = [{**message, "content": secret} for message in MESSAGES]
     page = page_of(tmp_path, results, messages=messages, redactor=Redactor((secret,)))
     assert secret not in (tmp_path / "report.html").read_text("utf-8")
@@ -239,7 +282,11 @@ def test_what_does_not_fit_is_left_out_and_disagreements_are_kept(tmp_path: Path
     page_of(whole, results, messages=messages)
     limit = (whole / "report.html").stat().st_size // 2
     page = page_of(tmp_path, results, messages=messages, limit=limit)
-    cut = [block.attributes["id"] for block in page.all("script", type="text/plain") if "data-cut" in block.attributes]
+    cut = [
+        block.attributes["id"]
+        for block in page.all("script", type="text/plain")
+        if "data-cut" in block.attributes
+    ]
     assert 3 < len(cut) < 9
     found = bodies(page)
     wrong = case_rows(page)[7].attributes["data-chunk"]
@@ -252,7 +299,9 @@ def test_what_does_not_fit_is_left_out_and_disagreements_are_kept(tmp_path: Path
 def test_same_session_gives_the_same_bytes(tmp_path: Path) -> None:
     page_of(tmp_path / "one", judged(right))
     page_of(tmp_path / "two", judged(right))
-    assert (tmp_path / "one/report.html").read_bytes() == (tmp_path / "two/report.html").read_bytes()
+    assert (tmp_path / "one/report.html").read_bytes() == (
+        tmp_path / "two/report.html"
+    ).read_bytes()
 
 
 def test_all_results_have_their_made_case(tmp_path: Path) -> None:

@@ -35,7 +35,10 @@ SCHEMA = json.loads(files("pytest_jrh").joinpath("schema/report.schema.json").re
 
 
 def report_of(
-    folder: Path, results: Sequence[CaseResult], before: Iterable[CaseResult] | None = None, **changes: Any
+    folder: Path,
+    results: Sequence[CaseResult],
+    before: Iterable[CaseResult] | None = None,
+    **changes: Any,
 ) -> Any:
     """The report as it is read from disk, after the schema has accepted it."""
     suite = make_suite(folder, **changes)
@@ -64,7 +67,8 @@ def test_schema_is_itself_valid() -> None:
         pytest.param([make_result(outcome="model_error")], id="no verdict"),
         pytest.param(judged(right), id="all right"),
         pytest.param(
-            [*judged(right, judge="a"), *judged(coin(), judge="b"), *judged(always(0), judge="c")], id="panel"
+            [*judged(right, judge="a"), *judged(coin(), judge="b"), *judged(always(0), judge="c")],
+            id="panel",
         ),
     ],
 )
@@ -77,15 +81,21 @@ def test_ordinal_report_shows_the_whole_scale(tmp_path: Path) -> None:
     suite = make_suite(tmp_path)
     rubric = session_of(scored(right)).rubrics["helpfulness", RUBRIC.id]
     results = [result for result in scored(right) if result.target_score != 2]
-    report = report_of(tmp_path, results, name="helpfulness", mode="ordinal", rubrics=(rubric,), tests=suite.tests)
+    report = report_of(
+        tmp_path, results, name="helpfulness", mode="ordinal", rubrics=(rubric,), tests=suite.tests
+    )
     ordinal = report["statistics"]["overall"]["ordinal"]
-    assert ordinal["confusion_matrix"] == {"labels": [level.score for level in LEVELS],
-                                           "counts": [[10, 0, 0], [0, 10, 0], [0, 0, 0]]}  # fmt: skip
+    assert ordinal["confusion_matrix"] == {
+        "labels": [level.score for level in LEVELS],
+        "counts": [[10, 0, 0], [0, 10, 0], [0, 0, 0]],
+    }
     assert ordinal["weighted_kappa"] == {"value": 1.0, "reason": None}
 
 
-@pytest.mark.parametrize(("answer", "matrix", "paired"), [(always(1), [[0, 24], [0, 24]], 0.0),
-                                                          (always(0), [[24, 0], [24, 0]], 0.0)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("answer", "matrix", "paired"),
+    [(always(1), [[0, 24], [0, 24]], 0.0), (always(0), [[24, 0], [24, 0]], 0.0)],
+)
 def test_judge_that_never_changes_its_answer_has_no_kappa_and_no_pair(
     tmp_path: Path, answer: Any, matrix: Any, paired: float
 ) -> None:
@@ -96,11 +106,18 @@ def test_judge_that_never_changes_its_answer_has_no_kappa_and_no_pair(
     assert overall["binary"]["confusion_matrix"]["counts"] == matrix
 
 
-@pytest.mark.parametrize(("answer", "warned"), [(always(1), "It gave 1 (violated) to every one of 48 cases"),
-                                                (always(0), "It gave 0 (satisfied) to every one of 48 cases"),
-                                                (coin(), "Its answers cannot be told from a coin's"),
-                                                (right, None)])  # fmt: skip
-def test_judge_that_judges_nothing_is_called_so(tmp_path: Path, answer: Any, warned: str | None) -> None:
+@pytest.mark.parametrize(
+    ("answer", "warned"),
+    [
+        (always(1), "It gave 1 (violated) to every one of 48 cases"),
+        (always(0), "It gave 0 (satisfied) to every one of 48 cases"),
+        (coin(), "Its answers cannot be told from a coin's"),
+        (right, None),
+    ],
+)
+def test_judge_that_judges_nothing_is_called_so(
+    tmp_path: Path, answer: Any, warned: str | None
+) -> None:
     warnings = report_of(tmp_path, judged(answer))["statistics"]["warnings"]
     assert len(warnings) == (warned is not None)
     assert warned is None or warnings[0].startswith(warned)
@@ -113,8 +130,15 @@ def test_coin_has_a_kappa_near_zero_and_pairs_right_by_chance(tmp_path: Path) ->
 
 
 def test_figures_of_one_test_alone_are_null_with_the_reason(tmp_path: Path) -> None:
-    test = report_of(tmp_path, judged(right))["statistics"]["rubrics"]["tone"]["tests"]["agent_positives"]
-    assert test["binary"]["caught"] == {"count": 0, "n": 0, "value": None, "reason": "no perturbation was judged"}
+    test = report_of(tmp_path, judged(right))["statistics"]["rubrics"]["tone"]["tests"][
+        "agent_positives"
+    ]
+    assert test["binary"]["caught"] == {
+        "count": 0,
+        "n": 0,
+        "value": None,
+        "reason": "no perturbation was judged",
+    }
     assert test["binary"]["kappa"] == {"value": None, "reason": "one class only: every label is 0"}
 
 

@@ -1,4 +1,5 @@
-"""The published schemas: in step with the models, and of one mind with the loader about right and wrong."""
+"""The published schemas: in step with the models, and of one mind with the loader about right and
+wrong."""
 
 from __future__ import annotations
 
@@ -54,7 +55,9 @@ def test_published_schema_is_in_step_with_the_code(name: str, made: dict[str, An
     jsonschema.Draft7Validator.check_schema(made)
 
 
-def test_every_key_of_a_config_is_described_and_none_is_left_out(config_schema: dict[str, Any]) -> None:
+def test_every_key_of_a_config_is_described_and_none_is_left_out(
+    config_schema: dict[str, Any],
+) -> None:
     def sections(model: type[Section]) -> set[str]:
         return set(model.model_fields)
 
@@ -77,7 +80,9 @@ def test_demo_configs_fit_and_point_to_the_schema(name: str, config_schema: dict
 
 @pytest.mark.parametrize("file", ["rubrics.yml", "quality_rubric.yml"])
 def test_demo_rubrics_fit(file: str) -> None:
-    data = yaml.safe_load((ROOT / "inputs" / "data" / "refund_agent" / file).read_text(encoding="utf-8"))
+    data = yaml.safe_load(
+        (ROOT / "inputs" / "data" / "refund_agent" / file).read_text(encoding="utf-8")
+    )
     assert not problems(json_schema.rubrics_schema(), data)
 
 
@@ -95,22 +100,30 @@ GOOD: dict[str, dict[str, Any]] = {
     "verifier off": {"test_agent_perturbation_config": {"verifier": False}},
     "score targets as text": {"test_agent_perturbation_config": {"score_targets": "0, 2"}},
     "score targets as a list": {"test_agent_perturbation_config": {"score_targets": [0, "1"]}},
-    "one preprocessor": {"test_agent_perturbation_config": {"transcript_preprocessors": "drop_tool_messages"}},
+    "one preprocessor": {
+        "test_agent_perturbation_config": {"transcript_preprocessors": "drop_tool_messages"}
+    },
     "a threshold for each test": {"gate": {"min_accuracy": {"agent_positives": 0.9}}},
     "one judge for a panel": {"admin": {"evaluation_config": {"judges": {"name": "strict"}}}},
-    "a panel": {"admin": {"evaluation_config": {"judges": [{"name": "strict", "temperature": 0.5}]}}},
+    "a panel": {
+        "admin": {"evaluation_config": {"judges": [{"name": "strict", "temperature": 0.5}]}}
+    },
     "a rate limit": {"judge": {"rate_limit": {"calls": 3, "period": 1.5}}},
     "a RAND key without meaning": {"test_stochastic_stability_config": {"anything": [1]}},
 }
 BAD: dict[str, dict[str, Any]] = {
-    "a misspelled key": {"admin": {"evaluation_config": {"autograder_model": "openai/gpt-4.1-mini"}}},
+    "a misspelled key": {
+        "admin": {"evaluation_config": {"autograder_model": "openai/gpt-4.1-mini"}}
+    },
     "a misspelled section": {"judges": {"model": "x"}},
     "another template": {"admin": {"evaluation_config": {"template": "agent_judges"}}},
     "true in quotes": {"gate": {"lower_bound": "true"}},
     "a number in quotes": {"admin": {"evaluation_config": {"max_workers": "8"}}},
     "no workers": {"admin": {"evaluation_config": {"max_workers": 0}}},
     "an unknown test": {"admin": {"perturbation_config": {"tests_to_run": ["agent_negatives"]}}},
-    "a test that is no list": {"admin": {"perturbation_config": {"tests_to_run": "agent_positives"}}},
+    "a test that is no list": {
+        "admin": {"perturbation_config": {"tests_to_run": "agent_positives"}}
+    },
     "a percentage for a share": {"gate": {"min_accuracy": 90}},
     "a threshold for another test": {"gate": {"min_accuracy": {"agent_negatives": 0.9}}},
     "a negative temperature": {"judge": {"temperature": -1}},
@@ -127,7 +140,9 @@ BAD: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", GOOD)
-def test_what_the_loader_takes_the_schema_takes(case: str, suite: SuiteFiles, config_schema: dict[str, Any]) -> None:
+def test_what_the_loader_takes_the_schema_takes(
+    case: str, suite: SuiteFiles, config_schema: dict[str, Any]
+) -> None:
     data = changed(suite, GOOD[case])
     assert not problems(config_schema, data)
     path = suite.folder / "changed.yml"
@@ -136,7 +151,9 @@ def test_what_the_loader_takes_the_schema_takes(case: str, suite: SuiteFiles, co
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_a_typical_mistake_fails_in_both(case: str, suite: SuiteFiles, config_schema: dict[str, Any]) -> None:
+def test_a_typical_mistake_fails_in_both(
+    case: str, suite: SuiteFiles, config_schema: dict[str, Any]
+) -> None:
     data = changed(suite, BAD[case])
     assert problems(config_schema, data)
     path = suite.folder / "changed.yml"
@@ -150,14 +167,20 @@ def test_a_typical_mistake_fails_in_both(case: str, suite: SuiteFiles, config_sc
     [
         ([{"id": "a", "instructions": "Be kind."}], True),
         ({"rubrics": [{"id": "a", "instruction": "Be kind.", "note": "ours"}]}, True),
-        ([{"id": "a", "instructions": "Rate.", "score_levels": [{"score": 0, "label": "no"}]}], True),
+        (
+            [{"id": "a", "instructions": "Rate.", "score_levels": [{"score": 0, "label": "no"}]}],
+            True,
+        ),
         ([], False),
         ({"rubric": []}, False),
         ([{"id": "a"}], False),
         ([{"instructions": "Be kind."}], False),
         ([{"id": "a", "instructions": "  "}], False),
         ([{"id": "a", "instructions": "x", "instruction": "y"}], False),
-        ([{"id": "a", "instructions": "x", "score_levels": [{"score": "0", "label": "no"}]}], False),
+        (
+            [{"id": "a", "instructions": "x", "score_levels": [{"score": "0", "label": "no"}]}],
+            False,
+        ),
         ([{"id": "a", "instructions": "x", "score_levels": [{"score": 1}]}], False),
         ([{"id": "a", "instructions": "x", "score_levels": {"0": "no"}}], False),
     ],

@@ -38,7 +38,15 @@ SECRETS = {
 def case(*, target: int | None = None, edited: bool = True) -> Case:
     """A case in which everything that a judge may not see is a word to look for."""
     edit = Edit(
-        4, "m4", 0, SECRETS["original"], "New text.", SECRETS["rationale"], SECRETS["reason"], SECRETS["raw"], ""
+        4,
+        "m4",
+        0,
+        SECRETS["original"],
+        "New text.",
+        SECRETS["rationale"],
+        SECRETS["reason"],
+        SECRETS["raw"],
+        "",
     )
     outcome = PerturbationOutcome(
         messages=(*MESSAGES[:4], {**MESSAGES[4], "content": "New text."}, *MESSAGES[5:]),
@@ -62,10 +70,17 @@ def case(*, target: int | None = None, edited: bool = True) -> Case:
 
 
 def judged(
-    complete: Complete, of: Case, *, instruction: str = "", show_reasoning: bool = False, prompt: str | None = None
+    complete: Complete,
+    of: Case,
+    *,
+    instruction: str = "",
+    show_reasoning: bool = False,
+    prompt: str | None = None,
 ) -> Verdict:
     asked = stage("judge", complete, mode=of.mode, prompt=prompt)
-    return wait_for(make_template_judge(asked, instruction=instruction, show_reasoning=show_reasoning)(of))
+    return wait_for(
+        make_template_judge(asked, instruction=instruction, show_reasoning=show_reasoning)(of)
+    )
 
 
 @pytest.mark.parametrize("target", [None, 0, 2])
@@ -132,7 +147,9 @@ def test_owners_instruction_reaches_the_judge() -> None:
 def test_prompt_of_rands_harness_gets_scale_and_its_ends() -> None:
     model = ScriptedModel()
     judged(
-        model, case(target=2), prompt="{rubric}\n{score_levels_table}\n{lowest_score} to {highest_score}\n{transcript}"
+        model,
+        case(target=2),
+        prompt="{rubric}\n{score_levels_table}\n{lowest_score} to {highest_score}\n{transcript}",
     )
     text = model.only("judge").text
     assert "0 to 2" in text
@@ -154,16 +171,22 @@ def test_an_empty_reasoning_is_one(reasoning: str) -> None:
 
 
 def test_an_answer_without_reasoning_is_no_verdict() -> None:
-    exchange = ScriptedExchange(['{"score": 0}', '{"score": 0, "reasoning": null}', '{"score": 0, "reasoning": 7}'])
+    exchange = ScriptedExchange(
+        ['{"score": 0}', '{"score": 0, "reasoning": null}', '{"score": 0, "reasoning": 7}']
+    )
     with pytest.raises(Unscored, match="invalid_response"):
         judged(make_complete(exchange), case())
 
 
 def test_verdict_is_score_and_reasoning() -> None:
-    assert judged(ScriptedModel(judge={"score": 0, "reasoning": " All fine. "}), case()) == Verdict(0, "All fine.")
+    assert judged(ScriptedModel(judge={"score": 0, "reasoning": " All fine. "}), case()) == Verdict(
+        0, "All fine."
+    )
 
 
-@pytest.mark.parametrize("score", ["2", "-1", "true", "false", "1.0", "1e0", '"1"', "null", "[1]", "NaN", "1" * 40])
+@pytest.mark.parametrize(
+    "score", ["2", "-1", "true", "false", "1.0", "1e0", '"1"', "null", "[1]", "NaN", "1" * 40]
+)
 def test_score_that_is_no_integer_on_offer_is_no_verdict(score: str) -> None:
     exchange = ScriptedExchange([f'{{"score": {score}, "reasoning": "r"}}'] * 3)
     with pytest.raises(Unscored) as caught:

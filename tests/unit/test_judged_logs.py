@@ -29,7 +29,12 @@ def judged(number: int = 1, **changes: Any) -> JudgedCase:
         "expected": 1,
         "score": 1,
         "reasoning": "Turn 2 refunds too much.",
-        "metadata": {"rubric": "policy", "test": "agent_perturbation", "run": f"run-{number}", "note": None},
+        "metadata": {
+            "rubric": "policy",
+            "test": "agent_perturbation",
+            "run": f"run-{number}",
+            "note": None,
+        },
     }
     return JudgedCase(**{**fields, **changes})
 
@@ -42,28 +47,49 @@ def read(path: Path) -> Any:
 
 def test_inspect_reads_the_judged_cases(tmp_path: Path) -> None:
     path = tmp_path / "judged.eval"
-    wrong = judged(2, outcome="disagree", score=0, metadata={"edits": [{"before": "a", "after": "b"}]})
-    assert write_judged_log(path, [judged(), wrong], task="refunds", model="openai/gpt-4.1-mini") == 2
+    wrong = judged(
+        2, outcome="disagree", score=0, metadata={"edits": [{"before": "a", "after": "b"}]}
+    )
+    assert (
+        write_judged_log(path, [judged(), wrong], task="refunds", model="openai/gpt-4.1-mini") == 2
+    )
 
     log = read(path)
-    assert (log.status, log.eval.task, log.eval.model) == ("success", "refunds", "openai/gpt-4.1-mini")
+    assert (log.status, log.eval.task, log.eval.model) == (
+        "success",
+        "refunds",
+        "openai/gpt-4.1-mini",
+    )
     first, second = log.samples
     assert first.id == judged().case_id
-    assert [message.role for message in first.messages] == [message["role"] for message in conversation()]
+    assert [message.role for message in first.messages] == [
+        message["role"] for message in conversation()
+    ]
     assert first.messages[2].tool_calls[0].function == "look_up"
     score = first.scores["strict"]
-    assert (first.target, score.value, score.answer, score.explanation) == ("1", 1, "1", "Turn 2 refunds too much.")
+    assert (first.target, score.value, score.answer, score.explanation) == (
+        "1",
+        1,
+        "1",
+        "Turn 2 refunds too much.",
+    )
     assert first.metadata["rubric"] == "policy"
     assert first.metadata["outcome"] == "agree"
     assert second.scores["strict"].value == 0
     assert second.metadata["edits"] == [{"before": "a", "after": "b"}]
     (result,) = log.results.scores
-    assert (result.scorer, result.metrics["accuracy"].value, result.scored_samples) == ("strict", 0.5, 2)
+    assert (result.scorer, result.metrics["accuracy"].value, result.scored_samples) == (
+        "strict",
+        0.5,
+        2,
+    )
 
 
 def test_a_case_without_a_verdict_is_an_error_and_has_no_score(tmp_path: Path) -> None:
     path = tmp_path / "judged.eval"
-    broken = judged(outcome="model_error", score=None, detail="The server answered 500 three times.")
+    broken = judged(
+        outcome="model_error", score=None, detail="The server answered 500 three times."
+    )
     write_judged_log(path, [broken, judged(2)])
     log = read(path)
     first = log.samples[0]
@@ -163,7 +189,9 @@ def test_what_cannot_be_stored_is_replaced_and_the_rest_stays(tmp_path: Path) ->
     path = tmp_path / "judged.eval"
     bad = "a\ud800b\x00c"
     write_judged_log(
-        path, [judged(judge=bad, input=bad, messages=[user(bad)], reasoning=bad, metadata={bad: bad})], task=bad
+        path,
+        [judged(judge=bad, input=bad, messages=[user(bad)], reasoning=bad, metadata={bad: bad})],
+        task=bad,
     )
     log = read(path)
     (sample,) = log.samples
@@ -197,10 +225,15 @@ def test_any_id_can_be_looked_up(tmp_path: Path, case_id: str) -> None:
 def test_secrets_do_not_reach_the_log(tmp_path: Path) -> None:
     path = tmp_path / "judged.eval"
     secret = "sk-0123456789abcdefghij"
-    case = judged(case_id=secret, messages=[user(f"key {secret}")], reasoning=secret, metadata={"key": secret})
+    case = judged(
+        case_id=secret, messages=[user(f"key {secret}")], reasoning=secret, metadata={"key": secret}
+    )
     write_judged_log(path, [case], task=secret, redactor=Redactor((secret,)))
     with zipfile.ZipFile(path) as archive:
-        assert all(secret not in name and secret.encode() not in archive.read(name) for name in archive.namelist())
+        assert all(
+            secret not in name and secret.encode() not in archive.read(name)
+            for name in archive.namelist()
+        )
     assert read(path).samples[0].messages[0].text == "key [REDACTED]"
 
 
@@ -229,7 +262,9 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(text=st.text(st.characters(exclude_categories=()), max_size=40), value=st.integers(-3, 9))
-def test_any_text_and_score_come_back(tmp_path_factory: pytest.TempPathFactory, text: str, value: int) -> None:
+def test_any_text_and_score_come_back(
+    tmp_path_factory: pytest.TempPathFactory, text: str, value: int
+) -> None:
     path = tmp_path_factory.mktemp("any") / "judged.eval"
     case = judged(messages=[user(text)], score=value, reasoning=text, metadata={"run": text})
     write_judged_log(path, [case])

@@ -1,7 +1,8 @@
 """No text from outside can make us work longer than in proportion to its length (200 kB here).
 
-Every regular expression of the package has a line in `PATTERNS` below, with texts that would make a careless one
-backtrack; one that is added without a line fails. So has every module that uses difflib or textwrap.
+Every regular expression of the package has a line in `PATTERNS` below, with texts that would make a
+careless one backtrack; one that is added without a line fails. So has every module that uses
+difflib or textwrap.
 """
 
 from __future__ import annotations
@@ -51,24 +52,33 @@ class Text(NamedTuple):
     end: str
 
     def __str__(self) -> str:
-        return self.start + self.pump * ((SIZE - len(self.start) - len(self.end)) // len(self.pump)) + self.end
+        return (
+            self.start
+            + self.pump * ((SIZE - len(self.start) - len(self.end)) // len(self.pump))
+            + self.end
+        )
 
 
 def pumped(*pumps: str, start: str = "", end: str = "") -> tuple[Text, ...]:
     return tuple(Text(start, pump, end) for pump in pumps)
 
 
-ANY = pumped(" ", "\n", "a", "1", "{", '"', "\x1b[", "\u0301", "a b\n") + pumped(" ", "a", start="x", end="!")
+ANY = pumped(" ", "\n", "a", "1", "{", '"', "\x1b[", "\u0301", "a b\n") + pumped(
+    " ", "a", start="x", end="!"
+)
 
-# What stands in the first column is where a pattern is: `module.NAME`, or `module.function` for one that is written
-# in place. The texts are tried beside those of `ANY`; a sentence instead says why no text from outside gets there.
+# What stands in the first column is where a pattern is: `module.NAME`, or `module.function` for one
+# that is written in place. The texts are tried beside those of `ANY`; a sentence instead says why
+# no text from outside gets there.
 PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "bounds._BRACES_WIDTH": pumped("{", "{0", "{:", ":", "1", start="{:"),
     "bounds._PERCENT_WIDTH": pumped("%", "%1", "1", "-", "%(a", start="%"),
     "recording.cassette_text._EXPONENT": pumped("1", start=" 1e+", end="x") + pumped(" 1"),
     "recording.cassette_text._readable": "a class of single characters",
     "recording.cassette_text.write": "a class of single characters",
-    "llm.failures._CLASS_NAMES": pumped("Error", "aError: ", "litellm.", "litellm.aError: ", "Exception - "),
+    "llm.failures._CLASS_NAMES": pumped(
+        "Error", "aError: ", "litellm.", "litellm.aError: ", "Exception - "
+    ),
     "llm.lasting._ABOUT_TEXT": pumped("content", "flag"),
     "llm.lasting._BAD_KEY": pumped("api key ", "invalid "),
     "llm.lasting._NO_CREDIT": pumped("insufficient ", "out of "),
@@ -79,7 +89,9 @@ PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "llm.lasting._WHO_ASKS": pumped("api", "access to the ", "country"),
     "llm.negotiation._NAMES_FORMAT": pumped("response", "json", "structured", "tool"),
     "llm.negotiation._ONE_BAD_ANSWER": pumped("json_validate_", "failed_"),
-    "llm.prompts._SEPARATOR": pumped("---user---x\n", "---user---\t", " ", start="---user---", end="x"),
+    "llm.prompts._SEPARATOR": pumped(
+        "---user---x\n", "---user---\t", " ", start="---user---", end="x"
+    ),
     "recording.recorder._SAYS_WHO": "fixed words",
     "redact._CREDENTIAL_WORD": "names of environment variables",
     "redact._block_of": "in `WORK`, as redactor",
@@ -103,7 +115,9 @@ PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "reporting.markdown._PROSE_MARKS": pumped("*"),
     "artifacts.stored._HEX": pumped("0"),
     "artifacts.tables._FORMULA": pumped("="),
-    "artifacts.tables._NUMBER": pumped("1", end="x") + pumped("1", start="1.", end="x") + pumped("1", start="1e"),
+    "artifacts.tables._NUMBER": pumped("1", end="x")
+    + pumped("1", start="1.", end="x")
+    + pumped("1", start="1e"),
     "text._ANSI": pumped("0", " ", "0 ", start="\x1b[", end="\x00") + pumped("x", start="\x1b]"),
     "text._COMMAND": pumped("#", "##", "::", ": :", " ", start="\n"),
     "text._CONTROL": pumped("\x00"),
@@ -118,8 +132,11 @@ PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "starting.committing._FILE_NAME": "texts of the package, and file names on the command line",
     "suite.cases._RESERVED": pumped(".", "a.", start="con", end="x"),
     "suite.cases.file_part": "at most 60 characters",
-    "suite.config._SECTION": pumped("'admin' ", '"admin"', "admin\n", start="{", end="'") + pumped(" ", start="admin"),
-    "documents.reading._EXPONENT": pumped("1", end="x") + pumped("1", start="1.", end="x") + pumped("1", start="1e"),
+    "suite.config._SECTION": pumped("'admin' ", '"admin"', "admin\n", start="{", end="'")
+    + pumped(" ", start="admin"),
+    "documents.reading._EXPONENT": pumped("1", end="x")
+    + pumped("1", start="1.", end="x")
+    + pumped("1", start="1e"),
     "documents.reading._NOT_TEXT": pumped("\x85"),
     "suite.fitting._KEY_WORDS": pumped("ke", "aut"),
     "documents.json_lines._SPACE": pumped(" "),
@@ -128,14 +145,18 @@ PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "sources.log_files._TOKEN": "in `WORK`, as scanned log",
     "suite.preprocessors._BLOCK_COMMENT": pumped(" ", "'"),
     "suite.preprocessors._LINE_COMMENT": pumped(" ", "-"),
-    "documents.problems._ANSI": pumped("0", " ", "0 ", start="\x1b[", end="\x00") + pumped("x", start="\x1b]"),
+    "documents.problems._ANSI": pumped("0", " ", "0 ", start="\x1b[", end="\x00")
+    + pumped("x", start="\x1b]"),
     "documents.findings._JOINT": pumped("."),
     "suite.resolve._UNSAFE": pumped("/"),
     "suite.resolve._bound": "scores of the config, in `WORK`",
-    "suite.rubrics._HEAD_JSON": pumped('"rubrics" ', '"rubrics":[', '"rubrics" : ', start="{") + pumped(" ", start="["),
+    "suite.rubrics._HEAD_JSON": pumped('"rubrics" ', '"rubrics":[', '"rubrics" : ', start="{")
+    + pumped(" ", start="["),
     "suite.rubrics._HEAD_YAML": pumped("-\n", "- ", " ", "rubrics ", start="-"),
     "suite.rubrics._ID": pumped("id\n", "id ", '"id" ', "- ", "-\n", " \n", "id", start="\n"),
-    "suite.rubrics._INSTRUCTIONS": pumped("instructions\n", "instruction ", "- ", " \n", start="\n"),
+    "suite.rubrics._INSTRUCTIONS": pumped(
+        "instructions\n", "instruction ", "- ", " \n", start="\n"
+    ),
     "templating._BRACE": pumped("{a", "}", "{}", start="{"),
     "templating._CLOSING_TAG": pumped("</a", "</", "a.", " ", start="</a"),
     "templating._JINJA": "templates of the package",
@@ -194,15 +215,31 @@ def _edited(old: str, new: str) -> None:
 
 
 FENCES = pumped("\n", " ", "\n ", "\t\n", "{", start="```json", end="{")
-FENCES += pumped("\n", "\n```", "`", "```\n", start="```json\n", end="{") + pumped("\n", start="```json\n{", end="```x")
+FENCES += pumped("\n", "\n```", "`", "```\n", start="```json\n", end="{") + pumped(
+    "\n", start="```json\n{", end="```x"
+)
 TAGS = pumped("< ", "</", "<\\", " ", "\u200b", "<transcript ", start="<")
 BRACES = pumped(
-    "{{ ", "{{-", "{{", " ", "{a", "{a}", "{transcript}\n", "{#", "{%", "{{a}}", "{{'", "{% raw %}", start="{{"
+    "{{ ",
+    "{{-",
+    "{{",
+    " ",
+    "{a",
+    "{a}",
+    "{transcript}\n",
+    "{#",
+    "{%",
+    "{{a}}",
+    "{{'",
+    "{% raw %}",
+    start="{{",
 )
 BRACES += pumped("{a", "{a\n", "}", "{{}", "{rubric.x}\n", start="{rubric}")
 YAML = pumped("- {}\n", "? ", "- - ", "&a ", "*a ", "'", "- :1", ":1", "# ", "- !!x y\n")
 JSON = pumped("[", "{", '{"id":1},', "{},", '"a",', "1", start="[")
-KEYS = pumped("a", "QUFB", "&amp;", "sk-0123456789abcde", "A" * 64, "-----B-----\n", " ", start="-----B-----")
+KEYS = pumped(
+    "a", "QUFB", "&amp;", "sk-0123456789abcde", "A" * 64, "-----B-----\n", " ", start="-----B-----"
+)
 PEM = "\n".join(["-----B-----", *["A" * 64] * 20, "-----E-----"])
 
 # What is done with texts from outside, beside the patterns.
@@ -210,13 +247,19 @@ WORK: dict[str, tuple[Callable[[str], object], tuple[Text, ...]]] = {
     "parse": (_parsed, FENCES),
     "unfenced": (_unfenced, FENCES),
     "covers": (_scored_template, pumped("a", "ab", "b")),
-    "scanned log": (_scanned_log, pumped("\\", '\\"', '"a" ', start='"') + pumped(" ", '" ', start='"a"')),
+    "scanned log": (
+        _scanned_log,
+        pumped("\\", '\\"', '"a" ', start='"') + pumped(" ", '" ', start='"a"'),
+    ),
     "neutralize": (lambda words: neutralize(words, {"transcript"}), TAGS),
     "render_transcript": (_blocks, ()),
     "storable": (storable, pumped("\ud800", "\x00")),
     "redactor": (Redactor(("a" * 64 + "b", "sk-0123456789abcdef", PEM)).text, KEYS),
     "parse_template": (_checked_template, BRACES),
-    "shortened": (lambda words: text.shortened(f"{words}{'b' * 99}", 80), pumped("\u0301", "\u3042")),
+    "shortened": (
+        lambda words: text.shortened(f"{words}{'b' * 99}", 80),
+        pumped("\u0301", "\u3042"),
+    ),
     "wrapped": (lambda words: text.wrapped(words, 80), pumped("\t", "a\t")),
     "plain": (text.plain, pumped("\x1b[0", "\x1b]")),
     "one_line": (text.one_line, ()),
@@ -227,12 +270,24 @@ WORK: dict[str, tuple[Callable[[str], object], tuple[Text, ...]]] = {
     "explain.prose": (lambda words: explain._prose(words, 80), ()),
     "explain.edit_diff": (lambda words: _edited(words, f"b{words[::-1]}"), pumped(". ", "a. b. ")),
     "explain.edit_diff, interleaved": (lambda _: _edited(*interleaved(". ")), pumped("a")),
-    "differences": (lambda words: differences(words, f"b {words[::-1]} b"), pumped("a ", "a b ", "a\n")),
+    "differences": (
+        lambda words: differences(words, f"b {words[::-1]} b"),
+        pumped("a ", "a b ", "a\n"),
+    ),
     "differences, interleaved": (lambda _: differences(*interleaved(" ")), pumped("a")),
     "differences, lines": (lambda _: differences(*interleaved("\n")), pumped("a")),
-    "unified": (lambda words: unified(words.split(), ["b", *words.split(), "b"]), pumped("a ", "a b ")),
-    "unified, interleaved": (lambda _: unified(*(each.split() for each in interleaved(" "))), pumped("a")),
-    "said_in_the_end": (lambda words: said_in_the_end(words, binary=True), pumped("a ", "not ", "score ", end=" no")),
+    "unified": (
+        lambda words: unified(words.split(), ["b", *words.split(), "b"]),
+        pumped("a ", "a b "),
+    ),
+    "unified, interleaved": (
+        lambda _: unified(*(each.split() for each in interleaved(" "))),
+        pumped("a"),
+    ),
+    "said_in_the_end": (
+        lambda words: said_in_the_end(words, binary=True),
+        pumped("a ", "not ", "score ", end=" no"),
+    ),
     "turns.visible": (turns.visible, ()),
 }
 FILES: dict[str, Callable[[Path], object]] = {
@@ -240,7 +295,14 @@ FILES: dict[str, Callable[[Path], object]] = {
     "looks_like_suite": looks_like_suite,
     "read_rubrics": read_rubrics,
 }
-COMPARING = {"diffs", "templating", "stats.metrics", "reporting.explain", "documents.problems", "plugin.options"}
+COMPARING = {
+    "diffs",
+    "templating",
+    "stats.metrics",
+    "reporting.explain",
+    "documents.problems",
+    "plugin.options",
+}
 WRAPPING = {"text"}
 
 
@@ -276,7 +338,10 @@ class Finder(ast.NodeVisitor):
 def modules() -> tuple[tuple[str, ast.Module], ...]:
     paths = sorted(PACKAGE.rglob("*.py"))
     names = [".".join(path.relative_to(PACKAGE).with_suffix("").parts) for path in paths]
-    return tuple((name, ast.parse(path.read_text(encoding="utf-8"))) for name, path in zip(names, paths, strict=True))
+    return tuple(
+        (name, ast.parse(path.read_text(encoding="utf-8")))
+        for name, path in zip(names, paths, strict=True)
+    )
 
 
 def test_every_regular_expression_has_its_line() -> None:
@@ -285,11 +350,15 @@ def test_every_regular_expression_has_its_line() -> None:
         finder = Finder(name)
         finder.visit(tree)
         found |= finder.found
-    assert not found - set(PATTERNS), "give it a line in PATTERNS, with the texts that could make it backtrack"
+    assert not found - set(PATTERNS), (
+        "give it a line in PATTERNS, with the texts that could make it backtrack"
+    )
     assert not set(PATTERNS) - found, "take its line out of PATTERNS"
 
 
-@pytest.mark.parametrize(("library", "known"), [("difflib", COMPARING), ("textwrap", WRAPPING), ("fnmatch", set())])
+@pytest.mark.parametrize(
+    ("library", "known"), [("difflib", COMPARING), ("textwrap", WRAPPING), ("fnmatch", set())]
+)
 def test_every_module_that_compares_or_wraps_texts_is_known(library: str, known: set[str]) -> None:
     found = set()
     for name, tree in modules():
@@ -300,7 +369,9 @@ def test_every_module_that_compares_or_wraps_texts_is_known(library: str, known:
     assert found == known
 
 
-@pytest.mark.parametrize("name", [name for name, texts in PATTERNS.items() if not isinstance(texts, str)])
+@pytest.mark.parametrize(
+    "name", [name for name, texts in PATTERNS.items() if not isinstance(texts, str)]
+)
 def test_pattern_is_linear(name: str) -> None:
     texts = PATTERNS[name]
     assert not isinstance(texts, str)
@@ -345,11 +416,16 @@ def test_sixty_thousand_empty_lines_before_an_id_are_read_at_once(tmp_path: Path
         assert looks_like_rubrics(file)
 
 
-# What the answer of a model may be wrapped in, as it was first written down; its backtracking is cubic.
+# What the answer of a model may be wrapped in, as it was first written down; its backtracking is
+# cubic.
 FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
 
 
-@given(st.lists(st.sampled_from(["```", "`", "json", "\n", " ", "\t", "\u00a0", "{}", "x"]), max_size=12).map("".join))
+@given(
+    st.lists(
+        st.sampled_from(["```", "`", "json", "\n", " ", "\t", "\u00a0", "{}", "x"]), max_size=12
+    ).map("".join)
+)
 def test_a_fence_is_taken_off_as_the_pattern_did(answer: str) -> None:
     match = FENCED.fullmatch(answer)
     assert _unfenced(answer) == (match.group(1) if match else answer)
@@ -361,7 +437,9 @@ def test_a_fence_is_taken_off_as_the_pattern_did(answer: str) -> None:
 )
 def test_a_recorded_body_covers_what_the_pattern_covered(recorded: str, wanted: str) -> None:
     pattern = ".+".join(re.escape(part) for part in recorded.split(REDACTED))
-    assert covers(recorded, wanted) == (recorded == wanted or re.fullmatch(pattern, wanted, re.DOTALL) is not None)
+    assert covers(recorded, wanted) == (
+        recorded == wanted or re.fullmatch(pattern, wanted, re.DOTALL) is not None
+    )
 
 
 # The pages' own patterns, as Python writes them; a browser's engine backtracks like Python's.
@@ -385,7 +463,11 @@ def test_every_pattern_of_a_page_is_known_and_linear() -> None:
     for path in [*PACKAGE.rglob("*.js"), *PACKAGE.rglob("*.html")]:
         source = path.read_text(encoding="utf-8")
         assert "RegExp(" not in source
-        found.update(_SCRIPT_PATTERN.findall(re.sub(r"//[^\n]*\n", "\n", source)) if path.suffix == ".js" else ())
+        found.update(
+            _SCRIPT_PATTERN.findall(re.sub(r"//[^\n]*\n", "\n", source))
+            if path.suffix == ".js"
+            else ()
+        )
     assert found == set(SCRIPTS)
     for pattern in SCRIPTS.values():
         for each in (*ANY, *pumped("{a", "{", start="{"), *pumped("0", start="#case-", end="x")):

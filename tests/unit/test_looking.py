@@ -1,4 +1,5 @@
-"""No gate passes by not looking, and every report says what its decision does not rest on (rules J6)."""
+"""No gate passes by not looking, and every report says what its decision does not rest on (rules
+J6)."""
 
 from __future__ import annotations
 
@@ -65,9 +66,15 @@ def of_test(test: str, results: list[CaseResult]) -> list[CaseResult]:
             of_test("agent_perturbation", judged(right)),
             "Only violated cases: a judge that always says 1 would get 100%.",
         ),
-        (of_test("agent_positives", judged(right)), "Only satisfied cases: a judge that always says 0 would get 100%."),
         (
-            [*judged(right, rubrics=["tone"]), *of_test("agent_perturbation", judged(right, rubrics=["law"]))],
+            of_test("agent_positives", judged(right)),
+            "Only satisfied cases: a judge that always says 0 would get 100%.",
+        ),
+        (
+            [
+                *judged(right, rubrics=["tone"]),
+                *of_test("agent_perturbation", judged(right, rubrics=["law"])),
+            ],
             "law: only violated cases: a judge that always says 1 would get 100%.",
         ),
         (
@@ -96,7 +103,10 @@ def test_few_cases_for_a_gate_are_said(tmp_path: Path, form: Form) -> None:
 @FORMS
 def test_what_no_verdict_was_given_on_is_named(tmp_path: Path, form: Form) -> None:
     without = [
-        make_result(make_spec(f"run-{run}", rubric_id="silent", test="agent_positives", judge="mute"), outcome)
+        make_result(
+            make_spec(f"run-{run}", rubric_id="silent", test="agent_positives", judge="mute"),
+            outcome,
+        )
         for run, outcome in enumerate(MISSING)
     ]
     text = form(session_of([*judged(right, judge="strict"), *without], min_accuracy=0.5), tmp_path)
@@ -118,14 +128,24 @@ def test_what_a_marker_skipped_as_a_whole_is_named() -> None:
 def test_a_gate_whose_rules_are_for_other_tests_says_what_it_has_seen() -> None:
     """As with `-k agent_perturbation` where only agent_positives has a minimal accuracy."""
     results = of_test("agent_perturbation", judged(right))
-    decision = decide(results, None, GateRules({"agent_positives": 0.9}), Scope.of(r.case_id for r in results), SEED)
-    assert decision_sentence(decision) == f"Gate passed: {len(results)} verdicts, at least 1 needed."
+    decision = decide(
+        results,
+        None,
+        GateRules({"agent_positives": 0.9}),
+        Scope.of(r.case_id for r in results),
+        SEED,
+    )
+    assert (
+        decision_sentence(decision) == f"Gate passed: {len(results)} verdicts, at least 1 needed."
+    )
 
 
 class TestUncompared:
     NEW = judged(right, runs=3)
 
-    def decided(self, baseline: Baseline, results: list[CaseResult] | None = None, **rules: bool) -> GateDecision:
+    def decided(
+        self, baseline: Baseline, results: list[CaseResult] | None = None, **rules: bool
+    ) -> GateDecision:
         given = self.NEW if results is None else results
         scope = Scope.of(result.case_id for result in self.NEW)
         return decide(given, baseline, GateRules(**rules), scope, SEED)
@@ -137,7 +157,10 @@ class TestUncompared:
         known = baseline if baseline is not None else update(Baseline(), others, scope).baseline
         decision = self.decided(known)
         assert not decision.passed
-        assert decision_sentence(decision) == "Gate failed: nothing could be compared with the baseline."
+        assert (
+            decision_sentence(decision)
+            == "Gate failed: nothing could be compared with the baseline."
+        )
         advice = "Set gate.allow_uncompared: true if the suite is new, or update the baseline."
         assert update_sentence(decision) == advice
         assert advice in gate_lines(decision)
@@ -145,7 +168,9 @@ class TestUncompared:
     def test_a_new_suite_can_say_so(self) -> None:
         decision = self.decided(Baseline(), allow_uncompared=True)
         assert decision.passed
-        assert decision_sentence(decision).startswith("Gate passed: nothing could be compared with the baseline; ")
+        assert decision_sentence(decision).startswith(
+            "Gate passed: nothing could be compared with the baseline; "
+        )
         assert update_sentence(decision) is None
         assert not is_active(GateRules(allow_uncompared=True), None)
 
@@ -155,7 +180,9 @@ class TestUncompared:
 
     def test_no_result_at_all_fails(self) -> None:
         known = update(Baseline(), self.NEW, Scope.of(each.case_id for each in self.NEW)).baseline
-        decision = decide([], known, GateRules(), Scope.of([each.case_id for each in self.NEW], []), SEED)
+        decision = decide(
+            [], known, GateRules(), Scope.of([each.case_id for each in self.NEW], []), SEED
+        )
         assert not decision.passed
         assert decision_sentence(decision) == "Gate failed: none of its cases was run."
         assert change_sentences(decision)

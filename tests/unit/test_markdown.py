@@ -12,16 +12,44 @@ from pytest_jrh.models import CaseResult
 from pytest_jrh.reporting.markdown import LIMIT, code, markdown_report, preformatted, prose
 from pytest_jrh.reporting.session_results import SessionResults
 from pytest_jrh.text import one_line, visible
-from tests.support.judged_sessions import HOSTILE, Answer, always, coin, judged, right, scored, session_of, wrong_on
+from tests.support.judged_sessions import (
+    HOSTILE,
+    Answer,
+    always,
+    coin,
+    judged,
+    right,
+    scored,
+    session_of,
+    wrong_on,
+)
 from tests.support.made_cases import make_result, make_spec
 from tests.support.page_reader import Page
 
-OURS = {"h2", "h3", "p", "strong", "em", "table", "thead", "tbody", "tr", "th", "td", "ul", "li", "code", "pre"}
+OURS = {
+    "h2",
+    "h3",
+    "p",
+    "strong",
+    "em",
+    "table",
+    "thead",
+    "tbody",
+    "tr",
+    "th",
+    "td",
+    "ul",
+    "li",
+    "code",
+    "pre",
+}
 OURS |= {"details", "summary", "br"}
 
 
 def rendered(markdown: str) -> Page:
-    reader = pytest.importorskip("markdown_it").MarkdownIt("commonmark", {"html": True}).enable("table")
+    reader = (
+        pytest.importorskip("markdown_it").MarkdownIt("commonmark", {"html": True}).enable("table")
+    )
     return Page.of(reader.render(markdown))
 
 
@@ -51,14 +79,21 @@ def test_report_has_the_figures_the_decision_and_the_cases() -> None:
     rows = cells(page)
     assert rows[0][:3] == ["rubric, test", "n", "accuracy"]
     assert rows[1] == ["all", "48", "91.7%", "75.0-100.0", "91.7%", "8.3%", "0.83", "91.7%"]
-    regressions = [element.text for element in page.all("code") if element.inside[-2:] == ("ul", "li")]
-    assert regressions[0] == "suites/refunds.jrh.yml::agent_perturbation::refund_policy::run-003[e1]"
+    regressions = [
+        element.text for element in page.all("code") if element.inside[-2:] == ("ul", "li")
+    ]
+    assert (
+        regressions[0] == "suites/refunds.jrh.yml::agent_perturbation::refund_policy::run-003[e1]"
+    )
     assert page.all("summary")[0].text == "fixes (4)"
     assert [each.text for each in page.all("pre")] == ["The order is late."] * 4
 
 
 def test_passed_gate_and_no_gate_are_told_apart() -> None:
-    assert report(session_of(judged(right), before=judged(right))).all("h2")[0].text == "✅ Judge reliability"
+    assert (
+        report(session_of(judged(right), before=judged(right))).all("h2")[0].text
+        == "✅ Judge reliability"
+    )
     assert report(session_of(judged(right))).all("h2")[0].text == "Judge reliability"
 
 
@@ -72,19 +107,34 @@ def test_judge_that_judges_nothing_is_unmistakable(answer: Answer) -> None:
 
 
 def test_ordinal_and_panel_are_told() -> None:
-    page = report(session_of([*scored(right), *judged(right, judge="a"), *judged(coin(), judge="b")]))
-    assert [heading.text for heading in page.all("h3")][:3] == ["helpfulness", "refunds, judge a", "refunds, judge b"]
-    assert any(element.text.startswith("Panel of refunds: the majority is right in") for element in page.all("p"))
+    page = report(
+        session_of([*scored(right), *judged(right, judge="a"), *judged(coin(), judge="b")])
+    )
+    assert [heading.text for heading in page.all("h3")][:3] == [
+        "helpfulness",
+        "refunds, judge a",
+        "refunds, judge b",
+    ]
+    assert any(
+        element.text.startswith("Panel of refunds: the majority is right in")
+        for element in page.all("p")
+    )
 
 
 def test_huge_suite_is_cut_with_a_note_and_keeps_what_matters() -> None:
     rubrics = tuple(f"rubric_{number}_{'規約' * 20}" for number in range(300))
     before = judged(right, runs=2, rubrics=rubrics)
-    now = [replace(result, reasoning="x" * 200_000) for result in judged(always(0), runs=2, rubrics=rubrics)]
+    now = [
+        replace(result, reasoning="x" * 200_000)
+        for result in judged(always(0), runs=2, rubrics=rubrics)
+    ]
     page = report(session_of(now, before))
     assert page.all("strong")[0].text == "Gate failed: 600 regressions, at most 0 allowed."
     assert cells(page)[1][0] == "all"
-    assert any(element.text.startswith("This report was cut at its size limit") for element in page.all("em"))
+    assert any(
+        element.text.startswith("This report was cut at its size limit")
+        for element in page.all("em")
+    )
 
 
 def test_report_that_fits_is_not_called_cut() -> None:
@@ -107,7 +157,9 @@ def hostile(text: str) -> list[CaseResult]:
 def test_hostile_text_is_shown_as_it_is_and_nothing_more() -> None:
     page = report(session_of(hostile(HOSTILE)))
     assert {element.tag for element in page.elements} <= OURS
-    assert not any(element.attributes for element in page.elements if element.tag not in ("td", "th"))
+    assert not any(
+        element.attributes for element in page.elements if element.tag not in ("td", "th")
+    )
     assert visible(HOSTILE).strip() in {element.text for element in page.all("pre")}
     # Mentions and links are looked for in what is not code.
     outside = "".join(element.text for element in page.all("p"))
@@ -117,7 +169,9 @@ def test_hostile_text_is_shown_as_it_is_and_nothing_more() -> None:
 @given(text=st.text(st.sampled_from("`|\\<>&*_[]()#@!~-=+.\n\t x1\x1b"), min_size=1, max_size=40))
 @settings(max_examples=150, deadline=None)
 def test_code_cannot_be_left_in_a_table_or_a_line(text: str) -> None:
-    page = rendered(f"| a | b |\n| --- | --- |\n| {code(text, cell=True)} | c |\n\n- {code(text)} d\n")
+    page = rendered(
+        f"| a | b |\n| --- | --- |\n| {code(text, cell=True)} | c |\n\n- {code(text)} d\n"
+    )
     assert cells(page)[1][1:] == ["c"]
     shown = one_line(text) or " "
     assert [element.text.strip() for element in page.all("code")] == [
@@ -130,7 +184,9 @@ def test_code_cannot_be_left_in_a_table_or_a_line(text: str) -> None:
 @given(text=st.text(st.sampled_from("`|\\<>&*_[]()#@!~-=+.\n\t x1"), max_size=60))
 @settings(max_examples=150, deadline=None)
 def test_preformatted_text_and_prose_hold_no_markup(text: str) -> None:
-    page = rendered(f"<details><summary>s</summary>{preformatted(text)}</details>\n\nnext {prose(text)} end\n")
+    page = rendered(
+        f"<details><summary>s</summary>{preformatted(text)}</details>\n\nnext {prose(text)} end\n"
+    )
     assert [element.tag for element in page.elements] == ["details", "summary", "pre", "p"]
     assert page.elements[2].text == text.strip()
     said = page.elements[3].text.replace("\u200b", "")

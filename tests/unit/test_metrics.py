@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.stats.metrics import GroupStats, accuracy, bootstrap, group_stats, metric, metric_problem, totals
+from pytest_jrh.stats.metrics import (
+    GroupStats,
+    accuracy,
+    bootstrap,
+    group_stats,
+    metric,
+    metric_problem,
+    totals,
+)
 from tests.support.made_cases import make_result, make_spec
 
 if TYPE_CHECKING:
@@ -22,11 +30,15 @@ DISAGREE: Outcome = "disagree"
 
 
 def results_of(*outcomes: Outcome) -> list[CaseResult]:
-    return [make_result(make_spec(f"run-{number}"), outcome) for number, outcome in enumerate(outcomes)]
+    return [
+        make_result(make_spec(f"run-{number}"), outcome) for number, outcome in enumerate(outcomes)
+    ]
 
 
 def test_only_agree_and_disagree_enter_the_accuracy() -> None:
-    results = results_of("agree", "disagree", "no_case", "generated", "model_error", "over_budget", "refused")
+    results = results_of(
+        "agree", "disagree", "no_case", "generated", "model_error", "over_budget", "refused"
+    )
     assert accuracy(results) == 0.5
     (group,) = group_stats(results)
     assert (group.n, group.agree, group.disagree) == (2, 1, 1)
@@ -61,7 +73,11 @@ def test_groups_tell_suite_test_rubric_and_judge_apart_in_order() -> None:
 
 
 def test_unverified_labels_are_counted() -> None:
-    results = [make_result(verified=False), make_result(outcome="generated", verified=False), make_result()]
+    results = [
+        make_result(verified=False),
+        make_result(outcome="generated", verified=False),
+        make_result(),
+    ]
     assert group_stats(results)[0].unverified == 2
 
 
@@ -70,7 +86,9 @@ def test_unverified_labels_are_counted() -> None:
 def test_metrics_are_scikit_learns(pairs: list[tuple[int, int]]) -> None:
     known = pytest.importorskip("sklearn.metrics")
     expected, scores = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    assert metric("accuracy_score", expected, scores).value == pytest.approx(known.accuracy_score(expected, scores))
+    assert metric("accuracy_score", expected, scores).value == pytest.approx(
+        known.accuracy_score(expected, scores)
+    )
     found = metric("f1_score", expected, scores)
     assert found.value == pytest.approx(known.f1_score(expected, scores, zero_division=0))
 
@@ -88,7 +106,10 @@ def test_figure_that_cannot_be_computed_is_null_with_the_reason() -> None:
     one_class = metric("cohen_kappa_score", [1, 1], [1, 1])
     assert one_class.value is None
     assert one_class.reason == "cohen_kappa_score is not defined for these verdicts"
-    assert metric("confusion_matrix", [0, 1], [0, 1]).reason == "confusion_matrix gives more than one number"
+    assert (
+        metric("confusion_matrix", [0, 1], [0, 1]).reason
+        == "confusion_matrix gives more than one number"
+    )
 
 
 def test_unknown_metric_names_the_nearest_before_anything_is_spent() -> None:
@@ -99,7 +120,9 @@ def test_unknown_metric_names_the_nearest_before_anything_is_spent() -> None:
     assert metric_problem("balanced_accuracy_score") is None
 
 
-def test_without_scikit_learn_accuracy_works_and_others_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_scikit_learn_accuracy_works_and_others_say_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "sklearn", None)
     monkeypatch.setitem(sys.modules, "sklearn.metrics", None)
     assert metric("accuracy_score", [0, 1], [0, 0]).value == 0.5

@@ -52,8 +52,14 @@ class Got:
         return json.loads(self.content)
 
 
-def body_for(stage: str | None, prompt: str = "", *, fields: tuple[str, ...] | None = None, **more: Any) -> str:
-    body: dict[str, Any] = {"model": "gpt-4.1-mini", "messages": [{"role": "user", "content": prompt}], **more}
+def body_for(
+    stage: str | None, prompt: str = "", *, fields: tuple[str, ...] | None = None, **more: Any
+) -> str:
+    body: dict[str, Any] = {
+        "model": "gpt-4.1-mini",
+        "messages": [{"role": "user", "content": prompt}],
+        **more,
+    }
     if stage is not None:
         properties: dict[str, Any] = {name: {} for name in fields or FIELDS.get(stage, ("answer",))}
         schema = {"name": stage, "schema": {"properties": properties}}
@@ -61,8 +67,15 @@ def body_for(stage: str | None, prompt: str = "", *, fields: tuple[str, ...] | N
     return json.dumps(body)
 
 
-def send(connection: http.client.HTTPConnection, body: str, headers: dict[str, str] | None = None) -> None:
-    connection.request("POST", "/v1/chat/completions", body, {"Content-Type": "application/json", **(headers or {})})
+def send(
+    connection: http.client.HTTPConnection, body: str, headers: dict[str, str] | None = None
+) -> None:
+    connection.request(
+        "POST",
+        "/v1/chat/completions",
+        body,
+        {"Content-Type": "application/json", **(headers or {})},
+    )
 
 
 def receive(connection: http.client.HTTPConnection) -> Got:
@@ -95,7 +108,11 @@ def server() -> Iterator[ModelServer]:
 class TestTheRecord:
     def test_keeps_what_was_asked_and_how_it_was_answered(self, server: ModelServer) -> None:
         connection = connect(server)
-        send(connection, body_for("judge", "Judge it", temperature=0.5, max_tokens=7), {"Authorization": "Bearer x"})
+        send(
+            connection,
+            body_for("judge", "Judge it", temperature=0.5, max_tokens=7),
+            {"Authorization": "Bearer x"},
+        )
         receive(connection)
         connection.close()
         (request,) = server.requests
@@ -138,8 +155,13 @@ class TestTheRecord:
 class TestTheStage:
     def test_is_read_from_a_schema_in_the_prompt(self, server: ModelServer) -> None:
         rubric = 'A rubric with "title": "planner"' + schema_of("planner", thesis={})
-        got = ask(server, None, rubric + schema_of("judge", score={"enum": [3, 4]}) + "\n{ not JSON")
-        assert (server.requests[0].stage, server.requests[0].fields) == ("judge", frozenset({"score"}))
+        got = ask(
+            server, None, rubric + schema_of("judge", score={"enum": [3, 4]}) + "\n{ not JSON"
+        )
+        assert (server.requests[0].stage, server.requests[0].fields) == (
+            "judge",
+            frozenset({"score"}),
+        )
         assert got.answer == {"score": 3}
 
     def test_of_a_re_ask_ignores_what_the_model_said(self, server: ModelServer) -> None:
@@ -270,12 +292,19 @@ class TestTheObedientModel:
         assert plan["thesis"]
 
     def test_takes_for_turns_what_stands_between_their_tags(self, server: ModelServer) -> None:
-        prompt = "[8] in the rubric: x\n<assistant_turns>\n[3] m3 calls look_up: {}\n</assistant_turns>\n[9] y: z"
+        prompt = (
+            "[8] in the rubric: x\n<assistant_turns>\n[3] m3 calls look_up: "
+            "{}\n</assistant_turns>\n[9] y: z"
+        )
         (step,) = ask(server, "planner", prompt).answer["steps"]
         assert step["message_index"] == 3
 
-    @pytest.mark.parametrize("wording", ["Objective: satisfy the rubric", "Plan the smallest repair, in one step."])
-    def test_leaves_a_transcript_alone_that_shall_satisfy(self, server: ModelServer, wording: str) -> None:
+    @pytest.mark.parametrize(
+        "wording", ["Objective: satisfy the rubric", "Plan the smallest repair, in one step."]
+    )
+    def test_leaves_a_transcript_alone_that_shall_satisfy(
+        self, server: ModelServer, wording: str
+    ) -> None:
         prompt = f"{wording}\n{TURNS}"
         assert ask(server, "planner", prompt).answer == {"thesis": "", "steps": []}
 
@@ -301,11 +330,15 @@ class TestTheObedientModel:
         (step,) = ask(server, "planner", prompt).answer["steps"]
         edit = ask(server, "editor", step["goal"]).answer
         ordinal = ("verdict", "rationale", "score")
-        assert ask(server, "verifier", edit["new_content"], fields=ordinal).answer["score"] == target
+        assert (
+            ask(server, "verifier", edit["new_content"], fields=ordinal).answer["score"] == target
+        )
         assert ask(server, "judge", edit["new_content"]).answer["score"] == target
 
     def test_gives_an_untouched_transcript_the_lowest_score(self, server: ModelServer) -> None:
-        prompt = "Rubric 7: be kind\n\n3: rude\n\n4: kind\n\n<transcript>\n0: a\n1: b\n</transcript>"
+        prompt = (
+            "Rubric 7: be kind\n\n3: rude\n\n4: kind\n\n<transcript>\n0: a\n1: b\n</transcript>"
+        )
         assert ask(server, "judge", prompt).answer["score"] == 3
         assert ask(server, "judge", prompt + schema_of("judge")).answer["score"] == 3
         assert ask(server, "judge", prompt.partition("3: rude")[0]).answer["score"] == 0
@@ -317,18 +350,24 @@ class TestTheObedientModel:
             assert ask(server, "planner", prompt.replace("score: 2", "score: 1")).answer["steps"]
             assert ask(server, "judge", SCALE).answer["score"] == 2
 
-    def test_edits_by_the_objective_where_the_prompt_shows_no_goal(self, server: ModelServer) -> None:
+    def test_edits_by_the_objective_where_the_prompt_shows_no_goal(
+        self, server: ModelServer
+    ) -> None:
         assert "ok-marker-violation" in ask(server, "editor", "Rewrite it.").answer["new_content"]
         for guidance in ("Target score: 4", "Score to reach, exactly: 4: fair"):
             assert "ok-marker-score-4" in ask(server, "editor", guidance).answer["new_content"]
 
     @pytest.mark.parametrize("stage", FIELDS)
-    def test_answers_every_stage_with_the_fields_of_its_schema(self, server: ModelServer, stage: str) -> None:
+    def test_answers_every_stage_with_the_fields_of_its_schema(
+        self, server: ModelServer, stage: str
+    ) -> None:
         assert set(ask(server, stage, PLANNER).answer) == set(FIELDS[stage])
 
     def test_can_be_overridden_for_a_stage(self) -> None:
         wrong = {"score": 0, "reasoning": "I saw nothing."}
-        with ModelServer(override(Obedient(), judge=wrong, summary=lambda request: Reply(request.stage))) as server:
+        with ModelServer(
+            override(Obedient(), judge=wrong, summary=lambda request: Reply(request.stage))
+        ) as server:
             assert ask(server, "judge", "ok-marker-violation").answer == wrong
             assert ask(server, "summary").content == "summary"
             assert ask(server, "verifier", "ok-marker-violation").answer["verdict"] == "FAIL"
@@ -347,7 +386,11 @@ class TestTheObedientModel:
 class TestWhenFaultsStrike:
     def test_once_at_the_stage_named(self, server: ModelServer) -> None:
         rule = server.faults.add(stage="judge", fault=Fault.status(500))
-        assert [ask(server, stage).status for stage in ("planner", "judge", "judge")] == [200, 500, 200]
+        assert [ask(server, stage).status for stage in ("planner", "judge", "judge")] == [
+            200,
+            500,
+            200,
+        ]
         assert [request.kind for request in server.requests] == ["answer", "status 500", "answer"]
         assert (rule.seen, rule.fired) == (2, 1)
 
@@ -363,7 +406,11 @@ class TestWhenFaultsStrike:
 
     def test_where_the_predicate_holds(self, server: ModelServer) -> None:
         server.faults.add(fault=Fault.status(500), when=lambda request: "tone" in request.text)
-        assert [ask(server, "judge", prompt).status for prompt in ("facts", "tone", "tone")] == [200, 500, 200]
+        assert [ask(server, "judge", prompt).status for prompt in ("facts", "tone", "tone")] == [
+            200,
+            500,
+            200,
+        ]
 
     def test_the_first_of_two_that_fit(self, server: ModelServer) -> None:
         server.faults.add(fault=Fault.status(500))
@@ -381,14 +428,18 @@ class TestFaultsOfTransport:
         return strike
 
     @pytest.mark.parametrize("code", [401, 429, 500, 503, 529])
-    def test_status_is_an_error_in_openais_words(self, struck: Callable[..., Got], code: int) -> None:
+    def test_status_is_an_error_in_openais_words(
+        self, struck: Callable[..., Got], code: int
+    ) -> None:
         got = struck(Fault.status(code))
         assert got.status == code
         assert got.envelope["error"]["message"] == f"The scripted model answers {code}."
         assert "Retry-After" not in got.headers
 
     @pytest.mark.parametrize(("given", "sent"), [(2, "2"), (0.5, "0.5"), ("soon", "soon")])
-    def test_retry_after_is_sent_as_seconds(self, struck: Callable[..., Got], given: float | str, sent: str) -> None:
+    def test_retry_after_is_sent_as_seconds(
+        self, struck: Callable[..., Got], given: float | str, sent: str
+    ) -> None:
         assert struck(Fault.status(429, retry_after=given)).headers["Retry-After"] == sent
 
     def test_retry_after_is_sent_as_a_date(self, struck: Callable[..., Got]) -> None:
@@ -399,10 +450,14 @@ class TestFaultsOfTransport:
 
     def test_retry_after_counts_from_the_answer(self, struck: Callable[..., Got]) -> None:
         before = datetime.datetime.now(datetime.UTC)
-        header = struck(Fault.status(429, retry_after=datetime.timedelta(hours=1))).headers["Retry-After"]
+        header = struck(Fault.status(429, retry_after=datetime.timedelta(hours=1))).headers[
+            "Retry-After"
+        ]
         assert email.utils.parsedate_to_datetime(header) - before > datetime.timedelta(minutes=59)
 
-    def test_hang_ends_by_itself_with_the_answer_or_another_fault(self, struck: Callable[..., Got]) -> None:
+    def test_hang_ends_by_itself_with_the_answer_or_another_fault(
+        self, struck: Callable[..., Got]
+    ) -> None:
         assert struck(Fault.hang(0.001)).answer["score"] == 0
         assert struck(Fault.hang(0.001, then=Fault.status(500))).status == 500
 
@@ -418,7 +473,9 @@ class TestFaultsOfTransport:
         assert ask(server, "judge").status == 200
         connection.close()
 
-    def test_a_client_that_hangs_up_is_noticed_and_the_gate_stays(self, server: ModelServer) -> None:
+    def test_a_client_that_hangs_up_is_noticed_and_the_gate_stays(
+        self, server: ModelServer
+    ) -> None:
         hang = Fault.hang()
         server.faults.add(fault=hang, times=None)
         first, second = connect(server), connect(server)
@@ -427,13 +484,18 @@ class TestFaultsOfTransport:
         server.wait_for(2)
         first.close()
         server.wait_until(lambda: server.in_flight == 1)
-        assert sorted((request.gone, request.status) for request in server.requests) == [(False, None), (True, None)]
+        assert sorted((request.gone, request.status) for request in server.requests) == [
+            (False, None),
+            (True, None),
+        ]
         hang.release()
         assert receive(second).status == 200
         second.close()
         assert (server.count(), server.count(answered=True)) == (2, 1)
 
-    def test_drop_closes_without_an_answer(self, server: ModelServer, struck: Callable[..., Got]) -> None:
+    def test_drop_closes_without_an_answer(
+        self, server: ModelServer, struck: Callable[..., Got]
+    ) -> None:
         with pytest.raises(http.client.RemoteDisconnected):
             struck(Fault.drop())
         assert (server.requests[0].kind, server.requests[0].status) == ("drop", None)
@@ -473,7 +535,8 @@ class TestFaultsOfContent:
         assert got.choice["message"]["refusal"] is None
 
     @pytest.mark.parametrize(
-        ("fault", "finish_reason"), [(Fault.invalid_json(), "stop"), (Fault.truncated_json(), "length")]
+        ("fault", "finish_reason"),
+        [(Fault.invalid_json(), "stop"), (Fault.truncated_json(), "length")],
     )
     def test_json_is_broken_in_a_whole_envelope(
         self, struck: Callable[..., Got], fault: Fault, finish_reason: str
@@ -487,7 +550,9 @@ class TestFaultsOfContent:
         message = struck(Fault.refusal("No.")).choice["message"]
         assert (message["content"], message["refusal"]) == (None, "No.")
 
-    def test_broken_envelope_is_half_an_answer_in_whole_http(self, struck: Callable[..., Got]) -> None:
+    def test_broken_envelope_is_half_an_answer_in_whole_http(
+        self, struck: Callable[..., Got]
+    ) -> None:
         got = struck(Fault.broken_envelope())
         assert int(got.headers["Content-Length"]) == len(got.raw)
         with pytest.raises(ValueError, match="line 1"):
@@ -500,14 +565,20 @@ class TestFaultsOfContent:
     def test_wrong_schema_misses_a_field(self, struck: Callable[..., Got], stage: str) -> None:
         assert len(struck(Fault.wrong_schema(), stage, PLANNER).answer) == len(FIELDS[stage]) - 1
 
-    @pytest.mark.parametrize(("value", "written"), [(99, "99"), ("1", '"1"'), (True, "true"), (1.0, "1.0")])
-    def test_score_is_written_with_its_type(self, struck: Callable[..., Got], value: Any, written: str) -> None:
+    @pytest.mark.parametrize(
+        ("value", "written"), [(99, "99"), ("1", '"1"'), (True, "true"), (1.0, "1.0")]
+    )
+    def test_score_is_written_with_its_type(
+        self, struck: Callable[..., Got], value: Any, written: str
+    ) -> None:
         got = struck(Fault.score(value))
         assert f'"score": {written}' in got.content
         assert got.answer["reasoning"]
 
     @pytest.mark.parametrize("prompt", [PLANNER, "Objective: satisfy the rubric"])
-    def test_index_out_of_range_is_the_only_step(self, struck: Callable[..., Got], prompt: str) -> None:
+    def test_index_out_of_range_is_the_only_step(
+        self, struck: Callable[..., Got], prompt: str
+    ) -> None:
         plan = struck(Fault.index_out_of_range(), "planner", prompt).answer
         assert [step["message_index"] for step in plan["steps"]] == [9999]
         assert plan["thesis"]
@@ -518,7 +589,10 @@ class TestFaultsOfContent:
     @pytest.mark.parametrize("tag", ["original_turn", "original_message"])
     def test_same_edit_repeats_the_original(self, struck: Callable[..., Got], tag: str) -> None:
         prompt = f"<{tag}>\nLine one\nLine two\n</{tag}>"
-        assert struck(Fault.same_edit(), "editor", prompt).answer["new_content"] == "Line one\nLine two"
+        assert (
+            struck(Fault.same_edit(), "editor", prompt).answer["new_content"]
+            == "Line one\nLine two"
+        )
         assert struck(Fault.same_edit("Given"), "editor", prompt).answer["new_content"] == "Given"
 
 

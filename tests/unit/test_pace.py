@@ -34,7 +34,9 @@ def sent_times(pace: Pace, clock: Clock, stage: StageModel, count: int) -> list[
 
 
 @given(st.integers(1, 5), st.floats(0.1, 10), st.integers(1, 4))
-def test_no_window_of_the_period_holds_more_calls_than_the_limit(calls: int, period: float, processes: int) -> None:
+def test_no_window_of_the_period_holds_more_calls_than_the_limit(
+    calls: int, period: float, processes: int
+) -> None:
     clock = Clock()
     times = sent_times(Pace(clock, processes=processes), clock, limited(calls, period), 4 * calls)
     for early, late in zip(times, times[calls:], strict=False):

@@ -39,7 +39,10 @@ def test_what_two_processes_paid_is_never_left_out() -> None:
 
 
 def test_a_suite_with_one_judge_is_left_as_it_is() -> None:
-    alone = [make_result(make_spec("run-1"), spending=MADE), make_result(make_spec("run-2"), spending=MADE)]
+    alone = [
+        make_result(make_spec("run-1"), spending=MADE),
+        make_result(make_spec("run-2"), spending=MADE),
+    ]
     assert counted_once(alone) == alone
 
 

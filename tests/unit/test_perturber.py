@@ -10,7 +10,16 @@ import pytest
 
 from pytest_jrh.errors import Unscored
 from pytest_jrh.llm.calls import make_complete
-from pytest_jrh.models import AgentRun, Completion, Message, Plan, PlanStep, ResponseT, Rubric, StageModel
+from pytest_jrh.models import (
+    AgentRun,
+    Completion,
+    Message,
+    Plan,
+    PlanStep,
+    ResponseT,
+    Rubric,
+    StageModel,
+)
 from pytest_jrh.pipeline.goal import Goal
 from tests.support.conversations import (
     FAIL,
@@ -40,12 +49,19 @@ def test_violation_that_the_verifier_confirms_is_a_case() -> None:
     outcome = perturbed(ScriptedModel())
     assert outcome.no_case is None
     assert outcome.confirmed
-    assert outcome.messages == (*MESSAGES[:4], {**MESSAGES[4], "content": "The new text."}, *MESSAGES[5:])
+    assert outcome.messages == (
+        *MESSAGES[:4],
+        {**MESSAGES[4], "content": "The new text."},
+        *MESSAGES[5:],
+    )
     assert outcome.final_summary == "The summary.\nUser's intent: The intent."
     assert outcome.plan == Plan("The thesis.", (PlanStep(4, "The goal.", "Why."),))
     (edit,) = outcome.edits
     assert (edit.message_index, edit.message_id, edit.round_index) == (4, "m4", 0)
-    assert (edit.original_content, edit.edited_content) == ("It is too late for order 17.", "The new text.")
+    assert (edit.original_content, edit.edited_content) == (
+        "It is too late for order 17.",
+        "The new text.",
+    )
     assert (edit.selector_reason, edit.editor_reason) == ("Why.", "The reason.")
     assert edit.summary_snapshot == outcome.final_summary
     assert "The new text." in edit.editor_raw_response
@@ -87,7 +103,8 @@ def test_transcript_without_assistant_turn_is_no_case_and_asks_nobody() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"), [("  \n", "empty"), (" It is too late for order 17.\n", "as it was"), ("\x00", "empty")]
+    ("text", "reason"),
+    [("  \n", "empty"), (" It is too late for order 17.\n", "as it was"), ("\x00", "empty")],
 )
 def test_unusable_edit_is_no_case_and_halts_at_once(text: str, reason: str) -> None:
     answers = [{"new_content": "Fine.", "reason": ""}, {"new_content": text, "reason": ""}]
@@ -101,7 +118,9 @@ def test_unusable_edit_is_no_case_and_halts_at_once(text: str, reason: str) -> N
 
 
 def test_failed_edit_is_unscored_and_halts_at_once() -> None:
-    model = ScriptedModel(planner=plan(2, 4, 6), editor=[{"new_content": "Fine.", "reason": ""}, DOWN])
+    model = ScriptedModel(
+        planner=plan(2, 4, 6), editor=[{"new_content": "Fine.", "reason": ""}, DOWN]
+    )
     with pytest.raises(Unscored, match="the model is down"):
         perturbed(model)
     assert (len(model.asked("editor")), len(model.asked("verifier"))) == (2, 0)
@@ -115,7 +134,9 @@ def test_trouble_of_any_stage_is_unscored_and_never_a_case(stage: str, goal: Goa
 
 
 def test_planner_of_ones_own_that_points_at_no_assistant_turn_is_refused() -> None:
-    async def planner(messages: Sequence[Message], rubric: Rubric, goal: Goal, *, max_steps: int) -> Plan:
+    async def planner(
+        messages: Sequence[Message], rubric: Rubric, goal: Goal, *, max_steps: int
+    ) -> Plan:
         return Plan("t", (PlanStep(1, "g"),))
 
     model = ScriptedModel()
@@ -128,7 +149,11 @@ def test_planner_of_ones_own_that_points_at_no_assistant_turn_is_refused() -> No
 
 @pytest.mark.parametrize("edited", [(), (4,), (2, 6), (2, 4, 6)])
 def test_at_most_one_summary_more_than_edits_and_no_state_twice(edited: tuple[int, ...]) -> None:
-    script = {"planner": plan(*edited) if edited else NO_PLAN, "editor": numbered_edits(), "verifier": SAYS_PASS}
+    script = {
+        "planner": plan(*edited) if edited else NO_PLAN,
+        "editor": numbered_edits(),
+        "verifier": SAYS_PASS,
+    }
     model = ScriptedModel(**script)
     perturbed(model, PASS)
     summaries = [request.text for request in model.asked("summary")]
@@ -171,8 +196,11 @@ def test_case_that_is_not_confirmed_is_dropped_with_the_verifiers_words(
         assert not outcome.confirmed
         assert outcome.edits
         return
-    assert outcome.no_case == f"not confirmed: the verifier says {said['verdict']}: {said['rationale']}".replace(
-        "\n", " "
+    assert (
+        outcome.no_case
+        == f"not confirmed: the verifier says {said['verdict']}: {said['rationale']}".replace(
+            "\n", " "
+        )
     )
     assert outcome.messages == MESSAGES
     assert outcome.verification is not None
@@ -197,7 +225,9 @@ def test_untouched_positive_is_dropped_where_the_verifier_says_fail() -> None:
 
 
 def test_untouched_positive_is_kept_unverified_where_a_pass_is_not_required() -> None:
-    outcome = perturbed(ScriptedModel(planner=NO_PLAN, verifier=SAYS_FAIL), PASS, pass_required=False)
+    outcome = perturbed(
+        ScriptedModel(planner=NO_PLAN, verifier=SAYS_FAIL), PASS, pass_required=False
+    )
     assert outcome.no_case is None
     assert not outcome.confirmed
 
@@ -212,22 +242,30 @@ def test_violation_without_a_plan_is_no_case(answer: dict[str, Any]) -> None:
 
 
 def test_why_nothing_was_changed_is_kept() -> None:
-    outcome = perturbed(ScriptedModel(planner={"thesis": "It fits.", "steps": []}, verifier=SAYS_PASS), PASS)
+    outcome = perturbed(
+        ScriptedModel(planner={"thesis": "It fits.", "steps": []}, verifier=SAYS_PASS), PASS
+    )
     assert outcome.plan == Plan("It fits.")
 
 
 @pytest.mark.parametrize("target", [0, 1, 2])
 @pytest.mark.parametrize("answer", [NO_PLAN, plan(4)])
-def test_ordinal_case_is_kept_at_its_target_score_alone(target: int, answer: dict[str, Any]) -> None:
+def test_ordinal_case_is_kept_at_its_target_score_alone(
+    target: int, answer: dict[str, Any]
+) -> None:
     said = {"verdict": "FAIL", "rationale": "In between.", "score": 1}
-    outcome = perturbed(ScriptedModel(planner=answer, verifier=said), Goal("fail", target), pass_required=False)
+    outcome = perturbed(
+        ScriptedModel(planner=answer, verifier=said), Goal("fail", target), pass_required=False
+    )
     if target == 1:
         assert outcome.no_case is None
         assert outcome.confirmed
         assert outcome.verification is not None
         assert outcome.verification.score == 1
     else:
-        assert outcome.no_case == f"not confirmed: the verifier scores it 1, not {target}: In between."
+        assert (
+            outcome.no_case == f"not confirmed: the verifier scores it 1, not {target}: In between."
+        )
 
 
 def test_verifier_sees_the_edited_transcript_and_nothing_of_the_plan() -> None:
@@ -271,7 +309,9 @@ def test_unreadable_verifier_never_counts_as_a_verdict(goal: Goal) -> None:
     async def complete(
         stage: StageModel, messages: Sequence[Mapping[str, str]], response_model: type[ResponseT]
     ) -> Completion[ResponseT]:
-        return await (unreadable if stage.stage == "verifier" else model)(stage, messages, response_model)
+        return await (unreadable if stage.stage == "verifier" else model)(
+            stage, messages, response_model
+        )
 
     with pytest.raises(Unscored) as caught:
         perturbed(complete, goal)

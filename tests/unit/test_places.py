@@ -1,4 +1,5 @@
-"""New cassettes and results are made where every other session looks for them (rules A3, G2, H2)."""
+"""New cassettes and results are made where every other session looks for them (rules A3, G2,
+H2)."""
 
 from __future__ import annotations
 
@@ -25,17 +26,28 @@ def files(tmp_path: Path) -> SuiteFiles:
 
 
 def load(files: SuiteFiles, cwd: str, rootdir: str, config: Path | None = None) -> Suite:
-    return load_suite(config or files.config, cwd=files.folder / cwd, rootdir=files.folder / rootdir)
+    return load_suite(
+        config or files.config, cwd=files.folder / cwd, rootdir=files.folder / rootdir
+    )
 
 
 def places(suite: Suite) -> list[Path]:
-    return [suite.cassette_dir, suite.output_dir, suite.custom_prompts_dir, *(test.output_dir for test in suite.tests)]
+    return [
+        suite.cassette_dir,
+        suite.output_dir,
+        suite.custom_prompts_dir,
+        *(test.output_dir for test in suite.tests),
+    ]
 
 
 @pytest.mark.parametrize(
-    ("cwd", "rootdir"), [(".", "."), ("sub", "."), (".", "tests")], ids=["root", "subfolder", "config outside rootdir"]
+    ("cwd", "rootdir"),
+    [(".", "."), ("sub", "."), (".", "tests")],
+    ids=["root", "subfolder", "config outside rootdir"],
 )
-def test_new_places_are_where_the_inputs_were_found(files: SuiteFiles, cwd: str, rootdir: str) -> None:
+def test_new_places_are_where_the_inputs_were_found(
+    files: SuiteFiles, cwd: str, rootdir: str
+) -> None:
     expected = ["inputs/cassettes/tiny", "outputs/tiny", "inputs/custom_prompts/tiny"]
     expected += ["outputs/agent_perturbation/tiny", "outputs/agent_positives"]
     assert places(load(files, cwd, rootdir)) == [files.folder / name for name in expected]
@@ -43,12 +55,17 @@ def test_new_places_are_where_the_inputs_were_found(files: SuiteFiles, cwd: str,
 
 def test_a_place_that_exists_is_found_as_inputs_are(files: SuiteFiles) -> None:
     (files.folder / "sub" / "inputs" / "cassettes" / "tiny").mkdir(parents=True)
-    assert load(files, "sub", ".").cassette_dir == files.folder / "sub" / "inputs" / "cassettes" / "tiny"
+    assert (
+        load(files, "sub", ".").cassette_dir
+        == files.folder / "sub" / "inputs" / "cassettes" / "tiny"
+    )
     assert load(files, ".", ".").cassette_dir == files.folder / "inputs" / "cassettes" / "tiny"
 
 
 @pytest.mark.parametrize("start", [".", "../elsewhere"])
-def test_with_absolute_inputs_it_is_the_folder_around_the_config(files: SuiteFiles, start: str) -> None:
+def test_with_absolute_inputs_it_is_the_folder_around_the_config(
+    files: SuiteFiles, start: str
+) -> None:
     config = yaml.safe_load(files.config.read_text("utf-8"))
     config["test_agent_perturbation_config"] = {
         "input_log_path": str(files.data / "runs.eval"),
@@ -69,7 +86,9 @@ def test_with_absolute_inputs_it_is_the_folder_around_the_config(files: SuiteFil
         ("suites/tiny.jrh.yml", "outputs/suites/tiny.jrh"),
     ],
 )
-def test_results_of_configs_of_one_name_are_kept_apart(files: SuiteFiles, config: str, results: str) -> None:
+def test_results_of_configs_of_one_name_are_kept_apart(
+    files: SuiteFiles, config: str, results: str
+) -> None:
     path = files.folder / config
     path.parent.mkdir(parents=True, exist_ok=True)
     if path != files.config:
@@ -81,7 +100,9 @@ def test_results_of_configs_of_one_name_are_kept_apart(files: SuiteFiles, config
             assert {test.output_dir for test in suite.tests} == {files.folder / results}
 
 
-def test_results_of_a_config_outside_of_the_project_have_a_folder_of_their_own(files: SuiteFiles) -> None:
+def test_results_of_a_config_outside_of_the_project_have_a_folder_of_their_own(
+    files: SuiteFiles,
+) -> None:
     found = set()
     for name in ("one", "two"):
         path = files.folder.parent / name / "tiny.yml"
@@ -99,7 +120,9 @@ def test_a_config_can_name_the_folder(tmp_path: Path) -> None:
     assert load(files, ".", ".").output_dir == tmp_path / "outputs" / "shared"
 
 
-def test_a_path_that_pytest_would_read_as_something_else_begins_with_its_folder(tmp_path: Path) -> None:
+def test_a_path_that_pytest_would_read_as_something_else_begins_with_its_folder(
+    tmp_path: Path,
+) -> None:
     """pytest takes `@file` for a file of arguments, and `-x` for an option."""
     assert argument(tmp_path / "@scope" / "x.yml", tmp_path) == "./@scope/x.yml"
     assert argument(tmp_path / "-x.yml", tmp_path) == "./-x.yml"

@@ -1,4 +1,5 @@
-"""The words of a plan: costs that are known and not, limits, and cases that stay without an answer."""
+"""The words of a plan: costs that are known and not, limits, and cases that stay without an
+answer."""
 
 from __future__ import annotations
 
@@ -12,10 +13,16 @@ REPLAY = {"tiny": ("none", "none")}
 def row(stage: str = "judge", calls: int = 4, cost: float | None = 0.02, **more: object) -> PlanRow:
     bounds = None if cost is None else Bounds(cost / 2, cost)
     given = {"promise": None if cost is None else 0.01, **more}
-    return PlanRow("tiny", stage, "openai/x", 3, Bounds(calls, calls), Bounds(100, 900), bounds, **given)  # type: ignore[arg-type]
+    asked = Bounds(calls, calls)
+    return PlanRow("tiny", stage, "openai/x", 3, asked, Bounds(100, 900), bounds, **given)  # type: ignore[arg-type]
 
 
-def said(*rows: PlanRow, modes: object = RECORDING, plan: dict[str, object] | None = None, **limits: object) -> str:
+def said(
+    *rows: PlanRow,
+    modes: object = RECORDING,
+    plan: dict[str, object] | None = None,
+    **limits: object,
+) -> str:
     made = Plan(rows, cases=4, **(plan or {}))  # type: ignore[arg-type]
     return " ".join(" ".join(plan_lines(made, modes, **limits)).split())  # type: ignore[arg-type]
 
@@ -35,18 +42,26 @@ def test_a_free_model_costs_nothing() -> None:
 
 
 def test_limits_of_calls_are_obeyed() -> None:
-    assert "With --jrh-max-calls=3 at most 3 of them are made; the rest is over_budget." in said(row(), max_calls=3)
+    assert "With --jrh-max-calls=3 at most 3 of them are made; the rest is over_budget." in said(
+        row(), max_calls=3
+    )
     assert "max-calls" not in said(row(), max_calls=4)
     assert "max-calls" not in said(row(calls=0, cost=0.0), max_calls=0)
 
 
 def test_limits_of_cost_are_obeyed() -> None:
-    assert "With --jrh-max-cost=0.005 no call of judge is made: a budget sets aside" in said(row(), max_cost=0.005)
+    assert "With --jrh-max-cost=0.005 no call of judge is made: a budget sets aside" in said(
+        row(), max_cost=0.005
+    )
     short = said(row(calls=90, cost=2.0), max_cost=0.5)
     assert "With --jrh-max-cost=0.5 not all of them are made: they cost $1.0000 or more." in short
-    assert "With --jrh-max-cost=0.025 perhaps not all of them are made" in said(row(), max_cost=0.025)
+    assert "With --jrh-max-cost=0.025 perhaps not all of them are made" in said(
+        row(), max_cost=0.025
+    )
     assert "max-cost" not in said(row(), max_cost=0.031)
-    assert "A run with --jrh-max-cost=1 is refused, since no price is known of" in said(row(cost=None), max_cost=1.0)
+    assert "A run with --jrh-max-cost=1 is refused, since no price is known of" in said(
+        row(cost=None), max_cost=1.0
+    )
 
 
 def test_cases_that_stay_as_they_are_are_counted() -> None:
@@ -59,7 +74,9 @@ def test_cases_that_stay_as_they_are_are_counted() -> None:
 
 def test_the_mode_that_makes_the_calls_is_named_where_none_is_set() -> None:
     assert "would be made with --jrh-record-mode=once." in said(row(), modes=REPLAY)
-    assert "would be made with --jrh-record-mode=new_episodes." in said(row(), modes=REPLAY, plan={"complete": True})
+    assert "would be made with --jrh-record-mode=new_episodes." in said(
+        row(), modes=REPLAY, plan={"complete": True}
+    )
     assert "would be made with" not in said(row(), modes={"tiny": ("none", "once")})
 
 

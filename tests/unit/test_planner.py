@@ -13,7 +13,18 @@ from pytest_jrh.llm.prompts import load_template, parse_prompt
 from pytest_jrh.models import Complete, Message, Plan, PlanStep, Rubric, StageModel
 from pytest_jrh.pipeline.goal import Goal
 from pytest_jrh.pipeline.planner import PlannedStep, make_llm_planner, sanitize
-from tests.support.conversations import EDITABLE, FAIL, MESSAGES, MODEL, ORDINAL, PASS, RUBRIC, plan, step, wait_for
+from tests.support.conversations import (
+    EDITABLE,
+    FAIL,
+    MESSAGES,
+    MODEL,
+    ORDINAL,
+    PASS,
+    RUBRIC,
+    plan,
+    step,
+    wait_for,
+)
 from tests.support.scripted import ScriptedExchange, ScriptedModel
 
 
@@ -59,7 +70,12 @@ def test_ordinal_planner_sees_target_label_neighbours_and_scale() -> None:
 
 def test_ordinal_planner_is_told_the_target_by_a_prompt_that_has_no_place_for_it() -> None:
     model = ScriptedModel()
-    planned(model, Goal("fail", 2), rubric=ORDINAL, prompt="{rubric_instructions}\n{assistant_transcript}")
+    planned(
+        model,
+        Goal("fail", 2),
+        rubric=ORDINAL,
+        prompt="{rubric_instructions}\n{assistant_transcript}",
+    )
     assert "Target score: 2" in model.only("planner").text
     assert "0: ignores the policy" in model.only("planner").text
 
@@ -71,7 +87,9 @@ def test_target_that_the_rubric_does_not_have_is_named_with_those_it_has() -> No
 
 def test_plan_keeps_thesis_and_steps() -> None:
     answer = {"thesis": " It slips. ", "steps": [step(6, " late ", " because ")]}
-    assert planned(ScriptedModel(planner=answer)) == Plan("It slips.", (PlanStep(6, "late", "because"),))
+    assert planned(ScriptedModel(planner=answer)) == Plan(
+        "It slips.", (PlanStep(6, "late", "because"),)
+    )
 
 
 def test_empty_thesis_without_steps_is_no_plan() -> None:
@@ -79,7 +97,9 @@ def test_empty_thesis_without_steps_is_no_plan() -> None:
 
 
 def test_thesis_without_steps_is_a_plan_that_changes_nothing() -> None:
-    assert planned(ScriptedModel(planner={"thesis": "It fits already.", "steps": []})) == Plan("It fits already.")
+    assert planned(ScriptedModel(planner={"thesis": "It fits already.", "steps": []})) == Plan(
+        "It fits already."
+    )
 
 
 def test_duplicates_users_and_indices_out_of_range_are_dropped_in_order() -> None:
@@ -105,9 +125,12 @@ def test_steps_that_all_fall_away_for_good_are_an_invalid_response_and_no_plan()
 
 
 @given(st.lists(st.integers(-3, 12)), st.sets(st.integers(0, 10)))
-def test_sanitized_steps_are_distinct_editable_and_in_order(indices: list[int], editable: set[int]) -> None:
+def test_sanitized_steps_are_distinct_editable_and_in_order(
+    indices: list[int], editable: set[int]
+) -> None:
     steps = [
-        PlannedStep(message_index=index, goal=f"goal {place}", rationale="") for place, index in enumerate(indices)
+        PlannedStep(message_index=index, goal=f"goal {place}", rationale="")
+        for place, index in enumerate(indices)
     ]
     kept = sanitize(steps, sorted(editable))
     found = [one.message_index for one in kept]
@@ -115,7 +138,9 @@ def test_sanitized_steps_are_distinct_editable_and_in_order(indices: list[int], 
     assert set(found) == set(indices) & editable
     # The first mention of a turn is the one that counts, so goals stay in the order of the answer.
     assert [one.goal for one in kept] == [f"goal {indices.index(index)}" for index in found]
-    assert [indices.index(index) for index in found] == sorted(indices.index(index) for index in found)
+    assert [indices.index(index) for index in found] == sorted(
+        indices.index(index) for index in found
+    )
 
 
 def test_every_assistant_turn_may_be_planned() -> None:

@@ -27,7 +27,13 @@ def processed(messages: list[dict[str, Any]], *names: str) -> AgentRun:
 
 def test_dropping_tool_messages_keeps_the_calls() -> None:
     made = processed(conversation(), "drop_tool_messages")
-    assert [message["role"] for message in made.messages] == ["system", "user", "assistant", "assistant", "assistant"]
+    assert [message["role"] for message in made.messages] == [
+        "system",
+        "user",
+        "assistant",
+        "assistant",
+        "assistant",
+    ]
     assert made.messages[2]["tool_calls"] == [call("look_up", order=7)]
     assert made.metadata == {"source": "test", "tool_messages_removed": 2}
 
@@ -44,7 +50,10 @@ def test_stripping_tool_outputs_keeps_the_messages_and_their_errors() -> None:
 
 def test_dropping_reasoning_keeps_the_other_blocks() -> None:
     text = {"type": "text", "text": "Hello."}
-    made = processed([assistant([THOUGHT, text, THOUGHT]), assistant([THOUGHT]), user("hi")], "drop_reasoning_traces")
+    made = processed(
+        [assistant([THOUGHT, text, THOUGHT]), assistant([THOUGHT]), user("hi")],
+        "drop_reasoning_traces",
+    )
     assert [message["content"] for message in made.messages] == [[text], [], "hi"]
     assert made.metadata["reasoning_traces_removed"] == 3
 
@@ -92,14 +101,20 @@ def test_without_preprocessors_the_run_is_the_same() -> None:
 
 
 @pytest.mark.parametrize("name", list(preprocessors.BUILT_IN))
-@pytest.mark.parametrize("path", ["{}", "agent_helpers.preprocessors.{}", "agent_helpers.preprocessors:{}"])
+@pytest.mark.parametrize(
+    "path", ["{}", "agent_helpers.preprocessors.{}", "agent_helpers.preprocessors:{}"]
+)
 def test_built_ins_are_found_by_name_and_by_rands_path(name: str, path: str) -> None:
     assert resolve(path.format(name)) is preprocessors.BUILT_IN[name]
 
 
 @pytest.mark.parametrize("path", ["my_steps.{}", "my_steps:{}"])
-def test_own_preprocessors_are_imported(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "my_steps.py").write_text("def shout(run):\n    return {'input': run['input'].upper()}\n")
+def test_own_preprocessors_are_imported(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_steps.py").write_text(
+        "def shout(run):\n    return {'input': run['input'].upper()}\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "my_steps", raising=False)
     assert apply(run_of(), [resolve(path.format("shout"))]).input == "IN"
@@ -127,7 +142,9 @@ def test_a_name_that_finds_nothing_is_explained(name: str, said: str) -> None:
     assert caught.value.problems[0].key == "test_agent_perturbation_config.transcript_preprocessors"
 
 
-def test_a_module_that_raises_on_import_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_that_raises_on_import_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "broken_steps.py").write_text("1 / 0\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(InputError, match=r"'broken_steps\.fn'.*ZeroDivisionError"):
@@ -185,7 +202,10 @@ def forget(run: dict[str, Any]) -> None:
         (lambda _: ["text"], "left message 0 as str instead of a dict"),
         (lambda _: [{"role": "robot", "content": ""}], "left message 0 with the role 'robot'"),
         (lambda _: [{"role": "user"}], "left message 0 with the content None, which is neither"),
-        (lambda _: [{"role": "user", "content": ["x"]}], "left message 0 with the content ['x'], which is neither"),
+        (
+            lambda _: [{"role": "user", "content": ["x"]}],
+            "left message 0 with the content ['x'], which is neither",
+        ),
         (
             lambda _: [{"role": "assistant", "content": "", "tool_calls": ["x"]}],
             "left message 0 with the tool_calls ['x'], which is no list",
@@ -202,10 +222,14 @@ def test_what_a_preprocessor_must_not_do_is_an_input_error_naming_it(step: Any, 
 
 
 def test_what_preprocessors_add_is_made_storable() -> None:
-    made = apply(run_of(), [lambda _: {"messages": [user("a\x00\ud800")], "metadata": {"k\x00": "v"}}])
+    made = apply(
+        run_of(), [lambda _: {"messages": [user("a\x00\ud800")], "metadata": {"k\x00": "v"}}]
+    )
     assert made.messages[0]["content"] == "a\ufffd"
     assert made.metadata == {"k": "v"}
-    assert made.notes == ("3 characters from preprocessors that cannot be stored were replaced or dropped",)
+    assert made.notes == (
+        "3 characters from preprocessors that cannot be stored were replaced or dropped",
+    )
 
 
 def test_the_raw_sample_goes_to_those_that_take_it() -> None:

@@ -50,7 +50,9 @@ def test_a_plain_line_is_written_once_an_interval_from_a_line_of_its_own() -> No
     for now[0] in times:
         line.draw(Progress(1, 4, Spending(calls=3)))
     said = [text for text in written if text != "(new line)"]
-    assert [text.rpartition(" | ")[0] for text in said] == ["jrh: 1 of 4 cases | 3 calls | 0 tokens | $0.00"] * 2
+    assert [text.rpartition(" | ")[0] for text in said] == [
+        "jrh: 1 of 4 cases | 3 calls | 0 tokens | $0.00"
+    ] * 2
     assert written[::2] == ["(new line)"] * 2
     assert "about 1 min 30 s left" in said[0]
 

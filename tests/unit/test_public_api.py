@@ -11,7 +11,18 @@ import pytest
 
 import pytest_jrh
 
-HEAVY = ("litellm", "openai", "inspect_ai", "vcr", "jinja2", "openpyxl", "sklearn", "pydantic", "pytest", "yaml")
+HEAVY = (
+    "litellm",
+    "openai",
+    "inspect_ai",
+    "vcr",
+    "jinja2",
+    "openpyxl",
+    "sklearn",
+    "pydantic",
+    "pytest",
+    "yaml",
+)
 ISSUE = {
     "load_inspect_eval_runs",
     "ConversationPerturber",
@@ -43,7 +54,9 @@ def test_unknown_name_is_an_ordinary_attribute_error() -> None:
 
 def test_importing_the_package_imports_nothing_heavy() -> None:
     code = f"import sys, pytest_jrh; print([name for name in {HEAVY!r} if name in sys.modules])"
-    found = subprocess.run([sys.executable, "-S", "-c", _with_path(code)], capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        [sys.executable, "-S", "-c", _with_path(code)], capture_output=True, text=True, check=True
+    )
     assert found.stdout.strip() == "[]"
 
 

@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.artifacts.records import canonical_json, case_digest, from_record, record_line, to_record
+from pytest_jrh.artifacts.records import (
+    canonical_json,
+    case_digest,
+    from_record,
+    record_line,
+    to_record,
+)
 from pytest_jrh.artifacts.spools import Spool, assemble_jsonl, read_jsonl
 from pytest_jrh.errors import InputError
 from pytest_jrh.models import PerturbationOutcome, Verification
@@ -18,16 +24,34 @@ from pytest_jrh.suite.cases import generation_id
 from tests.support.made_cases import LEVELS, MESSAGES, RUBRIC, make_case, make_spec
 
 RAND_KEYS = {
-    "run_id", "epoch", "input", "target", "metadata", "gold_messages", "perturbed_messages", "target_rubric",
+    "run_id",
+    "epoch",
+    "input",
+    "target",
+    "metadata",
+    "gold_messages",
+    "perturbed_messages",
+    "target_rubric",
     "perturbation",
-}  # fmt: skip
+}
 RAND_STEP_KEYS = {
-    "message_index", "message_id", "selector_reason", "editor_reason", "editor_raw_response", "summary_snapshot",
-    "round_index", "original_content", "edited_content",
-}  # fmt: skip
+    "message_index",
+    "message_id",
+    "selector_reason",
+    "editor_reason",
+    "editor_raw_response",
+    "summary_snapshot",
+    "round_index",
+    "original_content",
+    "edited_content",
+}
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXT,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
     max_leaves=8,
 )
@@ -50,14 +74,28 @@ def test_record_has_rands_keys() -> None:
     assert record.keys() >= RAND_KEYS
     assert record["target_rubric"] == {"id": RUBRIC.id, "instructions": RUBRIC.instructions}
     assert record["metadata"].keys() == {
-        "lang", "run_id", "target_rubric_id", "perturbed_idx", "agent_mode", "no_edits_required"
-    }  # fmt: skip
+        "lang",
+        "run_id",
+        "target_rubric_id",
+        "perturbed_idx",
+        "agent_mode",
+        "no_edits_required",
+    }
     perturbation = record["perturbation"]
-    assert perturbation.keys() >= {"failure_confirmed", "failure_rationale", "final_summary", "plan", "steps"}
+    assert perturbation.keys() >= {
+        "failure_confirmed",
+        "failure_rationale",
+        "final_summary",
+        "plan",
+        "steps",
+    }
     assert perturbation["failure_confirmed"] is True
     assert perturbation["plan"]["steps"][0] == {
-        "message_index": 3, "message_id": "m3", "goal": "grant the refund", "rationale": "the decision is here"
-    }  # fmt: skip
+        "message_index": 3,
+        "message_id": "m3",
+        "goal": "grant the refund",
+        "rationale": "the decision is here",
+    }
     assert perturbation["steps"][0].keys() >= RAND_STEP_KEYS
 
 
@@ -69,14 +107,20 @@ def test_ordinal_record_says_target_and_descriptor() -> None:
 
 def test_confirmed_failure_is_null_where_no_verdict_was_asked_for() -> None:
     case = make_case()
-    unverified = replace(case, outcome=replace(case.outcome, verification=None, confirmed=False), verified=False)
+    unverified = replace(
+        case, outcome=replace(case.outcome, verification=None, confirmed=False), verified=False
+    )
     assert to_record(unverified)["perturbation"]["failure_confirmed"] is None
-    assert to_record(make_case(make_spec(target_score=1)))["perturbation"]["failure_confirmed"] is None
+    assert (
+        to_record(make_case(make_spec(target_score=1)))["perturbation"]["failure_confirmed"] is None
+    )
 
 
 @given(
     content=TEXT,
-    metadata=st.dictionaries(st.sampled_from(["lang", "run_id", "agent_mode"]) | TEXT, JSON, max_size=4),
+    metadata=st.dictionaries(
+        st.sampled_from(["lang", "run_id", "agent_mode"]) | TEXT, JSON, max_size=4
+    ),
     extra=st.dictionaries(TEXT, JSON, max_size=3),
     run_id=TEXT.filter(bool),
     epoch=st.integers(1, 9),
@@ -98,7 +142,10 @@ def test_case_survives_its_record(
 ) -> None:
     messages = (*MESSAGES, {**extra, "role": "assistant", "content": content, "id": "m4"})
     case = make_case(
-        make_spec(run_id, epoch=epoch, target_score=target), messages=messages, metadata=metadata, edited=edited
+        make_spec(run_id, epoch=epoch, target_score=target),
+        messages=messages,
+        metadata=metadata,
+        edited=edited,
     )
     case = replace(case, verified=confirmed, outcome=replace(case.outcome, confirmed=confirmed))
     line = record_line(to_record(case))
@@ -111,7 +158,10 @@ def test_judge_and_place_of_the_rubric_come_from_the_suite() -> None:
     record = to_record(make_case())
     assert from_record(record).rubric == replace(RUBRIC, file="", line=1)
     assert from_record(record, rubric=RUBRIC).rubric.line == RUBRIC.line
-    assert from_record(record, rubric=replace(RUBRIC, instructions="other")).rubric.instructions == RUBRIC.instructions
+    assert (
+        from_record(record, rubric=replace(RUBRIC, instructions="other")).rubric.instructions
+        == RUBRIC.instructions
+    )
     assert from_record(record, judge="strict").spec == make_spec(judge="strict")
 
 
@@ -147,7 +197,9 @@ def test_digest_covers_what_the_judge_is_asked_and_the_answer() -> None:
     ]
     assert len({case_digest(other) for other in [case, *others]}) == 6
     moved = replace(case, rubric=replace(RUBRIC, file="elsewhere", line=99))
-    verified = replace(case, outcome=replace(case.outcome, verification=Verification("FAIL", "other words")))
+    verified = replace(
+        case, outcome=replace(case.outcome, verification=Verification("FAIL", "other words"))
+    )
     assert case_digest(moved) == case_digest(verified) == case_digest(case)
 
 
@@ -175,7 +227,9 @@ def test_spooled_case_is_on_disk_at_once_and_free_of_secrets(tmp_path: Path) -> 
     spool.close()
 
 
-def test_failed_write_takes_its_half_line_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_write_takes_its_half_line_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     spool = Spool(tmp_path, Redactor())
     spool.append(make_case(make_spec("a")))
 
@@ -224,18 +278,32 @@ def test_records_are_sorted_and_a_rerun_touches_nothing(tmp_path: Path) -> None:
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
-def test_overwrite_replaces_selected_cases_and_drops_those_that_are_none_any_more(tmp_path: Path) -> None:
+def test_overwrite_replaces_selected_cases_and_drops_those_that_are_none_any_more(
+    tmp_path: Path,
+) -> None:
     target, specs = tmp_path / "out.jsonl", {run: make_spec(run) for run in "abcd"}
     names = {run: generation_id(spec) for run, spec in specs.items()}
-    assemble_jsonl(target, spooled(tmp_path, *map(make_case, specs.values())), selected=frozenset(names.values()))
-    again = spooled(tmp_path, make_case(specs["a"], new_text="new"), make_case(specs["d"], new_text="not selected"))
+    assemble_jsonl(
+        target,
+        spooled(tmp_path, *map(make_case, specs.values())),
+        selected=frozenset(names.values()),
+    )
+    again = spooled(
+        tmp_path,
+        make_case(specs["a"], new_text="new"),
+        make_case(specs["d"], new_text="not selected"),
+    )
     selected = frozenset({names["a"], names["b"], names["c"]})
     index = assemble_jsonl(target, again, selected=selected, dropped=frozenset({names["b"]}))
     assert ids(target) == [names["a"], names["c"], names["d"]]
     with index.reading() as read:
         records = {run: read(name) for run, name in names.items()}
     assert records["b"] is None
-    texts = {run: record["perturbed_messages"][-1]["content"] for run, record in records.items() if record}
+    texts = {
+        run: record["perturbed_messages"][-1]["content"]
+        for run, record in records.items()
+        if record
+    }
     assert texts["a"] == "new"
     assert texts["d"] != "not selected"
 
@@ -246,7 +314,9 @@ def test_without_overwrite_existing_cases_stay_and_missing_are_added(tmp_path: P
     assemble_jsonl(target, spooled(tmp_path, make_case(a)), selected=selected)
     kept = target.read_bytes()
     again = spooled(tmp_path, make_case(a, new_text="new"), make_case(b))
-    assemble_jsonl(target, again, selected=selected, dropped=frozenset({generation_id(a)}), overwrite=False)
+    assemble_jsonl(
+        target, again, selected=selected, dropped=frozenset({generation_id(a)}), overwrite=False
+    )
     assert target.read_bytes().startswith(kept)
     assert ids(target) == sorted(selected)
 
@@ -254,24 +324,34 @@ def test_without_overwrite_existing_cases_stay_and_missing_are_added(tmp_path: P
 def test_other_suites_and_rands_own_lines_stay_byte_for_byte(tmp_path: Path) -> None:
     target, other = tmp_path / "out.jsonl", make_spec("a", suite="other")
     foreign = b'{"run_id": "17-2",  "epoch": 1, "target_rubric": {"id": "x"}}'
-    assemble_jsonl(target, spooled(tmp_path, make_case(other)), selected=frozenset({generation_id(other)}))
+    assemble_jsonl(
+        target, spooled(tmp_path, make_case(other)), selected=frozenset({generation_id(other)})
+    )
     theirs = target.read_bytes()
     target.write_bytes(b"\xef\xbb\xbf" + foreign + b"\r\n\n" + theirs.rstrip(b"\n"))
     mine = make_spec("a")
-    assemble_jsonl(target, spooled(tmp_path, make_case(mine)), selected=frozenset({generation_id(mine)}))
+    assemble_jsonl(
+        target, spooled(tmp_path, make_case(mine)), selected=frozenset({generation_id(mine)})
+    )
     lines = target.read_bytes().split(b"\n")
     assert lines[0] == foreign
     assert theirs.rstrip(b"\n") in lines
     assert ids(target) == ["foreign", generation_id(other), generation_id(mine)]
 
 
-@pytest.mark.parametrize("broken", [b'{"case_id": "x", "run', b"[1, 2]", b"\xff\xfe", b"[" * 100_000])
-def test_broken_line_is_an_error_with_its_place_and_nothing_is_overwritten(tmp_path: Path, broken: bytes) -> None:
+@pytest.mark.parametrize(
+    "broken", [b'{"case_id": "x", "run', b"[1, 2]", b"\xff\xfe", b"[" * 100_000]
+)
+def test_broken_line_is_an_error_with_its_place_and_nothing_is_overwritten(
+    tmp_path: Path, broken: bytes
+) -> None:
     target, spec = tmp_path / "out.jsonl", make_spec()
     target.write_bytes(b'{"run_id": "1"}\n' + broken + b"\n")
     before = target.read_bytes()
     with pytest.raises(InputError) as refusal:
-        assemble_jsonl(target, spooled(tmp_path, make_case(spec)), selected=frozenset({generation_id(spec)}))
+        assemble_jsonl(
+            target, spooled(tmp_path, make_case(spec)), selected=frozenset({generation_id(spec)})
+        )
     assert f"{target}:2: " in str(refusal.value)
     assert target.read_bytes() == before
 

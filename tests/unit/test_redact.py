@@ -29,14 +29,32 @@ def escaped(text: str, table: Mapping[str, str]) -> str:
 
 @pytest.mark.parametrize(
     "name",
-    ["OPENAI_API_KEY", "HF_TOKEN", "PGPASSWORD", "AWS_ACCESS_KEY_ID", "MY_SECRETS", "openaiApiKey", "KEY2", "DB_PWD"],
+    [
+        "OPENAI_API_KEY",
+        "HF_TOKEN",
+        "PGPASSWORD",
+        "AWS_ACCESS_KEY_ID",
+        "MY_SECRETS",
+        "openaiApiKey",
+        "KEY2",
+        "DB_PWD",
+    ],
 )
 def test_values_of_credential_like_names_are_secrets(name: str) -> None:
     assert secrets_of({name: KEY}) == (KEY,)
 
 
 @pytest.mark.parametrize(
-    "name", ["GIT_AUTHOR_NAME", "TOKENIZERS_PARALLELISM", "KEYBOARD_LAYOUT", "PWD", "OLDPWD", "HOME", "PATH"]
+    "name",
+    [
+        "GIT_AUTHOR_NAME",
+        "TOKENIZERS_PARALLELISM",
+        "KEYBOARD_LAYOUT",
+        "PWD",
+        "OLDPWD",
+        "HOME",
+        "PATH",
+    ],
 )
 def test_values_of_other_names_are_not(name: str) -> None:
     assert secrets_of({name: KEY}) == ()
@@ -74,7 +92,11 @@ def test_without_secrets_everything_comes_back_as_it_is() -> None:
     assert Redactor().text("plain") == "plain"
 
 
-@given(st.text(min_size=20, max_size=40).map(str.strip).filter(lambda text: len(text) > 15 and REDACTED not in text))
+@given(
+    st.text(min_size=20, max_size=40)
+    .map(str.strip)
+    .filter(lambda text: len(text) > 15 and REDACTED not in text)
+)
 def test_no_written_form_of_a_secret_survives(secret: str) -> None:
     redact = Redactor((secret,)).text
     for form in (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]):
@@ -104,7 +126,14 @@ def test_url_with_a_secret_in_its_path_is_searched_even_when_malformed() -> None
 
 
 PEM = "\n".join(
-    ["-----BEGIN PRIVATE KEY-----", "MIIEvQ" * 10, "b3BlbnNz" * 8, "short/end=", "-----END PRIVATE KEY-----", ""]
+    [
+        "-----BEGIN PRIVATE KEY-----",
+        "MIIEvQ" * 10,
+        "b3BlbnNz" * 8,
+        "short/end=",
+        "-----END PRIVATE KEY-----",
+        "",
+    ]
 )
 
 
@@ -147,8 +176,14 @@ SLASHED = "sk-ab/cdef+ghij/klmn<0123=="
     [
         SLASHED.replace("/", "\\/"),
         SLASHED.replace("/", "\\\\/"),
-        SLASHED.replace("/", "\\u002f").replace("+", "\\u002b").replace("<", "\\u003c").replace("=", "\\u003d"),
-        SLASHED.replace("/", "\\u002F").replace("+", "\\u002B").replace("<", "\\u003C").replace("=", "\\u003D"),
+        SLASHED.replace("/", "\\u002f")
+        .replace("+", "\\u002b")
+        .replace("<", "\\u003c")
+        .replace("=", "\\u003d"),
+        SLASHED.replace("/", "\\u002F")
+        .replace("+", "\\u002B")
+        .replace("<", "\\u003C")
+        .replace("=", "\\u003D"),
         quote(SLASHED, safe=""),
         base64.b64encode(SLASHED.encode()).decode(),
         base64.urlsafe_b64encode(SLASHED.encode()).decode(),
@@ -165,7 +200,9 @@ def test_no_secret_is_in_a_repr() -> None:
     assert "MIIEvQ" not in repr(redactor)
 
 
-@pytest.mark.parametrize("value", ["Mon, 01 Jan 999999999999999999999 00:00:00 GMT", "never", "", "1e999"])
+@pytest.mark.parametrize(
+    "value", ["Mon, 01 Jan 999999999999999999999 00:00:00 GMT", "never", "", "1e999"]
+)
 def test_a_wait_that_no_clock_can_show_is_no_traceback(value: str) -> None:
     error = ValueError("busy")
     error.litellm_response_headers = {"retry-after": value}  # type: ignore[attr-defined]
@@ -173,7 +210,10 @@ def test_a_wait_that_no_clock_can_show_is_no_traceback(value: str) -> None:
 
 
 def test_a_resolved_config_keeps_no_credentials_of_a_url() -> None:
-    stage = {"api_base": "https://me:word@h/v1?api-key=abc&version=2", "prompt": "see https://a:b@h/ there"}
+    stage = {
+        "api_base": "https://me:word@h/v1?api-key=abc&version=2",
+        "prompt": "see https://a:b@h/ there",
+    }
     assert without_credentials({"judges": [stage]}, Redactor()) == {
         "judges": [{**stage, "api_base": "https://h/v1?version=2"}]
     }
@@ -189,13 +229,20 @@ def test_a_secret_inside_of_base64_is_found_wherever_it_begins(
         header = f"Basic {alphabet(f'{user}:{secret}{after}'.encode()).decode()}"
         cleaned = Redactor((secret,)).text(header)
         assert REDACTED in cleaned
-        # What is left are the user, what follows, and at most the bits of the secret that share a letter with them.
+        # What is left are the user, what follows, and at most the bits of the secret that share a
+        # letter with them.
         rest = "".join(cleaned.removeprefix("Basic ").split(REDACTED)).rstrip("=")
         assert len(rest) <= 4 * (len(f"{user}:{after}".encode()) + 2) / 3 + 2
 
 
-@given(st.binary(max_size=9), st.text("abcdefgh0123-_/+?~", min_size=16, max_size=40), st.binary(max_size=9))
-def test_no_letter_of_base64_that_is_the_secrets_alone_is_left(before: bytes, secret: str, after: bytes) -> None:
+@given(
+    st.binary(max_size=9),
+    st.text("abcdefgh0123-_/+?~", min_size=16, max_size=40),
+    st.binary(max_size=9),
+)
+def test_no_letter_of_base64_that_is_the_secrets_alone_is_left(
+    before: bytes, secret: str, after: bytes
+) -> None:
     encoded = base64.b64encode(before + secret.encode() + after).decode()
     first, last = -(-8 * len(before) // 6), 8 * (len(before) + len(secret)) // 6
     assert encoded[first:last] not in Redactor((secret,)).text(encoded)
@@ -209,7 +256,9 @@ HTML_ESCAPES = {
     "XML": html.escape(HTML_KEY).replace("&#x27;", "&apos;"),
     "in JSON": json.dumps(html.escape(HTML_KEY, quote=False))[1:-1],
     "of JSON": html.escape(json.dumps(HTML_KEY)[1:-1]),
-    "Go": escaped(HTML_KEY, {"&": "&amp;", "'": "&#39;", '"': "&#34;", "<": "&lt;", ">": "&gt;", "+": "&#43;"}),
+    "Go": escaped(
+        HTML_KEY, {"&": "&amp;", "'": "&#39;", '"': "&#34;", "<": "&lt;", ">": "&gt;", "+": "&#43;"}
+    ),
     "mustache": escaped(HTML_KEY, MUSTACHE | {"'": "&#39;", "/": "&#x2F;"}),
     "handlebars": escaped(HTML_KEY, MUSTACHE | {"'": "&#x27;"}),
 }

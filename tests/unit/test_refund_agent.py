@@ -83,7 +83,11 @@ class TestLog:
     @pytest.mark.parametrize("run", CONVERSATIONS)
     def test_script_and_log_agree_on_the_assistant_turns(self, run: str) -> None:
         messages = samples(DEFAULT)[run]["messages"]
-        logged = {index: message["content"] for index, message in enumerate(messages) if message["role"] == "assistant"}
+        logged = {
+            index: message["content"]
+            for index, message in enumerate(messages)
+            if message["role"] == "assistant"
+        }
         assert CONVERSATIONS[run].agent_turns_by_index() == logged
         assert 6 <= len(messages) <= 20
 

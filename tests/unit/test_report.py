@@ -34,10 +34,22 @@ def explained(case: object = None, **changes: object) -> str:
 @pytest.mark.parametrize(
     ("spending", "line"),
     [
-        (Spending(2, 0, Usage(1000, 24), 0.5, 0.5), "2 calls made, 0 replayed | 1,024 tokens | $0.5000 | 1.2 s"),
-        (Spending(0, 9, Usage(5, 5), 1.5), "0 calls made, 9 replayed | 10 tokens | $0.00 ($1.50 recorded) | 1.2 s"),
-        (Spending(1, 9, Usage(5, 5), 1.5, 0.5), "1 call made, 9 replayed | 10 tokens | $0.5000 | 1.2 s"),
-        (Spending(3, 0, Usage(1, 1), 0, 0, 3), "3 calls made, 0 replayed | 2 tokens | 3 calls unpriced | 1.2 s"),
+        (
+            Spending(2, 0, Usage(1000, 24), 0.5, 0.5),
+            "2 calls made, 0 replayed | 1,024 tokens | $0.5000 | 1.2 s",
+        ),
+        (
+            Spending(0, 9, Usage(5, 5), 1.5),
+            "0 calls made, 9 replayed | 10 tokens | $0.00 ($1.50 recorded) | 1.2 s",
+        ),
+        (
+            Spending(1, 9, Usage(5, 5), 1.5, 0.5),
+            "1 call made, 9 replayed | 10 tokens | $0.5000 | 1.2 s",
+        ),
+        (
+            Spending(3, 0, Usage(1, 1), 0, 0, 3),
+            "3 calls made, 0 replayed | 2 tokens | 3 calls unpriced | 1.2 s",
+        ),
         (
             Spending(3, 0, Usage(1, 1), 0.5, 0.5, 1),
             "3 calls made, 0 replayed | 2 tokens | $0.5000, 1 call unpriced | 1.2 s",
@@ -54,13 +66,16 @@ def test_a_call_that_cases_share_costs_once_whoever_asked() -> None:
 
     def result(call: str, spent: Spending, suite: str = "s") -> CaseResult:
         own = Spending(replayed=2, usage=Usage(100, 10), cost=1.0) + spent
-        return CaseResult("", suite, "", "", "", 1, "agree", spending=own, shared=SharedCall(call, spent))
+        return CaseResult(
+            "", suite, "", "", "", 1, "agree", spending=own, shared=SharedCall(call, spent)
+        )
 
     asked_last = [result("a", copied), result("a", copied), result("a", one)]
     assert total_spending(asked_last) == Spending(1, 8, Usage(310, 31), 3.5, 0.5)
     assert total_spending([result("a", copied)] * 3) == Spending(0, 9, Usage(310, 31), 3.5)
     assert total_spending([result("a", one), result("b", copied)]).cost == 3.0
-    # Two suites keep recordings of their own, so each has paid; and what was asked twice was paid twice.
+    # Two suites keep recordings of their own, so each has paid; and what was asked twice was paid
+    # twice.
     assert total_spending([result("a", copied), result("a", copied, suite="t")]).cost == 3.0
     assert total_spending([result("a", one)] * 2).paid == 1.0
 
@@ -94,7 +109,9 @@ def test_ordinal_scores_carry_their_labels() -> None:
 
 def test_unverified_label_is_called_so() -> None:
     case = make_case()
-    unverified = replace(case, verified=False, outcome=replace(case.outcome, verification=None, confirmed=False))
+    unverified = replace(
+        case, verified=False, outcome=replace(case.outcome, verification=None, confirmed=False)
+    )
     assert "1 (violated), a label that nobody verified" in explained(unverified)
     assert "although the verifier did not confirm it" in explained(replace(case, verified=False))
 
@@ -161,7 +178,12 @@ def test_diff_of_any_texts_is_printable_and_narrow(before: str, after: str) -> N
 
 
 def test_unscored_is_a_paragraph_with_stage_cause_and_advice() -> None:
-    trouble = Unscored("invalid_response", stage="summary", cause="the answer was empty.", advice="Raise max_tokens.")
+    trouble = Unscored(
+        "invalid_response",
+        stage="summary",
+        cause="the answer was empty.",
+        advice="Raise max_tokens.",
+    )
     assert unscored_text(trouble, command="pytest x") == (
         "No verdict (invalid_response): the summarizer's model gave no answer that can be\n"
         "used. The answer was empty. Raise max_tokens.\n"
@@ -171,7 +193,9 @@ def test_unscored_is_a_paragraph_with_stage_cause_and_advice() -> None:
 
 
 def test_unrecorded_shows_the_difference_the_cassette_and_the_command() -> None:
-    trouble = Unrecorded(stage="judge", cause="it differs", difference="- old\n+ new", cassette="/repo/c/x.yaml")
+    trouble = Unrecorded(
+        stage="judge", cause="it differs", difference="- old\n+ new", cassette="/repo/c/x.yaml"
+    )
     text = unscored_text(trouble, command="pytest x --jrh-record-mode=new_episodes", base=BASE)
     assert "    - old\n    + new" in text
     assert "cassette: c/x.yaml" in text

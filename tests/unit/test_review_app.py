@@ -1,4 +1,5 @@
-"""The page over HTTP: who is let in, how much is read, and that nothing of a transcript is markup (rule K4)."""
+"""The page over HTTP: who is let in, how much is read, and that nothing of a transcript is markup
+(rule K4)."""
 
 from __future__ import annotations
 
@@ -46,7 +47,9 @@ class Page:
         return rows
 
     def news(self, last: str = "") -> Iterator[dict[str, Any]]:
-        with self.client.stream("GET", "/events", headers={"last-event-id": last}, timeout=30) as response:
+        with self.client.stream(
+            "GET", "/events", headers={"last-event-id": last}, timeout=30
+        ) as response:
             for line in response.iter_lines():
                 if line.startswith("data: "):
                     yield json.loads(line.removeprefix("data: "))
@@ -80,7 +83,15 @@ def stranger(page: Page, **headers: str) -> httpx.Client:
     return httpx.Client(base_url=page.client.base_url, headers=headers, trust_env=False)
 
 
-ADDRESSES = ["/", "/static/main.js", "/events", "/cases/x", "/templates", "/?token=wrong", "/?token="]
+ADDRESSES = [
+    "/",
+    "/static/main.js",
+    "/events",
+    "/cases/x",
+    "/templates",
+    "/?token=wrong",
+    "/?token=",
+]
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
@@ -97,13 +108,17 @@ def test_the_cookie_is_strict_and_out_of_reach_of_scripts(page: Page) -> None:
     assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(cookie.split("; "))
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost.evil.example:{port}"])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost.evil.example:{port}"]
+)
 def test_a_foreign_host_is_refused_even_with_the_token(page: Page, host: str) -> None:
     response = page.client.get("/", headers={"host": host.format(port=page.server.port)})
     assert response.status_code == 403
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1", "https://127.0.0.1:{port}"])
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "http://127.0.0.1:1", "https://127.0.0.1:{port}"]
+)
 def test_a_foreign_origin_is_refused_even_with_the_token(page: Page, origin: str) -> None:
     headers = {"origin": origin.format(port=page.server.port)}
     assert page.client.get("/", headers=headers).status_code == 403
@@ -153,7 +168,9 @@ def test_no_page_has_inline_script_or_style_or_an_address_elsewhere(page: Page) 
     assert "://" not in text
 
 
-@pytest.mark.parametrize("name", ["../page.html", "..%2Fserver.py", "%2e%2e/server.py", "/etc/passwd", "app.py", ""])
+@pytest.mark.parametrize(
+    "name", ["../page.html", "..%2Fserver.py", "%2e%2e/server.py", "/etc/passwd", "app.py", ""]
+)
 def test_no_path_of_a_request_reaches_a_file(page: Page, name: str) -> None:
     assert page.client.get(f"/static/{name}").status_code == 404
     assert page.client.get(f"/cases/{name}").status_code == 404
@@ -172,8 +189,15 @@ def test_a_hostile_transcript_is_text_and_nothing_else(page: Page) -> None:
 def test_a_hostile_rubric_id_writes_nothing_outside(page: Page) -> None:
     page.board.add(hostile_case())
     one = page.rows[1]
-    assert page.post(f"/cases/{one['key']}/decision", digest=one["digest"], action="rejected").status_code == 200
-    written = {str(path.relative_to(page.folder)) for path in page.folder.rglob("*") if path.is_file()}
+    assert (
+        page.post(
+            f"/cases/{one['key']}/decision", digest=one["digest"], action="rejected"
+        ).status_code
+        == 200
+    )
+    written = {
+        str(path.relative_to(page.folder)) for path in page.folder.rglob("*") if path.is_file()
+    }
     assert written == {"cases/agent_perturbation/review/decisions.jsonl"}
     assert not list(page.folder.parent.glob("x*"))
 
@@ -181,12 +205,18 @@ def test_a_hostile_rubric_id_writes_nothing_outside(page: Page) -> None:
 def test_deciding_editing_and_labelling_over_http(page: Page) -> None:
     one = page.rows[0]
     case, digest = f"/cases/{one['key']}", one["digest"]
-    assert page.post(f"{case}/turns/4", digest=digest, content=HOSTILE).json()["row"]["action"] == "edited"
+    assert (
+        page.post(f"{case}/turns/4", digest=digest, content=HOSTILE).json()["row"]["action"]
+        == "edited"
+    )
     assert page.client.get(f"{case}/turns/4").json()["content"] == HOSTILE
     assert page.post(f"{case}/label", digest=digest, expected=0).json()["row"]["expected"] == 0
     rejected = page.post(f"{case}/decision", digest=digest, action="rejected", note="no").json()
     assert (rejected["row"]["action"], rejected["progress"]["decided"]) == ("rejected", 1)
-    assert page.post(f"{case}/decision", digest=digest, action="withdrawn").json()["row"]["action"] is None
+    assert (
+        page.post(f"{case}/decision", digest=digest, action="withdrawn").json()["row"]["action"]
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -195,7 +225,11 @@ def test_deciding_editing_and_labelling_over_http(page: Page) -> None:
         ("/cases/none/decision", {"digest": "{digest}", "action": "accepted"}, 404),
         ("/cases/{key}/decision", {"digest": "older", "action": "accepted"}, 409),
         ("/cases/{key}/decision", {"digest": "{digest}", "action": "maybe"}, 422),
-        ("/cases/{key}/decision", {"digest": "{digest}", "action": "accepted", "path": "/etc/x"}, 422),
+        (
+            "/cases/{key}/decision",
+            {"digest": "{digest}", "action": "accepted", "path": "/etc/x"},
+            422,
+        ),
         ("/cases/{key}/turns/0", {"digest": "{digest}", "content": "x"}, 409),
         ("/cases/{key}/turns/-4", {"digest": "{digest}", "content": "x"}, 404),
         ("/cases/{key}/turns/" + "9" * 5000, {"digest": "{digest}", "content": "x"}, 404),
@@ -208,7 +242,10 @@ def test_what_cannot_be_decided_is_refused_and_decides_nothing(
     page: Page, address: str, body: dict[str, Any], status: int
 ) -> None:
     one = page.rows[0]
-    filled = {name: value.format(**one) if isinstance(value, str) else value for name, value in body.items()}
+    filled = {
+        name: value.format(**one) if isinstance(value, str) else value
+        for name, value in body.items()
+    }
     assert page.client.post(address.format(**one), json=filled).status_code == status
     assert page.rows[0]["action"] is None
 
@@ -230,7 +267,9 @@ def test_events_bring_what_is_there_and_then_what_changes(page: Page) -> None:
     assert [one["run"] for one in next(news)["rows"]] == ["support-001"]
 
 
-def test_a_reconnecting_browser_gets_only_what_it_missed_and_all_from_another_session(page: Page) -> None:
+def test_a_reconnecting_browser_gets_only_what_it_missed_and_all_from_another_session(
+    page: Page,
+) -> None:
     first = next(page.news())
     version, _ = page.board.changes()
     page.board.add(made_case(1))
@@ -295,7 +334,13 @@ def test_stopping_ends_open_streams_and_frees_the_port(page: Page) -> None:
         pass
 
 
-def test_a_missing_extra_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "find_spec", lambda name: None if name == "uvicorn" else object())
-    with pytest.raises(InputError, match=r"uvicorn.*not installed\n.*pip install 'pytest-jrh\[review\]'"):
+def test_a_missing_extra_is_named_with_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        server_module, "find_spec", lambda name: None if name == "uvicorn" else object()
+    )
+    with pytest.raises(
+        InputError, match=r"uvicorn.*not installed\n.*pip install 'pytest-jrh\[review\]'"
+    ):
         serve(ReviewBoard({}, digest=case_digest), AgentTemplates([]))

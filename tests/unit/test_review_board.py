@@ -1,4 +1,5 @@
-"""The board: cases come in from one thread, decisions from others, and nothing is lost between them."""
+"""The board: cases come in from one thread, decisions from others, and nothing is lost between
+them."""
 
 from __future__ import annotations
 
@@ -49,10 +50,15 @@ def test_decisions_of_each_test_go_to_its_own_folder(tmp_path: Path) -> None:
     board.add(make_case(make_spec(test="agent_positives")))
     for one in board.changes()[1]:
         board.decide(one.entry.key, one.entry.digest, "accepted")
-    assert all(len(DecisionStore(decisions_path(tmp_path / name))) == 1 for name in ("negatives", "positives"))
+    assert all(
+        len(DecisionStore(decisions_path(tmp_path / name))) == 1
+        for name in ("negatives", "positives")
+    )
 
 
-def test_a_new_board_over_the_same_folders_shows_every_decision(tmp_path: Path, board: ReviewBoard) -> None:
+def test_a_new_board_over_the_same_folders_shows_every_decision(
+    tmp_path: Path, board: ReviewBoard
+) -> None:
     board.decide(*key_of(board), "rejected", note="no")
     again = board_in(tmp_path)
     again.add(make_case())
@@ -68,7 +74,9 @@ def test_the_judges_of_a_panel_share_one_case(board: ReviewBoard) -> None:
     assert dict(first(board).entry.judged) == {"second": Verdict(1, "late")}
 
 
-def test_a_decision_about_another_version_is_void_and_shown_so(tmp_path: Path, board: ReviewBoard) -> None:
+def test_a_decision_about_another_version_is_void_and_shown_so(
+    tmp_path: Path, board: ReviewBoard
+) -> None:
     board.decide(*key_of(board), "rejected")
     again = board_in(tmp_path)
     changed = make_case(new_text="Something else.")
@@ -91,7 +99,11 @@ def test_an_edit_decides_and_accepting_keeps_it(board: ReviewBoard) -> None:
     board.set_label(key, digest, 0)
     after = board.decide(key, digest, "accepted", note="ok")
     assert after.decision is not None
-    assert (after.decision.action, after.decision.expected, after.decision.note) == ("edited", 0, "ok")
+    assert (after.decision.action, after.decision.expected, after.decision.note) == (
+        "edited",
+        0,
+        "ok",
+    )
     judged = board.reviewed(make_case())
     assert (message_text(judged.messages[3]), judged.expected) == ("I might refund it.", 0)
 
@@ -106,7 +118,9 @@ def test_a_rejection_keeps_the_edits_for_when_it_is_taken_back(board: ReviewBoar
     assert message_text(board.reviewed(make_case()).messages[3]) == "I might refund it."
 
 
-def test_an_edit_that_is_undone_leaves_the_case_undecided(tmp_path: Path, board: ReviewBoard) -> None:
+def test_an_edit_that_is_undone_leaves_the_case_undecided(
+    tmp_path: Path, board: ReviewBoard
+) -> None:
     key, digest = key_of(board)
     board.edit_turn(key, digest, 3, "I might refund it.")
     board.set_label(key, digest, 0)
@@ -122,9 +136,12 @@ def test_withdrawing_drops_the_edits_too(board: ReviewBoard) -> None:
 
 
 @pytest.mark.parametrize(
-    ("index", "text", "why"), [(0, "x", "no assistant turn"), (99, "x", "no assistant turn"), (3, " \n", "empty")]
+    ("index", "text", "why"),
+    [(0, "x", "no assistant turn"), (99, "x", "no assistant turn"), (3, " \n", "empty")],
 )
-def test_an_edit_that_cannot_be_is_refused_with_the_reason(board: ReviewBoard, index: int, text: str, why: str) -> None:
+def test_an_edit_that_cannot_be_is_refused_with_the_reason(
+    board: ReviewBoard, index: int, text: str, why: str
+) -> None:
     with pytest.raises(InputError, match=why):
         board.edit_turn(*key_of(board), index, text)
     assert first(board).decision is None
@@ -137,7 +154,9 @@ def test_a_label_that_the_judge_cannot_give_is_refused_with_those_it_can(tmp_pat
         board.set_label(*key_of(board), 3)
 
 
-def test_a_decision_also_counts_for_the_case_that_was_stored_with_its_edits(tmp_path: Path, board: ReviewBoard) -> None:
+def test_a_decision_also_counts_for_the_case_that_was_stored_with_its_edits(
+    tmp_path: Path, board: ReviewBoard
+) -> None:
     key, digest = key_of(board)
     board.edit_turn(key, digest, 3, "I might refund it.")
     stored = board.reviewed(make_case())
@@ -158,7 +177,9 @@ def test_finalize_fixes_what_the_tests_assert_with(board: ReviewBoard) -> None:
     assert board.reviewed(unseen) == unseen
 
 
-def test_an_earlier_rejection_counts_for_a_case_that_is_made_after_finalize(tmp_path: Path, board: ReviewBoard) -> None:
+def test_an_earlier_rejection_counts_for_a_case_that_is_made_after_finalize(
+    tmp_path: Path, board: ReviewBoard
+) -> None:
     board.decide(*key_of(board), "rejected")
     again = board_in(tmp_path)
     again.finalize()

@@ -21,8 +21,12 @@ DIGEST = case_digest(CASE)
 EDIT = TurnEdit(message_index=3, content="I may have refunded it.")
 
 
-def decision(action: str = "accepted", case_id: str = "s::t::r::run[e1]", **changes: object) -> Decision:
-    return Decision.model_validate({"case_id": case_id, "case_digest": DIGEST, "action": action, **changes})
+def decision(
+    action: str = "accepted", case_id: str = "s::t::r::run[e1]", **changes: object
+) -> Decision:
+    return Decision.model_validate(
+        {"case_id": case_id, "case_digest": DIGEST, "action": action, **changes}
+    )
 
 
 @pytest.fixture
@@ -32,12 +36,16 @@ def path(tmp_path: Path) -> Path:
 
 def test_a_decision_is_on_the_disk_when_append_returns(path: Path) -> None:
     DecisionStore(path).append(decision("edited", turns=(EDIT,), expected=0, note="why"))
-    assert DecisionStore(path).get("s::t::r::run[e1]") == decision("edited", turns=(EDIT,), expected=0, note="why")
+    assert DecisionStore(path).get("s::t::r::run[e1]") == decision(
+        "edited", turns=(EDIT,), expected=0, note="why"
+    )
 
 
 def test_tests_that_share_a_folder_share_their_decisions(tmp_path: Path) -> None:
     suite = make_suite(tmp_path)
-    together = replace(suite, tests=tuple(replace(test, output_dir=tmp_path) for test in suite.tests))
+    together = replace(
+        suite, tests=tuple(replace(test, output_dir=tmp_path) for test in suite.tests)
+    )
     stores = open_stores([together, replace(together, name="other")], redact=str.upper)
     stores["other", "agent_positives"].append(decision(note="why"))
     found = stores[suite.name, "agent_perturbation"].get("s::t::r::run[e1]")
@@ -51,7 +59,9 @@ def test_the_last_decision_about_a_case_wins(path: Path) -> None:
         store.append(decision(action))
     store.append(decision("rejected", case_id="another"))
     loaded = DecisionStore(path)
-    assert [one and one.action for one in map(loaded.get, ("s::t::r::run[e1]", "another", "third"))] == [
+    assert [
+        one and one.action for one in map(loaded.get, ("s::t::r::run[e1]", "another", "third"))
+    ] == [
         "accepted",
         "rejected",
         None,
@@ -79,9 +89,12 @@ def test_a_decision_about_another_version_of_the_case_is_void(path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "torn", [b'{"case_id": "s::t', b'{"case_id": "x", "case_digest": "d", "action": "acc\xc3', b"\x00\x00"]
+    "torn",
+    [b'{"case_id": "s::t', b'{"case_id": "x", "case_digest": "d", "action": "acc\xc3', b"\x00\x00"],
 )
-def test_a_line_that_a_killed_process_left_unfinished_loses_no_other(path: Path, torn: bytes) -> None:
+def test_a_line_that_a_killed_process_left_unfinished_loses_no_other(
+    path: Path, torn: bytes
+) -> None:
     DecisionStore(path).append(decision())
     with path.open("ab") as file:
         file.write(torn)
@@ -113,7 +126,10 @@ def test_what_people_type_is_redacted_and_made_storable(path: Path) -> None:
     store = DecisionStore(path, redact=lambda text: text.replace("sk-secret", "[REDACTED]"))
     turns = (TurnEdit(message_index=3, content="key sk-secret \x00\ud800"),)
     stored = store.append(decision("edited", turns=turns, note="sk-secret"))
-    assert (stored.turns[0].content, stored.note) == ("key [REDACTED] \N{REPLACEMENT CHARACTER}", "[REDACTED]")
+    assert (stored.turns[0].content, stored.note) == (
+        "key [REDACTED] \N{REPLACEMENT CHARACTER}",
+        "[REDACTED]",
+    )
     assert b"sk-secret" not in path.read_bytes()
     assert DecisionStore(path).get(stored.case_id) == stored
 
@@ -150,7 +166,9 @@ def test_obeying_twice_changes_nothing_more() -> None:
 
 def test_a_later_edit_of_a_stored_case_replaces_the_earlier_one() -> None:
     stored = obeyed(CASE, decision("edited", turns=(EDIT,)))
-    again = obeyed(stored, decision("edited", turns=(EDIT.model_copy(update={"content": "Second thoughts."}),)))
+    again = obeyed(
+        stored, decision("edited", turns=(EDIT.model_copy(update={"content": "Second thoughts."}),))
+    )
     by_hand = [edit for edit in again.outcome.edits if edit.editor_reason == "edited in review"]
     assert [(edit.original_content, edit.edited_content) for edit in by_hand] == [
         (message_text(CASE.messages[3]), "Second thoughts.")
@@ -158,21 +176,35 @@ def test_a_later_edit_of_a_stored_case_replaces_the_earlier_one() -> None:
 
 
 def test_a_turn_that_is_not_the_assistants_stays_whatever_the_file_says() -> None:
-    other = (TurnEdit(message_index=0, content="forged"), TurnEdit(message_index=99, content="forged"))
+    other = (
+        TurnEdit(message_index=0, content="forged"),
+        TurnEdit(message_index=99, content="forged"),
+    )
     assert obeyed(CASE, decision("edited", turns=other)) == replace(CASE)
 
 
-@pytest.mark.parametrize(("mode", "label"), [("binary", 99), ("binary", 2), ("ordinal", 3), ("ordinal", -1)])
-def test_a_label_that_is_not_on_the_scale_is_refused_with_its_line(tmp_path: Path, mode: Mode, label: int) -> None:
+@pytest.mark.parametrize(
+    ("mode", "label"), [("binary", 99), ("binary", 2), ("ordinal", 3), ("ordinal", -1)]
+)
+def test_a_label_that_is_not_on_the_scale_is_refused_with_its_line(
+    tmp_path: Path, mode: Mode, label: int
+) -> None:
     rubric = replace(RUBRIC, score_levels=LEVELS if mode == "ordinal" else ())
     suite = replace(make_suite(tmp_path), mode=mode, rubrics=(rubric,))
     own = "refunds::agent_perturbation::refund_policy::run[e1]"
     path = decisions_path(suite.tests[0].output_dir)
     store = DecisionStore(path)
-    for name, expected in ((own, 1), (own.replace("run", "other"), label), ("another::t::r::run[e1]", label)):
+    for name, expected in (
+        (own, 1),
+        (own.replace("run", "other"), label),
+        ("another::t::r::run[e1]", label),
+    ):
         store.append(decision("edited", case_id=name, expected=expected))
     with pytest.raises(InputError) as refused:
         open_stores([suite])
     [problem] = refused.value.problems
     assert (problem.file, problem.line, problem.key) == (str(path), 2, "expected")
-    assert problem.message == f"got {label}; the scores on offer are {'0, 1' if mode == 'binary' else '0, 1, 2'}"
+    assert (
+        problem.message
+        == f"got {label}; the scores on offer are {'0, 1' if mode == 'binary' else '0, 1, 2'}"
+    )

@@ -1,4 +1,5 @@
-"""The desk between engine and review: which cases are shown, which wait, and what is said of each."""
+"""The desk between engine and review: which cases are shown, which wait, and what is said of
+each."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ OTHER = make_case(make_spec(suite="other"))
 
 @pytest.fixture
 def desk(tmp_path: Path) -> ReviewDesk:
-    """The suite `refunds` is on the page, `other` is not, and nobody has ever decided about its cases."""
+    """The suite `refunds` is on the page, `other` is not, and nobody has ever decided about its
+    cases."""
     suites = [make_suite(tmp_path), make_suite(tmp_path / "other", name="other")]
     board = ReviewBoard(open_stores(suites), digest=case_digest)
     return ReviewDesk(board, frozenset({"refunds"}), frozenset({"refunds"}))
@@ -41,7 +43,11 @@ def test_cases_of_other_suites_pass_unseen(desk: ReviewDesk) -> None:
     assert not desk.awaits(OTHER)
     assert desk.said(OTHER) == ("", None)
     desk.miss(OTHER.spec)
-    assert (desk.board.progress().total, desk.board.progress().made, desk.board.progress().missed) == (0, 0, 0)
+    assert (
+        desk.board.progress().total,
+        desk.board.progress().made,
+        desk.board.progress().missed,
+    ) == (0, 0, 0)
 
 
 def test_what_the_judges_of_a_panel_share_is_shown_and_counted_once(desk: ReviewDesk) -> None:
@@ -65,7 +71,9 @@ def test_a_verdict_stays_when_the_same_case_comes_again(desk: ReviewDesk) -> Non
     assert desk.board.changes()[1][0].entry.judged == {"": Verdict(1, "because")}
 
 
-def test_what_people_say_is_a_word_and_the_decision_about_this_very_version(desk: ReviewDesk) -> None:
+def test_what_people_say_is_a_word_and_the_decision_about_this_very_version(
+    desk: ReviewDesk,
+) -> None:
     desk.awaits(CASE)
     assert desk.said(CASE) == ("undecided", None)
     entry = desk.board.changes()[1][0].entry
@@ -104,8 +112,17 @@ def test_a_session_without_a_review_says_nothing_of_one() -> None:
 
 @pytest.mark.parametrize(
     ("said", "by_people"),
-    [("", False), ("undecided", False), ("void", False), ("accepted", True), ("edited", True), ("rejected", True)],
+    [
+        ("", False),
+        ("undecided", False),
+        ("void", False),
+        ("accepted", True),
+        ("edited", True),
+        ("rejected", True),
+    ],
 )
-def test_only_a_decision_that_counts_makes_a_row_human_reviewed(said: HumanReview, by_people: bool) -> None:
+def test_only_a_decision_that_counts_makes_a_row_human_reviewed(
+    said: HumanReview, by_people: bool
+) -> None:
     row = result_row(make_result(human_reviewed=said), None, perturbed_idx="agent_0")
     assert (row["human_reviewed"], row["human_decision"]) == (by_people, said or None)

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from pytest_jrh.review.differences import Piece, differences
 
-texts = st.lists(st.sampled_from(["refund", "order", "17", "late", " ", "\n", ", ", "é", "<b>", "x"]), max_size=30).map(
-    "".join
-)
+texts = st.lists(
+    st.sampled_from(["refund", "order", "17", "late", " ", "\n", ", ", "é", "<b>", "x"]),
+    max_size=30,
+).map("".join)
 
 
 def of(kind: str, pieces: tuple[Piece, ...]) -> list[str]:
@@ -27,7 +28,9 @@ def test_both_texts_can_be_read_off_the_pieces(old: str, new: str) -> None:
 
 
 def test_only_the_words_that_changed_are_marked() -> None:
-    pieces = differences("I cannot refund order 17, it is late.", "I have refunded order 17, it is late.")
+    pieces = differences(
+        "I cannot refund order 17, it is late.", "I have refunded order 17, it is late."
+    )
     assert (of("gone", pieces), of("new", pieces)) == (["cannot refund"], ["have refunded"])
 
 
@@ -37,12 +40,17 @@ def test_a_short_word_between_two_changes_does_not_break_them_up() -> None:
 
 
 def test_texts_with_little_in_common_are_shown_as_two_wholes() -> None:
-    pieces = differences("We refund nothing after a month, sorry.", "Your money is on its way: all of it, today!")
+    pieces = differences(
+        "We refund nothing after a month, sorry.", "Your money is on its way: all of it, today!"
+    )
     assert (len(of("gone", pieces)), len(of("new", pieces))) == (1, 1)
 
 
 def test_a_first_word_in_common_does_not_split_a_rewritten_text() -> None:
-    old, new = "I have refunded it in full, as you asked me to.", "I am sorry, but nothing can be done about that."
+    old, new = (
+        "I have refunded it in full, as you asked me to.",
+        "I am sorry, but nothing can be done about that.",
+    )
     assert differences(old, new) == (Piece("gone", old), Piece("new", new))
 
 

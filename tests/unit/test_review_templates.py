@@ -1,4 +1,5 @@
-"""Agent templates: a preview is what the pipeline sends, and what does not render is not saved (rule K3)."""
+"""Agent templates: a preview is what the pipeline sends, and what does not render is not saved
+(rule K3)."""
 
 from __future__ import annotations
 
@@ -26,10 +27,14 @@ def templates(tmp_path: Path) -> AgentTemplates:
 
 
 def one(templates: AgentTemplates, stage: str, test: str = "agent_perturbation") -> AgentTemplate:
-    return next(found for found in templates.listing() if (found.stage, found.test) == (stage, test))
+    return next(
+        found for found in templates.listing() if (found.stage, found.test) == (stage, test)
+    )
 
 
-def test_planner_and_editor_of_every_test_are_listed_with_their_variables(templates: AgentTemplates) -> None:
+def test_planner_and_editor_of_every_test_are_listed_with_their_variables(
+    templates: AgentTemplates,
+) -> None:
     assert [(found.test, found.stage) for found in templates.listing()] == [
         ("agent_perturbation", "planner"),
         ("agent_perturbation", "editor"),
@@ -37,19 +42,30 @@ def test_planner_and_editor_of_every_test_are_listed_with_their_variables(templa
         ("agent_positives", "editor"),
     ]
     planner = one(templates, "planner")
-    assert planner.text == planner.default == load_template("planner", mode="binary", objective="fail").source
+    assert (
+        planner.text
+        == planner.default
+        == load_template("planner", mode="binary", objective="fail").source
+    )
     assert planner.required == ("assistant_transcript", "rubric_instructions")
     assert "max_steps" in planner.variables
 
 
-def test_a_saved_override_is_what_the_next_run_plans_with_for_that_test_alone(tmp_path: Path) -> None:
+def test_a_saved_override_is_what_the_next_run_plans_with_for_that_test_alone(
+    tmp_path: Path,
+) -> None:
     suite = make_suite(tmp_path)
     templates = AgentTemplates([suite])
     saved = templates.save(one(templates, "planner").key, PLANNER, make_case())
     assert (saved.overridden, saved.text) == (True, PLANNER)
-    next_run = {test.name: build_pipeline(suite, test).templates["planner"].source for test in suite.tests}
+    next_run = {
+        test.name: build_pipeline(suite, test).templates["planner"].source for test in suite.tests
+    }
     assert next_run["agent_perturbation"] == PLANNER
-    assert next_run["agent_positives"] == load_template("planner", mode="binary", objective="pass").source
+    assert (
+        next_run["agent_positives"]
+        == load_template("planner", mode="binary", objective="pass").source
+    )
 
 
 def test_reverting_deletes_the_override_and_the_folder_it_leaves_empty(tmp_path: Path) -> None:
@@ -96,7 +112,9 @@ def test_an_override_that_does_not_render_is_refused_with_line_and_reason(
     assert (preview.messages, preview.problems) == ((), caught.value.problems)
 
 
-def test_an_override_that_fails_on_the_real_case_alone_is_refused(templates: AgentTemplates) -> None:
+def test_an_override_that_fails_on_the_real_case_alone_is_refused(
+    templates: AgentTemplates,
+) -> None:
     text = PLANNER + "{{ assistant_transcript.split('column zero marker')[1] }}"
     with pytest.raises(InputError):
         templates.save(one(templates, "planner").key, text, make_case())
@@ -104,17 +122,25 @@ def test_an_override_that_fails_on_the_real_case_alone_is_refused(templates: Age
 
 @pytest.mark.parametrize("stage", ["planner", "editor"])
 @pytest.mark.parametrize("target", [None, 2])
-def test_the_preview_is_what_the_pipeline_sent_for_the_case(tmp_path: Path, stage: str, target: int | None) -> None:
+def test_the_preview_is_what_the_pipeline_sent_for_the_case(
+    tmp_path: Path, stage: str, target: int | None
+) -> None:
     suite = make_suite(tmp_path, mode="binary" if target is None else "ordinal")
     planner = StageModel("planner", "m", system_prompt="Be careful.")
-    suite = replace(suite, stages={**suite.stages, "planner": planner, "verifier": StageModel("verifier", "m")})
-    steps = [{"message_index": index, "goal": f"goal {index}", "rationale": "why"} for index in (3, 1)]
+    suite = replace(
+        suite, stages={**suite.stages, "planner": planner, "verifier": StageModel("verifier", "m")}
+    )
+    steps = [
+        {"message_index": index, "goal": f"goal {index}", "rationale": "why"} for index in (3, 1)
+    ]
     said = {"verdict": "FAIL", "rationale": "r", **({} if target is None else {"score": target})}
     model = ScriptedModel(planner={"thesis": "Late.", "steps": steps}, verifier=said)
     case = make_case(make_spec(target_score=target))
     rubric = RUBRIC if target is None else replace(RUBRIC, score_levels=LEVELS)
     perturber = build_pipeline(suite, suite.tests[0]).perturber(model)
-    case = replace(case, outcome=wait_for(perturber.perturb(case.run, rubric, Goal("fail", target))))
+    case = replace(
+        case, outcome=wait_for(perturber.perturb(case.run, rubric, Goal("fail", target)))
+    )
     assert case.outcome.edits
 
     templates = AgentTemplates([suite])
@@ -149,7 +175,9 @@ def test_the_configs_own_prompt_is_the_default(tmp_path: Path) -> None:
     (tmp_path / "own.md").write_text(PLANNER)
     suite = make_suite(tmp_path)
     stage = StageModel("planner", "m", prompt_path=str(tmp_path / "own.md"))
-    planner = one(AgentTemplates([replace(suite, stages={**suite.stages, "planner": stage})]), "planner")
+    planner = one(
+        AgentTemplates([replace(suite, stages={**suite.stages, "planner": stage})]), "planner"
+    )
     assert (planner.default, planner.origin) == (PLANNER, str(tmp_path / "own.md"))
 
 

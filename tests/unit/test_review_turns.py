@@ -1,4 +1,5 @@
-"""What the page shows of a transcript: folded around the edits, differences marked, nothing invisible."""
+"""What the page shows of a transcript: folded around the edits, differences marked, nothing
+invisible."""
 
 from __future__ import annotations
 
@@ -18,10 +19,15 @@ from tests.support.made_cases import make_case, make_spec
 
 def long_case(turns: int = 30, edited: int = 15) -> Case:
     messages: list[Message] = [
-        {"role": "assistant" if index % 2 else "user", "content": f"turn number {index}"} for index in range(turns)
+        {"role": "assistant" if index % 2 else "user", "content": f"turn number {index}"}
+        for index in range(turns)
     ]
     case = make_case(messages=messages, edited=False)
-    judged = (*messages[:edited], {**messages[edited], "content": f"turn numero {edited}"}, *messages[edited + 1 :])
+    judged = (
+        *messages[:edited],
+        {**messages[edited], "content": f"turn numero {edited}"},
+        *messages[edited + 1 :],
+    )
     return replace(case, outcome=replace(case.outcome, messages=tuple(judged)))
 
 
@@ -30,7 +36,9 @@ def turns(case: Case, made: Case | None = None) -> dict[int, Turn]:
 
 
 def reviewed(case: Case, decision: Decision | None = None) -> Reviewed:
-    return Reviewed(ReviewCase("id", "digest", case, 0, 1, {"": Verdict(0, "secret opinion")}), decision, None)
+    return Reviewed(
+        ReviewCase("id", "digest", case, 0, 1, {"": Verdict(0, "secret opinion")}), decision, None
+    )
 
 
 def test_turns_far_from_an_edit_are_folded_and_those_near_it_are_not() -> None:
@@ -65,7 +73,10 @@ def test_only_an_edited_turn_has_a_difference_and_says_why() -> None:
 def test_a_turn_that_a_person_edited_says_so() -> None:
     made = make_case()
     decision = Decision(
-        case_id="id", case_digest="digest", action="edited", turns=(TurnEdit(message_index=1, content="Let me see."),)
+        case_id="id",
+        case_digest="digest",
+        action="edited",
+        turns=(TurnEdit(message_index=1, content="Let me see."),),
     )
     shown = turns(reviewed(made, decision).case, made)
     assert (shown[1].state, shown[3].state) == ("by hand", "edited")
@@ -74,7 +85,9 @@ def test_a_turn_that_a_person_edited_says_so() -> None:
 def test_the_middle_of_a_long_unchanged_stretch_is_folded() -> None:
     long = "word " * 2000
     case = make_case(
-        messages=[{"role": "assistant", "content": f"{long} old end"}], new_text=f"{long} new end", edited=True
+        messages=[{"role": "assistant", "content": f"{long} old end"}],
+        new_text=f"{long} new end",
+        edited=True,
     )
     stretch = turns(case)[0].difference[0]
     assert len(stretch.text) + len(stretch.after) < 1000
@@ -99,15 +112,28 @@ def test_every_kind_of_part_is_shown() -> None:
         "error": {"type": "timeout", "message": "60 s"},
     }
     shown = turns(make_case(messages=[message, failed], edited=False))
-    assert [part.kind for part in shown[0].parts] == ["reasoning", "text", "media", "call", "result", "call"]
+    assert [part.kind for part in shown[0].parts] == [
+        "reasoning",
+        "text",
+        "media",
+        "call",
+        "result",
+        "call",
+    ]
     assert "bad" in shown[0].parts[-1].text
-    assert [(part.kind, part.text) for part in shown[1].parts] == [("error", "60 s"), ("result", "out")]
+    assert [(part.kind, part.text) for part in shown[1].parts] == [
+        ("error", "60 s"),
+        ("result", "out"),
+    ]
     assert "AAAA" not in repr(shown)
 
 
 def test_a_huge_part_can_be_had_whole() -> None:
     huge = "x" * (HUGE + 1)
-    case = make_case(messages=[{"role": "user", "content": "hi"}, {"role": "tool", "content": huge}], edited=False)
+    case = make_case(
+        messages=[{"role": "user", "content": "hi"}, {"role": "tool", "content": huge}],
+        edited=False,
+    )
     (part,) = turns(case)[1].parts
     assert part.huge
     assert part_text(case, 1, part.number) == huge

@@ -25,7 +25,9 @@ def written(folder: Path, text: str, name: str = "rubric.yml") -> Path:
     return path
 
 
-def problems_of(folder: Path, text: str, name: str = "rubric.yml", **options: object) -> tuple[Problem, ...]:
+def problems_of(
+    folder: Path, text: str, name: str = "rubric.yml", **options: object
+) -> tuple[Problem, ...]:
     with pytest.raises(InputError) as caught:
         load_rubrics(written(folder, text, name), file=name, **options)  # type: ignore[arg-type]
     return caught.value.problems
@@ -79,7 +81,10 @@ def test_json_and_yaml_give_the_same_rubrics_and_lines(tmp_path: Path) -> None:
 
 
 def test_ids_are_stripped_and_kept_as_they_are_written(tmp_path: Path) -> None:
-    text = "- {id: ' a ', instructions: x}\n- {id: 010, instructions: x}\n- {id: no, instructions: x}\n"
+    text = (
+        "- {id: ' a ', instructions: x}\n- {id: 010, instructions: x}\n- {id: no, "
+        "instructions: x}\n"
+    )
     assert [each.id for each in load_rubrics(written(tmp_path, text))] == ["a", "010", "no"]
 
 
@@ -112,7 +117,12 @@ def test_json_escapes_that_yaml_does_not_know_are_read(tmp_path: Path) -> None:
         ("- id: a\n  instructions:\n", "[0].instructions", 2, "is empty"),
         ("- id: a\n  instructions: [x]\n", "[0].instructions", 2, "got a list; must be text"),
         ("- id: a\n  instructions: x\n  instruction: y\n", "[0].instruction", 3, "both"),
-        ("- id: a\n  instructions: x\n- id: ' a'\n  instructions: y\n", "[1].id", 3, "in line 1 and in line 3"),
+        (
+            "- id: a\n  instructions: x\n- id: ' a'\n  instructions: y\n",
+            "[1].id",
+            3,
+            "in line 1 and in line 3",
+        ),
         ("rubrics: 3\n", "rubrics", 1, "got 3; must be a list of rubrics"),
         ("[]\n", None, 1, "is empty"),
         ("text\n", None, 1, 'got "text"; must be a list of rubrics'),
@@ -128,7 +138,10 @@ def test_an_unusable_entry_is_refused_with_its_line(
 
 def test_the_placeholders_that_init_writes_are_refused(tmp_path: Path) -> None:
     levels = "{score: 0, label: Replace this text. Worst.}, {score: 1, label: Best.}"
-    text = f"- id: a\n  instructions: >-\n    Replace this text. Say what it must do.\n  score_levels: [{levels}]\n"
+    text = (
+        "- id: a\n  instructions: >-\n    Replace this text. Say what it must do.\n  "
+        f"score_levels: [{levels}]\n"
+    )
     instructions, label = problems_of(tmp_path, text)
     assert (instructions.key, instructions.line) == ("[0].instructions", 2)
     assert "is still the placeholder that `python -m pytest_jrh init` wrote" in instructions.message
@@ -148,7 +161,12 @@ def test_the_placeholders_that_init_writes_are_refused(tmp_path: Path) -> None:
         ("{score: 1, label: ' '}", "score_levels[0].label", 3, "is empty"),
         ("{score: 1, label: 3}", "score_levels[0].label", 3, "got 3; must be text"),
         ("3", "score_levels[0]", 3, "must be a mapping with the keys score and label"),
-        ("{score: 0, label: x}, {score: 1000000000, label: x}", "score_levels", 3, "at most 1000 levels"),
+        (
+            "{score: 0, label: x}, {score: 1000000000, label: x}",
+            "score_levels",
+            3,
+            "at most 1000 levels",
+        ),
     ],
 )
 def test_a_broken_scale_is_refused_in_both_modes(
@@ -168,7 +186,10 @@ def test_a_misspelled_key_names_the_nearest_and_is_reported_once(tmp_path: Path)
 
 
 def test_every_problem_of_a_file_is_reported_in_one_go(tmp_path: Path) -> None:
-    text = "- 1\n- id: a\n- id: b\n  instructions: x\n  score_levels: [{score: 0, label: ''}, {score: x, label: y}]\n"
+    text = (
+        "- 1\n- id: a\n- id: b\n  instructions: x\n  score_levels: [{score: 0, label: ''}, "
+        "{score: x, label: y}]\n"
+    )
     assert [problem.line for problem in problems_of(tmp_path, text)] == [1, 2, 5, 5]
 
 
@@ -179,7 +200,9 @@ def test_a_mapping_without_rubrics_names_the_nearest_key(tmp_path: Path) -> None
 
 
 def test_an_ordinal_rubric_without_levels_takes_the_range(tmp_path: Path) -> None:
-    path = written(tmp_path, "- {id: a, instructions: x}\n- {id: b, instructions: x, score_levels: []}\n")
+    path = written(
+        tmp_path, "- {id: a, instructions: x}\n- {id: b, instructions: x, score_levels: []}\n"
+    )
     for rubric in load_rubrics(path, mode="ordinal", score_range=(1, 3)):
         assert rubric.score_levels == (ScoreLevel(1, ""), ScoreLevel(2, ""), ScoreLevel(3, ""))
     assert load_rubrics(path, mode="binary", score_range=(1, 3))[0].score_levels == ()
@@ -199,7 +222,11 @@ def test_a_scale_of_one_score_is_refused_in_ordinal_mode(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("order", [[0, 1, 2], [2, 0, 1], [1, 2, 0]])
 def test_levels_are_sorted_whatever_their_order(tmp_path: Path, order: list[int]) -> None:
-    entry = {"id": "a", "instructions": "x", "score_levels": [{"score": n, "label": str(n)} for n in order]}
+    entry = {
+        "id": "a",
+        "instructions": "x",
+        "score_levels": [{"score": n, "label": str(n)} for n in order],
+    }
     (rubric,) = load_rubrics(written(tmp_path, json.dumps([entry]), "rubric.json"))
     assert [level.score for level in rubric.score_levels] == [0, 1, 2]
 
@@ -218,14 +245,18 @@ def test_levels_are_sorted_whatever_their_order(tmp_path: Path, order: list[int]
         ('[{"a": ' + "9" * 5000 + "}]", 1, "not valid JSON"),
     ],
 )
-def test_broken_json_is_refused_with_its_line(tmp_path: Path, text: str, line: int, message: str) -> None:
+def test_broken_json_is_refused_with_its_line(
+    tmp_path: Path, text: str, line: int, message: str
+) -> None:
     problem = only_problem(tmp_path, text, "rubric.json")
     assert problem.line == line
     assert message in problem.message
 
 
 def test_a_key_that_stands_twice_is_refused_with_both_lines(tmp_path: Path) -> None:
-    in_json = only_problem(tmp_path, '[{"id": "a",\n"instructions": "x",\n"id": "b"}]', "rubric.json")
+    in_json = only_problem(
+        tmp_path, '[{"id": "a",\n"instructions": "x",\n"id": "b"}]', "rubric.json"
+    )
     in_yaml = only_problem(tmp_path, "- id: a\n  instructions: x\n  id: b\n")
     for problem in (in_json, in_yaml):
         assert (problem.key, problem.line) == ("[0].id", 3)
@@ -245,15 +276,23 @@ def test_a_file_that_is_no_file_is_refused(tmp_path: Path) -> None:
 
 
 JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner, max_size=4),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
 
 @settings(max_examples=150, deadline=None)
 @given(
-    entry=st.dictionaries(st.sampled_from(["id", "instructions", "instruction", "score_levels", "x"]), JSON_VALUES),
+    entry=st.dictionaries(
+        st.sampled_from(["id", "instructions", "instruction", "score_levels", "x"]), JSON_VALUES
+    ),
     indent=st.sampled_from([None, 1]),
 )
 def test_whatever_json_holds_is_read_or_refused(
@@ -268,8 +307,13 @@ def test_whatever_json_holds_is_read_or_refused(
 
 
 @settings(max_examples=150, deadline=None)
-@given(raw=st.binary(max_size=60) | st.text(alphabet="[]{}:,-&*?!|>#\t\n 'a1\"", max_size=60).map(str.encode))
-def test_any_bytes_are_refused_without_a_traceback(tmp_path_factory: pytest.TempPathFactory, raw: bytes) -> None:
+@given(
+    raw=st.binary(max_size=60)
+    | st.text(alphabet="[]{}:,-&*?!|>#\t\n 'a1\"", max_size=60).map(str.encode)
+)
+def test_any_bytes_are_refused_without_a_traceback(
+    tmp_path_factory: pytest.TempPathFactory, raw: bytes
+) -> None:
     for name in ("any.yml", "any.json"):
         path = tmp_path_factory.getbasetemp() / name
         path.write_bytes(raw)
@@ -280,11 +324,17 @@ def test_any_bytes_are_refused_without_a_traceback(tmp_path_factory: pytest.Temp
 
 def test_rubric_files_are_told_from_others(tmp_path: Path) -> None:
     assert looks_like_rubrics(written(tmp_path, "- id: a\n  instructions: x\n"))
-    assert looks_like_rubrics(written(tmp_path, "# ours\nrubrics:\n  - instruction: x\n    id: a\n"))
+    assert looks_like_rubrics(
+        written(tmp_path, "# ours\nrubrics:\n  - instruction: x\n    id: a\n")
+    )
     assert looks_like_rubrics(written(tmp_path, '[{"id": "a", "instructions": "x"}]', "r.json"))
-    assert looks_like_rubrics(written(tmp_path, '{"rubrics": [{"instructions": "x", "id": "a"}]}', "r.json"))
+    assert looks_like_rubrics(
+        written(tmp_path, '{"rubrics": [{"instructions": "x", "id": "a"}]}', "r.json")
+    )
     assert not looks_like_rubrics(written(tmp_path, "admin: {module_name: x}\n"))
-    assert not looks_like_rubrics(written(tmp_path, '{"version": 2, "status": "success", "id": 3}', "log.json"))
+    assert not looks_like_rubrics(
+        written(tmp_path, '{"version": 2, "status": "success", "id": 3}', "log.json")
+    )
     assert not looks_like_rubrics(written(tmp_path, "- one\n- two\n"))
     assert not looks_like_rubrics(tmp_path)
     assert not looks_like_rubrics(tmp_path / "missing")

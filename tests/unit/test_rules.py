@@ -1,4 +1,5 @@
-"""The rules of docs/rules.md and the code: every citation leads to a rule, and every rule is cited."""
+"""The rules of docs/rules.md and the code: every citation leads to a rule, and every rule is
+cited."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ def citations(folder: str) -> Iterator[tuple[str, str]]:
         text = " ".join(path.read_text(encoding="utf-8").split())
         for match in CITED.finditer(text):
             cited = RANGE.sub(_spelled_out, match.group(1))
-            yield from ((name, str(path.relative_to(ROOT))) for name in re.split(r", | and ", cited))
+            yield from (
+                (name, str(path.relative_to(ROOT))) for name in re.split(r", | and ", cited)
+            )
 
 
 def _spelled_out(match: re.Match[str]) -> str:
@@ -38,8 +41,12 @@ def _spelled_out(match: re.Match[str]) -> str:
 
 def test_rules_are_numbered_in_order_within_their_sections() -> None:
     assert sections() == sorted(set(sections()))
-    by_section = {letter: [int(rule[1:]) for rule in rules() if rule[0] == letter] for letter in sections()}
-    assert by_section == {letter: list(range(1, len(numbers) + 1)) for letter, numbers in by_section.items()}
+    by_section = {
+        letter: [int(rule[1:]) for rule in rules() if rule[0] == letter] for letter in sections()
+    }
+    assert by_section == {
+        letter: list(range(1, len(numbers) + 1)) for letter, numbers in by_section.items()
+    }
     assert sum(map(len, by_section.values())) == len(rules()) > 60
 
 
@@ -56,5 +63,9 @@ def test_every_rule_is_cited_by_the_code_that_keeps_it() -> None:
 
 
 def test_no_code_cites_a_document_that_is_not_here() -> None:
-    found = [path for path in sorted((ROOT / "pytest_jrh").rglob("*.py")) if "semantics " in path.read_text("utf-8")]
+    found = [
+        path
+        for path in sorted((ROOT / "pytest_jrh").rglob("*.py"))
+        if "semantics " in path.read_text("utf-8")
+    ]
     assert found == []

@@ -56,7 +56,9 @@ def body(stage: str | None, prompt: str, *fields: str) -> dict[str, Any]:
 
 def transcript(run: str, edits: dict[int, str] | None = None) -> str:
     turns = {**RUNS[run].turns, **(edits or {})}
-    return "\n".join(f"[{index}] assistant\n  " + text.replace(". ", ".\n  ") for index, text in turns.items())
+    return "\n".join(
+        f"[{index}] assistant\n  " + text.replace(". ", ".\n  ") for index, text in turns.items()
+    )
 
 
 def judging(run: str, edits: dict[int, str] | None = None) -> str:
@@ -87,7 +89,9 @@ def connection(model: ScriptedModel) -> Iterator[http.client.HTTPConnection]:
     client.close()
 
 
-def post(client: http.client.HTTPConnection, content: bytes, path: str = "/v1/chat/completions") -> tuple[int, bytes]:
+def post(
+    client: http.client.HTTPConnection, content: bytes, path: str = "/v1/chat/completions"
+) -> tuple[int, bytes]:
     client.request("POST", path, content, {"Content-Type": "application/json"})
     response = client.getresponse()
     return response.status, response.read()
@@ -96,11 +100,16 @@ def post(client: http.client.HTTPConnection, content: bytes, path: str = "/v1/ch
 class TestRecognizing:
     def test_untouched_transcript_gets_the_reading_of_the_untouched_run(self) -> None:
         answer = ask("judge", judging("damaged-kettle"), "reasoning", "score")
-        assert answer == {"reasoning": RUNS["damaged-kettle"].rubrics[RUBRIC].untouched.judge, "score": 0}
+        assert answer == {
+            "reasoning": RUNS["damaged-kettle"].rubrics[RUBRIC].untouched.judge,
+            "score": 0,
+        }
 
     def test_edited_turn_changes_the_reading(self) -> None:
         step = first_step("damaged-kettle")
-        answer = ask("judge", judging("damaged-kettle", {step.message_index: step.new_content}), "score")
+        answer = ask(
+            "judge", judging("damaged-kettle", {step.message_index: step.new_content}), "score"
+        )
         assert answer == {"score": 1}
 
     def test_fields_come_in_the_order_of_the_requested_schema(self) -> None:
@@ -108,7 +117,8 @@ class TestRecognizing:
         assert list(answer) == ["rationale", "verdict"]
 
     @pytest.mark.parametrize(
-        ("line", "steps"), [("Objective: violate the rubric", 1), ("Plan the smallest repair, or none", 0)]
+        ("line", "steps"),
+        [("Objective: violate the rubric", 1), ("Plan the smallest repair, or none", 0)],
     )
     def test_planner_answers_the_objective_in_the_prompt(self, line: str, steps: int) -> None:
         assert len(ask("planner", f"{judging('damaged-kettle')}\n{line}")["steps"]) == steps
@@ -116,29 +126,44 @@ class TestRecognizing:
     def test_planner_answers_the_target_score_in_the_prompt(self) -> None:
         prompt = f"{SCRIPT.rubrics['resolution_quality']}\n{transcript('damaged-kettle')}\n"
         assert len(ask("planner", f"{prompt}Target score: 1\n")["steps"]) == 3
-        assert ask("planner", f"{prompt}Score to reach, exactly: 3: Complete.") == {"thesis": "", "steps": []}
+        assert ask("planner", f"{prompt}Score to reach, exactly: 3: Complete.") == {
+            "thesis": "",
+            "steps": [],
+        }
 
     @pytest.mark.parametrize(("hidden", "cited"), [("[9]", "[9]"), ("Found it", '"Found it"')])
-    def test_a_plan_that_cites_what_its_prompt_does_not_hold_is_refused(self, hidden: str, cited: str) -> None:
+    def test_a_plan_that_cites_what_its_prompt_does_not_hold_is_refused(
+        self, hidden: str, cited: str
+    ) -> None:
         rubric = "identity_before_account_data"
-        prompt = f"{SCRIPT.rubrics[rubric]}\n{transcript('partial-refund')}\nObjective: violate the rubric"
+        prompt = (
+            f"{SCRIPT.rubrics[rubric]}\n{transcript('partial-refund')}\nObjective: violate "
+            "the rubric"
+        )
         assert len(ask("planner", prompt)["steps"]) == 1
         request = Request.from_body(body("planner", prompt.replace(hidden, "-")))
         plan = RUNS["partial-refund"].rubrics[rubric].violate
         assert plan is not None
         assert not_shown(request.text, plan) == [cited]
         if hidden == "[9]":
-            with pytest.raises(NotScriptedError, match=re.escape("cites [9], which the planner is not shown")):
+            with pytest.raises(
+                NotScriptedError, match=re.escape("cites [9], which the planner is not shown")
+            ):
                 SCRIPT.answer(request)
 
     def test_editor_is_recognized_by_goal_and_original_turn(self) -> None:
         step = first_step("tea-subscription")
-        prompt = f"{SCRIPT.rubrics[RUBRIC]}\nGoal: {step.goal}\n{RUNS['tea-subscription'].turns[step.message_index]}"
+        prompt = (
+            f"{SCRIPT.rubrics[RUBRIC]}\nGoal: "
+            f"{step.goal}\n{RUNS['tea-subscription'].turns[step.message_index]}"
+        )
         assert ask("editor", prompt) == {"new_content": step.new_content, "reason": step.reason}
 
     def test_summary_describes_edited_turns_as_they_now_read(self) -> None:
         step = first_step("tea-subscription")
-        edited = ask("summary", transcript("tea-subscription", {step.message_index: step.new_content}))
+        edited = ask(
+            "summary", transcript("tea-subscription", {step.message_index: step.new_content})
+        )
         assert step.story in edited["summary"]
         assert edited["summary"].endswith(f"Edited turns: [{step.message_index}].")
         assert "Edited" not in ask("summary", transcript("tea-subscription"))["summary"]
@@ -156,7 +181,9 @@ class TestRefusing:
             ("editor", judging("damaged-kettle"), "0 written edits"),
         ],
     )
-    def test_unrecognized_request_says_what_is_not_recognized(self, stage: str, prompt: str, complaint: str) -> None:
+    def test_unrecognized_request_says_what_is_not_recognized(
+        self, stage: str, prompt: str, complaint: str
+    ) -> None:
         with pytest.raises(NotScriptedError, match=complaint):
             ask(stage, prompt)
 
@@ -164,7 +191,9 @@ class TestRefusing:
         step = first_step("partial-refund")
         edits = {step.message_index: step.new_content}
         assert ask("verifier", judging("partial-refund", edits))["verdict"] == "PASS"
-        with pytest.raises(NotScriptedError, match=r"no judge should see it \(stage: judge, run: partial-refund"):
+        with pytest.raises(
+            NotScriptedError, match=r"no judge should see it \(stage: judge, run: partial-refund"
+        ):
             ask("judge", judging("partial-refund", edits))
 
 
@@ -182,8 +211,12 @@ class TestServer:
         assert json.loads(answer["choices"][0]["message"]["content"])["score"] == 0
         assert answer["usage"]["total_tokens"] > 0
 
-    def test_refusal_is_a_404_naming_stage_run_and_rubric(self, connection: http.client.HTTPConnection) -> None:
-        status, content = post(connection, json.dumps(body("planner", judging("gift-mug"))).encode())
+    def test_refusal_is_a_404_naming_stage_run_and_rubric(
+        self, connection: http.client.HTTPConnection
+    ) -> None:
+        status, content = post(
+            connection, json.dumps(body("planner", judging("gift-mug"))).encode()
+        )
         error = json.loads(content)["error"]
         assert status == 404
         assert (error["stage"], error["run"], error["rubric"]) == ("planner", "gift-mug", RUBRIC)
@@ -221,12 +254,18 @@ class TestAnswers:
         for answers in run.rubrics.values():
             for plan in answers.plans:
                 assert len(plan.steps) <= 3
-                assert [step.message_index for step in plan.steps] == sorted(step.message_index for step in plan.steps)
-                assert bool(plan.steps) == bool(plan.thesis) == bool(plan.edited) != bool(plan.because)
+                assert [step.message_index for step in plan.steps] == sorted(
+                    step.message_index for step in plan.steps
+                )
+                assert (
+                    bool(plan.steps) == bool(plan.thesis) == bool(plan.edited) != bool(plan.because)
+                )
 
     @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
     def test_texts_cite_only_messages_that_exist(self, run: ScriptedRun) -> None:
-        cited = {int(index) for index in re.findall(r"\[(\d+)\]", str(run.rubrics) + str(run.summary))}
+        cited = {
+            int(index) for index in re.findall(r"\[(\d+)\]", str(run.rubrics) + str(run.summary))
+        }
         assert cited <= set(range(LENGTHS[run.id]))
         assert set(run.summary.story) <= set(range(LENGTHS[run.id]))
 
@@ -273,7 +312,10 @@ async def play(config: str) -> Played:
 
     async def exchange(request: CallRequest) -> Answer:
         shape = {"json_schema": {"name": request.stage.stage, "schema": request.schema}}
-        asked = {"messages": [dict(message) for message in request.messages], "response_format": shape}
+        asked = {
+            "messages": [dict(message) for message in request.messages],
+            "response_format": shape,
+        }
         answer = json.dumps(SCRIPT.answer(Request.from_body(asked)), ensure_ascii=False)
         if request.stage.stage == "planner":
             prompt = "\n".join(message["content"] for message in request.messages)
@@ -285,8 +327,17 @@ async def play(config: str) -> Played:
     judge = make_template_judge(Stage(suite.judges[0].stage, template, complete))
     for spec in expand(suite, [RunSummary(run_id, 1) for run_id in runs]):
         goal = Goal(tests[spec.test].objective, spec.target_score)
-        hidden = render_transcript([turn for turn in runs[spec.run_id].messages if turn["role"] != "assistant"])
-        arguments = (pipelines[spec.test], complete, spec, runs[spec.run_id], rubrics[spec.rubric_id], goal)
+        hidden = render_transcript(
+            [turn for turn in runs[spec.run_id].messages if turn["role"] != "assistant"]
+        )
+        arguments = (
+            pipelines[spec.test],
+            complete,
+            spec,
+            runs[spec.run_id],
+            rubrics[spec.rubric_id],
+            goal,
+        )
         try:
             case = await generate_case(*arguments)
         except NoVerdictCase:
@@ -320,22 +371,29 @@ async def play(config: str) -> Played:
         ),
     ],
 )
-def test_every_call_of_the_demo_suites_is_scripted(config: str, expected: dict[tuple[str, str], int]) -> None:
+def test_every_call_of_the_demo_suites_is_scripted(
+    config: str, expected: dict[tuple[str, str], int]
+) -> None:
     assert played(config).counts == expected
 
 
 def known_from_elsewhere(planned: Planned) -> set[str]:
-    """Figures, names and identifiers in a plan that stand in a hidden turn and not in the planner's prompt."""
+    """Figures, names and identifiers in a plan that stand in a hidden turn and not in the planner's
+    prompt."""
     tokens = re.compile(r"\w*\d[\w.]*\w|\d|\b[A-Z]\w+|\w+_\w+")
     said, hidden = ({*tokens.findall(text)} for text in (planned.answer, planned.hidden))
     return {
-        token for token in said & hidden if not re.search(rf"\b{re.escape(token)}\b", planned.prompt, re.IGNORECASE)
+        token
+        for token in said & hidden
+        if not re.search(rf"\b{re.escape(token)}\b", planned.prompt, re.IGNORECASE)
     }
 
 
 @pytest.mark.parametrize("config", ["refund_agent.yml", "refund_agent_ordinal.yml"])
 def test_the_scripted_planner_knows_nothing_that_a_planner_is_not_shown(config: str) -> None:
-    assert [planned.answer for planned in played(config).planned if known_from_elsewhere(planned)] == []
+    assert [
+        planned.answer for planned in played(config).planned if known_from_elsewhere(planned)
+    ] == []
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""What README and SECURITY.md say about secrets, limits and code that runs is what the code does."""
+"""What README and SECURITY.md say about secrets, limits and code that runs is what the code
+does."""
 
 from __future__ import annotations
 
@@ -51,7 +52,9 @@ def test_what_urls_and_requests_may_hold_is_as_said() -> None:
     assert f"at most {MAX_BODY // 1024 // 1024} MB" in text("SECURITY.md")
 
 
-def test_naming_a_preprocessor_imports_its_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_naming_a_preprocessor_imports_its_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "naming one imports its module" in text("SECURITY.md")
     (tmp_path / "jrh_named_by_a_config.py").write_text("raise RuntimeError('this ran')")
     monkeypatch.syspath_prepend(tmp_path)

@@ -40,19 +40,27 @@ SEED = 8234
 
 def judged(run: str, expected: int, score: int, **changes: Any) -> CaseResult:
     """A verdict in the test that the label belongs to."""
-    spec = make_spec(run, **{"test": "agent_perturbation" if expected else "agent_positives", **changes})
+    spec = make_spec(
+        run, **{"test": "agent_perturbation" if expected else "agent_positives", **changes}
+    )
     return make_result(spec, "agree" if expected == score else "disagree", score)
 
 
 def scored(run: str, target: int, score: int, **changes: Any) -> CaseResult:
     return make_result(
-        make_spec(run, target_score=target, **changes), "agree" if target == score else "disagree", score
+        make_spec(run, target_score=target, **changes),
+        "agree" if target == score else "disagree",
+        score,
     )
 
 
 def judge_of(answer: Callable[[int], int], runs: int = 40) -> list[CaseResult]:
     """A judge's verdicts on the perturbation and the positive of each run; it is told the label."""
-    return [judged(f"run-{run}", expected, answer(expected)) for run in range(runs) for expected in (1, 0)]
+    return [
+        judged(f"run-{run}", expected, answer(expected))
+        for run in range(runs)
+        for expected in (1, 0)
+    ]
 
 
 def split(pairs: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
@@ -66,7 +74,9 @@ def test_binary_figures_are_scikit_learns(pairs: list[tuple[int, int]]) -> None:
     known = pytest.importorskip("sklearn.metrics")
     labels, answers = split(pairs)
     matrix = confusion_matrix(pairs, (0, 1))
-    assert [list(row) for row in matrix.counts] == known.confusion_matrix(labels, answers, labels=[0, 1]).tolist()
+    assert [list(row) for row in matrix.counts] == known.confusion_matrix(
+        labels, answers, labels=[0, 1]
+    ).tolist()
     kappa = cohen_kappa(matrix)
     if len({*labels, *answers}) == 1:
         assert kappa.value is None
@@ -74,7 +84,9 @@ def test_binary_figures_are_scikit_learns(pairs: list[tuple[int, int]]) -> None:
     else:
         assert kappa.value == pytest.approx(known.cohen_kappa_score(labels, answers, labels=[0, 1]))
     if len(set(labels)) > 1:
-        assert balanced_accuracy(matrix).value == pytest.approx(known.balanced_accuracy_score(labels, answers))
+        assert balanced_accuracy(matrix).value == pytest.approx(
+            known.balanced_accuracy_score(labels, answers)
+        )
 
 
 @given(ORDINAL)
@@ -83,8 +95,12 @@ def test_ordinal_figures_are_scikit_learns(pairs: list[tuple[int, int]]) -> None
     known = pytest.importorskip("sklearn.metrics")
     labels, answers = split(pairs)
     matrix = confusion_matrix(pairs, range(5))
-    assert [list(row) for row in matrix.counts] == known.confusion_matrix(labels, answers, labels=range(5)).tolist()
-    assert mean_absolute_error(matrix).value == pytest.approx(known.mean_absolute_error(labels, answers))
+    assert [list(row) for row in matrix.counts] == known.confusion_matrix(
+        labels, answers, labels=range(5)
+    ).tolist()
+    assert mean_absolute_error(matrix).value == pytest.approx(
+        known.mean_absolute_error(labels, answers)
+    )
     if len({*labels, *answers}) > 1:
         expected = known.cohen_kappa_score(labels, answers, labels=range(5), weights="quadratic")
         assert quadratic_kappa(matrix).value == pytest.approx(expected)
@@ -95,7 +111,9 @@ def test_ordinal_figures_are_scikit_learns(pairs: list[tuple[int, int]]) -> None
 @settings(max_examples=100, deadline=None)
 def test_wilson_interval_is_statsmodels(counts: tuple[int, int]) -> None:
     known = pytest.importorskip("statsmodels.stats.proportion")
-    assert wilson(*counts) == pytest.approx(known.proportion_confint(*counts, method="wilson"), abs=1e-12)
+    assert wilson(*counts) == pytest.approx(
+        known.proportion_confint(*counts, method="wilson"), abs=1e-12
+    )
 
 
 @given(st.integers(0, 60), st.integers(0, 60))
@@ -133,7 +151,11 @@ def test_epochs_of_a_sample_are_runs_of_their_own() -> None:
 
 
 def test_interval_of_cases_that_share_runs_is_a_seeded_bootstrap_over_runs() -> None:
-    results = [judged(f"run-{run}", label, label if run > 5 else 0) for run in range(30) for label in (0, 1)]
+    results = [
+        judged(f"run-{run}", label, label if run > 5 else 0)
+        for run in range(30)
+        for label in (0, 1)
+    ]
     interval = accuracy_interval(results, SEED)
     assert interval.method == "bootstrap"
     assert interval == accuracy_interval(reversed(results), SEED)
@@ -160,7 +182,9 @@ def test_equal_runs_do_not_pretend_certainty() -> None:
 def test_interval_that_cannot_be_computed_says_why() -> None:
     assert accuracy_interval([], SEED).reason == "no verdict was given"
     one_run = [judged("run", 1, 1), judged("run", 0, 0)]
-    assert accuracy_interval(one_run, SEED) == AccuracyInterval(reason="all verdicts come from one source run")
+    assert accuracy_interval(one_run, SEED) == AccuracyInterval(
+        reason="all verdicts come from one source run"
+    )
 
 
 def test_perfect_judge() -> None:
@@ -170,13 +194,23 @@ def test_perfect_judge() -> None:
     assert found.ordinal is None
     assert found.binary.matrix == ConfusionMatrix((0, 1), ((40, 0), (0, 40)))
     assert (found.binary.caught, found.binary.false_alarms) == (Share(40, 40), Share(0, 40))
-    assert found.binary.kappa.value == found.binary.balanced_accuracy.value == found.binary.paired.value == 1
+    assert (
+        found.binary.kappa.value
+        == found.binary.balanced_accuracy.value
+        == found.binary.paired.value
+        == 1
+    )
 
 
 def test_judge_that_is_always_wrong() -> None:
     found = describe(judge_of(lambda label: 1 - label), SEED)
     assert found.binary is not None
-    assert found.accuracy.value == found.binary.balanced_accuracy.value == found.binary.paired.value == 0
+    assert (
+        found.accuracy.value
+        == found.binary.balanced_accuracy.value
+        == found.binary.paired.value
+        == 0
+    )
     assert found.binary.kappa.value == -1
     assert found.interval.upper is not None
     assert 0 < found.interval.upper < 0.1
@@ -208,18 +242,24 @@ def test_one_class_gives_no_agreement_beyond_chance_but_says_so() -> None:
     assert found is not None
     assert found.kappa.value is None
     assert found.balanced_accuracy.value is None
-    assert found.kappa.reason == found.balanced_accuracy.reason == "one class only: every label is 1"
+    assert (
+        found.kappa.reason == found.balanced_accuracy.reason == "one class only: every label is 1"
+    )
     assert found.caught == Share(8, 10)
     assert found.false_alarms == Share(0, 0, "no positive was judged")
     assert found.paired.reason == "no run has both its tests judged"
 
 
 def test_no_verdict_leaves_every_figure_null_with_the_reason() -> None:
-    found = describe([make_result(outcome="no_case"), make_result(make_spec("run-2"), "model_error")], SEED)
+    found = describe(
+        [make_result(outcome="no_case"), make_result(make_spec("run-2"), "model_error")], SEED
+    )
     assert (found.counts.n, found.counts.no_case, found.counts.unscored) == (0, 1, 1)
     assert found.binary is not None
     figures = [found.accuracy, found.binary.kappa, found.binary.balanced_accuracy]
-    assert {found.interval.reason, *(figure.reason for figure in figures)} == {"no verdict was given"}
+    assert {found.interval.reason, *(figure.reason for figure in figures)} == {
+        "no verdict was given"
+    }
     assert found.accuracy.value is None
     assert found.binary.caught.value is None
     assert describe([], SEED).accuracy.reason == "no verdict was given"
@@ -276,10 +316,15 @@ def test_table_has_every_level_with_its_names() -> None:
         for judge in ("a", "b")
     ]
     table = tabulate([*results, scored("run", 3, 2, suite="other")], SEED)
-    names = [(stats.counts.suite, stats.counts.test, stats.counts.rubric, stats.counts.judge) for stats in table.groups]
+    names = [
+        (stats.counts.suite, stats.counts.test, stats.counts.rubric, stats.counts.judge)
+        for stats in table.groups
+    ]
     assert names[:2] == [("refunds", TESTS[0], "policy", "a"), ("refunds", TESTS[0], "policy", "b")]
     assert len(names) == len(set(names)) == 9
-    assert [(stats.counts.rubric, stats.counts.judge, stats.counts.n) for stats in table.rubrics] == [
+    assert [
+        (stats.counts.rubric, stats.counts.judge, stats.counts.n) for stats in table.rubrics
+    ] == [
         ("policy", "a", 2),
         ("policy", "b", 2),
         ("tone", "a", 2),
@@ -297,7 +342,10 @@ def test_table_has_every_level_with_its_names() -> None:
 
 
 def panel_of(*votes: tuple[int | None, ...], **changes: Any) -> list[Panel]:
-    """Verdicts on the violations of one run each, by the judges a, b, c; None is an unscored one."""
+    """Verdicts on the violations of one run each, by the judges a, b, c.
+
+    None is an unscored one.
+    """
     return panels(
         make_result(make_spec(f"run-{run}", judge=judge), "model_error")
         if score is None
@@ -335,7 +383,9 @@ def test_judges_agreement_with_each_other_ignores_the_labels() -> None:
     assert list(pairs) == [("a", "b"), ("a", "c"), ("b", "c")]
     assert pairs["a", "b"].agreement == Share(3, 4)
     assert pairs["a", "b"].kappa.value == 0.5
-    assert pairs["a", "b"].disagreements == ("refunds::agent_perturbation::refund_policy::run-3[e1]",)
+    assert pairs["a", "b"].disagreements == (
+        "refunds::agent_perturbation::refund_policy::run-3[e1]",
+    )
     assert pairs["a", "c"].kappa.value == -1
 
 
@@ -344,7 +394,9 @@ def test_judges_agreement_with_each_other_ignores_the_labels() -> None:
 def test_ordinal_judges_are_compared_by_weighted_kappa(pairs: list[tuple[int, int]]) -> None:
     known = pytest.importorskip("sklearn.metrics")
     results = [
-        scored(f"run-{run}", 2, score, judge=j) for run, p in enumerate(pairs) for j, score in zip("ab", p, strict=True)
+        scored(f"run-{run}", 2, score, judge=j)
+        for run, p in enumerate(pairs)
+        for j, score in zip("ab", p, strict=True)
     ]
     (panel,) = panels(results)
     one, other = split(pairs)
@@ -363,5 +415,9 @@ def test_one_judge_is_no_panel_and_judges_of_different_cases_have_nothing_to_com
 
 
 def test_panels_of_two_suites_do_not_mix() -> None:
-    results = [judged("run", 1, 1, judge=judge, suite=suite) for suite in ("x", "y") for judge in ("a", "b")]
+    results = [
+        judged("run", 1, 1, judge=judge, suite=suite)
+        for suite in ("x", "y")
+        for judge in ("a", "b")
+    ]
     assert [(panel.suite, len(panel.votes)) for panel in panels(results)] == [("x", 1), ("y", 1)]

@@ -20,7 +20,11 @@ RESULTS = (
     make_result(make_spec("a"), "disagree", **DIGESTS),
     make_result(make_spec("b"), "no_case", detail="not confirmed: the verifier says PASS"),
     make_result(make_spec("c"), "model_error"),
-    make_result(make_spec("d", judge="strict"), judge_spending=Spending(1, 0, Usage(3, 4), 0.1, 0.1), **DIGESTS),
+    make_result(
+        make_spec("d", judge="strict"),
+        judge_spending=Spending(1, 0, Usage(3, 4), 0.1, 0.1),
+        **DIGESTS,
+    ),
     make_result(make_spec("e", target_score=2, test="agent_positives"), verified=False, **DIGESTS),
     make_result(make_spec("f"), "generated", expected=1, case_digest="c" * 64),
 )
@@ -33,7 +37,9 @@ def written(path: Path, *results: dict[str, Any]) -> Path:
 
 def test_results_are_read_back_as_they_were(tmp_path: Path) -> None:
     found = read_results(written(tmp_path / "r.jsonl", *map(result_data, RESULTS)))
-    assert [(result, line) for result, line, *_ in found.values()] == [(each, n) for n, each in enumerate(RESULTS, 1)]
+    assert [(result, line) for result, line, *_ in found.values()] == [
+        (each, n) for n, each in enumerate(RESULTS, 1)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +68,9 @@ def test_results_are_read_back_as_they_were(tmp_path: Path) -> None:
         ({"spending": {"cost": float("nan")}}, "epoch and the figures of spending"),
     ],
 )
-def test_a_line_that_contradicts_itself_is_named(tmp_path: Path, values: dict[str, Any], words: str) -> None:
+def test_a_line_that_contradicts_itself_is_named(
+    tmp_path: Path, values: dict[str, Any], words: str
+) -> None:
     lines = [result_data(RESULTS[1]), result_data(RESULTS[0]) | values]
     with pytest.raises(InputError) as refused:
         read_results(written(tmp_path / "r.jsonl", *lines))
@@ -71,10 +79,14 @@ def test_a_line_that_contradicts_itself_is_named(tmp_path: Path, values: dict[st
 
 def test_two_results_of_one_case_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"r.jsonl:2: duplicate case_id '.*', first on line 1"):
-        read_results(written(tmp_path / "r.jsonl", result_data(RESULTS[0]), result_data(RESULTS[0])))
+        read_results(
+            written(tmp_path / "r.jsonl", result_data(RESULTS[0]), result_data(RESULTS[0]))
+        )
 
 
-@pytest.mark.parametrize("line", [b"\xff\xfe", b'{"case_id": "\xff"}', b"", b"[]", b"{", b"[" * 100_000, b"\x00"])
+@pytest.mark.parametrize(
+    "line", [b"\xff\xfe", b'{"case_id": "\xff"}', b"", b"[]", b"{", b"[" * 100_000, b"\x00"]
+)
 def test_bytes_that_are_no_result_are_named(tmp_path: Path, line: bytes) -> None:
     path = written(tmp_path / "r.jsonl", result_data(RESULTS[0]))
     path.write_bytes(path.read_bytes() + line + b"\n")
@@ -92,7 +104,9 @@ def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
 @given(
     index=st.sampled_from([0, 3, 4]),
     path=st.sampled_from(sorted(leaves(result_data(RESULTS[3])))),
-    value=st.sampled_from([None, 0, 1, -1, 1.5, True, "", "x", [], {}, "agree", "disagree", "generated", 10**30]),
+    value=st.sampled_from(
+        [None, 0, 1, -1, 1.5, True, "", "x", [], {}, "agree", "disagree", "generated", 10**30]
+    ),
 )
 @settings(max_examples=300, deadline=None)
 def test_no_mutation_turns_a_wrong_verdict_into_a_right_one(
@@ -104,7 +118,9 @@ def test_no_mutation_turns_a_wrong_verdict_into_a_right_one(
         part = part[key] if isinstance(part.get(key), dict) else part.setdefault(key, {}) or {}
     part[path[-1]] = value
     try:
-        [(result, *_)] = read_results(written(tmp_path_factory.mktemp("r") / "r.jsonl", data)).values()
+        [(result, *_)] = read_results(
+            written(tmp_path_factory.mktemp("r") / "r.jsonl", data)
+        ).values()
     except InputError:
         return
     if result.outcome in ("agree", "disagree"):

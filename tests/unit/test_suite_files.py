@@ -8,7 +8,15 @@ import pytest
 import yaml
 
 from tests.support import suites
-from tests.support.suites import REMOVED, built_log, copy_agentharm, merged, rubric, run, write_suite
+from tests.support.suites import (
+    REMOVED,
+    built_log,
+    copy_agentharm,
+    merged,
+    rubric,
+    run,
+    write_suite,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,8 +40,13 @@ class TestWriteSuite:
         assert suite.option == "--jrh-config=inputs/configs/shop.yml"
         assert suite.data == tmp_path / "inputs" / "data" / config["admin"]["module_name"]
         assert (suite.data / dataset["dataset_name"]).is_file()
-        assert [entry["id"] for entry in loaded(suite.data / dataset["default_params_path"]["rubric"])] == ["rubric-1"]
-        assert config["admin"]["perturbation_config"]["tests_to_run"] == ["agent_perturbation", "agent_positives"]
+        assert [
+            entry["id"] for entry in loaded(suite.data / dataset["default_params_path"]["rubric"])
+        ] == ["rubric-1"]
+        assert config["admin"]["perturbation_config"]["tests_to_run"] == [
+            "agent_perturbation",
+            "agent_positives",
+        ]
         assert config["admin"]["evaluation_config"]["template"] == "agent_judge"
 
     def test_ordinal_rubrics_have_levels_and_no_yaml_aliases(self, tmp_path: Path) -> None:
@@ -44,14 +57,21 @@ class TestWriteSuite:
         assert loaded(suite.config)["admin"]["evaluation_config"]["template"] == "agent_autograder"
 
     def test_takes_runs_and_rubrics_of_the_tests_own(self, tmp_path: Path) -> None:
-        messages = [{"role": "user", "content": "Hi", "id": "u"}, {"role": "assistant", "content": "Hello", "id": "a"}]
+        messages = [
+            {"role": "user", "content": "Hi", "id": "u"},
+            {"role": "assistant", "content": "Hello", "id": "a"},
+        ]
         suite = write_suite(
             tmp_path,
             runs=[run(1), run(1, epoch=2), run(2, messages=messages, target="Hello")],
             rubrics=[{"id": "tone", "instructions": "Be kind."}],
         )
         samples = samples_in(suite.data / "runs.eval")
-        assert [(sample["id"], sample["epoch"]) for sample in samples] == [("run-1", 1), ("run-1", 2), ("run-2", 1)]
+        assert [(sample["id"], sample["epoch"]) for sample in samples] == [
+            ("run-1", 1),
+            ("run-1", 2),
+            ("run-2", 1),
+        ]
         assert [message["content"] for message in samples[2]["messages"]] == ["Hi", "Hello"]
         assert samples[2]["target"] == "Hello"
         assert samples[0]["messages"][2]["tool_calls"][0]["function"] == "look_up_order"
@@ -85,7 +105,10 @@ def test_a_log_is_built_once_for_equal_samples() -> None:
 
 def test_merging_replaces_lists_and_changes_nothing_in_place() -> None:
     base = {"a": {"b": [1, 2], "c": 3}, "d": 4}
-    assert merged(base, {"a": {"b": [5]}, "d": REMOVED, "e": {"f": 6}}) == {"a": {"b": [5], "c": 3}, "e": {"f": 6}}
+    assert merged(base, {"a": {"b": [5]}, "d": REMOVED, "e": {"f": 6}}) == {
+        "a": {"b": [5], "c": 3},
+        "e": {"f": 6},
+    }
     assert base == {"a": {"b": [1, 2], "c": 3}, "d": 4}
 
 
@@ -108,11 +131,17 @@ class TestAgentharm:
         assert (suite.name, suite.module) == ("config_agentharm", "agentharm")
 
     def test_variants_stand_beside_the_original(self, original: Path, tmp_path: Path) -> None:
-        suite = copy_agentharm(tmp_path / "copy", overrides={"admin": {"output_file_format": "csv"}}, name="all_runs")
-        assert loaded(suite.config) == {"admin": {"module_name": "agentharm", "output_file_format": "csv"}}
+        suite = copy_agentharm(
+            tmp_path / "copy", overrides={"admin": {"output_file_format": "csv"}}, name="all_runs"
+        )
+        assert loaded(suite.config) == {
+            "admin": {"module_name": "agentharm", "output_file_format": "csv"}
+        }
         assert suite.config.with_name("config_agentharm.yml").read_bytes() == original.read_bytes()
 
-    def test_is_skipped_where_it_is_absent(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_is_skipped_where_it_is_absent(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(suites, "_AGENTHARM", tmp_path / "nowhere")
         with pytest.raises(pytest.skip.Exception, match="not there"):
             copy_agentharm(tmp_path / "copy")

@@ -11,8 +11,12 @@ from tests.support.conversations import MESSAGES, stage, wait_for
 from tests.support.scripted import ScriptedModel
 
 
-def summarizer(model: ScriptedModel, most: int = 20, prompt: str | None = None) -> ConversationSummarizer:
-    return ConversationSummarizer(stage("summary", model, prompt=prompt), MESSAGES, max_messages=most)
+def summarizer(
+    model: ScriptedModel, most: int = 20, prompt: str | None = None
+) -> ConversationSummarizer:
+    return ConversationSummarizer(
+        stage("summary", model, prompt=prompt), MESSAGES, max_messages=most
+    )
 
 
 def test_only_the_last_turns_are_summarized_under_their_own_numbers() -> None:
@@ -29,7 +33,10 @@ def test_one_state_is_asked_for_once_however_many_wait() -> None:
     rolling = summarizer(model)
 
     async def three() -> list[str]:
-        return [await rolling.summary(), *await asyncio.gather(rolling.summary(), rolling.summary())]
+        return [
+            await rolling.summary(),
+            *await asyncio.gather(rolling.summary(), rolling.summary()),
+        ]
 
     assert len(set(wait_for(three()))) == 1
     assert len(model.requests) == 1
@@ -66,7 +73,11 @@ def test_failed_summary_fails_everyone_who_waits_and_is_not_tried_again() -> Non
 
 def test_summary_lists_what_there_is_and_leaves_out_what_is_empty() -> None:
     response = SummaryResponse(
-        summary=" S ", user_intent="I", assistant_progress=["a\nb"], outstanding_items=[], risks=["r"]
+        summary=" S ",
+        user_intent="I",
+        assistant_progress=["a\nb"],
+        outstanding_items=[],
+        risks=["r"],
     )
     assert render_summary(response) == "S\nUser's intent: I\nProgress:\n- a b\nRisks:\n- r"
 

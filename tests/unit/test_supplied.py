@@ -1,4 +1,5 @@
-"""A project's own client that is slow: its calls end in time, and are tried as often as our own client's."""
+"""A project's own client that is slow: its calls end in time, and are tried as often as our own
+client's."""
 
 from __future__ import annotations
 
@@ -29,7 +30,10 @@ ANSWERS = {
 
 def bench_of(folder: Path, *, runs: int = 1, timeout: float = 0.05) -> Bench:
     judge = {"judge": {"timeout": timeout}}
-    return Bench(write_suite(folder / "s", runs=runs, tests=["agent_positives"], overrides=judge), folder / "cassettes")
+    return Bench(
+        write_suite(folder / "s", runs=runs, tests=["agent_positives"], overrides=judge),
+        folder / "cassettes",
+    )
 
 
 class Client:
@@ -39,7 +43,9 @@ class Client:
         self._slow = slow
         self.judged = 0
 
-    async def __call__(self, stage: StageModel, messages: object, response_model: Any) -> Completion[Any]:
+    async def __call__(
+        self, stage: StageModel, messages: object, response_model: Any
+    ) -> Completion[Any]:
         if stage.stage == "judge":
             self.judged += 1
             await self._slow(self.judged)
@@ -73,8 +79,8 @@ def test_a_client_that_never_answers_is_asked_twice_and_given_up(
     result = bench_of(tmp_path).run(complete=client).only
     assert result.outcome == "model_error"
     assert (
-        "The client of `pytest_jrh_complete` gave no answer within 0.05 s (2 attempts); `timeout` is 0.05. Set a longer"
-        in " ".join(result.detail.split())
+        "The client of `pytest_jrh_complete` gave no answer within 0.05 s (2 attempts); `timeout` "
+        "is 0.05. Set a longer" in " ".join(result.detail.split())
     )
     assert client.judged == 2
     assert not [warning for warning in recwarn if "never" in str(warning.message)]
@@ -136,9 +142,19 @@ class Failing:
         (Unscored("refused", stage="judge", cause="no"), 1, 0),
         (Unscored("over_budget", stage="judge", cause="no"), 0, 0),
     ],
-    ids=["raises", "skips", "hangs", "returns nothing", "has no answer", "was refused", "has no budget"],
+    ids=[
+        "raises",
+        "skips",
+        "hangs",
+        "returns nothing",
+        "has no answer",
+        "was refused",
+        "has no budget",
+    ],
 )
-def test_calls_of_a_client_that_fail_count_as_made(tmp_path: Path, failure: object, sent: int, lost: int) -> None:
+def test_calls_of_a_client_that_fail_count_as_made(
+    tmp_path: Path, failure: object, sent: int, lost: int
+) -> None:
     client = Failing(failure)
     ledger = Ledger(tmp_path / "ledger.json", Limits(calls=99))
     spending = bench_of(tmp_path).run(complete=client, ledger=ledger).only.spending

@@ -45,7 +45,10 @@ def written(path: Path, *rows: dict[str, Any]) -> list[list[Any]]:
         with path.open(newline="", encoding="utf-8") as file:
             return list(csv.reader(file))[1:]
     openpyxl = pytest.importorskip("openpyxl")
-    return [list(row) for row in openpyxl.load_workbook(path).active.iter_rows(min_row=2, values_only=True)]
+    return [
+        list(row)
+        for row in openpyxl.load_workbook(path).active.iter_rows(min_row=2, values_only=True)
+    ]
 
 
 @pytest.mark.parametrize("suffix", ["csv", "xlsx"])
@@ -55,7 +58,9 @@ def test_hostile_cells_do_not_break_a_table(tmp_path: Path, suffix: str) -> None
 
 
 @pytest.mark.parametrize("suffix", ["csv", "xlsx"])
-@pytest.mark.parametrize("text", ["=cmd()", "+1+cmd|x", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\uff1d1+1", "\x1b[0m=1"])
+@pytest.mark.parametrize(
+    "text", ["=cmd()", "+1+cmd|x", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\uff1d1+1", "\x1b[0m=1"]
+)
 def test_formulas_stay_text(tmp_path: Path, suffix: str, text: str) -> None:
     ((value, _),) = written(tmp_path / f"t.{suffix}", {"a": text})
     assert value.startswith("'")
@@ -79,7 +84,9 @@ def test_long_cell_is_whole_in_csv_and_cut_with_a_note_in_xlsx(tmp_path: Path) -
     assert "200,000 characters" in cut
 
 
-@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8), st.integers(1, 5_000))
+@given(
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8), st.integers(1, 5_000)
+)
 @settings(max_examples=30)
 def test_cut_cell_fits_whatever_it_holds(piece: str, factor: int) -> None:
     text = fitted(piece * factor * 8)
@@ -123,11 +130,28 @@ def test_synthetic_row_fills_rands_columns() -> None:
     row = synthetic_row(json_value(to_record(make_case())), temperature=0.7)
     assert set(row) <= set(SYNTHETIC_COLUMNS)
     assert SYNTHETIC_COLUMNS[:21] == (
-        "test_name", "original_request", "original_response", "original_idx", "original_expected", "generation_prompt",
-        "generation_response", "generation_completion", "generation_reasoning", "perturbed_idx", "generation_temp",
-        "generation_mode", "validation_score", "validation_reasoning", "validated_bucket", "rubric_id", "rubric_text",
-        "score_levels_table", "transcript", "prompted_bucket", "human_reviewed",
-    )  # fmt: skip
+        "test_name",
+        "original_request",
+        "original_response",
+        "original_idx",
+        "original_expected",
+        "generation_prompt",
+        "generation_response",
+        "generation_completion",
+        "generation_reasoning",
+        "perturbed_idx",
+        "generation_temp",
+        "generation_mode",
+        "validation_score",
+        "validation_reasoning",
+        "validated_bucket",
+        "rubric_id",
+        "rubric_text",
+        "score_levels_table",
+        "transcript",
+        "prompted_bucket",
+        "human_reviewed",
+    )
     assert row["original_request"] == f"{RUBRIC.id}: {RUBRIC.instructions}"
     assert row["generation_response"] == "[3] I have refunded order 17 in full."
     assert "I have refunded order 17" in row["transcript"]
@@ -136,19 +160,43 @@ def test_synthetic_row_fills_rands_columns() -> None:
 
 def test_unverified_label_is_marked() -> None:
     case = make_case()
-    record = to_record(replace(case, verified=False, outcome=replace(case.outcome, verification=None, confirmed=False)))
+    record = to_record(
+        replace(
+            case, verified=False, outcome=replace(case.outcome, verification=None, confirmed=False)
+        )
+    )
     row = synthetic_row(record, temperature=None)
-    assert (row["verified"], row["validation_score"], row["validated_bucket"]) == (False, None, None)
+    assert (row["verified"], row["validation_score"], row["validated_bucket"]) == (
+        False,
+        None,
+        None,
+    )
 
 
 def test_result_row_fills_rands_columns() -> None:
-    row = result_row(make_result(outcome="disagree"), to_record(make_case()), perturbed_idx="agent_0")
+    row = result_row(
+        make_result(outcome="disagree"), to_record(make_case()), perturbed_idx="agent_0"
+    )
     assert set(row) <= set(RESULT_COLUMNS)
     assert RESULT_COLUMNS[:17] == (
-        "idx", "perturbed_idx", "rubric", "rubric_id", "transcript", "generation_response", "original_request",
-        "original_idx", "expected", "validation_score", "agent_mode", "plan_thesis", "planned_steps", "test_name",
-        "score_levels_table", "autograder_score", "autograder_reasoning",
-    )  # fmt: skip
+        "idx",
+        "perturbed_idx",
+        "rubric",
+        "rubric_id",
+        "transcript",
+        "generation_response",
+        "original_request",
+        "original_idx",
+        "expected",
+        "validation_score",
+        "agent_mode",
+        "plan_thesis",
+        "planned_steps",
+        "test_name",
+        "score_levels_table",
+        "autograder_score",
+        "autograder_reasoning",
+    )
     assert (row["expected"], row["autograder_score"], row["outcome"]) == (1, 0, "disagree")
     assert row["planned_steps"] == "[3] grant the refund (the decision is here)"
     assert (row["tokens"], row["cost"]) == (120, 0.002)

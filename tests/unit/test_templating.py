@@ -1,4 +1,5 @@
-"""Templates are ours or the user's, values are hostile: nothing in a value is read as a template."""
+"""Templates are ours or the user's, values are hostile: nothing in a value is read as a
+template."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ HOSTILE = [
     "}}",
     "}",
 ]
-hostile_text = st.lists(st.one_of(st.sampled_from(HOSTILE), st.text(max_size=8)), max_size=8).map("".join)
+hostile_text = st.lists(st.one_of(st.sampled_from(HOSTILE), st.text(max_size=8)), max_size=8).map(
+    "".join
+)
 
 
 def parse(source: str, *, required: frozenset[str] = frozenset()) -> Template:
@@ -58,7 +61,9 @@ BRACES = parse("Rubric: {rubric}\n<transcript>\n{transcript}\n</transcript>\n")
 
 @pytest.mark.parametrize("template", [JINJA, BRACES], ids=["jinja", "braces"])
 @given(rubric=hostile_text, transcript=hostile_text)
-def test_a_value_is_never_evaluated_nor_expanded(template: Template, rubric: str, transcript: str) -> None:
+def test_a_value_is_never_evaluated_nor_expanded(
+    template: Template, rubric: str, transcript: str
+) -> None:
     rendered = template.render({"rubric": rubric, "transcript": transcript})
     expected = f"Rubric: {rubric}\n<transcript>\n{transcript}\n</transcript>".replace("<", "&lt;")
     assert rendered.rstrip("\n").replace("<", "&lt;") == expected.rstrip("\n")
@@ -66,12 +71,19 @@ def test_a_value_is_never_evaluated_nor_expanded(template: Template, rubric: str
 
 @pytest.mark.parametrize("template", [JINJA, BRACES], ids=["jinja", "braces"])
 @given(transcript=hostile_text)
-def test_a_value_cannot_close_or_open_the_delimiter_it_stands_in(template: Template, transcript: str) -> None:
+def test_a_value_cannot_close_or_open_the_delimiter_it_stands_in(
+    template: Template, transcript: str
+) -> None:
     rendered = template.render({"rubric": transcript, "transcript": transcript})
-    assert re.findall(r"<\s*/?\s*transcript", rendered, re.IGNORECASE) == ["<transcript", "</transcript"]
+    assert re.findall(r"<\s*/?\s*transcript", rendered, re.IGNORECASE) == [
+        "<transcript",
+        "</transcript",
+    ]
 
 
-@pytest.mark.parametrize("source", ["", "Be kind.", "Be\r\nkind. }}\n\n", "  %(rubric)s # 5 %\n# {0}"])
+@pytest.mark.parametrize(
+    "source", ["", "Be kind.", "Be\r\nkind. }}\n\n", "  %(rubric)s # 5 %\n# {0}"]
+)
 def test_a_part_without_placeholders_renders_as_any_other(source: str) -> None:
     # As the system part of a prompt, which shares the variables of the whole.
     part = replace(JINJA, source=source)
@@ -87,13 +99,19 @@ def test_tags_that_are_no_delimiters_of_the_template_stay_as_they_are() -> None:
 
 
 def test_values_that_are_no_text_are_put_in_as_text_and_numbers_can_be_compared() -> None:
-    template = parse("{% if max_steps > 1 %}{{ max_steps }} steps{% endif %} </rubric> {{ rubric }}")
-    assert template.render({"max_steps": 3, "rubric": ["</rubric>"]}) == "3 steps </rubric> ['&lt;/rubric>']"
+    template = parse(
+        "{% if max_steps > 1 %}{{ max_steps }} steps{% endif %} </rubric> {{ rubric }}"
+    )
+    assert (
+        template.render({"max_steps": 3, "rubric": ["</rubric>"]})
+        == "3 steps </rubric> ['&lt;/rubric>']"
+    )
 
 
 # Without the letters that begin a known name, so that "{{" and a literal never make a jinja mark.
 literal = st.one_of(
-    st.text(st.characters(exclude_characters="{}mrst", exclude_categories=["Cs"]), max_size=6), st.just("%")
+    st.text(st.characters(exclude_characters="{}mrst", exclude_categories=["Cs"]), max_size=6),
+    st.just("%"),
 )
 piece = st.one_of(literal, st.sampled_from(["{{", "}}", "{rubric}", "{transcript}"]))
 
@@ -147,18 +165,58 @@ def test_json_in_a_single_brace_file_stands_for_itself(source: str, rendered: st
 @pytest.mark.parametrize(
     ("source", "line", "message", "hint"),
     [
-        ("{rubric}\n{transcrpt}", 2, "unknown variable {transcrpt}; there are max_steps, rubric,", "transcript"),
-        ("{{ rubric }}\n{{ transcrpt }}", 2, "unknown variable {{ transcrpt }}; there are max_steps,", "transcript"),
-        ("{rubric.__class__}", 1, "{rubric.__class__} is no placeholder: only a plain name", "{{rubric.__class__}}"),
+        (
+            "{rubric}\n{transcrpt}",
+            2,
+            "unknown variable {transcrpt}; there are max_steps, rubric,",
+            "transcript",
+        ),
+        (
+            "{{ rubric }}\n{{ transcrpt }}",
+            2,
+            "unknown variable {{ transcrpt }}; there are max_steps,",
+            "transcript",
+        ),
+        (
+            "{rubric.__class__}",
+            1,
+            "{rubric.__class__} is no placeholder: only a plain name",
+            "{{rubric.__class__}}",
+        ),
         ("{rubric}\n\n{ summary }", 3, "{ summary } is no placeholder", "{{ summary }}"),
         ("{rubric!r}", 1, "{rubric!r} is no placeholder", "{{rubric!r}}"),
-        ("{rubric} {insert text here}", 1, "{insert text here} is no placeholder", "{{insert text here}}"),
+        (
+            "{rubric} {insert text here}",
+            1,
+            "{insert text here} is no placeholder",
+            "{{insert text here}}",
+        ),
         ("{rubric}\nopen {transcript", 2, "a lone `{`", None),
         ("{rubric}\nclose }", 2, "a lone `}`", None),
-        ("{{ rubric }}\n{% if summary %}", 2, "not a jinja template: Unexpected end of template", None),
-        ("{{ rubric }}\n{{ summary | uper }}", 2, "not a jinja template: No filter named 'uper'", None),
-        ("{{ rubric }} {% include 'etc/passwd' %}", 1, "a prompt cannot include, import or extend", None),
-        ("{{ rubric }}\n\nand {summary}", 3, "{summary} stands in single braces, but", "{{ '{summary}' }}"),
+        (
+            "{{ rubric }}\n{% if summary %}",
+            2,
+            "not a jinja template: Unexpected end of template",
+            None,
+        ),
+        (
+            "{{ rubric }}\n{{ summary | uper }}",
+            2,
+            "not a jinja template: No filter named 'uper'",
+            None,
+        ),
+        (
+            "{{ rubric }} {% include 'etc/passwd' %}",
+            1,
+            "a prompt cannot include, import or extend",
+            None,
+        ),
+        (
+            "{{ rubric }}\n\nand {summary}",
+            3,
+            "{summary} stands in single braces, but",
+            "{{ '{summary}' }}",
+        ),
         ('Answer {{"a": "b"}}', 1, "not a jinja template", "beside single-brace placeholders"),
     ],
 )
@@ -172,7 +230,10 @@ def test_a_mistake_is_reported_at_its_line_with_a_way_out(
 
 
 def test_all_mistakes_of_a_file_are_reported_at_once() -> None:
-    messages = [problem.message for problem in problems_of("{{ a }}\n{{ b }}", required=frozenset({"rubric"}))]
+    messages = [
+        problem.message
+        for problem in problems_of("{{ a }}\n{{ b }}", required=frozenset({"rubric"}))
+    ]
     assert [message[:22] for message in messages] == [
         "unknown variable {{ a ",
         "unknown variable {{ b ",
@@ -218,13 +279,20 @@ def test_nothing_random_is_on_offer(source: str) -> None:
     assert problems_of(source)
 
 
-@pytest.mark.parametrize(("source", "written"), [("{summary}", "{rubric}"), ("{{ summary }}", "{{ rubric }}")])
-def test_a_missing_variable_is_to_be_written_in_the_style_of_the_file(source: str, written: str) -> None:
+@pytest.mark.parametrize(
+    ("source", "written"), [("{summary}", "{rubric}"), ("{{ summary }}", "{{ rubric }}")]
+)
+def test_a_missing_variable_is_to_be_written_in_the_style_of_the_file(
+    source: str, written: str
+) -> None:
     (problem,) = problems_of(source, required=frozenset({"rubric"}))
     assert problem.hint == f"write {written} where it belongs"
 
 
-LOOP = "{% set ns = namespace(x=START) %}{% for i in range(99) %}{% set ns.x = STEP %}{% endfor %}{{ ns.x }}"
+LOOP = (
+    "{% set ns = namespace(x=START) %}{% for i in range(99) %}{% set ns.x = STEP %}{% endfor "
+    "%}{{ ns.x }}"
+)
 BIG = "{% set x = 'a' * 1000000 %}"
 TOO_BIG = "a value would have more than 10,000,080 characters"
 TOO_WIDE = "a width in a format must be written in the format"
@@ -245,8 +313,11 @@ ENDLESS = {
     LOOP.replace("START", "'aaaaaaa'").replace("STEP", "ns.x ~ ns.x"): TOO_BIG,
     LOOP.replace("START", "'aaaaaaa'").replace("STEP", "ns.x + ns.x"): TOO_BIG,
     LOOP.replace("START", "[1]").replace("STEP", "[ns.x, ns.x]"): TOO_BIG,
-    LOOP.replace("START", "[1]").replace("STEP", "ns.x + ns.x"): "a list would have more than 1,000,000 items",
-    "{{ 'a' | center(10000000000) }}": "the filter center was given 10000000000; at most 100,000 is allowed",
+    LOOP.replace("START", "[1]").replace(
+        "STEP", "ns.x + ns.x"
+    ): "a list would have more than 1,000,000 items",
+    "{{ 'a' | center(10000000000) }}": "the filter center was given 10000000000; at most 100,000 "
+    "is allowed",
     "{{ 'a'.ljust(10000000000) }}": TOO_BIG,
     "{{ ('\t' * 1000000).expandtabs(1000000) }}": TOO_BIG,
     "{{ '%9999999999d' % 1 }}": TOO_WIDE,
@@ -265,7 +336,8 @@ ENDLESS = {
     "{{ ('a ' * 1000000) | wordwrap(1, wrapstring='a' * 100000) }}": TOO_BIG,
     "{{ [1] | batch(1000000000, 'x') | list }}": "the filter batch was given",
     "{{ {'a': [1]} | tojson(indent=1000000000) }}": "the filter tojson was given",
-    "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}": "more than 1,000,000 steps",
+    "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}": "more than "
+    "1,000,000 steps",
     "{{ rubric | striptags }}": "No filter named 'striptags'",
 }
 
@@ -280,7 +352,9 @@ def test_what_would_not_end_or_fill_the_memory_is_an_input_error(source: str, wo
 
 
 def test_bounds_are_those_of_one_rendering_and_grow_with_what_is_put_in() -> None:
-    template = parse("{% for i in range(3) %}{{ rubric }}{% endfor %}{% for i in range(99999) %}{% endfor %}")
+    template = parse(
+        "{% for i in range(3) %}{{ rubric }}{% endfor %}{% for i in range(99999) %}{% endfor %}"
+    )
     text = "a" * 20_000_000
     for _ in range(2):
         assert len(template.render({"rubric": text})) == 3 * len(text)
@@ -292,8 +366,14 @@ def test_bounds_are_those_of_one_rendering_and_grow_with_what_is_put_in() -> Non
         ("{{ rubric | replace('a', 'b') | upper | indent(2, true) }}", "  BB"),
         ("{{ '%05.1f|%s' % (1.25, rubric) }}", "001.2|ab"),
         ("{{ '{:>4}: {}'.format(rubric, 1) }}", "  ab: 1"),
-        ("{{ rubric ~ 1 ~ [2] }} {{ [1, 2] + [3] }} {{ 2 ** 8 }} {{ '-' * 3 }}", "ab1[2] [1, 2, 3] 256 ---"),
-        ("{% for x in rubric %}{{ loop.index }}/{{ loop.length }}{{ x }} {% endfor %}", "1/2a 2/2b "),
+        (
+            "{{ rubric ~ 1 ~ [2] }} {{ [1, 2] + [3] }} {{ 2 ** 8 }} {{ '-' * 3 }}",
+            "ab1[2] [1, 2, 3] 256 ---",
+        ),
+        (
+            "{% for x in rubric %}{{ loop.index }}/{{ loop.length }}{{ x }} {% endfor %}",
+            "1/2a 2/2b ",
+        ),
         ("{% for x in [3, 1, 2] | sort if x > 1 %}{{ x }}{% else %}none{% endfor %}", "23"),
         (
             "{{ range(3) | map('string') | join('+') }} {{ [1, 2] | sum }}",

@@ -16,7 +16,17 @@ from pytest_jrh.reporting.terminal import session_lines
 from pytest_jrh.stats.diagnosis import fisher_exact, judge_warnings, mantel
 from pytest_jrh.stats.formulas import ConfusionMatrix, confusion_matrix, quadratic_kappa
 from pytest_jrh.text import columns, visible
-from tests.support.judged_sessions import HOSTILE, Answer, always, coin, judged, right, scored, session_of, wrong_on
+from tests.support.judged_sessions import (
+    HOSTILE,
+    Answer,
+    always,
+    coin,
+    judged,
+    right,
+    scored,
+    session_of,
+    wrong_on,
+)
 from tests.support.made_cases import make_result, make_spec
 
 
@@ -39,17 +49,28 @@ def test_table_gives_each_rubric_over_both_tests_then_each_test_then_all() -> No
 
 
 def test_single_test_and_single_rubric_have_one_row() -> None:
-    results = [result for result in judged(right, rubrics=("tone",)) if result.test == "agent_positives"]
+    results = [
+        result for result in judged(right, rubrics=("tone",)) if result.test == "agent_positives"
+    ]
     lines = texts(session_of(results))
     assert lines[0].split()[0] == "agent_positives"
     assert [line.split()[0] for line in lines[1:3]] == ["rubric", "tone"]
-    assert " ".join(lines[3:5]) == "! Only satisfied cases: a judge that always says 0 would get 100%. "
+    assert (
+        " ".join(lines[3:5])
+        == "! Only satisfied cases: a judge that always says 0 would get 100%. "
+    )
 
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_lines_fit_the_terminal_whatever_the_names(width: int) -> None:
-    results = judged(wrong_on("run-001"), rubrics=("identity_check_before_any_refund_or_change", "規約を守ること" * 3))
-    panel = [*judged(right, judge="the strictest judge of them all"), *judged(coin(), judge="規約" * 20)]
+    results = judged(
+        wrong_on("run-001"),
+        rubrics=("identity_check_before_any_refund_or_change", "規約を守ること" * 3),
+    )
+    panel = [
+        *judged(right, judge="the strictest judge of them all"),
+        *judged(coin(), judge="規約" * 20),
+    ]
     for given_results in (results, panel, [*scored(right), *results]):
         lines = session_lines(session_of(given_results), width=width)
         assert max(columns(line.text) for line in lines) <= width
@@ -68,7 +89,9 @@ def test_changes_are_named_by_node_id_in_pytests_colours() -> None:
 
 def test_passed_gate_is_green() -> None:
     styled = session_lines(session_of(judged(right), before=judged(right)))
-    assert [line.text for line in styled if line.style == "green"] == ["Gate passed: 0 regressions, at most 0 allowed."]
+    assert [line.text for line in styled if line.style == "green"] == [
+        "Gate passed: 0 regressions, at most 0 allowed."
+    ]
 
 
 def test_verbose_adds_matrices_and_why_figures_are_missing() -> None:
@@ -77,7 +100,11 @@ def test_verbose_adds_matrices_and_why_figures_are_missing() -> None:
     title = "confusion matrices (rows: right answer, columns: the judge's)"
     assert title not in plain
     start = verbose.index("all", verbose.index(title))
-    assert [line.split() for line in verbose[start + 1 : start + 4]] == [["0", "1"], ["0", "22", "2"], ["1", "2", "22"]]
+    assert [line.split() for line in verbose[start + 1 : start + 4]] == [
+        ["0", "1"],
+        ["0", "22", "2"],
+        ["1", "2", "22"],
+    ]
     assert "- kappa: one class only: every label is 0 (agent_positives)" in verbose
 
 
@@ -85,14 +112,21 @@ def test_judges_get_sections_and_the_panel_its_agreement() -> None:
     lines = texts(session_of([*judged(right, judge="a"), *judged(always(1), judge="b")]))
     assert [line for line in lines if line.startswith("judge ")] == ["judge a", "judge b"]
     assert "panel of 2 judges: the majority is right in 24 of 24 cases (100.0%), 24 cases" in lines
-    assert ["a", "/", "b", "agree", "in", "24", "of", "48", "kappa", "0.00"] in [line.split() for line in lines]
+    assert ["a", "/", "b", "agree", "in", "24", "of", "48", "kappa", "0.00"] in [
+        line.split() for line in lines
+    ]
 
 
 def test_verbose_names_the_cases_on_which_the_panel_is_split() -> None:
     one, other = ((right, "a"), (always(1), "b"))
-    results = [each for answer, judge in (one, other) for each in judged(answer, 1, ("tone",), judge=judge)]
+    results = [
+        each for answer, judge in (one, other) for each in judged(answer, 1, ("tone",), judge=judge)
+    ]
     lines = texts(session_of(results), verbosity=1)
-    assert "  refunds::agent_positives::tone::run-000[e1] (a tie: 1 for 0, 1 for 1 of 2 judges)" in lines
+    assert (
+        "  refunds::agent_positives::tone::run-000[e1] (a tie: 1 for 0, 1 for 1 of 2 judges)"
+        in lines
+    )
     assert not any("a tie" in line for line in texts(session_of(results)))
 
 
@@ -103,7 +137,11 @@ def test_ordinal_suite_has_its_own_figures() -> None:
 
 
 def test_cases_without_a_verdict_are_told_beside_the_table() -> None:
-    results = [make_result(), make_result(make_spec("b"), "no_case"), make_result(make_spec("c"), "refused")]
+    results = [
+        make_result(),
+        make_result(make_spec("b"), "no_case"),
+        make_result(make_spec("c"), "refused"),
+    ]
     styled = session_lines(session_of(results))
     assert ("not in these figures: 1 without a case, 1 unscored", "yellow") in styled
 
@@ -117,7 +155,10 @@ def test_nothing_is_said_where_nothing_ran() -> None:
     [
         (always(1), "It gave 1 (violated) to every one of 48 cases: it does not judge."),
         (always(0), "It gave 0 (satisfied) to every one of 48 cases: it does not judge."),
-        (coin(), "Its answers cannot be told from a coin's (kappa -0.08, Fisher's exact p = 0.77)."),
+        (
+            coin(),
+            "Its answers cannot be told from a coin's (kappa -0.08, Fisher's exact p = 0.77).",
+        ),
         (lambda spec, expected: 1 - expected, "It answers the wrong way round (kappa -1.00)."),
     ],
 )
@@ -125,7 +166,8 @@ def test_judge_that_judges_nothing_is_called_so(answer: Answer, warning: str) ->
     (section,) = session_of(judged(answer)).table.judges
     assert judge_warnings(section, "binary") == [warning]
     assert any(
-        line.style == "yellow" and line.text.startswith("! It") for line in session_lines(session_of(judged(answer)))
+        line.style == "yellow" and line.text.startswith("! It")
+        for line in session_lines(session_of(judged(answer)))
     )
 
 
@@ -137,7 +179,9 @@ def test_good_judge_is_not_warned_about_even_on_few_cases() -> None:
 
 def test_ordinal_judge_that_scores_at_random_is_called_so() -> None:
     (constant,) = session_of(scored(lambda spec, expected: 1)).table.judges
-    assert judge_warnings(constant, "ordinal") == ["It gave 1 to every one of 30 cases: it does not judge."]
+    assert judge_warnings(constant, "ordinal") == [
+        "It gave 1 to every one of 30 cases: it does not judge."
+    ]
     (turned,) = session_of(scored(lambda spec, expected: (expected + 1) % 3)).table.judges
     assert judge_warnings(turned, "ordinal") == ["It answers the wrong way round (kappa -0.50)."]
 
@@ -149,19 +193,25 @@ def test_random_ordinal_judges_are_named_in_about_95_of_100_and_sound_ones_are_n
     assert stats is not None
 
     def off(share: float) -> Callable[[int], int]:
-        return lambda label: label if rng.random() >= share else 1 if label != 1 else rng.choice((0, 2))
+        return lambda label: (
+            label if rng.random() >= share else 1 if label != 1 else rng.choice((0, 2))
+        )
 
     def named(answer: Callable[[int], int], runs: int, of: int = 500) -> float:
         found = 0
         for _ in range(of):
-            matrix = confusion_matrix([(label, answer(label)) for _ in range(runs) for label in (0, 1, 2)], (0, 1, 2))
+            matrix = confusion_matrix(
+                [(label, answer(label)) for _ in range(runs) for label in (0, 1, 2)], (0, 1, 2)
+            )
             ordinal = replace(stats, matrix=matrix, weighted_kappa=quadratic_kappa(matrix))
             found += bool(judge_warnings(replace(known, ordinal=ordinal), "ordinal"))
         return found / of
 
     for runs in (4, 15, 60):
         assert 0.93 < named(lambda label: rng.randrange(3), runs) < 0.99
-        assert 0.93 < named(lambda label: 2 if rng.random() < 0.7 else rng.randrange(3), runs) < 0.99
+        assert (
+            0.93 < named(lambda label: 2 if rng.random() < 0.7 else rng.randrange(3), runs) < 0.99
+        )
         assert named(off(0.1), runs) == 0
         assert named(off(0.25), runs) < 0.04
 
@@ -188,7 +238,9 @@ def test_fishers_exact_test_is_scipys(counts: tuple[int, int, int, int]) -> None
     known = pytest.importorskip("scipy.stats")
     a, b, c, d = counts
     matrix = ConfusionMatrix((0, 1), ((a, b), (c, d)))
-    assert fisher_exact(matrix) == pytest.approx(known.fisher_exact([[a, b], [c, d]]).pvalue, rel=1e-6)
+    assert fisher_exact(matrix) == pytest.approx(
+        known.fisher_exact([[a, b], [c, d]]).pvalue, rel=1e-6
+    )
 
 
 def test_hostile_names_reach_the_terminal_as_visible_escapes() -> None:

@@ -36,7 +36,9 @@ def test_a_coroutine_that_a_time_limit_dropped_warns_of_nothing() -> None:
         asyncio.run(call())
         threads.close_unawaited()
         gc.collect()
-    assert not [str(warning.message) for warning in caught if "never awaited" in str(warning.message)]
+    assert not [
+        str(warning.message) for warning in caught if "never awaited" in str(warning.message)
+    ]
 
 
 def test_a_coroutine_that_is_awaited_is_left_alone() -> None:

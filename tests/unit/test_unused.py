@@ -26,7 +26,8 @@ def test_pruning_removes_unused_cassettes_and_leaves_all_else(tmp_path: Path) ->
 
 
 def test_what_a_frozen_suite_was_made_with_is_no_rubbish(tmp_path: Path) -> None:
-    """A run that gave no case is not in the frozen file, and asking its models again would be paid for again."""
+    """A run that gave no case is not in the frozen file, and asking its models again would be paid
+    for again."""
     cassette(tmp_path, "agent_positives/r/no-case.e1.generation.yaml")
     unused = cassette(tmp_path, "agent_positives/r/gone.e1.judge-default.yaml")
     assert unused_cassettes(tmp_path, (), frozen=True) == [unused]
@@ -43,10 +44,15 @@ def test_pruning_follows_no_link_out_of_the_folder(tmp_path: Path) -> None:
     assert removed == [inside]
     assert outside.exists()
     (problem,) = problems
-    assert "agent_positives/linked/a.e1.generation.yaml was not removed: a symbolic link leads out" in problem
+    assert (
+        "agent_positives/linked/a.e1.generation.yaml was not removed: a symbolic link leads out"
+        in problem
+    )
 
 
-def test_a_cassette_that_cannot_be_removed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cassette_that_cannot_be_removed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(path: Path, *, missing_ok: bool = False) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 

@@ -1,4 +1,5 @@
-"""What a project's own client or preprocessor raises: an outcome of its case, and never a session that hangs."""
+"""What a project's own client or preprocessor raises: an outcome of its case, and never a session
+that hangs."""
 
 from __future__ import annotations
 
@@ -65,7 +66,11 @@ def test_whatever_a_client_raises_is_the_model_error_of_its_case(bench: Bench) -
     for result, (_, said) in zip(session.results, RAISED, strict=False):
         assert f"The client of `pytest_jrh_complete` raised {said}." in told(result)
         assert "\nraised at:\n" in result.detail
-        assert re.search(rf"^    .*{HERE}:\d+ in complete\n    .*{HERE}:\d+ in helper$", result.detail, re.MULTILINE)
+        assert re.search(
+            rf"^    .*{HERE}:\d+ in complete\n    .*{HERE}:\d+ in helper$",
+            result.detail,
+            re.MULTILINE,
+        )
     for result in session.results:
         assert len(result.detail.splitlines()) <= 25
         assert SECRET not in result.detail
@@ -79,7 +84,9 @@ def test_what_a_client_raises_is_an_outcome_at_once(bench: Bench) -> None:
         raised.append(time.monotonic())
         raise RAISED[min(number_of(messages), len(RAISED)) - 1][0]
 
-    assert awaited(bench, bench.specs, raised, complete=complete) == ["model_error"] * len(bench.specs)
+    assert awaited(bench, bench.specs, raised, complete=complete) == ["model_error"] * len(
+        bench.specs
+    )
 
 
 def test_what_a_preprocessor_raises_is_an_outcome_at_once(bench: Bench) -> None:
@@ -106,8 +113,13 @@ def test_an_interrupt_of_a_client_is_raised_at_once(bench: Bench) -> None:
 
 
 def awaited(bench: Bench, specs: list[CaseSpec], raised: list[float], **settings: Any) -> list[str]:
-    """The outcomes of cases, one after the other; each must come soon after what the user's code has raised."""
-    engine = Engine({bench.ready.suite.name: bench.ready}, bench.settings("new_episodes", [], **settings))
+    """The outcomes of cases, one after the other.
+
+    Each must come soon after what the user's code has raised.
+    """
+    engine = Engine(
+        {bench.ready.suite.name: bench.ready}, bench.settings("new_episodes", [], **settings)
+    )
 
     def soon() -> None:
         assert not raised or time.monotonic() - raised[0] < AT_ONCE
@@ -147,7 +159,9 @@ def test_an_interrupt_of_a_client_ends_every_wait_at_once(bench: Bench) -> None:
         while not at_work.is_set():
             await asyncio.sleep(0.01)
 
-    settings = bench.settings("new_episodes", [], complete=complete, max_workers=2 * len(bench.specs))
+    settings = bench.settings(
+        "new_episodes", [], complete=complete, max_workers=2 * len(bench.specs)
+    )
     engine = Engine({bench.ready.suite.name: bench.ready}, settings)
     engine.start(bench.specs)
     for spec in bench.specs:
@@ -160,7 +174,9 @@ def test_an_interrupt_of_a_client_ends_every_wait_at_once(bench: Bench) -> None:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_loop_that_dies_leaves_nobody_waiting(tmp_path: Path) -> None:
     # Of its own, since what the loop leaves unfinished goes on holding the locks of its cassettes.
-    bench = Bench(write_suite(tmp_path / "suite", runs=1, tests=["agent_positives"]), tmp_path / "cassettes")
+    bench = Bench(
+        write_suite(tmp_path / "suite", runs=1, tests=["agent_positives"]), tmp_path / "cassettes"
+    )
 
     async def complete(stage: StageModel, messages: object, response_model: object) -> None:
         if stage.stage == "planner":
@@ -168,7 +184,9 @@ def test_a_loop_that_dies_leaves_nobody_waiting(tmp_path: Path) -> None:
             asyncio.get_running_loop().stop()
         await asyncio.sleep(3600)
 
-    engine = Engine({bench.ready.suite.name: bench.ready}, bench.settings("new_episodes", [], complete=complete))
+    engine = Engine(
+        {bench.ready.suite.name: bench.ready}, bench.settings("new_episodes", [], complete=complete)
+    )
     engine._ended = True
     engine.start(bench.specs)
     with pytest.raises((RuntimeError, asyncio.CancelledError)):
@@ -185,18 +203,25 @@ def test_a_loop_that_dies_leaves_nobody_waiting(tmp_path: Path) -> None:
         (Completion(7, None), "returned Completion, which has a int as its `text`"),  # type: ignore[arg-type,type-var]
     ],
 )
-def test_a_client_that_returns_something_else_is_a_model_error(bench: Bench, returned: object, said: str) -> None:
+def test_a_client_that_returns_something_else_is_a_model_error(
+    bench: Bench, returned: object, said: str
+) -> None:
     async def complete(stage: StageModel, messages: object, response_model: object) -> object:
         return returned
 
     result = bench.run(complete=complete).results[0]
     assert result.outcome == "model_error"
-    assert f"The client of `pytest_jrh_complete` {said}. The hook must return an `async def" in told(result)
+    assert (
+        f"The client of `pytest_jrh_complete` {said}. The hook must return an `async def"
+        in told(result)
+    )
 
 
 def test_a_client_that_is_no_coroutine_is_a_model_error(bench: Bench) -> None:
     result = bench.run(complete=lambda *_: 7).results[0]
-    assert "The client of `pytest_jrh_complete` returned int, which cannot be awaited." in told(result)
+    assert "The client of `pytest_jrh_complete` returned int, which cannot be awaited." in told(
+        result
+    )
 
 
 def test_a_hook_that_supplies_no_client_is_a_model_error(bench: Bench) -> None:

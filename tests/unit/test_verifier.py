@@ -12,7 +12,9 @@ from tests.support.conversations import FAIL, MESSAGES, MODEL, ORDINAL, PASS, RU
 from tests.support.scripted import ScriptedExchange, ScriptedModel
 
 
-def verified(complete: Complete, goal: Goal = FAIL, rubric: Rubric = RUBRIC, prompt: str | None = None) -> Verification:
+def verified(
+    complete: Complete, goal: Goal = FAIL, rubric: Rubric = RUBRIC, prompt: str | None = None
+) -> Verification:
     template = (
         load_template("verifier", mode=goal.mode, objective=goal.objective)
         if prompt is None
@@ -59,9 +61,9 @@ def test_prompt_of_rands_harness_gets_the_scale_with_the_rubric() -> None:
 
 
 def test_verification_keeps_verdict_and_rationale() -> None:
-    assert verified(ScriptedModel(verifier={"verdict": "PASS", "rationale": " Fine. "})) == Verification(
-        "PASS", "Fine."
-    )
+    assert verified(
+        ScriptedModel(verifier={"verdict": "PASS", "rationale": " Fine. "})
+    ) == Verification("PASS", "Fine.")
 
 
 @pytest.mark.parametrize("verdict", ['"pass"', '"MAYBE"', "true", "null", '["PASS"]'])
@@ -91,5 +93,7 @@ def test_score_off_the_scale_is_no_verdict(score: str) -> None:
         (Goal("pass", 2), Verification("PASS", "", 2), True),
     ],
 )
-def test_label_is_confirmed_by_its_own_verdict_alone(goal: Goal, verification: Verification, confirmed: bool) -> None:
+def test_label_is_confirmed_by_its_own_verdict_alone(
+    goal: Goal, verification: Verification, confirmed: bool
+) -> None:
     assert confirms(verification, goal) is confirmed

@@ -23,7 +23,16 @@ NAMES = ("judge-gate.yml", "judge-shards.yml")
 # Semantics, section I.
 SECTION_I = {option.flag for option in OPTIONS} | {
     f"--jrh-{name}"
-    for name in ("plan", "max-calls", "max-cost", "baseline", "update-baseline", "report", "summary", "eval-log")
+    for name in (
+        "plan",
+        "max-calls",
+        "max-cost",
+        "baseline",
+        "update-baseline",
+        "report",
+        "summary",
+        "eval-log",
+    )
 }
 PYTEST = {"--junitxml"}
 PYTEST_SPLIT = {"--splits", "--group"}
@@ -40,13 +49,24 @@ def steps(name: str) -> list[tuple[str, dict[str, Any]]]:
 
 def commands(name: str) -> list[list[str]]:
     """The words of every line that is run; an expression of GitHub's stands for one word."""
-    scripts = [re.sub(r"\$\{\{.*?\}\}", "1", step["run"]) for _, step in steps(name) if "run" in step]
-    return [shlex.split(line, comments=True) for script in scripts for line in script.replace("\\\n", " ").splitlines()]
+    scripts = [
+        re.sub(r"\$\{\{.*?\}\}", "1", step["run"]) for _, step in steps(name) if "run" in step
+    ]
+    return [
+        shlex.split(line, comments=True)
+        for script in scripts
+        for line in script.replace("\\\n", " ").splitlines()
+    ]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_only_options_that_there_are_are_used(name: str) -> None:
-    used = {word.partition("=")[0] for words in commands(name) if words[:1] == ["pytest"] for word in words[1:]}
+    used = {
+        word.partition("=")[0]
+        for words in commands(name)
+        if words[:1] == ["pytest"]
+        for word in words[1:]
+    }
     options = {word for word in used if word.startswith("-")}
     assert {"--jrh-config", "--jrh-record-mode"} <= options
     assert options <= SECTION_I | PYTEST | PYTEST_SPLIT
@@ -56,9 +76,18 @@ def test_only_options_that_there_are_are_used(name: str) -> None:
 def test_the_gate_replays_against_the_baseline_and_keeps_junit_and_summary() -> None:
     replay = read("judge-gate.yml")["jobs"]["replay"]
     (run,) = [step["run"] for step in replay["steps"] if "--jrh-config" in step.get("run", "")]
-    for option in ("--jrh-record-mode=none", "--jrh-baseline=", "--jrh-summary=judge-summary.md", "--junitxml="):
+    for option in (
+        "--jrh-record-mode=none",
+        "--jrh-baseline=",
+        "--jrh-summary=judge-summary.md",
+        "--junitxml=",
+    ):
         assert option in run
-    (kept,) = [step["with"]["path"] for step in replay["steps"] if "upload-artifact" in step.get("uses", "")]
+    (kept,) = [
+        step["with"]["path"]
+        for step in replay["steps"]
+        if "upload-artifact" in step.get("uses", "")
+    ]
     assert kept.split() == ["judge-summary.md", "judge-junit.xml"]
 
 
@@ -67,7 +96,11 @@ def test_every_shard_is_run_and_merged() -> None:
     groups = jobs["shard"]["strategy"]["matrix"]["group"]
     (split,) = [words for words in commands("judge-shards.yml") if "--splits" in words]
     assert split[split.index("--splits") + 1] == str(len(groups))
-    (merge,) = [words for words in commands("judge-shards.yml") if words[:4] == ["python", "-m", "pytest_jrh", "merge"]]
+    (merge,) = [
+        words
+        for words in commands("judge-shards.yml")
+        if words[:4] == ["python", "-m", "pytest_jrh", "merge"]
+    ]
     assert [word for word in merge[5:] if not word.startswith("-")] == [
         f"shards/judge-outputs-{group}" for group in groups
     ]
@@ -85,9 +118,13 @@ def test_jobs_ask_for_the_least(name: str) -> None:
     assert workflow["permissions"] == {}
     # YAML reads the key `on` as true.
     assert "pull_request_target" not in workflow[True]
-    writing = {job for job, body in workflow["jobs"].items() if "write" in body["permissions"].values()}
+    writing = {
+        job for job, body in workflow["jobs"].items() if "write" in body["permissions"].values()
+    }
     assert writing <= {"comment"}
-    assert not [step for job, step in steps(name) if job in writing and "checkout" in step.get("uses", "")]
+    assert not [
+        step for job, step in steps(name) if job in writing and "checkout" in step.get("uses", "")
+    ]
     for _, step in steps(name):
         if "checkout" in step.get("uses", ""):
             assert step["with"]["persist-credentials"] is False
@@ -117,7 +154,9 @@ def test_a_required_check_is_never_skipped() -> None:
 
 
 def test_the_comment_is_found_by_its_marker_and_its_author() -> None:
-    (script,) = [step["run"] for job, step in steps("judge-gate.yml") if job == "comment" and "run" in step]
+    (script,) = [
+        step["run"] for job, step in steps("judge-gate.yml") if job == "comment" and "run" in step
+    ]
     assert "startswith(env.MARKER)" in script
     assert "github-actions[bot]" in script
     assert script.count("body=@comment.md") == 2
@@ -130,9 +169,12 @@ def test_the_example_is_what_init_writes(tmp_path: Path) -> None:
     assert written == (FOLDER / "judge-gate.yml").read_text(encoding="utf-8")
 
 
-@pytest.mark.skipif(shutil.which("bash") is None or shutil.which("iconv") is None, reason="needs bash and iconv")
+@pytest.mark.skipif(
+    shutil.which("bash") is None or shutil.which("iconv") is None, reason="needs bash and iconv"
+)
 @pytest.mark.parametrize(
-    ("there", "call"), [("", "POST repos/o/r/issues/7/comments"), ("12\n34", "PATCH repos/o/r/issues/comments/12")]
+    ("there", "call"),
+    [("", "POST repos/o/r/issues/7/comments"), ("12\n34", "PATCH repos/o/r/issues/comments/12")],
 )
 def test_one_comment_is_made_or_found_again(tmp_path: Path, there: str, call: str) -> None:
     (step,) = [step for job, step in steps("judge-gate.yml") if job == "comment" and "run" in step]
@@ -148,9 +190,15 @@ echo "$4 $5" >> calls
     summary.parent.mkdir(parents=True)
     # A character of two bytes across the limit, and what a shell would run.
     summary.write_text("$(touch owned) `touch owned`\n" + "x" * 59_970 + "é" * 20, encoding="utf-8")
-    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "GITHUB_REPOSITORY": "o/r", "NUMBER": "7"}
+    environment = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "GITHUB_REPOSITORY": "o/r",
+        "NUMBER": "7",
+    }
     command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
-    subprocess.run(command, cwd=tmp_path, env={**environment, "MARKER": step["env"]["MARKER"]}, check=True)
+    subprocess.run(
+        command, cwd=tmp_path, env={**environment, "MARKER": step["env"]["MARKER"]}, check=True
+    )
     assert (tmp_path / "calls").read_text().split("\n")[0] == call
     body = (tmp_path / "comment.md").read_text(encoding="utf-8")
     assert body.startswith(f"{step['env']['MARKER']}\n\n$(touch owned)")
