@@ -73,9 +73,8 @@ def main() -> int:
                 return 1
     print(
         f"{options.times} kills, seed {options.seed}, {time.monotonic() - began:.0f} s: every "
-        "resume ended as an "
-        f"unkilled run; of {kept} calls on disk none was sent twice, {lost} that were in flight "
-        "were."
+        f"resume ended as an unkilled run; of {kept} calls on disk none was sent twice, {lost} "
+        "that were in flight were."
     )
     return 0
 

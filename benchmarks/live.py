@@ -1,5 +1,6 @@
-"""Live generation and judging against a loopback model that takes half a second for every
-answer."""
+"""Live generation and judging against a loopback model that takes half a second
+for every answer.
+"""
 
 from __future__ import annotations
 

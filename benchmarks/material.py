@@ -107,8 +107,9 @@ def _prose(words: random.Random, length: int, number: int) -> str:
 
 
 def plain_test_over(jsonl: Path, folder: Path) -> Path:
-    """What a user would write instead: one parametrized test that asserts on each line of a
-    JSONL."""
+    """What a user would write instead: one parametrized test that asserts on
+    each line of a JSONL.
+    """
     path = folder / "test_plain_jsonl.py"
     path.write_text(
         "import json\nimport pytest\n\n"

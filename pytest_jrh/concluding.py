@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 _NOTHING_JUDGED = "No case reached a verdict, so this run is not green."
 _UNWRITTEN = (
     "This run is not green, because of what could not be written. Make room or fix the "
-    "permissions, and run again: "
-    "what is recorded is not asked again."
+    "permissions, and run again: what is recorded is not asked again."
 )
 
 

@@ -199,8 +199,8 @@ def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Proble
 
 
 def _with_sources(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
-    """Add what making cases takes: a frozen suite is spared the time of importing and checking
-    it.
+    """Add what making cases takes: a frozen suite is spared the time of
+    importing and checking it.
     """
     from pytest_jrh.pipeline.generate import build_pipeline
     from pytest_jrh.sources.eval_logs import EvalLog

@@ -165,8 +165,8 @@ class Complete(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
-    """One planned edit: which message (index into the run's messages), to what end, and why
-    there.
+    """One planned edit: which message (index into the run's messages), to what
+    end, and why there.
     """
 
     message_index: int

@@ -43,11 +43,9 @@ def plan_lines(
     if to_make.high:
         sentences.append(
             "Planner and judge are counted as one call a case, edits and summaries as a range; "
-            "answers that have to be "
-            "asked for again come on top, and so do attempts that fail, which count as made. "
-            "Tokens are estimated from "
-            "the transcripts' letters, an answer as at most max_tokens, or 2,000 tokens where "
-            "none is set."
+            "answers that have to be asked for again come on top, and so do attempts that fail, "
+            "which count as made. Tokens are estimated from the transcripts' letters, an answer "
+            "as at most max_tokens, or 2,000 tokens where none is set."
         )
     return [*lines, *(line for sentence in sentences for line in wrapped(sentence, width))]
 
@@ -75,8 +73,8 @@ def _limits(
         most = max(promises.values())
         yield (
             f"With {limit} no call of {', '.join(out)} is made: a budget sets aside for each call "
-            "the most that it can "
-            f"cost, here ${most:,.4f} or more. A smaller max_tokens lowers that."
+            f"the most that it can cost, here ${most:,.4f} or more. A smaller max_tokens lowers "
+            "that."
         )
     elif cost.low > max_cost:
         yield (
@@ -94,16 +92,15 @@ def _cases(plan: Plan, modes: Mapping[str, tuple[str, str]]) -> Iterator[str]:
     if plan.unrecorded:
         yield (
             f"{counted(plan.unrecorded, 'case')} would be unrecorded: the record mode lets none "
-            "of their missing calls "
-            "be made (once adds nothing to a complete recording; new_episodes does)."
+            "of their missing calls be made (once adds nothing to a complete recording; "
+            "new_episodes does)."
         )
     if plan.renewed:
         yield f"--jrh-retry-unscored asks again in {counted(plan.renewed, 'case')}."
     elif plan.unusable:
         yield (
             f"{counted(plan.unusable, 'case')} with recorded answers that cannot be used; "
-            "--jrh-retry-unscored in a "
-            "recording mode asks again."
+            "--jrh-retry-unscored in a recording mode asks again."
         )
     if _calls(plan.rows).high and all(pair == ("none", "none") for pair in modes.values()):
         mode = "new_episodes" if plan.complete else "once"

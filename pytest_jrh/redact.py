@@ -231,8 +231,8 @@ def _lines_of(secret: str) -> tuple[str, ...]:
 
 
 def _is_marker(line: str) -> bool:
-    """Whether a line is the same in every key of its kind, such as `-----BEGIN PRIVATE
-    KEY-----`.
+    """Whether a line is the same in every key of its kind, such as `-----BEGIN
+    PRIVATE KEY-----`.
     """
     return line.startswith("-----")
 
@@ -268,8 +268,8 @@ def covers(recorded: str, wanted: str) -> bool:
 
 
 def without_credentials(value: Any, redactor: Redactor) -> Any:
-    """The value without what its URLs say before the host, and without their key-like
-    parameters.
+    """The value without what its URLs say before the host, and without their
+    key-like parameters.
     """
     if isinstance(value, dict):
         return {key: without_credentials(item, redactor) for key, item in value.items()}

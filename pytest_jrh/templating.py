@@ -230,8 +230,8 @@ def _check_braces(
             problems.append(_unknown_problem(f"{{{name}}}", name, origin, line, allowed))
         elif not name:
             message = (
-                f"a lone `{text}`: a placeholder reads {{name}}, and {text * 2} stands for "
-                "the brace itself"
+                f"a lone `{text}`: a placeholder reads {{name}}, and {text * 2} stands for the "
+                "brace itself"
             )
             problems.append(Problem(message, file=origin, line=line))
         else:

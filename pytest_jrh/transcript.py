@@ -30,8 +30,8 @@ _TAG_FILLER = "[\\s/\\\\\x00-\x1f\u200b-\u200f\u2060\ufeff]*+"
 
 
 def message_text(message: Message) -> str:
-    """Read the text of a message: its text blocks joined by newlines, without reasoning or
-    media.
+    """Read the text of a message: its text blocks joined by newlines, without
+    reasoning or media.
     """
     content = message.get("content")
     if isinstance(content, str):

@@ -206,17 +206,16 @@ def _policy(order: Order, reason: Reason, quantity: int) -> Policy:
     match reason:
         case "change_of_mind":
             rule = (
-                "unused items: within 30 days of delivery, price of the item without the delivery "
-                "fee; "
-                "to be posted back within 14 days with the label in the parcel"
+                "unused items: within 30 days of delivery, price of the item without the "
+                "delivery fee; to be posted back within 14 days with the label in the parcel"
             )
             in_time = since_delivery is not None and since_delivery <= timedelta(days=30)
             return Policy(order.goods if in_time else nothing, rule)
         case "damaged":
             rule = (
                 "damaged or faulty: within 60 days of delivery, price of the pieces concerned, "
-                "and the delivery fee "
-                "if the whole order is concerned; goods up to 150.00 need not be sent back"
+                "and the delivery fee if the whole order is concerned; goods up to 150.00 need "
+                "not be sent back"
             )
             whole = quantity == order.quantity
             amount = order.unit_price * quantity + (order.delivery_fee if whole else nothing)

@@ -68,8 +68,8 @@ def _unknown(rubric_id: str, ids: list[str]) -> tuple[str, str]:
     close = nearest(rubric_id, ids)
     hint = f"{close} is the nearest id; " if close else ""
     message = (
-        f"made for the rubric {shown(rubric_id)}, which is not in the rubric file; its ids "
-        f"are {listed(ids)}"
+        f"made for the rubric {shown(rubric_id)}, which is not in the rubric file; its ids are "
+        f"{listed(ids)}"
     )
     return message, f"{hint}give the rubric its id back, or remove the lines of its cases"
 

@@ -227,8 +227,7 @@ def _id_mistake(record: StoredRecord) -> str | None:
         return None
     return (
         f"case_id is {_shown(record.case_id)}, but suite, test, rubric, run_id, epoch and "
-        "target_score "
-        f"are those of {_shown(own)}"
+        f"target_score are those of {_shown(own)}"
     )
 
 

@@ -131,8 +131,8 @@ def case_digest(case: Case) -> str:
 
 
 def canonical_json(value: Any, *, sort_keys: bool = True) -> str:
-    """One line of JSON without spaces, by default with sorted keys: equal values give equal
-    text.
+    """One line of JSON without spaces, by default with sorted keys: equal
+    values give equal text.
     """
     text = json.dumps(
         json_value(value),

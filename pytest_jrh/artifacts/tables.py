@@ -210,8 +210,8 @@ def cell(value: Any) -> str | int | float | bool | None:
 
 
 def fitted(text: str) -> str:
-    """Cut a text to what an XLSX cell holds (32,767 UTF-16 units), ending in a note that says
-    so.
+    """Cut a text to what an XLSX cell holds (32,767 UTF-16 units), ending in a
+    note that says so.
     """
     units = text.encode("utf-16-le", "replace")
     if len(units) <= 2 * XLSX_CELL:

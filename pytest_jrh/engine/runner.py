@@ -198,8 +198,7 @@ class Session:
         if has_media(case.messages):
             self._said[
                 f"suite {spec.suite}: transcripts are judged as text, so their images and other "
-                "media reach the judge "
-                "as placeholders such as [image: image/png]."
+                "media reach the judge as placeholders such as [image: image/png]."
             ] = None
         async with self._calls.tape(attempt, ready, judging=True) as tape:
             verdict = await self._to_its_end(tape, lambda: judge.verdict(case, make_complete(tape)))

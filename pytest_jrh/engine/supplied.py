@@ -187,11 +187,9 @@ def _late(stage: StageModel, timeout: float, attempts: int) -> Unscored:
         "model_error",
         stage=stage.stage,
         cause=f"The client of `pytest_jrh_complete` gave no answer within {timeout:g} s "
-        f"({attempts} attempts); "
-        f"`timeout` is {timeout:g}{default}.",
+        f"({attempts} attempts); `timeout` is {timeout:g}{default}.",
         advice="Set a longer `timeout` for this stage or for all of them under `models`, or let "
-        "the client give up "
-        "earlier; then run again: only the missing calls are made.",
+        "the client give up earlier; then run again: only the missing calls are made.",
     )
 
 

@@ -37,8 +37,8 @@ class Baseline:
     cases: Mapping[str, BaselineCase] = field(default_factory=dict)
 
     def match(self, result: CaseResult) -> BaselineCase | None:
-        """Look up what is known of the very case that was judged: same id, same digest (rule
-        J3).
+        """Look up what is known of the very case that was judged: same id, same
+        digest (rule J3).
         """
         known = self.cases.get(result.case_id)
         return (

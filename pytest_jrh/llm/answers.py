@@ -1,5 +1,5 @@
-"""Reads an answer out of what litellm returns: its text, whole and unambiguous, and what it
-cost.
+"""Reads an answer out of what litellm returns: its text, whole and unambiguous,
+and what it cost.
 """
 
 from __future__ import annotations

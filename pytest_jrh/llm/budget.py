@@ -60,8 +60,7 @@ class Ledger:
             if self.limits.cost is not None and after.cost > self.limits.cost:
                 return (
                     f"${spent.cost:.4f} of ${self.limits.cost:.4f} are spent or promised, and "
-                    "this call may cost "
-                    f"up to ${most:.4f}"
+                    f"this call may cost up to ${most:.4f}"
                 )
             self._write(after)
         return None

@@ -224,8 +224,8 @@ class _Completer:
                     cause=f"{stage.model} gave {MAX_REASKS + 1} answers that cannot be used; the "
                     f"last one: {complaint}",
                     advice="Look at the recorded answers in the cassette; a clearer prompt, a "
-                    "larger max_tokens, or a "
-                    "model with structured output usually helps. --jrh-retry-unscored asks anew.",
+                    "larger max_tokens, or a model with structured output usually helps. "
+                    "--jrh-retry-unscored asks anew.",
                     asked=tuple(fingerprints),
                 )
             asked = (

@@ -84,8 +84,8 @@ def timed_out(request: CallRequest, timeout: float) -> Failure:
         retry=True,
         timed_out=True,
         advice="Set a `max_tokens` that ends a runaway answer, or a longer `timeout`, for this "
-        "stage or for all of "
-        "them under `models`; then run again: only the missing calls are made.",
+        "stage or for all of them under `models`; then run again: only the missing calls are "
+        "made.",
     )
 
 
@@ -140,8 +140,8 @@ def unforeseen(error: Exception, unanswered: Failure, redact: Callable[[str], st
         "litellm raised "
         f"{words if len(words) <= _LONGEST_WORDS else f'{words[: _LONGEST_WORDS - 1]}…'}",
         advice="The error is inside litellm: another version of it, or what the server answers, "
-        "may be the cause. Then "
-        "run again: what has been recorded is kept, and only the missing calls are made.",
+        "may be the cause. Then run again: what has been recorded is kept, and only the missing "
+        "calls are made.",
         places=library_places(error, Path(litellm().__file__).parent),
     )
 
@@ -235,18 +235,16 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 _AGAIN_ADVICE = "Run again: what has been recorded is kept, and only the missing calls are made."
 _CHANGE_ADVICE = (
     "Change what the provider objects to (the stage's model, its settings or its prompt), then "
-    "run again: recorded "
-    "calls are kept."
+    "run again: recorded calls are kept."
 )
 _SERVER_ADVICE = (
     "Check the base URL (the stage's `api_base`, or the provider's environment variable such as "
-    "OPENAI_BASE_URL): it "
-    "must be the address that answers. Then run again: only the missing calls are made."
+    "OPENAI_BASE_URL): it must be the address that answers. Then run again: only the missing "
+    "calls are made."
 )
 _CONNECTION_ADVICE = (
     "Check the network and the base URL (the stage's `api_base`, or the provider's environment "
-    "variable such as "
-    "OPENAI_BASE_URL), then run again: only the missing calls are made."
+    "variable such as OPENAI_BASE_URL), then run again: only the missing calls are made."
 )
 
 

@@ -65,18 +65,15 @@ _TOO_LONG_STATUS = frozenset({_BAD_REQUEST, 413, 422, _TOO_MANY})
 
 KEY_ADVICE = (
     "Set the provider's key in the environment (for openai/... models: OPENAI_API_KEY), then run "
-    "again: only the "
-    "missing calls are made."
+    "again: only the missing calls are made."
 )
 _CREDIT_ADVICE = (
     "Add credit or raise the limit in the provider's account, or give the stage another model; "
-    "then run again: only "
-    "the missing calls are made."
+    "then run again: only the missing calls are made."
 )
 _MODEL_ADVICE = (
     "Check the name of the model and the base URL (the stage's `api_base`, or the provider's "
-    "environment variable such "
-    "as OPENAI_BASE_URL), then run again."
+    "environment variable such as OPENAI_BASE_URL), then run again."
 )
 _PROVIDER_ADVICE = (
     "Name the provider before the model, as in openai/gpt-4.1-mini; "
@@ -84,8 +81,7 @@ _PROVIDER_ADVICE = (
 )
 _LENGTH_ADVICE = (
     "Shorten what is sent (a transcript preprocessor such as drop_tool_messages, a smaller "
-    "`max_tokens`), or give the "
-    "stage a model with a longer context."
+    "`max_tokens`), or give the stage a model with a longer context."
 )
 
 

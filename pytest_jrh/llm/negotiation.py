@@ -26,8 +26,7 @@ _FALLBACK: Mapping[SchemaSent, SchemaSent] = {
 }
 _NOTICES: Mapping[SchemaSent, str] = {
     "json_object+words": "refused a response_format of type json_schema: json_object is sent, and "
-    "the schema is put "
-    "into the prompt.",
+    "the schema is put into the prompt.",
     "words": "takes no response_format: the schema is put into the prompt alone.",
 }
 _BAD_REQUEST = frozenset({400, 422})

@@ -90,8 +90,8 @@ def _check_redirect(request: Any, status: int, location: str) -> None:
     if status not in _REDIRECTS_WITH_BODY or _origin(target) != _origin(asked):
         raise UnusableAnswer(
             f"the server redirects (HTTP {status}) to "
-            f"{urlsplit(target).scheme}://{urlsplit(target).hostname}; "
-            "redirects are not followed, for they would take the key and the transcript there"
+            f"{urlsplit(target).scheme}://{urlsplit(target).hostname}; redirects are not "
+            "followed, for they would take the key and the transcript there"
         )
 
 
@@ -110,8 +110,8 @@ def _too_long() -> UnusableAnswer:
 
 
 class _Bounded:
-    """A response's bytes, uncompressed where need be, and no more of them than an answer may
-    have.
+    """A response's bytes, uncompressed where need be, and no more of them than
+    an answer may have.
     """
 
     def __init__(self, stream: Any, decoder: Any) -> None:

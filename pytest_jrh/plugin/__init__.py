@@ -39,8 +39,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Check the options and the suites that are named, before anything is collected (exit code
-    4).
+    """Check the options and the suites that are named, before anything is
+    collected (exit code 4).
     """
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)

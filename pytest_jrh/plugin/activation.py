@@ -108,8 +108,8 @@ def _unusable(what: str, problems: Sequence[Problem]) -> pytest.UsageError:
 
 
 def _stands_in(argument: str, session: SuiteSession) -> bool:
-    """Whether an argument is a log or a rubric file that stands in for the suite's own (rule
-    I1).
+    """Whether an argument is a log or a rubric file that stands in for the
+    suite's own (rule I1).
     """
     path = absolute(session.config.invocation_params.dir / argument)
     if path.suffix == ".eval" or (
@@ -140,8 +140,7 @@ def _refuse_pruning(session: SuiteSession) -> None:
         option = "--jrh-prune" if options.prune else "--jrh-report-unused"
         raise pytest.UsageError(
             f"{option}: not supported with {other.name} in place of the suite's own file, whose "
-            "recordings would all "
-            "be unused; run without it"
+            "recordings would all be unused; run without it"
         )
 
 
@@ -150,14 +149,14 @@ def _refuse_forked(config: pytest.Config) -> None:
     if config.getoption("forked", default=False):
         raise pytest.UsageError(
             "--forked: not supported for suites of judges, whose calls are made by a thread that "
-            "a forked process does "
-            "not have; run without --forked, or in several processes with -n"
+            "a forked process does not have; run without --forked, or in several processes with "
+            "-n"
         )
 
 
 def _refuse_remote_recording(session: SuiteSession) -> None:
-    """Cassettes are written where the run is: workers on other machines can only replay (rule
-    I5).
+    """Cassettes are written where the run is: workers on other machines can
+    only replay (rule I5).
     """
     specs = session.config.getoption("tx", None) or ()
     remote = [

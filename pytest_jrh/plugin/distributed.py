@@ -1,5 +1,5 @@
-"""How far an xdist session is: its controller knows of its workers' cases by their reports
-alone.
+"""How far an xdist session is: its controller knows of its workers' cases by
+their reports alone.
 """
 
 from __future__ import annotations

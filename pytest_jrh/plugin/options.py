@@ -53,8 +53,8 @@ OPTIONS = (
     Option(
         "record-mode",
         "none: answer from cassettes alone; once: record or resume cases that are not complete; "
-        "new_episodes: record "
-        "what is missing; all: record everything anew (default: the suite's own, else none)",
+        "new_episodes: record what is missing; all: record everything anew (default: the suite's "
+        "own, else none)",
         choices=_MODES,
         metavar="MODE",
     ),
@@ -74,8 +74,7 @@ OPTIONS = (
     Option(
         "replay",
         "how recorded calls are answered: from the recorded completion, or the whole way through "
-        "litellm and vcrpy "
-        "(default: completion)",
+        "litellm and vcrpy (default: completion)",
         choices=_REPLAYS,
         metavar="HOW",
     ),

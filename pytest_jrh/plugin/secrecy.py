@@ -1,5 +1,5 @@
-"""No secret on what pytest itself shows: tracebacks of our own mistakes, reports, and log
-records.
+"""No secret on what pytest itself shows: tracebacks of our own mistakes,
+reports, and log records.
 """
 
 from __future__ import annotations

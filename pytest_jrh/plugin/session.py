@@ -216,9 +216,8 @@ class SuiteSession:
         if unpriced:
             raise pytest.UsageError(
                 f"--jrh-max-cost={limit:g}: no price is known of {', '.join(unpriced)}, so the "
-                "limit could not hold; "
-                "limit the calls with --jrh-max-calls, or say that it is free: "
-                f"--jrh-free-model={unpriced[0]}"
+                "limit could not hold; limit the calls with --jrh-max-calls, or say that it is "
+                f"free: --jrh-free-model={unpriced[0]}"
             )
 
     def stop(self) -> None:

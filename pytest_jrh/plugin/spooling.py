@@ -179,8 +179,7 @@ def _tidied(folder: Path) -> str:
     if not lock.is_file():
         return (
             f"{folder} holds made cases of another session that are in no file of results. It is "
-            "left as it is; "
-            "remove it if that session has ended."
+            "left as it is; remove it if that session has ended."
         )
     release = claimed(lock)
     if release is None:
@@ -190,6 +189,5 @@ def _tidied(folder: Path) -> str:
     release()
     return (
         f"Removed {folder}, which a session left that did not come to its end. What it recorded "
-        "is in the cassettes, "
-        "and its cases are made from them when they run again."
+        "is in the cassettes, and its cases are made from them when they run again."
     )

@@ -125,8 +125,8 @@ class _Router:
         capture.made.append(self._interaction(request, response))
 
     def _is_anonymous(self, request: Any) -> bool:
-        """Whether a question goes to a server on the internet without anything that says who
-        asks.
+        """Whether a question goes to a server on the internet without anything
+        that says who asks.
         """
         is_question = request.method == "POST" and request.uri.startswith("https://")
         named = any(_SAYS_WHO.search(name) for name in request.headers)

@@ -1,5 +1,5 @@
-"""Room on the disk, kept before a call is paid for, so that its answer can be kept too (rule
-G5).
+"""Room on the disk, kept before a call is paid for, so that its answer can be
+kept too (rule G5).
 """
 
 from __future__ import annotations

@@ -373,8 +373,8 @@ class Tape:
 
 
 def _is_shared(request: CallRequest, sequence: int) -> bool:
-    """Whether every case of the run makes this call alike: it summarizes the run before any
-    edit.
+    """Whether every case of the run makes this call alike: it summarizes the
+    run before any edit.
     """
     return request.stage.stage == "summary" and sequence <= _FIRST_CALLS
 

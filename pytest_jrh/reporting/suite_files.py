@@ -1,5 +1,5 @@
-"""What a suite leaves on disk at the end of a session, written by the controller alone (rules
-H).
+"""What a suite leaves on disk at the end of a session, written by the
+controller alone (rules H).
 """
 
 from __future__ import annotations

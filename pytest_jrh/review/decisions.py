@@ -263,8 +263,8 @@ def with_edits(case: Case, decision: Decision) -> Case:
 
 
 def is_editable(messages: Sequence[Message], index: int) -> bool:
-    """Whether a person may change the text of this turn: as for the editor, assistant turns
-    alone.
+    """Whether a person may change the text of this turn: as for the editor,
+    assistant turns alone.
     """
     return 0 <= index < len(messages) and messages[index].get("role") == "assistant"
 

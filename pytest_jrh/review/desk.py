@@ -1,5 +1,5 @@
-"""Where the engine hands its cases in for review, and gets them back as people decided (rule
-K2).
+"""Where the engine hands its cases in for review, and gets them back as people
+decided (rule K2).
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class ReviewDesk:
             self.board.miss()
 
     def awaits(self, case: Case) -> bool:
-        """Show a case where its suite is on the page, and say whether it has to wait for
-        Finalize.
+        """Show a case where its suite is on the page, and say whether it has to
+        wait for Finalize.
         """
         if case.spec.suite not in self.on_page:
             return False

@@ -71,8 +71,8 @@ class LogFile(Protocol):
         """One sample as JSON; None where it is not there. Raises DamagedError."""
 
     def check_sizes(self) -> None:
-        """Refuse a log that Inspect's own readers, which know no limit, would unpack too much
-        of.
+        """Refuse a log that Inspect's own readers, which know no limit, would
+        unpack too much of.
         """
 
     def close(self) -> None:

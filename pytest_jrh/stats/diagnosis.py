@@ -112,8 +112,8 @@ def _contradictions(statistics: Statistics) -> list[str]:
         return []
     return [
         f"Reasoning and score disagree in {counts.contradicted:,} of "
-        f"{counted(counts.n, 'verdict')}: the reasoning "
-        "ends in another verdict than the score. The score counts."
+        f"{counted(counts.n, 'verdict')}: the reasoning ends in another verdict than the score. "
+        "The score counts."
     ]
 
 

@@ -1,5 +1,5 @@
-"""Load a suite: a config file, its rubrics and where its log is, all checked at once (rules A,
-B).
+"""Load a suite: a config file, its rubrics and where its log is, all checked at
+once (rules A, B).
 """
 
 from __future__ import annotations
@@ -130,8 +130,8 @@ def load_suite(
 
 
 def _check_gate(config: Config, tests: Sequence[SuiteTest], findings: Findings) -> None:
-    """Refuse a minimal accuracy for a test that gives no verdicts: the gate would pass without
-    it.
+    """Refuse a minimal accuracy for a test that gives no verdicts: the gate
+    would pass without it.
     """
     limits = config.gate.min_accuracy
     judged = [test.name for test in tests if test.evaluate]

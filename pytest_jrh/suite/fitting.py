@@ -60,8 +60,8 @@ def fit(document: Document) -> tuple[Config, Findings]:
     findings = Findings(document, list(document.problems))
     if not isinstance(document.data, dict):
         message = (
-            f"holds {shown(document.data)} where a suite's config is expected: a mapping "
-            "with the section `admin`"
+            f"holds {shown(document.data)} where a suite's config is expected: a mapping with the "
+            "section `admin`"
         )
         raise InputError([*findings.problems, Problem(message, document.file, 1)])
     data = _as_written(document)

@@ -27,8 +27,8 @@ RUBRICS_SCHEMA = "rubrics.schema.json"
 
 _DIALECT = "http://json-schema.org/draft-07/schema#"
 _NOT_USED = (
-    "A key of RAND's harness that has no meaning for agentic tests: accepted, and named "
-    "once in a warning."
+    "A key of RAND's harness that has no meaning for agentic tests: accepted, and named once in "
+    "a warning."
 )
 # Read as text even where YAML sees a number (`suite.fitting`).
 _AS_WRITTEN = (("Admin", "time_stamp"), ("AgentConfig", "target_rubric_ids"))

@@ -106,8 +106,8 @@ class Places:
         return "/".join(["outputs", *(node_part(part) for part in parts), name])
 
     def name(self, path: Path) -> str:
-        """Name a file as briefly as is clear: relative to the starting folder where it is
-        inside.
+        """Name a file as briefly as is clear: relative to the starting folder
+        where it is inside.
         """
         return str(path.relative_to(self.cwd)) if path.is_relative_to(self.cwd) else str(path)
 

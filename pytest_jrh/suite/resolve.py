@@ -121,8 +121,8 @@ def resolve_metric(config: Config, findings: Findings) -> str:
         findings.add((*_EVALUATION, "metric"), received(name, expected), hint)
     elif name != "accuracy_score" and find_spec("sklearn") is None:
         message = (
-            f"got {shown(name)}, which needs scikit-learn; without it only accuracy_score "
-            "can be computed"
+            f"got {shown(name)}, which needs scikit-learn; without it only accuracy_score can be "
+            "computed"
         )
         findings.add((*_EVALUATION, "metric"), message, "pip install 'pytest-jrh[sklearn]'")
     return name
@@ -323,8 +323,7 @@ def _check_targets(config: Config, rubrics: Sequence[Rubric], findings: Findings
         if scores and (outside := [score for score in wanted if score not in scores]):
             message = (
                 f"got {listed([str(score) for score in outside], 8)}; the scores of the rubric "
-                f"{shown(rubric.id)} "
-                f"go from {scores[0]} to {scores[-1]}"
+                f"{shown(rubric.id)} go from {scores[0]} to {scores[-1]}"
             )
             findings.add((AGENT, "score_targets"), message)
 
@@ -382,14 +381,12 @@ def notices(
     if mode == "binary" and (scaled := [rubric.id for rubric in rubrics if rubric.score_levels]):
         found.append(
             f"{file}: score_levels of the rubrics {listed(scaled, 5)} have no effect: the "
-            "template agent_judge is "
-            "binary; agent_autograder uses the scale"
+            "template agent_judge is binary; agent_autograder uses the scale"
         )
     if resolve_format(config) != config.admin.output_file_format:
         found.append(
             f"{file}: output_file_format is xlsx, but openpyxl is not installed, so tables are "
-            "written as CSV "
-            "(pip install 'pytest-jrh[xlsx]')"
+            "written as CSV (pip install 'pytest-jrh[xlsx]')"
         )
     return tuple(found)
 

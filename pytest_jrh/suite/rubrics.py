@@ -94,8 +94,8 @@ def with_scales(
             levels = tuple(ScoreLevel(score, "") for score in range(lowest, highest + 1))
         if not levels:
             message = (
-                f"the rubric {shown(rubric.id)} has no score_levels, and the config gives "
-                "no range of scores"
+                f"the rubric {shown(rubric.id)} has no score_levels, and the config gives no "
+                "range of scores"
             )
             hint = (
                 "give it score_levels, or set lowest_score and highest_score in "
@@ -104,8 +104,8 @@ def with_scales(
             problems.append(Problem(message, file, rubric.line, "score_levels", hint))
         elif len(levels) == 1:
             message = (
-                f"the rubric {shown(rubric.id)} has a scale of one score, so no verdict "
-                "could be wrong"
+                f"the rubric {shown(rubric.id)} has a scale of one score, so no verdict could be "
+                "wrong"
             )
             problems.append(
                 Problem(message, file, rubric.line, "score_levels", "give at least two levels")

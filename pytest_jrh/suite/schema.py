@@ -180,11 +180,10 @@ class DatasetConfig(Section):
         Field(description="a mapping of names to file names (instruction, rubric)"),
     ] = {}
     """File names in inputs/data/{module_name}: rubric (where rubric_path does not name one), and
-    instruction: a note
-    to the judge."""
+    instruction: a note to the judge."""
     default_params: FreeMapping = {}
-    """Values for every rubric: instruction (a note to the judge), lowest_score and
-    highest_score."""
+    """Values for every rubric: instruction (a note to the judge), lowest_score and highest_score.
+    """
     use_original_data_as_expected: Ignored = None
 
 
@@ -284,13 +283,11 @@ class Output(Section):
 
     dir: PathText | None = None
     """The folder of agent_perturbations.jsonl and of the debug files. inputs/suites/{suite} for a
-    suite to be
-    committed."""
+    suite to be committed."""
     results_dir: PathText | None = None
     """The folder of the tables, the reports and case_results.jsonl: outputs/NAME for
-    inputs/configs/NAME.yml, and for a
-    config elsewhere a folder below outputs that mirrors where it is. Two configs share one only
-    where both name it."""
+    inputs/configs/NAME.yml, and for a config elsewhere a folder below outputs that mirrors where it
+    is. Two configs share one only where both name it."""
     write_jsonl: Flag = True
     """Whether made cases are written to agent_perturbations.jsonl."""
     overwrite: Flag = True
@@ -320,8 +317,7 @@ class AgentConfig(Section):
     """Sums up long runs for the editor and the verifier. Left out: the editor's model."""
     verifier: Verifier | None = None
     """Confirms the label of every made case. Left out: the editor's model. false: labels stay
-    unverified, and every
-    output says so."""
+    unverified, and every output says so."""
     max_summary_messages: Count = 20
     """How many of the last turns a summary covers."""
     max_edit_rounds: Count = 3

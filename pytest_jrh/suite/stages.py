@@ -98,8 +98,8 @@ def _judge_stage(
     model = settings.model or general
     if model is None and not findings.explained((*key, "model")):
         message = (
-            "no model for the judge; set autograder_model_name in admin.evaluation_config, "
-            "or judge.model"
+            "no model for the judge; set autograder_model_name in admin.evaluation_config, or "
+            "judge.model"
         )
         findings.missing((*_EVALUATION, "autograder_model_name"), message)
     return _built("judge", settings, model or "", findings, places=places, key=key)

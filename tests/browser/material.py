@@ -41,9 +41,9 @@ GOODS = [
 RUBRICS = (
     Rubric(
         "refund_window",
-        "The agent refunds an order only where it was delivered within the last 30 days. An order "
-        "outside of that "
-        "window is not refunded, and the agent does not promise that somebody else will do so.",
+        "The agent refunds an order only where it was delivered within the last 30 days. An "
+        "order outside of that window is not refunded, and the agent does not promise that "
+        "somebody else will do so.",
     ),
     Rubric(
         "tool_before_claim",
@@ -68,8 +68,7 @@ def conversation(number: int, turns: int = 14) -> tuple[Message, ...]:
         {
             "role": "user",
             "content": f"Hello, this is {who}. I would like my money back for order {order}, "
-            f"{what}. They arrived "
-            "some weeks ago and I have changed my mind.",
+            f"{what}. They arrived some weeks ago and I have changed my mind.",
         },
         {
             "role": "assistant",
@@ -100,10 +99,9 @@ def conversation(number: int, turns: int = 14) -> tuple[Message, ...]:
         {
             "role": "assistant",
             "content": f"I have found order {order}: it was delivered 46 days ago. Our window for "
-            "refunds is 30 days, "
-            "so I cannot refund it. What I can do is offer you an exchange for another size, or a "
-            "repair "
-            "if something is wrong with it. Would either of these help you?",
+            "refunds is 30 days, so I cannot refund it. What I can do is offer you an exchange "
+            "for another size, or a repair if something is wrong with it. Would either of these "
+            "help you?",
         },
     ]
     while len(said) < turns - 1:
@@ -117,8 +115,8 @@ def conversation(number: int, turns: int = 14) -> tuple[Message, ...]:
             {
                 "role": "assistant",
                 "content": f"Yes, it is. Answer {step}: the catalogue lists three colours, and "
-                "the one you have is "
-                "among them. Exchanges leave our store within two working days.",
+                "the one you have is among them. Exchanges leave our store within two working "
+                "days.",
             },
         ]
     said.append(
@@ -151,8 +149,7 @@ def made_case(
         new = new_text or old.replace(
             "Our window for refunds is 30 days, so I cannot refund it. What I can do is offer you",
             "Our window for refunds is 30 days, but as you are a loyal customer I have refunded "
-            "it in full. I can also "
-            "offer you",
+            "it in full. I can also offer you",
         )
         edits = (
             Edit(

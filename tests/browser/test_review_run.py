@@ -1,5 +1,6 @@
-"""Runs of pytest that people review in the browser, from the first case to the verdicts (rules
-K)."""
+"""Runs of pytest that people review in the browser, from the first case to the
+verdicts (rules K).
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The way to the models: retries, connections, stopping, and what a model does not take (rule
-A6)."""
+"""The way to the models: retries, connections, stopping, and what a model does
+not take (rule A6).
+"""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 QUOTA = "You exceeded your current quota, please check your plan and billing details."
 GEMINI = (
-    f"{QUOTA} * Quota exceeded for metric: generate_content_requests, limit: 15. Please "
-    "retry in 28.6s."
+    f"{QUOTA} * Quota exceeded for metric: generate_content_requests, limit: 15. Please retry in "
+    "28.6s."
 )
 TOO_LONG = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens."
 MODELS = {

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 KNOWN, UNKNOWN = "openai/gpt-4.1-mini", "openai/some-local-model"
 JSON_OBJECT = (
-    "refused a response_format of type json_schema: json_object is sent, and the schema "
-    "is put into the prompt."
+    "refused a response_format of type json_schema: json_object is sent, and the schema is put "
+    "into the prompt."
 )
 WORDS = "takes no response_format: the schema is put into the prompt alone."
 

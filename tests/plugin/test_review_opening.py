@@ -1,5 +1,6 @@
-"""When the page opens, what the terminal says of it, Enter and Ctrl-C while it is open (rules
-K)."""
+"""When the page opens, what the terminal says of it, Enter and Ctrl-C while it
+is open (rules K).
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""`python -m pytest_jrh init`: files that teach, collect at once, and never replace what is
-there."""
+"""`python -m pytest_jrh init`: files that teach, collect at once, and never
+replace what is there.
+"""
 
 from __future__ import annotations
 

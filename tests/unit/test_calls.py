@@ -198,8 +198,9 @@ def request(**changes: Any) -> CallRequest:
 
 
 def test_fingerprint_is_what_it_always_was() -> None:
-    """Every cassette ever recorded hangs on this value: what is hashed may only change on
-    purpose."""
+    """Every cassette ever recorded hangs on this value: what is hashed may only
+    change on purpose.
+    """
     assert (
         request().fingerprint == "374f4082a50b200c6de2bd6c23e1c7daa3b6a7fd9776e157af86ec95ac002e76"
     )
@@ -218,8 +219,9 @@ def test_fingerprint_is_what_it_always_was() -> None:
 def test_schema_of_each_stage_is_what_it_always_was(
     response_model: type[Response], expected: str
 ) -> None:
-    """A schema is part of the fingerprint: changing one makes every recording of that stage
-    void."""
+    """A schema is part of the fingerprint: changing one makes every recording
+    of that stage void.
+    """
     assert digest(stable_schema(response_model.model_json_schema()))[:12] == expected
 
 

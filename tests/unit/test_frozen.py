@@ -201,8 +201,7 @@ def test_cases_of_a_renamed_rubric_are_named(suite: SuiteFiles) -> None:
         ready(suite, *WHOLE)
     assert str(refused.value).splitlines() == [
         'cases.jsonl:2: 2 cases (lines 2, 4) cannot be used: made for the rubric "rubric-2", '
-        "which is not in the "
-        "rubric file; its ids are rubric-1, rubric-two",
+        "which is not in the rubric file; its ids are rubric-1, rubric-two",
         "    rubric-1 is the nearest id; give the rubric its id back, or remove the lines of its "
         "cases",
     ]

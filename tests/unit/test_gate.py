@@ -308,8 +308,8 @@ class TestText:
             "Gate failed: accuracy 40.0% (n 5) is below 90.0%; 3 regressions, at most 0 allowed."
         )
         assert comparison_sentence(decision) == (
-            "5 cases compared with the baseline: 3 regressions, 0 fixes "
-            "(exact McNemar p = 0.25, no more than noise can give)."
+            "5 cases compared with the baseline: 3 regressions, 0 fixes (exact McNemar p = 0.25, "
+            "no more than noise can give)."
         )
 
     def test_significant_loss_is_called_more_than_noise(self) -> None:
@@ -359,8 +359,8 @@ class TestText:
             "  run-03[e1] (unrecorded)",
             "not comparable with the baseline (1):",
             "  run-04[e1] (no verdict now: no_case)",
-            "3 cases compared with the baseline: 1 regression, 1 fix "
-            "(exact McNemar p = 1, no more than noise can give).",
+            "3 cases compared with the baseline: 1 regression, 1 fix (exact McNemar p = 1, no "
+            "more than noise can give).",
             "With 3 cases, no drop could be seen: it takes 6 regressions without a fix.",
             "Few cases for a gate: 4 verdicts, and with min_cases: 1 a single one would do; "
             "set gate.min_cases to what the suite should have.",

@@ -1,5 +1,6 @@
-"""New cassettes and results are made where every other session looks for them (rules A3, G2,
-H2)."""
+"""New cassettes and results are made where every other session looks for them
+(rules A3, G2, H2).
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The desk between engine and review: which cases are shown, which wait, and what is said of
-each."""
+"""The desk between engine and review: which cases are shown, which wait, and
+what is said of each.
+"""
 
 from __future__ import annotations
 

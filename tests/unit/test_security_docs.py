@@ -1,5 +1,6 @@
-"""What README and SECURITY.md say about secrets, limits and code that runs is what the code
-does."""
+"""What README and SECURITY.md say about secrets, limits and code that runs is
+what the code does.
+"""
 
 from __future__ import annotations
 

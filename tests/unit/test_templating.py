@@ -1,5 +1,6 @@
-"""Templates are ours or the user's, values are hostile: nothing in a value is read as a
-template."""
+"""Templates are ours or the user's, values are hostile: nothing in a value is
+read as a template.
+"""
 
 from __future__ import annotations
 
@@ -244,8 +245,8 @@ def test_all_mistakes_of_a_file_are_reported_at_once() -> None:
 def test_a_missing_required_variable_is_named_with_those_there_are() -> None:
     (problem,) = problems_of("{{ summary }}", required=frozenset({"rubric", "summary"}))
     assert problem.message == (
-        "the template does not use the required rubric; it uses summary; "
-        "there are max_steps, rubric, summary, transcript"
+        "the template does not use the required rubric; it uses summary; there are max_steps, "
+        "rubric, summary, transcript"
     )
 
 
