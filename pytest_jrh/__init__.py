@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pytest_jrh.pipeline.planner import make_llm_planner
     from pytest_jrh.pipeline.summarizer import ConversationSummarizer
     from pytest_jrh.pipeline.verifier import make_llm_verifier
-    from pytest_jrh.sources.eval_logs import load_inspect_eval_runs
+    from pytest_jrh.sources import load_inspect_eval_runs
     from pytest_jrh.suite.rubrics import load_rubrics
 
 __version__ = "0.1.0"
@@ -52,7 +52,7 @@ _HOMES = {
     "apply_single_edit": "pipeline.editor",
     "generate_agent_perturbations": "pipeline.generate",
     "generate_single_edit": "pipeline.editor",
-    "load_inspect_eval_runs": "sources.eval_logs",
+    "load_inspect_eval_runs": "sources",
     "load_rubrics": "suite.rubrics",
     "make_complete": "llm.calls",
     "make_llm_planner": "pipeline.planner",

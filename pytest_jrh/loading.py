@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         TestName,
     )
     from pytest_jrh.pipeline.generate import Pipeline
-    from pytest_jrh.sources.eval_logs import EvalLog
+    from pytest_jrh.sources.source import Source
     from pytest_jrh.suite.suite import Suite, SuiteTest
 
 
@@ -48,12 +48,12 @@ if TYPE_CHECKING:
 class ReadySuite:
     """A suite with everything that running it needs, but the way to the models.
 
-    A frozen suite has no log, and makes no case, so it has no pipelines either. `made` holds by
+    A frozen suite has no source, and makes no case, so it has no pipelines either. `made` holds by
     test the cases that are taken as they are on disk.
     """
 
     suite: Suite
-    log: EvalLog | None
+    source: Source | None
     pipelines: Mapping[TestName, Pipeline]
     judges: Mapping[str | None, SuiteJudge]
     preprocessors: tuple[Preprocessor, ...]
@@ -61,8 +61,8 @@ class ReadySuite:
 
     @cached_property
     def runs(self) -> tuple[RunSummary, ...]:
-        """The runs of the log, from its summaries."""
-        return self.log.summaries() if self.log is not None else ()
+        """The runs of the source, from its summaries."""
+        return self.source.summaries() if self.source is not None else ()
 
     @cached_property
     def _rubrics(self) -> Mapping[str, Rubric]:
@@ -96,7 +96,7 @@ class ReadySuite:
 
         Without its `own_log` and rubrics nothing is known of what no longer exists.
         """
-        known = own_log and self.log is not None
+        known = own_log and self.source is not None
         return SuiteCases(
             {case_id(spec): spec for spec in self.specs()},
             self.judge_fingerprints,
@@ -122,8 +122,8 @@ class ReadySuite:
 
         Raises `Unscored` (input_error) where that fails.
         """
-        assert self.log is not None
-        return self.log.run(spec.run_id, spec.epoch, self.preprocessors)
+        assert self.source is not None
+        return self.source.run(spec.run_id, spec.epoch, self.preprocessors)
 
 
 def make_ready(
@@ -203,7 +203,7 @@ def _with_sources(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
     importing and checking it.
     """
     from pytest_jrh.pipeline.generate import build_pipeline
-    from pytest_jrh.sources.eval_logs import EvalLog
+    from pytest_jrh.sources import open_source
     from pytest_jrh.suite.preprocessors import resolve
 
     suite = ready.suite
@@ -217,7 +217,7 @@ def _with_sources(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
             preprocessors.append(resolve(name))
     return replace(
         ready,
-        log=EvalLog(suite.log_path, max_sample_mb=suite.max_sample_mb),
+        source=open_source(suite.log_path, max_sample_mb=suite.max_sample_mb),
         pipelines=pipelines,
         preprocessors=tuple(preprocessors),
     )

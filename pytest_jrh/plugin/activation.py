@@ -111,13 +111,16 @@ def _stands_in(argument: str, session: SuiteSession) -> bool:
     """Whether an argument is a log or a rubric file that stands in for the
     suite's own (rule I1).
     """
+    from pytest_jrh.sources import SUFFIXES
+
     path = absolute(session.config.invocation_params.dir / argument)
-    if path.suffix == ".eval" or (
-        path.suffix == ".json" and path.is_file() and not looks_like_rubrics(path)
+    may_be_rubrics = path.suffix in (".json", *YAML_SUFFIXES)
+    if path.suffix in SUFFIXES and (
+        not may_be_rubrics or (path.is_file() and not looks_like_rubrics(path))
     ):
         session.log_path = _only(argument, path, session.log_path, "log")
         return True
-    if path.suffix in (".json", *YAML_SUFFIXES) and looks_like_rubrics(path):
+    if may_be_rubrics and looks_like_rubrics(path):
         session.rubric_file = _only(argument, path, session.rubric_file, "rubric file")
         return True
     return False

@@ -140,15 +140,10 @@ class SuiteSession:
         spent in one go.
         """
         suites = {spec.suite for spec in specs}
-        if any(
-            ready.log is not None and not ready.made
-            for ready in self.suites
-            if ready.suite.name in suites
-        ):
-            from pytest_jrh.sources.eval_logs import import_inspect
-
-            with uncollected():
-                import_inspect()
+        for ready in self.suites:
+            if ready.suite.name in suites and ready.source is not None and not ready.made:
+                with uncollected():
+                    ready.source.import_readers()
 
     def start(self, specs: Sequence[CaseSpec]) -> None:
         """Set these cases to work, in order."""

@@ -18,15 +18,16 @@ from pydantic import ValidationError
 from pytest_jrh.documents.problems import printable
 from pytest_jrh.errors import InputError, Unscored
 from pytest_jrh.models import AgentRun, Message, Preprocessor, RunSummary
-from pytest_jrh.sources.log_files import (
+from pytest_jrh.sources.log_files import looks_like_log, open_log
+from pytest_jrh.sources.log_parts import (
     DamagedError,
     LogFile,
     SampleRow,
     damage,
-    open_log,
     refused,
     too_big,
 )
+from pytest_jrh.sources.source import Source
 from pytest_jrh.suite import preprocessors as chain
 from pytest_jrh.suite.cases import sample as pick
 from pytest_jrh.suite.suite import MAX_SAMPLE_MB
@@ -47,13 +48,6 @@ _LONGEST_CAUSE = 300
 _ATTACHMENT = "attachment://"
 Key: TypeAlias = "tuple[str, int]"
 _Result = TypeVar("_Result")
-
-
-def import_inspect() -> None:
-    """Import what samples are read with, which takes most of a second, at a moment of the caller's
-    choice.
-    """
-    import inspect_ai.log  # noqa: F401 - imported for later
 
 
 def load_inspect_eval_runs(
@@ -77,11 +71,13 @@ def load_inspect_eval_runs(
             yield log.run(summary.run_id, summary.epoch, steps)
 
 
-class EvalLog:
-    """One Inspect log, opened when it is first used. Safe to use from several threads.
+class EvalLog(Source):
+    """One Inspect log.
 
     `max_sample_mb` is how much a sample, the header or the summaries may be when unpacked, in MB.
     """
+
+    suffixes = (".eval", ".json")
 
     def __init__(self, path: str | Path, *, max_sample_mb: int = MAX_SAMPLE_MB) -> None:
         self.path = Path(path)
@@ -90,11 +86,14 @@ class EvalLog:
         self._file: LogFile | None = None
         self._rows: dict[Key, SampleRow] | None = None
 
-    def __enter__(self) -> EvalLog:
-        return self
+    @classmethod
+    def recognizes(cls, path: Path) -> bool:
+        """Whether a file begins like an archive or like a JSON object, whatever it is called."""
+        return looks_like_log(path)
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def import_readers(self) -> None:
+        """Import inspect_ai, which takes most of a second."""
+        import inspect_ai.log  # noqa: F401 - imported for later
 
     def close(self) -> None:
         """Let go of the file; the next use opens it again."""
@@ -112,16 +111,6 @@ class EvalLog:
             RunSummary(run_id, epoch, _skip_reason(row))
             for (run_id, epoch), row in self._summary_rows().items()
         )
-
-    def run(self, run_id: str, epoch: int, preprocessors: Sequence[Preprocessor] = ()) -> AgentRun:
-        """Read one run and apply the preprocessors.
-
-        Raises Unscored (`input_error`) where either fails.
-        """
-        run, sample = self.read(
-            run_id, epoch, whole=any(map(chain.wants_raw_sample, preprocessors))
-        )
-        return chain.apply(run, preprocessors, sample)
 
     def read(self, run_id: str, epoch: int, *, whole: bool = False) -> tuple[AgentRun, EvalSample]:
         """Read one sample: the run, and Inspect's own object, which holds events, scores and store

@@ -19,7 +19,7 @@ from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.files import atomic_write, replacing
 from pytest_jrh.llm.prompts import VARIABLES, built_in_name
 from pytest_jrh.models import Mode
-from pytest_jrh.sources.eval_logs import EvalLog
+from pytest_jrh.sources import open_source
 from pytest_jrh.starting.committing import (
     LogPlace,
     about_committing,
@@ -178,7 +178,7 @@ def _repeated(ids: Sequence[str]) -> list[str]:
 
 
 def _count_runs(log: Path) -> tuple[int, int]:
-    with EvalLog(log) as opened:
+    with open_source(log) as opened:
         summaries = opened.summaries()
     return len(summaries), sum(summary.skip_reason is None for summary in summaries)
 

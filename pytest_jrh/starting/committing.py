@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_jrh.documents.problems import printable
+from pytest_jrh.sources import SUFFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 LARGEST_LOG = 20_000_000
 """In bytes. A larger log is not copied: repositories keep every version of a file for ever."""
 
-_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}\.(eval|json)")
+_FILE_STEM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _LONGEST_PATH = 1000
 _GIT_TIMEOUT = 10.0
 
@@ -61,11 +62,10 @@ def place_log(log: Path, folder: Path, name: str) -> LogPlace:
         )
     if inside is not None and inside.startswith("inputs/"):
         return LogPlace(inside, copied=False, committed=True)
-    file = (
-        log.name
-        if _FILE_NAME.fullmatch(log.name)
-        else f"runs{'.json' if log.suffix == '.json' else '.eval'}"
-    )
+    if log.suffix not in SUFFIXES:
+        file = f"runs{SUFFIXES[0]}"
+    else:
+        file = log.name if _FILE_STEM.fullmatch(log.stem) else f"runs{log.suffix}"
     return LogPlace(f"inputs/data/{name}/{file}", copied=True, committed=True)
 
 

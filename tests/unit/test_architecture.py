@@ -14,6 +14,7 @@ import pytest
 
 import pytest_jrh
 from pytest_jrh.kinds import TESTS
+from pytest_jrh.sources import SOURCES
 
 PACKAGE = Path(pytest_jrh.__file__).parent
 # A module imports from the floors below its own, and from its own room.
@@ -52,7 +53,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "openai": ("llm.client",),
     "httpx": ("llm.failures",),
     "httpcore": ("llm.wire",),
-    "inspect_ai": ("sources.eval_logs", "sources.judged_logs", "sources.log_files"),
+    "inspect_ai": ("sources.eval_logs", "sources.judged_logs", "sources.zip_logs"),
     "vcr": ("recording.recorder",),
     "jinja2": ("templating",),
     "openpyxl": ("artifacts.tables",),
@@ -206,6 +207,16 @@ def test_the_name_of_a_kind_of_test_stands_in_its_own_file_alone(name: str) -> N
         if isinstance(node, ast.Constant) and node.value == name
     }
     assert named == {f"kinds/{name}.py"}
+
+
+def test_a_source_is_known_by_the_table_of_sources_alone() -> None:
+    modules = {source.__module__.removeprefix("pytest_jrh.") for source in SOURCES}
+    importers = {
+        one.module
+        for one in IMPORTS
+        if own(one).rpartition(".")[0] in modules and room(one.module) != "sources"
+    }
+    assert not importers
 
 
 # The session of the plugin and what it is handed to know each other.

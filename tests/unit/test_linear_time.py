@@ -30,7 +30,8 @@ from pytest_jrh.redact import REDACTED, Redactor, covers
 from pytest_jrh.reporting import explain, markdown
 from pytest_jrh.review import turns
 from pytest_jrh.review.differences import differences
-from pytest_jrh.sources.log_files import DamagedError, _scan_bytes
+from pytest_jrh.sources.json_logs import _scan_bytes
+from pytest_jrh.sources.log_parts import DamagedError
 from pytest_jrh.stats.contradictions import said_in_the_end
 from pytest_jrh.suite.config import looks_like_suite
 from pytest_jrh.suite.rubrics import looks_like_rubrics, read_rubrics
@@ -129,7 +130,7 @@ PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "starting.__init__._PLAIN": pumped("a", end="!"),
     "starting.__init__._name_problems": "a name on the command line",
     "starting.__init__._filled": "texts of the package",
-    "starting.committing._FILE_NAME": "texts of the package, and file names on the command line",
+    "starting.committing._FILE_STEM": "texts of the package, and file names on the command line",
     "suite.cases._RESERVED": pumped(".", "a.", start="con", end="x"),
     "suite.cases.file_part": "at most 60 characters",
     "suite.config._SECTION": pumped("'admin' ", '"admin"', "admin\n", start="{", end="'")
@@ -142,7 +143,7 @@ PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "documents.json_lines._SPACE": pumped(" "),
     "documents.json_lines.__init__": "one character",
     "suite.json_schema._SOURCE": "docstrings of the package",
-    "sources.log_files._TOKEN": "in `WORK`, as scanned log",
+    "sources.json_logs._TOKEN": "in `WORK`, as scanned log",
     "suite.preprocessors._BLOCK_COMMENT": pumped(" ", "'"),
     "suite.preprocessors._LINE_COMMENT": pumped(" ", "-"),
     "documents.problems._ANSI": pumped("0", " ", "0 ", start="\x1b[", end="\x00")

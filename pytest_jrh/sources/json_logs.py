@@ -1,0 +1,138 @@
+"""A `.json` log on disk, its samples found by scanning for their braces."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import re
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pytest_jrh.sources.log_parts import (
+    DamagedError,
+    SampleRow,
+    dataset_ids,
+    json_object,
+    log_header,
+    refused,
+    rows_of,
+    too_big,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+Span: TypeAlias = "tuple[int, int]"
+
+_TOKEN = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")(\s*+:)?+|[{}\[\]"]', re.DOTALL)
+
+
+class JsonLog:
+    """A `.json` log: one JSON object, its samples found by scanning for their braces.
+
+    Only where each sample begins and ends is kept; a sample is parsed when it is asked for.
+    """
+
+    def __init__(self, path: Path, most_bytes: int) -> None:
+        self._path = path
+        self._most_bytes = most_bytes
+        try:
+            keys, self._spans = _scan(path)
+        except (DamagedError, OSError) as error:
+            raise refused(
+                path, f"is truncated or damaged JSON: {error}", "copy the log again, whole"
+            ) from None
+        if not {"version", "eval"} <= keys.keys():
+            raise refused(path, "is JSON, but no Inspect log: it has no `version` and `eval`")
+        try:
+            spec = self._json(keys["eval"])
+        except DamagedError as error:
+            raise refused(path, f"its header is damaged: {error}") from None
+        self._header = log_header(path, {"eval": spec})
+        self._rows = rows_of(path, self._summaries())
+        self._places = {
+            (str(row.id), row.epoch): span
+            for row, span in zip(self._rows, self._spans, strict=True)
+        }
+
+    def dataset_ids(self) -> list[int | str]:
+        """See `LogFile`."""
+        return dataset_ids(self._header)
+
+    def rows(self) -> list[SampleRow] | None:
+        """See `LogFile`; each sample was read once to know its row."""
+        return self._rows
+
+    def sample(self, sample_id: str, epoch: int) -> dict[str, Any] | None:
+        """See `LogFile`."""
+        span = self._places.get((sample_id, epoch))
+        return None if span is None else json_object(self._json(span))
+
+    def close(self) -> None:
+        """See `LogFile`; nothing stays open here."""
+
+    def check_sizes(self) -> None:
+        """See `LogFile`; Inspect reads none of this."""
+
+    def _summaries(self) -> Iterator[Any]:
+        for number, span in enumerate(self._spans, start=1):
+            try:
+                sample = json_object(self._json(span))
+            except DamagedError as error:
+                raise refused(
+                    self._path, f"sample {number} of {len(self._spans)} is damaged: {error}"
+                ) from None
+            failure = sample.get("error")
+            yield {
+                "id": sample.get("id"),
+                "epoch": sample.get("epoch"),
+                "error": failure.get("message") if isinstance(failure, dict) else failure,
+                "message_count": len(sample["messages"])
+                if isinstance(sample.get("messages"), list)
+                else None,
+            }
+
+    def _json(self, span: Span) -> Any:
+        start, end = span
+        if end - start > self._most_bytes:
+            raise DamagedError(f"it is {too_big(self._most_bytes)}")
+        try:
+            with self._path.open("rb") as file:
+                file.seek(start)
+                return json.loads(file.read(end - start))
+        except (OSError, ValueError, RecursionError, MemoryError) as error:
+            raise DamagedError(str(error) or type(error).__name__) from error
+
+
+def _scan(path: Path) -> tuple[dict[str, Span], list[Span]]:
+    """Find the objects and lists right below the top, by key, and each of the `samples`."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return _scan_bytes(data)
+
+
+def _scan_bytes(data: mmap.mmap) -> tuple[dict[str, Span], list[Span]]:
+    keys: dict[str, Span] = {}
+    samples: list[Span] = []
+    key = ""
+    opened: list[int] = []
+    for token in _TOKEN.finditer(data):
+        match token[0][:1]:
+            case b'"':
+                if token[1] is None:
+                    raise DamagedError(f"a text that begins at byte {token.start()} does not end")
+                if len(opened) == 1 and token[2]:
+                    key = token[1][1:-1].decode("utf-8", "replace")
+                    keys[key] = (token.end(), token.end())
+            case b"{" | b"[":
+                opened.append(token.start())
+            case _ if opened:
+                span = (opened.pop(), token.end())
+                if len(opened) == 1:
+                    keys[key] = span
+                elif len(opened) == 2 and key == "samples":  # noqa: PLR2004 - the object, and its list
+                    samples.append(span)
+            case _:
+                raise DamagedError(f"a brace too many at byte {token.start()}")
+    if opened:
+        raise DamagedError("it ends before its last brace")
+    return keys, samples

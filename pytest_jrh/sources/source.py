@@ -1,0 +1,79 @@
+"""What a source of transcripts is to the rest of the package, whatever it reads."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pytest_jrh.suite.preprocessors import apply, wants_raw_sample
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self
+
+    from pytest_jrh.models import AgentRun, Preprocessor, RunSummary
+
+
+class Source(ABC):
+    """The runs of one file, folder or database, opened when it is first used.
+
+    Safe to use from several threads. A subclass is made with the path and `max_sample_mb`, how much
+    one run may be when unpacked, and is registered in `pytest_jrh.sources.SOURCES`.
+    """
+
+    suffixes: ClassVar[tuple[str, ...]]
+    """What the names of its files end in, such as `.eval`; the first is the usual one."""
+
+    @abstractmethod
+    def __init__(self, path: Path, *, max_sample_mb: int) -> None: ...
+
+    @classmethod
+    @abstractmethod
+    def recognizes(cls, path: Path) -> bool:
+        """Whether a path looks like one to read, by its name or its first bytes.
+
+        False for what is missing or cannot be read.
+        """
+
+    @abstractmethod
+    def summaries(self) -> tuple[RunSummary, ...]:
+        """One summary per run, in the source's own order, without reading a transcript.
+
+        Raises InputError where the source cannot be used at all.
+        """
+
+    @abstractmethod
+    def read(self, run_id: str, epoch: int, *, whole: bool = False) -> tuple[AgentRun, Any]:
+        """Read one run, and what the source itself has of it, of which `whole` asks for everything.
+
+        The second value is what a preprocessor gets as `raw_sample`. Raises Unscored
+        (`input_error`) where the run is missing or damaged.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the files that are open; the next use opens them again."""
+
+    def import_readers(self) -> None:  # noqa: B027 - most sources need no library
+        """Import the libraries that runs are read with, at a moment of the caller's choice."""
+
+    def run(self, run_id: str, epoch: int, preprocessors: Sequence[Preprocessor] = ()) -> AgentRun:
+        """Read one run and apply the preprocessors.
+
+        Raises Unscored (`input_error`) where either fails.
+        """
+        run, raw = self.read(run_id, epoch, whole=any(map(wants_raw_sample, preprocessors)))
+        return apply(run, preprocessors, raw)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
