@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_jrh.stats.intervals import (
+    Bounds,
+    Tally,
+    design_of,
+    intraclass_correlation,
+    share_bounds,
+    wilson_bounds,
+)
+from pytest_jrh.stats.quantiles import normal_cdf, normal_quantile, t_quantile, t_tail
+
+CLUSTER = st.integers(1, 15).flatmap(
+    lambda n: st.tuples(st.one_of(st.just(n), st.integers(0, n)), st.just(n))
+)
+
+
+def tallies(*wrong: int, n: int) -> list[Tally]:
+    return [Tally(n - each, n) for each in wrong]
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 9, 19, 53, 199, 1_000, 5_000])
+def test_quantiles_are_scipys(freedom: int) -> None:
+    known = pytest.importorskip("scipy.stats")
+    for share in (0.01, 0.3, 0.5, 0.6, 0.9, 0.95, 0.975, 0.995, 0.9999):
+        assert t_quantile(share, freedom) == pytest.approx(known.t.ppf(share, freedom), rel=1e-11)
+        value = known.t.ppf(share, freedom)
+        assert t_tail(value, freedom) == pytest.approx(1 - share, abs=1e-11)
+        assert normal_quantile(share) == pytest.approx(known.norm.ppf(share), abs=1e-12)
+        assert normal_cdf(share) == pytest.approx(known.norm.cdf(share), abs=1e-12)
+
+
+@pytest.mark.parametrize(("right", "n"), [(9, 9), (0, 9), (8, 9), (27, 54), (999, 1_000), (1, 1)])
+def test_cases_of_runs_of_their_own_have_wilsons_interval(right: int, n: int) -> None:
+    known = pytest.importorskip("statsmodels.stats.proportion")
+    lower, upper = known.proportion_confint(right, n, method="wilson")
+    bounds = share_bounds([Tally(1, 1)] * right + [Tally(0, 1)] * (n - right))
+    assert bounds.lower == pytest.approx(lower)
+    assert bounds.upper == pytest.approx(upper)
+
+
+def test_bounds_are_the_formulas_of_rule_l1() -> None:
+    """Four clusters of three, two with mistakes, written out from the rule and tables of t."""
+    shares = [3, 3, 1, 2]
+    mean = sum(shares) / 12
+    between = sum(3 * (share / 3 - mean) ** 2 for share in shares) / 3
+    within = sum(share * (3 - share) / 3 for share in shares) / 8
+    icc = (between - within) / (between + 2 * within)
+    known = 3 / (3 + 3) * (4 - 1) / (4 + 3)
+    extra = 2 * (known * icc + (1 - known) * 0.3)
+    z = 1.959963984540054 + (3.182446305284263 - 1.959963984540054) * extra / (1 + extra)
+    n = 12 / (1 + extra)
+    middle = (0.75 + z * z / (2 * n)) / (1 + z * z / n)
+    half = z * (0.75 * 0.25 / n + z * z / (4 * n * n)) ** 0.5 / (1 + z * z / n)
+    bounds = share_bounds(tallies(0, 0, 2, 1, n=3))
+    assert bounds.lower == pytest.approx(middle - half)
+    assert bounds.upper == pytest.approx(middle + half)
+
+
+@given(st.lists(CLUSTER, min_size=2, max_size=12), st.data())
+@settings(max_examples=300, deadline=None)
+def test_one_more_mistake_never_raises_either_bound(
+    clusters: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    before = share_bounds(Tally(*cluster) for cluster in clusters)
+    places = [place for place, (right, _) in enumerate(clusters) if right]
+    if not places:
+        return
+    place = data.draw(st.sampled_from(places))
+    right, n = clusters[place]
+    clusters[place] = (right - 1, n)
+    after = share_bounds(Tally(*cluster) for cluster in clusters)
+    assert before.lower is not None
+    assert before.upper is not None
+    assert after.lower is not None
+    assert after.upper is not None
+    assert after.lower <= before.lower + 1e-12
+    assert after.upper <= before.upper + 1e-12
+    right_now = sum(right for right, _ in clusters) / sum(n for _, n in clusters)
+    assert after.lower <= right_now <= after.upper
+
+
+def test_mistake_does_not_narrow_the_interval_of_a_judge_that_was_always_right() -> None:
+    """The correlation alone would raise the lower bound here, since it falls with the mistake."""
+    right, one_wrong = tallies(*[0] * 10, n=11), tallies(1, *[0] * 9, n=11)
+    design = design_of([11] * 10)
+    assert wilson_bounds(design, 1, 0)[0] > wilson_bounds(design, 0, 0)[0]
+    assert share_bounds(one_wrong).lower == share_bounds(right).lower
+
+
+@given(st.integers(2, 6), st.lists(st.integers(0, 6), min_size=2, max_size=8))
+@settings(max_examples=100, deadline=None)
+def test_correlation_is_that_of_the_analysis_of_variance(n: int, wrong: list[int]) -> None:
+    wrong = [min(each, n) for each in wrong]
+    cases, total, clusters = n * len(wrong), sum(wrong), len(wrong)
+    design = design_of([n] * clusters)
+    pairs = sum(each * (each - 1) for each in wrong)
+    if total in (0, cases):
+        assert intraclass_correlation(design, total, pairs) == 0
+        return
+    mean = total / cases
+    between = sum(n * (each / n - mean) ** 2 for each in wrong) / (clusters - 1)
+    within = sum(each * (n - each) / n for each in wrong) / (cases - clusters)
+    expected = (between - within) / (between + (n - 1) * within)
+    assert intraclass_correlation(design, total, pairs) == pytest.approx(max(0, expected))
+
+
+def test_cases_that_go_together_say_less_than_cases_that_do_not() -> None:
+    together = share_bounds(tallies(*[6] * 5, *[0] * 45, n=6))
+    apart = share_bounds(tallies(*[1] * 30, *[0] * 20, n=6))
+    assert together.lower is not None
+    assert together.upper is not None
+    assert apart.lower is not None
+    assert apart.upper is not None
+    assert together.upper - together.lower > 1.8 * (apart.upper - apart.lower)
+
+
+def test_order_and_empty_clusters_change_nothing() -> None:
+    given = [Tally(2, 3), Tally(1, 1), Tally(0, 4), Tally(5, 5)]
+    shuffled = [*given, Tally(0, 0)]
+    random.Random(5).shuffle(shuffled)
+    assert share_bounds(shuffled) == share_bounds(given)
+
+
+def test_what_cannot_be_bounded_has_a_reason() -> None:
+    assert share_bounds([]) == Bounds(reason="no verdict was given")
+    assert share_bounds([Tally(0, 0)]) == Bounds(reason="no verdict was given")
+    assert share_bounds([Tally(3, 4)]) == Bounds(reason="all verdicts come from one source run")
