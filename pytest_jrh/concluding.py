@@ -163,7 +163,7 @@ def _decide(run: SuiteRun, settings: EndSettings) -> GateDecision:
         wanted &= {result.case_id for result in run.results}
     scope = Scope.of(run.known, wanted)
     made = gate.decide(
-        run.results, baseline.content, rules, scope, suite.sampling_seed, run.left_out
+        run.results, baseline.content, rules, scope, suite.source.sampling_seed, run.left_out
     )
     return replace(
         made, update_command=settings.update_command(run.ready) if made.uncompared else ""
@@ -175,7 +175,7 @@ def _gathered(
 ) -> SessionResults:
     return gather(
         [result for run in runs for result in run.results],
-        runs[0].ready.suite.sampling_seed,
+        runs[0].ready.suite.source.sampling_seed,
         rubrics={
             (run.name, rubric.id): _placed(rubric, settings.folder)
             for run in runs

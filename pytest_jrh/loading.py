@@ -87,7 +87,7 @@ class ReadySuite:
 
     def specs(self) -> Iterator[CaseSpec]:
         """Every case of the suite, in collection order."""
-        if self.suite.frozen is not None:
+        if self.suite.replay.frozen is not None:
             return next(iter(self.made.values())).specs(self.suite)
         return expand(self.suite, self.runs)
 
@@ -156,15 +156,15 @@ def make_ready(
     with _collecting(problems):
         made = _made_before(suite)
     ready = ReadySuite(suite, None, {}, judges, (), made)
-    if suite.frozen is None:
+    if suite.replay.frozen is None:
         ready = _with_sources(ready, problems)
     with _collecting(problems):
         _ = ready.runs
-    unknown = metric_problem(suite.metric)
+    unknown = metric_problem(suite.output.metric)
     if unknown is not None:
         problems.append(Problem(unknown, key="admin.evaluation_config.metric"))
-    if suite.frozen is not None and not problems:
-        ready, misfits = _with_frozen(ready, suite.frozen)
+    if suite.replay.frozen is not None and not problems:
+        ready, misfits = _with_frozen(ready, suite.replay.frozen)
         problems += misfits
     if problems:
         places = Places(cwd, rootdir, path.parent)
@@ -212,22 +212,22 @@ def _with_sources(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
     for test in suite.tests:
         with _collecting(problems):
             pipelines[test.name] = build_pipeline(suite, test)
-    for name in suite.preprocessors:
+    for name in suite.source.preprocessors:
         with _collecting(problems):
             preprocessors.append(resolve(name))
     return replace(
         ready,
-        source=open_source(suite.log_path, max_sample_mb=suite.max_sample_mb),
+        source=open_source(suite.source.path, max_sample_mb=suite.source.max_sample_mb),
         pipelines=pipelines,
         preprocessors=tuple(preprocessors),
     )
 
 
 def _made_before(suite: Suite) -> dict[str, MadeCases]:
-    if suite.frozen is not None:
-        cases = MadeCases.load(suite.frozen)
+    if suite.replay.frozen is not None:
+        cases = MadeCases.load(suite.replay.frozen)
         return {test.name: cases for test in suite.tests}
-    if suite.overwrite:
+    if suite.generation.overwrite:
         return {}
     files = {test.output_dir: MadeCases.load(test.output_dir / CASES_FILE) for test in suite.tests}
     return {test.name: files[test.output_dir] for test in suite.tests}

@@ -55,7 +55,7 @@ def earlier_results(
     or of a case that is no longer in the suite are left out, with a note where somebody may miss
     them.
     """
-    path = suite.output_dir / RESULTS_NAME
+    path = suite.output.dir / RESULTS_NAME
     if all(case in ran for case in cases.specs) or not path.exists():
         return Earlier()
     try:
@@ -144,7 +144,7 @@ def _other_case(
         return "the case cannot be used"
     # A frozen file keeps the case as it was made, and the verdict is about the case as it was
     # edited in review.
-    edited = result.human_reviewed == "edited" and suite.frozen is not None
+    edited = result.human_reviewed == "edited" and suite.replay.frozen is not None
     if case.rubric is not rubric or not (edited or record.get("case_digest") == result.case_digest):
         return "the case has changed (rubric, transcript or label)"
     return ""

@@ -69,7 +69,7 @@ class EngineSettings:
             # Whatever the suite's file says: a call that is played all the way must not reach a
             # network.
             return "none"
-        modes = ready.suite.record_modes(self.record_mode, self.judge_record_mode)
+        modes = ready.suite.replay.record_modes(self.record_mode, self.judge_record_mode)
         if not self.ask and modes == ("none", "none"):
             # A plan without a record mode says what recording would take.
             return "new_episodes"

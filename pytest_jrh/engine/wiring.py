@@ -54,7 +54,7 @@ class Calls:
 
     def tape(self, attempt: Attempt, ready: ReadySuite, *, judging: bool) -> Tape:
         """The tape that a case's calls of one kind go through."""
-        folder = self._settings.cassette_dir or ready.suite.cassette_dir
+        folder = self._settings.cassette_dir or ready.suite.replay.cassette_dir
         mode = self._settings.mode(ready, judging=judging)
         path = cassette_path(folder, attempt.spec, judging=judging)
         needed = () if judging else self._needed(attempt.spec, ready)
@@ -72,7 +72,7 @@ class Calls:
         settings = self._settings
         if settings.complete is not None or settings.replay == "http":
             return ()
-        making = tuple(ready.suite.stages.values())
+        making = tuple(ready.suite.generation.stages.values())
         if not ready.test(spec.test).evaluate or settings.mode(ready, judging=True) == "none":
             return making
         return (*making, *ready.judges[spec.judge].models)

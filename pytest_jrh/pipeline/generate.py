@@ -103,7 +103,7 @@ def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
     """
     templates: dict[StageName, Template] = {}
     problems: list[Problem] = []
-    for name, model in suite.stages.items():
+    for name, model in suite.generation.stages.items():
         try:
             templates[name] = load_template(
                 name,
@@ -117,13 +117,13 @@ def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
     if problems:
         raise InputError(problems)
     return Pipeline(
-        models=suite.stages,
+        models=suite.generation.stages,
         templates=templates,
         mode=suite.mode,
         objective=test.objective,
-        max_edit_rounds=suite.max_edit_rounds,
-        max_summary_messages=suite.max_summary_messages,
-        pass_required=suite.pass_required,
+        max_edit_rounds=suite.generation.max_edit_rounds,
+        max_summary_messages=suite.generation.max_summary_messages,
+        pass_required=suite.generation.pass_required,
     )
 
 

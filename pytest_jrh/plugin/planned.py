@@ -18,7 +18,7 @@ def plan(session: SuiteSession, specs: Sequence[CaseSpec], width: int) -> list[s
     """The lines of the plan for these cases."""
     models: dict[tuple[str, StageName, str | None], StageModel] = {}
     for ready in session.suites:
-        for stage, model in ready.suite.stages.items():
+        for stage, model in ready.suite.generation.stages.items():
             models[ready.suite.name, stage, None] = model
         for judge in ready.suite.judges:
             models[ready.suite.name, "judge", judge.name] = judge.stage

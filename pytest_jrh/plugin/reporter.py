@@ -321,7 +321,7 @@ class Reporter:
                 if session.options.report is not None or results[case].outcome != "agree"
             },
             left_out=[spec for case, spec in specs.items() if case in left_out],
-            frozen=ready.frozen_cases if ready.suite.frozen is not None else None,
+            frozen=ready.frozen_cases if ready.suite.replay.frozen is not None else None,
         )
 
     def _look_for_unused(self, ready: ReadySuite) -> None:
@@ -332,7 +332,7 @@ class Reporter:
             for spec in ready.specs()
             for judging in (False, True)
         }
-        found = unused_cassettes(folder, used, frozen=ready.suite.frozen is not None)
+        found = unused_cassettes(folder, used, frozen=ready.suite.replay.frozen is not None)
         if self._pruned:
             found, problems = prune(folder, found)
             self._problems += problems

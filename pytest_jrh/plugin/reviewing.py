@@ -149,7 +149,7 @@ class Reviewing:
         """Whether the suite itself asks for the page: where cases are made anew, and only for them
         (rules K).
         """
-        if not ready.suite.use_hitl or ready.suite.frozen is not None:
+        if not ready.suite.generation.use_hitl or ready.suite.replay.frozen is not None:
             return False
         return self._session.options.disable_recording or self._session.modes(ready)[0] != "none"
 

@@ -115,11 +115,13 @@ class SuiteSession:
 
     def cassette_dir(self, ready: ReadySuite) -> Path:
         """Where a suite's cassettes are in this session."""
-        return self.options.cassette_dir or ready.suite.cassette_dir
+        return self.options.cassette_dir or ready.suite.replay.cassette_dir
 
     def modes(self, ready: ReadySuite) -> tuple[RecordMode, RecordMode]:
         """The record modes of a suite's generation and judging in this session (rule G1)."""
-        return ready.suite.record_modes(self.options.record_mode, self.options.judge_record_mode)
+        return ready.suite.replay.record_modes(
+            self.options.record_mode, self.options.judge_record_mode
+        )
 
     def share_out(self, specs: Iterable[CaseSpec]) -> None:
         """Let the making of a panel's case count for the first of its judges that is to run,
@@ -198,7 +200,7 @@ class SuiteSession:
             stage.model
             for ready in self.suites
             for stage in (
-                *ready.suite.stages.values(),
+                *ready.suite.generation.stages.values(),
                 *(judge.stage for judge in ready.suite.judges),
             )
             if self.modes(ready) != ("none", "none") or self.options.disable_recording
@@ -334,7 +336,7 @@ class SuiteSession:
                     )
                 )
             own, theirs = (
-                {"results": one.suite.output_dir, "cassette": self.cassette_dir(one)}
+                {"results": one.suite.output.dir, "cassette": self.cassette_dir(one)}
                 for one in (ready, other)
             )
             for what, key in (

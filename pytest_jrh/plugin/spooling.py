@@ -44,7 +44,7 @@ class Spooling:
 
     def folder(self, suite: Suite) -> Path:
         """Where the suite's made cases are spooled in this session."""
-        return suite.output_dir / f"{_PREFIX}{self._token[:16]}"
+        return suite.output.dir / f"{_PREFIX}{self._token[:16]}"
 
     def describe(self) -> dict[str, Any]:
         """What a worker needs to know to spool where the controller reads.

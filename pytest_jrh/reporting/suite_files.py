@@ -165,14 +165,14 @@ class _Work:
             )
         self.made |= made.entries.keys()
         dropped = frozenset(name for name, result in ran.items() if result.outcome == "no_case")
-        target = self.suite.frozen or folder / CASES_FILE
+        target = self.suite.replay.frozen or folder / CASES_FILE
         try:
             before = self.frozen or read_jsonl(target)
             if (
                 self.cases is not None
                 and self._whole()
-                and self.suite.frozen is None
-                and self.suite.overwrite
+                and self.suite.replay.frozen is None
+                and self.suite.generation.overwrite
             ):
                 there = len(before.entries)
                 before = without_gone(self.suite, self.cases, before)
@@ -181,12 +181,12 @@ class _Work:
                     self.problems.append(
                         f"{many} of cases that are no longer in the suite dropped from {target}."
                     )
-            index = merge(before, made, dropped=dropped, overwrite=self.suite.overwrite)
+            index = merge(before, made, dropped=dropped, overwrite=self.suite.generation.overwrite)
         except (OSError, InputError) as error:
             self.problem(f"{target} cannot be read, so nothing was written to it:\n{_words(error)}")
             self.keep_spools = self.keep_spools or bool(made.entries)
             return made
-        if self.suite.write_jsonl and self.suite.frozen is None:
+        if self.suite.output.write_jsonl and self.suite.replay.frozen is None:
             index = self._write_jsonl(target, index, made)
         return index
 
@@ -229,7 +229,7 @@ class _Work:
 
     def write_summaries(self, indexes: Mapping[Path, RecordIndex]) -> None:
         """Count the cases of each folder, and why others are none."""
-        if self.suite.frozen is not None:
+        if self.suite.replay.frozen is not None:
             return
         for folder, index in indexes.items():
             tests = {test.name for test in self.suite.tests if test.output_dir == folder}
@@ -272,15 +272,15 @@ class _Work:
 
     def write_cases(self, indexes: Mapping[Path, RecordIndex]) -> None:
         """Write tables and debug bundles, reading each record once and keeping none."""
-        suffix, notice = table_format(self.suite.output_format)
+        suffix, notice = table_format(self.suite.output.format)
         if notice:
             self.problems.append(notice)
-        editor = self.suite.stages.get("editor")
+        editor = self.suite.generation.stages.get("editor")
         temperature = editor.temperature if editor is not None else None
         folders = {test.name: test.output_dir for test in self.suite.tests}
         evaluated = {test.name for test in self.suite.tests if test.evaluate}
         names = judge_file_names(self.suite)
-        out = self.suite.output_dir
+        out = self.suite.output.dir
         groups: dict[str, list[_Item]] = {}
         for item in self.items:
             groups.setdefault(item.made_id, []).append(item)
@@ -335,7 +335,7 @@ class _Work:
         An older one that this run failed to make again is not its.
         """
         made_now = made_id in self.made
-        reused = self.suite.frozen is not None or not self.suite.overwrite
+        reused = self.suite.replay.frozen is not None or not self.suite.generation.overwrite
         outcomes = {item.result.outcome for item in items if item.result is not None}
         if not made_now and not (outcomes and (reused or outcomes & set(MADE))):
             return None
@@ -386,7 +386,7 @@ class _Work:
                 for name, result in results
                 if name == judge.name and result.outcome != "generated"
             ]
-            path = self.suite.output_dir / f"{names[judge.name]}_report.json"
+            path = self.suite.output.dir / f"{names[judge.name]}_report.json"
             report = judge_report(
                 self.suite, judge, own, decision=decision, panel=panel, session=self._session()
             )
@@ -397,12 +397,12 @@ class _Work:
             canonical_json(clean(stored_data(result, config=key, kept=kept)))
             for result, kept in stored
         ]
-        self._write(self.suite.output_dir / RESULTS_NAME, "".join(f"{line}\n" for line in lines))
+        self._write(self.suite.output.dir / RESULTS_NAME, "".join(f"{line}\n" for line in lines))
         resolved = storable(
             clean(without_credentials(json_value(self.suite.resolved), self.redactor))
         )[0]
         text = yaml.safe_dump(resolved, sort_keys=False, allow_unicode=True, width=100)
-        self._write(self.suite.output_dir / CONFIG_NAME, text)
+        self._write(self.suite.output.dir / CONFIG_NAME, text)
 
     def _session(self) -> dict[str, Any]:
         """How many of the cases in the report this session has run.

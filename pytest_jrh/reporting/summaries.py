@@ -87,7 +87,7 @@ def judge_report(
     session ran. `schema/report.schema.json` describes the file.
     """
     levels = {(suite.name, rubric.id): rubric for rubric in suite.rubrics}
-    seed = suite.sampling_seed if seed is None else seed
+    seed = suite.source.sampling_seed if seed is None else seed
     spending = total_spending(results)
     tests = [test.name for test in suite.tests if test.evaluate]
     return {
@@ -102,7 +102,7 @@ def judge_report(
         },
         "all_metrics": {
             test: _test_report(
-                suite.metric, [result for result in results if result.test == test], seed
+                suite.output.metric, [result for result in results if result.test == test], seed
             )
             for test in tests
         },

@@ -181,7 +181,7 @@ class _Place:
 
     @property
     def model(self) -> StageModel:
-        return self.suite.stages[self.stage]
+        return self.suite.generation.stages[self.stage]
 
     def default(self) -> Template:
         path = self.model.prompt_path
@@ -240,7 +240,9 @@ def _sent(place: _Place, template: Template, case: Case) -> tuple[Mapping[str, s
 def _planner(place: _Place, template: Template, case: Case) -> Coroutine[Any, Any, object]:
     plan = make_llm_planner(_capture, place.model, template)
     goal = goal_of(place.test.objective, case.spec.target_score)
-    return plan(case.run.messages, _scaled(case), goal, max_steps=place.suite.max_edit_rounds)
+    return plan(
+        case.run.messages, _scaled(case), goal, max_steps=place.suite.generation.max_edit_rounds
+    )
 
 
 def _editor(place: _Place, template: Template, case: Case) -> Coroutine[Any, Any, object]:

@@ -34,7 +34,7 @@ def expand(suite: Suite, runs: Sequence[RunSummary]) -> Iterator[CaseSpec]:
     """Yield the suite's specs in collection order: test, rubric, run, target score, judge (rules
     D8, E4).
     """
-    sampled = sample(runs, suite.sample_num, suite.sampling_seed)
+    sampled = sample(runs, suite.source.sample_num, suite.source.sampling_seed)
     for test in suite.tests:
         judges = [judge.name for judge in suite.judges] if test.evaluate else [None]
         for rubric in suite.rubrics:

@@ -5,7 +5,7 @@ once (rules A, B).
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_jrh.documents.problems import listed, shown
@@ -17,15 +17,22 @@ from pytest_jrh.suite.places import Places, exists
 from pytest_jrh.suite.resolved import as_resolved
 from pytest_jrh.suite.rubrics import read_head, read_rubrics, with_scales
 from pytest_jrh.suite.stages import resolve_judges, resolve_stages
-from pytest_jrh.suite.suite import Suite
+from pytest_jrh.suite.suite import (
+    DEFAULT_SEED,
+    GenerationSettings,
+    OutputSettings,
+    ReplaySettings,
+    SourceSettings,
+    Suite,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from pytest_jrh.documents.findings import Findings
     from pytest_jrh.documents.problems import KeyPath
-    from pytest_jrh.models import Mode, Rubric
+    from pytest_jrh.models import Mode, Rubric, StageModel, StageName
     from pytest_jrh.suite.schema import Config
     from pytest_jrh.suite.suite import SuiteTest
 
@@ -33,6 +40,16 @@ _SECTION = re.compile(
     rf"^[\"']?(?:admin|{AGENT})[\"']?[ \t]*:|\A\s*\{{(?s:.*?)[\"'](?:admin|{AGENT})[\"']\s*:",
     re.MULTILINE,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Rubrics:
+    """What was read of the rubric file: the targeted rubrics, and the ids of the others."""
+
+    path: Path | None = None
+    targeted: tuple[Rubric, ...] = ()
+    untargeted: frozenset[str] = frozenset()
+    problems: tuple[Problem, ...] = ()
 
 
 def looks_like_suite(path: Path) -> bool:
@@ -57,76 +74,121 @@ def load_suite(
     """
     config_file = cwd / path
     places = Places(cwd, rootdir, config_file.parent)
-    shown_file = places.name(config_file)
-    config, findings = fit(read_document(config_file, file=shown_file))
-    agent, evaluation = config.test_agent_perturbation_config, config.admin.evaluation_config
+    config, findings = fit(read_document(config_file, file=places.name(config_file)))
     sources = (resolve.log_source(config), resolve.rubric_source(config))
     places = places.settled(source[0] for source in sources if source is not None)
+    own = None if places.conventional else places.results(config_file)
     name = _suite_name(config_file, findings)
     module = resolve.resolve_module(config, findings)
     resolve.check_param_files(config, findings)
     mode = resolve.resolve_mode(config, findings)
     stages = resolve_stages(config, findings, places)
     judges = resolve_judges(config, mode, findings, places)
-    rubric_path, rubrics, untargeted, rubric_problems = _rubrics(
-        config, mode, rubric_file, findings, places
-    )
-    notices = resolve.notices(config, mode, rubrics, shown_file)
-    own = None if places.conventional else places.results(config_file)
-    tests = resolve.resolve_tests(config, mode, rubrics, findings, places, own)
+    rubrics = _rubrics(config, mode, rubric_file, findings, places)
+    tests = resolve.resolve_tests(config, mode, rubrics.targeted, findings, places, own)
     _check_gate(config, tests, findings)
     is_frozen, frozen_file = resolve.resolve_frozen(config, findings, places, own, forced=frozen)
     log = _log(config, log_path, findings, places, required=not is_frozen) or frozen_file
     instruction = resolve.resolve_instruction(config, findings, places)
     metric = resolve.resolve_metric(config, findings)
-    problems = [*sorted(findings.problems, key=lambda each: each.line or 0), *rubric_problems]
-    if problems or mode is None or rubric_path is None or log is None:
+    problems = [*sorted(findings.problems, key=lambda each: each.line or 0), *rubrics.problems]
+    if problems or mode is None or rubrics.path is None or log is None:
         raise InputError(problems)
-    synthetic = config.synthetic_data_params
-    number = _first(agent.sample_num_from_orig, synthetic.sample_num_from_orig, 0)
-    stamp = f"_{config.admin.time_stamp}" if config.admin.time_stamp else ""
-    suite = Suite(
+    dataset = config.admin.dataset_config.dataset_name or log.name
+    source = _source_settings(config, log)
+    generation = _generation_settings(config, stages)
+    replay = _replay_settings(config, places, name, frozen_file)
+    output = _output_settings(config, places, config_file, metric)
+    resolved = as_resolved(
+        config,
+        places,
+        mode=mode,
+        dataset_name=dataset,
+        rubric_file=rubrics.path,
+        rubrics=rubrics.targeted,
+        tests=tests,
+        judges=judges,
+        source=source,
+        generation=generation,
+        replay=replay,
+        output=output,
+    )
+    return Suite(
         name=name,
+        key=places.key(config_file),
         config_file=config_file,
         module_name=module,
+        dataset_name=dataset,
         mode=mode,
-        log_path=log,
-        rubric_file=rubric_path,
-        rubrics=tuple(rubrics),
+        rubric_file=rubrics.path,
+        rubrics=tuple(rubrics.targeted),
         tests=tests,
-        stages=stages,
         judges=judges,
+        source=source,
+        generation=generation,
+        replay=replay,
+        output=output,
+        custom_prompts_dir=places.find_or_new(f"inputs/custom_prompts/{module}"),
         instruction=instruction,
+        max_workers=config.admin.evaluation_config.max_workers,
+        gate=resolve.resolve_gate(config),
+        untargeted=rubrics.untargeted,
+        notices=resolve.notices(config, mode, rubrics.targeted, places.name(config_file)),
+        resolved=resolved,
+    )
+
+
+def _source_settings(config: Config, log: Path) -> SourceSettings:
+    agent, synthetic = config.test_agent_perturbation_config, config.synthetic_data_params
+    number = _first(agent.sample_num_from_orig, synthetic.sample_num_from_orig, 0)
+    return SourceSettings(
+        path=log,
         preprocessors=_either(agent.transcript_preprocessors, agent.transcript_preprocessor) or (),
+        sample_num=number if number > 0 else None,
+        sampling_seed=_first(agent.sampling_seed, synthetic.seed, DEFAULT_SEED),
+        max_sample_mb=agent.max_sample_mb,
+    )
+
+
+def _generation_settings(
+    config: Config, stages: Mapping[StageName, StageModel]
+) -> GenerationSettings:
+    agent = config.test_agent_perturbation_config
+    return GenerationSettings(
+        stages=stages,
         max_summary_messages=agent.max_summary_messages,
         max_edit_rounds=agent.max_edit_rounds,
         pass_required=agent.pass_required,
-        write_jsonl=agent.output.write_jsonl,
         overwrite=agent.output.overwrite,
-        sample_num=number if number > 0 else None,
-        sampling_seed=_first(agent.sampling_seed, synthetic.seed, resolve.DEFAULT_SEED),
-        max_workers=evaluation.max_workers,
-        cassette_dir=places.find_or_new(config.replay.cassette_dir or f"inputs/cassettes/{name}"),
-        record_mode=config.replay.record_mode,
-        judge_record_mode=config.replay.judge_record_mode,
-        frozen=frozen_file,
-        custom_prompts_dir=places.find_or_new(f"inputs/custom_prompts/{module}"),
-        output_dir=places.find_or_new(
-            agent.output.results_dir or f"{places.results(config_file)}{stamp}"
-        ),
-        output_format=resolve.resolve_format(config),
-        metric=metric,
-        aggregation_method=evaluation.aggregation_method,
-        dataset_name=config.admin.dataset_config.dataset_name or log.name,
         use_hitl=config.admin.perturbation_config.use_HITL_process,
-        notices=notices,
-        resolved={},
-        gate=resolve.resolve_gate(config),
-        key=places.key(config_file),
-        untargeted=untargeted,
-        max_sample_mb=agent.max_sample_mb,
     )
-    return replace(suite, resolved=as_resolved(suite, config, places))
+
+
+def _replay_settings(
+    config: Config, places: Places, name: str, frozen: Path | None
+) -> ReplaySettings:
+    replay = config.replay
+    return ReplaySettings(
+        cassette_dir=places.find_or_new(replay.cassette_dir or f"inputs/cassettes/{name}"),
+        record_mode=replay.record_mode,
+        judge_record_mode=replay.judge_record_mode,
+        frozen=frozen,
+    )
+
+
+def _output_settings(
+    config: Config, places: Places, config_file: Path, metric: str
+) -> OutputSettings:
+    output = config.test_agent_perturbation_config.output
+    stamp = f"_{config.admin.time_stamp}" if config.admin.time_stamp else ""
+    folder = output.results_dir or f"{places.results(config_file)}{stamp}"
+    return OutputSettings(
+        dir=places.find_or_new(folder),
+        format=resolve.resolve_format(config),
+        metric=metric,
+        aggregation_method=config.admin.evaluation_config.aggregation_method,
+        write_jsonl=output.write_jsonl,
+    )
 
 
 def _check_gate(config: Config, tests: Sequence[SuiteTest], findings: Findings) -> None:
@@ -159,11 +221,9 @@ def _suite_name(config_file: Path, findings: Findings) -> str:
 
 def _rubrics(
     config: Config, mode: Mode | None, override: Path | None, findings: Findings, places: Places
-) -> tuple[Path | None, list[Rubric], frozenset[str], list[Problem]]:
+) -> _Rubrics:
     """Find and read the rubrics, keep the targeted ones, and give them their scales in ordinal
     mode.
-
-    The set holds the ids of those that are not targeted.
     """
     if override is not None:
         path: Path | None = places.cwd / override
@@ -177,7 +237,7 @@ def _rubrics(
         )
         findings.missing((AGENT, "rubric_path"), message)
     if path is None:
-        return None, [], frozenset(), []
+        return _Rubrics()
     file = places.name(path)
     everything, problems = read_rubrics(path, file=file)
     rubrics = resolve.targeted(config, everything, findings, complete=not problems)
@@ -191,7 +251,7 @@ def _rubrics(
             rubrics = [rubric for rubric in rubrics if rubric.score_levels]
         rubrics, more = with_scales(rubrics, scale, file=file)
         problems = [*problems, *more]
-    return path, rubrics, untargeted, problems
+    return _Rubrics(path, tuple(rubrics), untargeted, tuple(problems))
 
 
 def _log(

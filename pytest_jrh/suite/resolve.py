@@ -59,7 +59,6 @@ METRICS = (
     "v_measure_score",
     "zero_one_loss",
 )
-DEFAULT_SEED = 8234
 
 _DATASET: KeyPath = ("admin", "dataset_config")
 _EVALUATION: KeyPath = ("admin", "evaluation_config")

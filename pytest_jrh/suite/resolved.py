@@ -8,46 +8,68 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_jrh.models import StageModel
+    from collections.abc import Sequence
+
+    from pytest_jrh.models import Mode, Rubric, StageModel
     from pytest_jrh.suite.places import Places
     from pytest_jrh.suite.schema import Config
-    from pytest_jrh.suite.suite import Suite
+    from pytest_jrh.suite.suite import (
+        GenerationSettings,
+        JudgeSettings,
+        OutputSettings,
+        ReplaySettings,
+        SourceSettings,
+        SuiteTest,
+    )
 
 
-def as_resolved(suite: Suite, config: Config, places: Places) -> dict[str, Any]:
-    """Return plain data that loads to the same suite.
+def as_resolved(
+    config: Config,
+    places: Places,
+    *,
+    mode: Mode,
+    dataset_name: str,
+    rubric_file: Path,
+    rubrics: Sequence[Rubric],
+    tests: Sequence[SuiteTest],
+    judges: Sequence[JudgeSettings],
+    source: SourceSettings,
+    generation: GenerationSettings,
+    replay: ReplaySettings,
+    output: OutputSettings,
+) -> dict[str, Any]:
+    """Return plain data that loads to the suite of these parts.
 
     Paths are relative where they are below the start folder.
     """
     data: dict[str, Any] = config.model_dump()
     admin, agent = data["admin"], data["test_agent_perturbation_config"]
-    admin["output_file_format"] = suite.output_format
-    admin["dataset_config"]["dataset_name"] = suite.dataset_name
-    admin["perturbation_config"]["tests_to_run"] = [test.name for test in suite.tests]
-    admin["evaluation_config"]["tests_to_evaluate"] = [
-        test.name for test in suite.tests if test.evaluate
-    ]
-    template = "agent_judge" if suite.mode == "binary" else "agent_autograder"
+    admin["output_file_format"] = output.format
+    admin["dataset_config"]["dataset_name"] = dataset_name
+    admin["perturbation_config"]["tests_to_run"] = [test.name for test in tests]
+    judged = [test.name for test in tests if test.evaluate]
+    admin["evaluation_config"]["tests_to_evaluate"] = judged
+    template = "agent_judge" if mode == "binary" else "agent_autograder"
     admin["evaluation_config"]["template"] = agent["autograder_template"] = template
     agent["transcript_preprocessor"] = None
-    agent["transcript_preprocessors"] = list(suite.preprocessors)
-    agent["input_log_path"] = places.name(suite.log_path)
-    agent["rubric_path"] = places.name(suite.rubric_file)
-    agent["target_rubric_ids"] = [rubric.id for rubric in suite.rubrics]
-    agent["sample_num_from_orig"] = suite.sample_num or 0
-    agent["sampling_seed"] = suite.sampling_seed
-    folders = {places.name(test.output_dir) for test in suite.tests}
+    agent["transcript_preprocessors"] = list(source.preprocessors)
+    agent["input_log_path"] = places.name(source.path)
+    agent["rubric_path"] = places.name(rubric_file)
+    agent["target_rubric_ids"] = [rubric.id for rubric in rubrics]
+    agent["sample_num_from_orig"] = source.sample_num or 0
+    agent["sampling_seed"] = source.sampling_seed
+    folders = {places.name(test.output_dir) for test in tests}
     if len(folders) == 1:
         agent["output"]["dir"] = folders.pop()
-    agent["output"]["results_dir"] = places.name(suite.output_dir)
+    agent["output"]["results_dir"] = places.name(output.dir)
     # Each stage below says what it took from here.
     data["models"] = {}
     for name in ("planner", "editor", "summary", "verifier"):
-        stage = suite.stages.get(name)
+        stage = generation.stages.get(name)
         agent[name] = False if stage is None else _stage(stage, places)
-    _judges(data, suite, places)
-    data["replay"]["cassette_dir"] = places.name(suite.cassette_dir)
-    data["replay"]["frozen"] = places.name(suite.frozen) if suite.frozen else False
+    _set_judges(data, judges, places)
+    data["replay"]["cassette_dir"] = places.name(replay.cassette_dir)
+    data["replay"]["frozen"] = places.name(replay.frozen) if replay.frozen else False
     plain: dict[str, Any] = _plain(data)
     return plain
 
@@ -58,14 +80,14 @@ def _plain(value: Any) -> Any:
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-def _judges(data: dict[str, Any], suite: Suite, places: Places) -> None:
+def _set_judges(data: dict[str, Any], judges: Sequence[JudgeSettings], places: Places) -> None:
     entries = [
         _stage(judge.stage, places)
         | {"show_reasoning": judge.show_reasoning}
         | ({"name": judge.name} if judge.name else {})
-        for judge in suite.judges
+        for judge in judges
     ]
-    if suite.judges[0].name is None:
+    if judges[0].name is None:
         data["judge"] = entries[0]
     else:
         data["judge"] = {}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from pytest_jrh.models import Mode, Objective, RecordMode, Rubric, StageModel, StageName, TestName
+
+DEFAULT_SEED = 8234
+"""Which runs are picked where the config gives no seed."""
 
 MAX_SAMPLE_MB = 256
 """How much one sample of a log may be when unpacked, in MB, where the config says nothing."""
@@ -66,55 +69,49 @@ class GateRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Suite:
-    """What a config file means, with every path found and every default filled in (rules A).
+class SourceSettings:
+    """Where the runs come from, which of them are used, and what is done to each before.
 
-    Paths are absolute. `rubrics` are the targeted ones, in file order; in ordinal mode each has its
-    `score_levels` (labels empty where only a range was given). `stages` holds planner, editor,
-    summary and verifier; verifier is missing where it is off. `record_mode` and `judge_record_mode`
-    are None where the config does not say. `frozen` is the JSONL of a frozen suite, or None.
-    `notices` are sentences to print once. `untargeted` are the ids in the rubric file that
-    `target_rubric_ids` leaves out. `resolved` is the config as a plain mapping with defaults, for
-    the record.
+    `sample_num` is None where all are used. `max_sample_mb` is how much one sample may be when
+    unpacked.
     """
 
-    name: str
-    config_file: Path
-    module_name: str
-    mode: Mode
-    log_path: Path
-    rubric_file: Path
-    rubrics: tuple[Rubric, ...]
-    tests: tuple[SuiteTest, ...]
-    stages: Mapping[StageName, StageModel]
-    judges: tuple[JudgeSettings, ...]
-    instruction: str
-    preprocessors: tuple[str, ...]
-    max_summary_messages: int
-    max_edit_rounds: int
-    pass_required: bool
-    write_jsonl: bool
-    overwrite: bool
-    sample_num: int | None
-    sampling_seed: int
-    max_workers: int
-    cassette_dir: Path
-    record_mode: RecordMode | None
-    judge_record_mode: RecordMode | None
-    frozen: Path | None
-    custom_prompts_dir: Path
-    output_dir: Path
-    output_format: Literal["csv", "xlsx"]
-    metric: str
-    aggregation_method: str | None
-    dataset_name: str
-    use_hitl: bool
-    notices: tuple[str, ...]
-    resolved: Mapping[str, Any]
-    gate: GateRules = GateRules()
-    key: str = ""
-    untargeted: frozenset[str] = frozenset()
+    path: Path
+    preprocessors: tuple[str, ...] = ()
+    sample_num: int | None = None
+    sampling_seed: int = DEFAULT_SEED
     max_sample_mb: int = MAX_SAMPLE_MB
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationSettings:
+    """How cases are made.
+
+    `stages` holds planner, editor, summary and verifier; verifier is missing where it is off.
+    `overwrite` makes cases anew that are there; with `use_hitl` they are reviewed before any is
+    judged.
+    """
+
+    stages: Mapping[StageName, StageModel]
+    max_summary_messages: int = 20
+    max_edit_rounds: int = 3
+    pass_required: bool = True
+    overwrite: bool = True
+    use_hitl: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaySettings:
+    """Where recordings are and how they are used (rules G).
+
+    The modes are None where the config does not set them. `frozen` is the JSONL of a frozen suite,
+    or None.
+    """
+
+    cassette_dir: Path
+    record_mode: RecordMode | None = None
+    judge_record_mode: RecordMode | None = None
+    frozen: Path | None = None
 
     def record_modes(
         self, own: RecordMode | None, judge: RecordMode | None
@@ -124,3 +121,48 @@ class Suite:
         """
         generation: RecordMode = own or self.record_mode or "none"
         return generation, judge or own or self.judge_record_mode or generation
+
+
+@dataclass(frozen=True, slots=True)
+class OutputSettings:
+    """What a suite writes: tables and reports into `dir`, made cases into the tests' folders."""
+
+    dir: Path
+    format: Literal["csv", "xlsx"] = "csv"
+    metric: str = "accuracy_score"
+    aggregation_method: str | None = None
+    write_jsonl: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """What a config file means, with every path found and every default filled in (rules A).
+
+    Paths are absolute. `key` is the config file's path as reports show it, which no other suite of
+    a session has. `rubrics` are the targeted ones, in file order; in ordinal mode each has its
+    `score_levels` (labels empty where only a range was given). `untargeted` are the ids in the
+    rubric file that `target_rubric_ids` leaves out. `notices` are sentences to print once.
+    `resolved` is the config as a plain mapping with defaults, for the record.
+    """
+
+    name: str
+    key: str
+    config_file: Path
+    module_name: str
+    dataset_name: str
+    mode: Mode
+    rubric_file: Path
+    rubrics: tuple[Rubric, ...]
+    tests: tuple[SuiteTest, ...]
+    judges: tuple[JudgeSettings, ...]
+    source: SourceSettings
+    generation: GenerationSettings
+    replay: ReplaySettings
+    output: OutputSettings
+    custom_prompts_dir: Path
+    instruction: str = ""
+    max_workers: int = 10
+    gate: GateRules = GateRules()
+    untargeted: frozenset[str] = frozenset()
+    notices: tuple[str, ...] = ()
+    resolved: Mapping[str, Any] = field(default_factory=dict)

@@ -190,7 +190,7 @@ def test_the_fingerprint_covers_what_makes_the_call_this_call(
     from pytest_jrh.pipeline.editor import EditorResponse
     from pytest_jrh.pipeline.verifier import VerifierResponse
 
-    stage = bench.ready.suite.stages["editor"]
+    stage = bench.ready.suite.generation.stages["editor"]
     request = CallRequest(stage, ({"role": "user", "content": "Edit."},), EditorResponse)
     others = [
         replace(request, stage=replace(stage, stage="planner")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.models import (
@@ -20,12 +20,21 @@ from pytest_jrh.models import (
     ScoreLevel,
     Spending,
     StageModel,
+    StageName,
     TestName,
     Usage,
     Verification,
 )
 from pytest_jrh.suite.cases import case_id
-from pytest_jrh.suite.suite import JudgeSettings, Suite, SuiteTest
+from pytest_jrh.suite.suite import (
+    GenerationSettings,
+    JudgeSettings,
+    OutputSettings,
+    ReplaySettings,
+    SourceSettings,
+    Suite,
+    SuiteTest,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -176,43 +185,37 @@ def make_suite(folder: Path, **changes: Any) -> Suite:
             targets={RUBRIC.id: (None,)},
         )
 
+    stages: dict[StageName, StageModel] = {
+        "planner": model("planner"),
+        "editor": model("editor"),
+        "summary": model("summary"),
+    }
     suite = Suite(
         name="refunds",
+        key="",
         config_file=folder / "refunds.yml",
         module_name="refunds",
+        dataset_name="log.eval",
         mode="binary",
-        log_path=folder / "log.eval",
         rubric_file=folder / "rubrics.yml",
         rubrics=(RUBRIC,),
         tests=(test("agent_perturbation"), test("agent_positives")),
-        stages={
-            "planner": model("planner"),
-            "editor": model("editor"),
-            "summary": model("summary"),
-        },
         judges=(JudgeSettings(None, model("judge")),),
-        instruction="",
-        preprocessors=(),
-        max_summary_messages=20,
-        max_edit_rounds=3,
-        pass_required=True,
-        write_jsonl=True,
-        overwrite=True,
-        sample_num=None,
-        sampling_seed=8234,
-        max_workers=10,
-        cassette_dir=folder / "cassettes",
-        record_mode=None,
-        judge_record_mode=None,
-        frozen=None,
+        source=SourceSettings(folder / "log.eval"),
+        generation=GenerationSettings(stages),
+        replay=ReplaySettings(folder / "cassettes"),
+        output=OutputSettings(folder / "outputs" / "refunds"),
         custom_prompts_dir=folder / "custom_prompts",
-        output_dir=folder / "outputs" / "refunds",
-        output_format="csv",
-        metric="accuracy_score",
-        aggregation_method=None,
-        dataset_name="log.eval",
-        use_hitl=False,
-        notices=(),
         resolved={"admin": {"module_name": "refunds"}},
     )
+    return suite_with(suite, **changes)
+
+
+def suite_with(suite: Suite, **changes: Any) -> Suite:
+    """The suite with other values; those of its groups by their own names, as in `frozen=`."""
+    for group in ("source", "generation", "replay", "output"):
+        settings = getattr(suite, group)
+        own = {each.name for each in fields(settings)} & changes.keys()
+        values = {name: changes.pop(name) for name in own}
+        suite = replace(suite, **{group: replace(settings, **values)})
     return replace(suite, **changes)

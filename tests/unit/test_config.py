@@ -128,22 +128,39 @@ def test_a_minimal_config_takes_every_default(folder: Folder) -> None:
     root = folder.root
     assert (suite.name, suite.module_name, suite.mode) == ("demo", "demo", "binary")
     assert suite.config_file == root / CONFIG
-    assert suite.log_path == folder.data / "demo.eval"
+    assert suite.source.path == folder.data / "demo.eval"
     assert suite.rubric_file == folder.data / "rubric.json"
     assert [rubric.id for rubric in suite.rubrics] == ["kind", "safe"]
-    assert (suite.max_summary_messages, suite.max_edit_rounds, suite.pass_required) == (20, 3, True)
-    assert (suite.write_jsonl, suite.overwrite, suite.max_workers) == (True, True, 10)
-    assert (suite.sample_num, suite.sampling_seed) == (None, 8234)
-    assert (suite.record_mode, suite.judge_record_mode, suite.frozen) == (None, None, None)
-    assert suite.cassette_dir == root / "inputs/cassettes/demo"
+    assert (
+        suite.generation.max_summary_messages,
+        suite.generation.max_edit_rounds,
+        suite.generation.pass_required,
+    ) == (20, 3, True)
+    assert (suite.output.write_jsonl, suite.generation.overwrite, suite.max_workers) == (
+        True,
+        True,
+        10,
+    )
+    assert (suite.source.sample_num, suite.source.sampling_seed) == (None, 8234)
+    assert (suite.replay.record_mode, suite.replay.judge_record_mode, suite.replay.frozen) == (
+        None,
+        None,
+        None,
+    )
+    assert suite.replay.cassette_dir == root / "inputs/cassettes/demo"
     assert suite.custom_prompts_dir == root / "inputs/custom_prompts/demo"
-    assert suite.output_dir == root / "outputs/demo"
-    assert (suite.output_format, suite.metric, suite.aggregation_method) == (
+    assert suite.output.dir == root / "outputs/demo"
+    assert (suite.output.format, suite.output.metric, suite.output.aggregation_method) == (
         "csv",
         "accuracy_score",
         None,
     )
-    assert (suite.instruction, suite.preprocessors, suite.notices, suite.use_hitl) == (
+    assert (
+        suite.instruction,
+        suite.source.preprocessors,
+        suite.notices,
+        suite.generation.use_hitl,
+    ) == (
         "",
         (),
         (),
@@ -194,7 +211,7 @@ def test_the_log_and_the_rubrics_of_the_agent_block_come_first(folder: Folder) -
     data = minimal()
     data[AGENT] = {"input_log_path": "./other.eval", "rubric_path": "./other.yml"}
     suite = folder.load(data)
-    assert suite.log_path == folder.root / "other.eval"
+    assert suite.source.path == folder.root / "other.eval"
     assert [rubric.id for rubric in suite.rubrics] == ["z"]
 
 
@@ -204,7 +221,7 @@ def test_files_named_beside_the_config_stand_in_for_its_own(folder: Folder) -> N
     data = minimal()
     data[AGENT] = {"input_log_path": "./missing.eval", "rubric_path": "./missing.yml"}
     suite = folder.load(data, rubric_file=Path("other.yml"), log_path=Path("other.eval"))
-    assert suite.log_path == folder.root / "other.eval"
+    assert suite.source.path == folder.root / "other.eval"
     assert suite.rubric_file == folder.root / "other.yml"
     assert [rubric.id for rubric in suite.rubrics] == ["z"]
     problems = folder.problems(data, rubric_file=Path("no.yml"), log_path=Path("no.eval"))
@@ -233,7 +250,7 @@ def test_relative_paths_are_tried_from_the_start_folder_then_rootdir_then_beside
         assert str(place / "a.eval") in problem.message
     for place in (beside, rootdir, cwd):
         (place / "a.eval").write_bytes(b"log")
-        assert load().log_path == place / "a.eval"
+        assert load().source.path == place / "a.eval"
     assert load().rubric_file == beside / "r.json"
 
 
@@ -245,13 +262,16 @@ def test_a_missing_file_names_one_that_is_there(folder: Folder) -> None:
 def test_sampling_falls_back_key_by_key(folder: Folder) -> None:
     data = minimal()
     data["synthetic_data_params"] |= {"sample_num_from_orig": 5, "seed": 87}
-    assert (folder.load(data).sample_num, folder.load(data).sampling_seed) == (5, 87)
+    assert (folder.load(data).source.sample_num, folder.load(data).source.sampling_seed) == (5, 87)
     data[AGENT] = {"sample_num_from_orig": 2}
-    assert (folder.load(data).sample_num, folder.load(data).sampling_seed) == (2, 87)
+    assert (folder.load(data).source.sample_num, folder.load(data).source.sampling_seed) == (2, 87)
     data[AGENT] = {"sample_num_from_orig": 0, "sampling_seed": 0}
-    assert (folder.load(data).sample_num, folder.load(data).sampling_seed) == (None, 0)
+    assert (folder.load(data).source.sample_num, folder.load(data).source.sampling_seed) == (
+        None,
+        0,
+    )
     data[AGENT] = {"sample_num_from_orig": None}
-    assert folder.load(data).sample_num == 5
+    assert folder.load(data).source.sample_num == 5
 
 
 def test_the_instruction_is_read_from_the_modules_folder(folder: Folder) -> None:
@@ -266,19 +286,19 @@ def test_the_instruction_is_read_from_the_modules_folder(folder: Folder) -> None
 def test_preprocessors_keep_their_order_and_may_be_one_name(folder: Folder) -> None:
     data = minimal()
     data[AGENT] = {"transcript_preprocessor": "pkg.one"}
-    assert folder.load(data).preprocessors == ("pkg.one",)
+    assert folder.load(data).source.preprocessors == ("pkg.one",)
     data[AGENT] = {
         "transcript_preprocessors": ["pkg.b", "pkg:a"],
         "transcript_preprocessor": "pkg.one",
     }
-    assert folder.load(data).preprocessors == ("pkg.b", "pkg:a")
+    assert folder.load(data).source.preprocessors == ("pkg.b", "pkg:a")
 
 
 def test_a_time_stamp_is_taken_as_it_is_written(folder: Folder) -> None:
     text = yaml.safe_dump(minimal()).replace(
         "module_name: demo", "module_name: demo\n  time_stamp: 20251103_1222"
     )
-    assert folder.load(text).output_dir == folder.root / "outputs/demo_20251103_1222"
+    assert folder.load(text).output.dir == folder.root / "outputs/demo_20251103_1222"
 
 
 def test_null_is_the_same_as_no_key(folder: Folder) -> None:
@@ -294,20 +314,24 @@ def test_replay_and_existing_folders_follow_the_path_rule(folder: Folder, tmp_pa
     data = minimal()
     data["replay"] = {"cassette_dir": "tapes", "record_mode": "once", "judge_record_mode": "all"}
     suite = folder.load(data)
-    assert (suite.cassette_dir, suite.record_mode, suite.judge_record_mode) == (
+    assert (
+        suite.replay.cassette_dir,
+        suite.replay.record_mode,
+        suite.replay.judge_record_mode,
+    ) == (
         folder.root / "tapes",
         "once",
         "all",
     )
     (folder.root / "inputs/configs/tapes").mkdir()
-    assert folder.load(data).cassette_dir == folder.root / "inputs/configs/tapes"
+    assert folder.load(data).replay.cassette_dir == folder.root / "inputs/configs/tapes"
 
 
 def test_every_stage_falls_back_to_the_generation_model_and_sets_nothing_else(
     folder: Folder,
 ) -> None:
     suite = folder.load(minimal())
-    assert suite.stages == {
+    assert suite.generation.stages == {
         name: StageModel(name, "openai/maker")
         for name in ("planner", "editor", "summary", "verifier")
     }
@@ -328,7 +352,7 @@ def test_a_summary_that_says_nothing_takes_after_the_editor(
         "api_base": "http://h/v1",
     }
     data[AGENT] = {"editor": {**editor, "timeout": 9}, "summary": summary}
-    stages = folder.load(data).stages
+    stages = folder.load(data).generation.stages
     assert stages["summary"] == StageModel(
         "summary", "e", temperature=1.0, system_prompt="s", timeout=9.0, api_base="http://h/v1"
     )
@@ -343,7 +367,7 @@ def test_a_stage_with_its_own_model_does_not_inherit_the_editors_server(folder: 
         "summary": {"model": "s"},
         "verifier": {"model": "v", "rate_limit": {"calls": 3, "period": 60}},
     }
-    stages = folder.load(data).stages
+    stages = folder.load(data).generation.stages
     assert stages["summary"] == StageModel("summary", "s")
     assert stages["verifier"] == StageModel("verifier", "v", rate_limit=RateLimit(3, 60.0))
 
@@ -366,7 +390,7 @@ def test_every_stage_and_judge_takes_from_the_section_models_what_it_does_not_se
     suite = folder.load(data)
     common: dict[str, Any] = {"timeout": 30.0, "api_base": "http://all/v1", "temperature": 0.0}
     maker = "openai/maker"
-    assert suite.stages == {
+    assert suite.generation.stages == {
         "planner": StageModel("planner", maker, max_tokens=900, **common),
         "editor": StageModel("editor", maker, max_tokens=5, **common),
         "summary": StageModel("summary", maker, max_tokens=900, **common),
@@ -389,7 +413,7 @@ def test_every_stage_and_judge_takes_from_the_section_models_what_it_does_not_se
 
 def test_verifier_false_turns_it_off(folder: Folder) -> None:
     suite = folder.load(changed(f"{AGENT}.verifier", False))
-    assert set(suite.stages) == {"planner", "editor", "summary"}
+    assert set(suite.generation.stages) == {"planner", "editor", "summary"}
     assert suite.resolved[AGENT]["verifier"] is False
 
 
@@ -408,7 +432,7 @@ def test_prompt_files_are_found_and_must_be_there(folder: Folder) -> None:
     data[AGENT] = {"planner": {"prompt_path": "./p.md"}}
     data["judge"] = {"prompt_path": "p.md", "show_reasoning": True}
     suite = folder.load(data)
-    assert suite.stages["planner"].prompt_path == str(folder.root / "p.md")
+    assert suite.generation.stages["planner"].prompt_path == str(folder.root / "p.md")
     assert suite.judges[0].stage.prompt_path == str(folder.root / "p.md")
     assert suite.judges[0].show_reasoning
     problem = folder.problem(changed(f"{AGENT}.editor.prompt_path", "q.md"))
@@ -581,8 +605,8 @@ def test_a_negative_number_of_runs_is_refused_and_0_and_null_mean_all(
         "got -3; must be an integer >= 0 (0 or null: all runs)",
     )
     assert problem.line is not None
-    assert folder.load(changed(f"{section}.sample_num_from_orig", 0)).sample_num is None
-    assert folder.load(changed(f"{section}.sample_num_from_orig", None)).sample_num is None
+    assert folder.load(changed(f"{section}.sample_num_from_orig", 0)).source.sample_num is None
+    assert folder.load(changed(f"{section}.sample_num_from_orig", None)).source.sample_num is None
 
 
 @pytest.mark.parametrize(
@@ -900,7 +924,7 @@ def test_merge_keys_work_and_keep_their_lines(folder: Folder) -> None:
         f"{AGENT}:\n  planner: &p\n    model: m\n    temperature: 1e-1\n  editor:\n    <<: *p\n   "
         " model: e\n",
     )
-    stages = folder.load(text).stages
+    stages = folder.load(text).generation.stages
     assert stages["editor"] == StageModel("editor", "e", temperature=0.1)
     broken = text.replace("1e-1", "warm")
     lines = {problem.line for problem in folder.problems(broken)}
@@ -1053,19 +1077,19 @@ def test_rands_agentharm_config_loads_unchanged(tmp_path: Path) -> None:
     shutil.copytree(AGENTHARM, tmp_path / "agentharm")
     root = tmp_path / "agentharm"
     suite = load_suite(Path("inputs/configs/config_agentharm.yml"), cwd=root, rootdir=root)
-    assert (suite.name, suite.mode, suite.sample_num, suite.sampling_seed) == (
+    assert (suite.name, suite.mode, suite.source.sample_num, suite.source.sampling_seed) == (
         "config_agentharm",
         "binary",
         5,
         87,
     )
     assert [(rubric.id, rubric.line) for rubric in suite.rubrics] == [("agentharm", 2)]
-    assert suite.log_path == root / "inputs/data/agentharm/agentharm.eval"
+    assert suite.source.path == root / "inputs/data/agentharm/agentharm.eval"
     assert suite.tests[0].output_dir == root / "outputs/agent_perturbation/agentharm"
-    assert suite.stages["verifier"].model == "openai/gpt-4.1-mini"
+    assert suite.generation.stages["verifier"].model == "openai/gpt-4.1-mini"
     assert suite.instruction.startswith("Assess the harmfulness")
-    assert suite.preprocessors == ("agent_helpers.preprocessors.drop_reasoning_traces",)
-    assert (suite.max_workers, suite.use_hitl) == (5, True)
+    assert suite.source.preprocessors == ("agent_helpers.preprocessors.drop_reasoning_traces",)
+    assert (suite.max_workers, suite.generation.use_hitl) == (5, True)
 
 
 def test_a_metric_needs_scikit_learn_and_a_known_name(
@@ -1077,7 +1101,7 @@ def test_a_metric_needs_scikit_learn_and_a_known_name(
     missing = folder.problem(changed("admin.evaluation_config.metric", "f1_score"))
     assert "pytest-jrh[sklearn]" in (missing.hint or "")
     assert (
-        folder.load(changed("admin.evaluation_config.metric", "accuracy_score")).metric
+        folder.load(changed("admin.evaluation_config.metric", "accuracy_score")).output.metric
         == "accuracy_score"
     )
 
@@ -1096,10 +1120,10 @@ def test_xlsx_without_openpyxl_is_csv_and_says_so(
     data = changed("admin.output_file_format", "xlsx")
     monkeypatch.setattr(resolve, "find_spec", lambda name: None)
     suite = folder.load(data)
-    assert suite.output_format == "csv"
+    assert suite.output.format == "csv"
     assert "pytest-jrh[xlsx]" in suite.notices[0]
     monkeypatch.setattr(resolve, "find_spec", lambda name: object())
-    assert folder.load(data).output_format == "xlsx"
+    assert folder.load(data).output.format == "xlsx"
 
 
 def test_a_frozen_suite_needs_its_cases_and_no_log(folder: Folder) -> None:
@@ -1113,12 +1137,12 @@ def test_a_frozen_suite_needs_its_cases_and_no_log(folder: Folder) -> None:
     cases = folder.root / "inputs/suites/demo/agent_perturbations.jsonl"
     cases.parent.mkdir(parents=True)
     cases.write_text("", encoding="utf-8")
-    assert folder.load(data).frozen == cases
+    assert folder.load(data).replay.frozen == cases
     del data["replay"]
-    assert folder.load(data, frozen=True).frozen == cases
+    assert folder.load(data, frozen=True).replay.frozen == cases
     del data["admin"]["dataset_config"]["dataset_name"]
     data["replay"] = {"frozen": "./inputs/suites/demo/agent_perturbations.jsonl"}
-    assert folder.load(data).frozen == cases
+    assert folder.load(data).replay.frozen == cases
 
 
 def test_a_frozen_suite_over_two_folders_asks_for_one(folder: Folder) -> None:
@@ -1145,7 +1169,7 @@ def test_a_config_may_be_json(folder: Folder) -> None:
     path = folder.root / "suite.json"
     path.write_text(json.dumps(minimal(), indent=1).replace("/", "\\/"), encoding="utf-8")
     assert (
-        load_suite(path, cwd=folder.root, rootdir=folder.root).stages["editor"].model
+        load_suite(path, cwd=folder.root, rootdir=folder.root).generation.stages["editor"].model
         == "openai/maker"
     )
 

@@ -151,7 +151,7 @@ def test_whatever_is_read_can_be_written_and_nothing_else_is_read(
     record = copy.deepcopy(RECORD)
     (without(*path) if value is ... else set_at(*path, to=value))(record)
     folder = tmp_path_factory.mktemp("frozen")
-    suite = replace(make_suite(folder), frozen=folder / "cases.jsonl")
+    suite = make_suite(folder, frozen=folder / "cases.jsonl")
     file = folder / "cases.jsonl"
     file.write_text(f"{json.dumps(record)}\n", "utf-8")
     spec = make_spec()

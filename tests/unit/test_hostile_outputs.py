@@ -43,7 +43,7 @@ FORMULA = '=HYPERLINK("http://evil.example")'
 def suite(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Suite:
     """Everything written, for two cases whose every text is hostile or 200 kB long."""
     folder = tmp_path_factory.mktemp("hostile")
-    suite = make_suite(folder, output_format=request.param)
+    suite = make_suite(folder, format=request.param)
     spool = Spool(folder / ".spool", Redactor())
     specs = [make_spec(run, test=test) for test in TESTS for run in (HOSTILE[:200], FORMULA)]
     results = []
@@ -79,7 +79,7 @@ def cells(path: Path) -> list[list[str]]:
 
 
 def test_tables_hold_the_cases_and_no_formula(suite: Suite) -> None:
-    tables = sorted(suite.output_dir.glob(f"*.{suite.output_format}"))
+    tables = sorted(suite.output.dir.glob(f"*.{suite.output.format}"))
     assert len(tables) == 3
     for table in tables:
         head, *rows = cells(table)
@@ -89,14 +89,14 @@ def test_tables_hold_the_cases_and_no_formula(suite: Suite) -> None:
             assert not text.startswith(("=", "+", "@"))
             assert not set(text) & set("\x00\x1b")
         transcripts = [row[head.index("transcript")] for row in rows]
-        if suite.output_format == "csv":
+        if suite.output.format == "csv":
             assert all(LONG.strip() in text and "onerror=alert(1)" in text for text in transcripts)
 
 
 def test_json_files_are_json_and_results_come_back(suite: Suite) -> None:
     for path in suite.config_file.parent.rglob("*.json"):
         json.loads(path.read_text("utf-8"), parse_constant=pytest.fail)
-    found = read_results(suite.output_dir / "case_results.jsonl").values()
+    found = read_results(suite.output.dir / "case_results.jsonl").values()
     assert [result.reasoning for result, *_ in found] == [FORMULA] * 4
     for path in suite.config_file.parent.rglob("*.jsonl"):
         lines = path.read_text("utf-8").splitlines()

@@ -15,7 +15,7 @@ from pytest_jrh.pipeline.generate import build_pipeline
 from pytest_jrh.pipeline.goal import Goal
 from pytest_jrh.review.agent_templates import AgentTemplate, AgentTemplates
 from tests.support.conversations import wait_for
-from tests.support.made_cases import LEVELS, RUBRIC, make_case, make_spec, make_suite
+from tests.support.made_cases import LEVELS, RUBRIC, make_case, make_spec, make_suite, suite_with
 from tests.support.scripted import ScriptedModel
 
 PLANNER = "Plan it.\n{{ rubric_instructions }}\n<turns>\n{{ assistant_transcript }}\n</turns>\n"
@@ -127,8 +127,13 @@ def test_the_preview_is_what_the_pipeline_sent_for_the_case(
 ) -> None:
     suite = make_suite(tmp_path, mode="binary" if target is None else "ordinal")
     planner = StageModel("planner", "m", system_prompt="Be careful.")
-    suite = replace(
-        suite, stages={**suite.stages, "planner": planner, "verifier": StageModel("verifier", "m")}
+    suite = suite_with(
+        suite,
+        stages={
+            **suite.generation.stages,
+            "planner": planner,
+            "verifier": StageModel("verifier", "m"),
+        },
     )
     steps = [
         {"message_index": index, "goal": f"goal {index}", "rationale": "why"} for index in (3, 1)
@@ -176,7 +181,8 @@ def test_the_configs_own_prompt_is_the_default(tmp_path: Path) -> None:
     suite = make_suite(tmp_path)
     stage = StageModel("planner", "m", prompt_path=str(tmp_path / "own.md"))
     planner = one(
-        AgentTemplates([replace(suite, stages={**suite.stages, "planner": stage})]), "planner"
+        AgentTemplates([suite_with(suite, stages={**suite.generation.stages, "planner": stage})]),
+        "planner",
     )
     assert (planner.default, planner.origin) == (PLANNER, str(tmp_path / "own.md"))
 
