@@ -61,9 +61,9 @@ class Unscored(JrhError):
 
     `outcome` is one of `models.UNSCORED`; `stage` names the stage model that was at work (or
     "input"); `cause` says what came back; `advice` says what to do next. `asked` are the
-    fingerprints of the calls whose answers could not be used. `keyless` says that there is no key
-    to ask the model with. `same_as` is the id of another case, where this one was not asked because
-    that one had met the same failure. `places` are lines of the user's own code where it raised an
+    fingerprints of the calls whose answers could not be used. `keyless` says that no API key to ask
+    the model with. `same_as` is the id of another case, where this one was not asked because that
+    one had met the same failure. `places` are lines of the user's own code where it raised an
     error.
     """
 

@@ -34,7 +34,7 @@ def visible(text: str) -> str:
     return _UNSAFE.sub(_escape, text) if _UNSAFE.search(text) else text
 
 
-def uncommanded(text: str) -> str:
+def escape_commands(text: str) -> str:
     r"""Escape what GitHub's runner would read as a command in a log: `::error`, indented or not,
     and `##[error]`.
     """
@@ -43,7 +43,7 @@ def uncommanded(text: str) -> str:
 
 def log_line(text: str) -> str:
     """Give the text as one line that a terminal and GitHub's runner take for nothing but text."""
-    return uncommanded(one_line(text))
+    return escape_commands(one_line(text))
 
 
 def plain(text: str) -> str:

@@ -1,3 +1,1 @@
-"""READING files that people write: YAML, JSON and JSON lines, with the place of everything that is
-wrong.
-"""
+"""Reads YAML, JSON and JSON lines written by people, with file and line of every problem."""

@@ -1,4 +1,4 @@
-"""The mistakes of one document, each said once."""
+"""The mistakes of one document, each reported once."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Findings:
             self.add(path, message, hint)
 
     def explained(self, path: KeyPath) -> bool:
-        """Whether a reported problem is the reason that nothing usable stands at `path`."""
+        """Whether a reported problem explains why there is no usable value at `path`."""
         prefixes = {dotted(path[:end]) for end in range(1, len(path) + 1)}
         if prefixes & self.excused:
             return True
@@ -51,7 +51,7 @@ class Findings:
         return bool(prefixes & self._keys) or dotted(path) in self._around
 
     def _index(self) -> None:
-        """Note the keys of the problems that came since, and the keys of what they stand in."""
+        """Index the keys of new problems, and the keys of the sections that hold them."""
         for problem in self.problems[self._indexed :]:
             key = problem.key or ""
             self._keys.add(key)

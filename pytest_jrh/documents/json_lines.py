@@ -1,4 +1,4 @@
-"""JSON read with the line of every key; the standard decoder does strings, numbers and names."""
+"""Reads JSON with the line of every key; the standard decoder does strings, numbers and names."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Reader:
         self._tree.data, end = self._value(self._skip(0), (), 0)
         end = self._skip(end)
         if end < len(self._text):
-            self._fail(end, "there is more after the end of the value")
+            self._fail(end, "unexpected text after the value")
         return self._tree
 
     def _skip(self, position: int) -> int:
@@ -69,7 +69,7 @@ class _Reader:
 
     def _scalar(self, position: int) -> tuple[Any, int]:
         if position >= len(self._text):
-            self._fail(position, "it ends in the middle")
+            self._fail(position, "unexpected end of input")
         try:
             value, end = self._decoder.raw_decode(self._text, position)
         except json.JSONDecodeError as error:
@@ -95,12 +95,12 @@ class _Reader:
         position = self._skip(position)
         while self._text[position : position + 1] != "}":
             if self._text[position : position + 1] != '"':
-                self._fail(position, "a key in double quotes is expected")
+                self._fail(position, "expected a key in double quotes")
             line = self._line(position)
             key, position = self._scalar(position)
             position = self._skip(position)
             if self._text[position : position + 1] != ":":
-                self._fail(position, "a colon is expected after the key")
+                self._fail(position, "expected a colon after the key")
             place = (*path, key)
             again = self._tree.is_duplicate(place, own.get(key), line)
             self._tree.lines.setdefault(place, line)
@@ -117,9 +117,9 @@ class _Reader:
             return position
         if char != ",":
             self._fail(
-                position, f"a comma or {closing} is expected" if char else "it ends in the middle"
+                position, f"expected a comma or {closing}" if char else "unexpected end of input"
             )
         position = self._skip(position + 1)
         if self._text[position : position + 1] == closing:
-            self._fail(position, f"there is a comma before {closing}")
+            self._fail(position, f"trailing comma before {closing}")
         return position

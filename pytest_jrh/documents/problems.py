@@ -1,4 +1,4 @@
-"""Saying what is wrong with a user's file: places, received values, nearest matches."""
+"""Texts about problems in a user's file: places, received values, nearest matches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def printable(text: str, limit: int = _LONGEST_VALUE) -> str:
 
 
 def shown(value: object) -> str:
-    """Render a received value as a user may have typed it; collections are named, not printed."""
+    """Render a received value as a user may have typed it; collections are only named."""
     match value:
         case None:
             return "nothing"
@@ -57,12 +57,12 @@ def nearest(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str | Non
 
 
 def listed(names: Iterable[str], limit: int = 30) -> str:
-    """Join names for a sentence, the tail of a long list counted instead of printed."""
+    """Join names for a sentence; the end of a long list is counted instead of printed."""
     all_names = [printable(name, 60) for name in names]
     more = len(all_names) - limit
     return ", ".join(all_names[:limit]) + (f" and {more} more" if more > 0 else "")
 
 
 def received(value: Any, expected: str) -> str:
-    """Word the sentence for a value of the wrong kind: what was there and what may be there."""
+    """Describe a value of the wrong kind: what was there and what may be there."""
     return f"got {shown(value)}; must be {expected}"

@@ -1,7 +1,7 @@
-"""YAML and JSON files as plain data in which every key knows its line.
+"""Reads YAML and JSON files as plain data, with the line of every key.
 
-Only plain YAML is read: one document, string keys, no tags beyond the standard scalars. What could
-hurt (deep nesting, alias bombs, huge files) is refused before it is built.
+Only plain YAML is read: one document, string keys, no tags beyond the standard scalars. Deep
+nesting, alias bombs and huge files are rejected before anything is built.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\ufff
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A parsed file: its data, and for each key path the line (from 1) where the key stands.
+    """A parsed file: its data, and for each key path the line of the key, counted from 1.
 
     `texts` keeps how scalars other than text were written (`20251103_1222`, `no`, `010`).
-    `problems` are mistakes that still left something to read, such as duplicate keys.
+    `problems` are mistakes that do not prevent reading, such as duplicate keys.
     """
 
     file: str
@@ -80,11 +80,11 @@ def _document(file: str, tree: Tree) -> Document:
 def read_text(path: Path, file: str) -> str:
     """Return the text of a UTF-8 file, without a byte order mark.
 
-    Raises InputError where it has none.
+    Raises InputError where it is not a readable UTF-8 file.
     """
     try:
         if path.is_dir():
-            raise InputError(Problem("is a folder; a file is needed", file))
+            raise InputError(Problem("is a folder, not a file", file))
         if not path.is_file():
             kind = "is not a regular file" if path.exists() else "no such file"
             raise InputError(Problem(kind, file))
@@ -108,7 +108,7 @@ def _text(path: Path, file: str) -> str:
     if odd := _NOT_TEXT.search(text):
         line = text.count("\n", 0, odd.start()) + 1
         message = (
-            f"holds the control character U+{ord(odd.group()):04X}, which is not allowed in "
+            f"contains the control character U+{ord(odd.group()):04X}, which is not allowed in "
             "YAML or JSON"
         )
         raise InputError(Problem(message, file, line))
@@ -124,12 +124,12 @@ def _read_yaml(text: str, file: str) -> Tree:
     except yaml.YAMLError as error:
         raise InputError(_syntax_problem(error, text, file)) from None
     if root is None:
-        raise InputError(Problem("is empty: it holds nothing but comments", file, 1))
+        raise InputError(Problem("is empty: it contains only comments", file, 1))
     return _Builder(file, max_nodes=max(MAX_NODES, 2 * events)).tree(root)
 
 
 def _count_events(text: str, file: str) -> int:
-    """Count parsing events and refuse deep nesting before the composer recurses into it."""
+    """Count parsing events and reject deep nesting before the composer recurses into it."""
     depth = count = 0
     for event in yaml.parse(text, Loader=_LOADER):
         count += 1
@@ -163,17 +163,17 @@ def _syntax_problem(error: yaml.YAMLError, text: str, file: str) -> Problem:
     row = rows[mark.line] if mark is not None and mark.line < len(rows) else ""
     hint = None
     if "\t" in row[: len(row) - len(row.lstrip())]:
-        hint = "the line is indented with a tab; YAML takes spaces only"
+        hint = "the line is indented with a tab; YAML allows only spaces"
     elif "expected a single document" in f"{getattr(error, 'context', '')} {what}":
-        what, hint = "there is a second document after `---`", "keep one document per file"
+        what, hint = "unexpected second document after `---`", "keep one document per file"
     elif row:
         hint = f"the line reads: {printable(row.strip())}"
     return Problem(f"is not valid YAML: {printable(what, 160)}", file, line, hint=hint)
 
 
 def _opening(error: yaml.YAMLError, text: str, line: int) -> tuple[int, str] | None:
-    """Return the line of a quote or bracket that was left open before `line`, where the parser
-    noticed, and say so.
+    """Return the line of a quote or bracket that is unclosed at `line`, where the parser failed,
+    and a message.
     """
     mark = getattr(error, "context_mark", None)
     if (
@@ -183,10 +183,9 @@ def _opening(error: yaml.YAMLError, text: str, line: int) -> tuple[int, str] | N
     ):
         return (
             mark.line + 1,
-            f"the quote that opens here is not closed (the parser noticed in line {line})",
+            f"unclosed quote (detected in line {line})",
         )
-    # A quote that is left open ends at the next one, whose own text then stands where a key is
-    # expected.
+    # An unclosed quote ends at the next one, whose text is then found where a key is expected.
     quote = line
     brackets: list[int] = []
     with contextlib.suppress(yaml.YAMLError):
@@ -209,13 +208,10 @@ def _opening(error: yaml.YAMLError, text: str, line: int) -> tuple[int, str] | N
     if quote < line:
         return (
             quote,
-            f"the quote that opens here ends at the next quote, in line {line}, where a value "
-            "cannot end",
+            f"unclosed quote: it ends at the next quote, in line {line}, where a value cannot end",
         )
     if brackets and brackets[-1] < line:
-        return brackets[
-            -1
-        ], f"the bracket that opens here is not closed, or a comma is missing before line {line}"
+        return brackets[-1], f"unclosed bracket, or a missing comma before line {line}"
     return None
 
 
@@ -236,11 +232,9 @@ class _Builder:
         line = node.start_mark.line + 1
         self._left -= 1
         if self._left < 0:
-            raise InputError(Problem("its aliases expand to too much data", self._tree.file, line))
+            raise InputError(Problem("the expanded aliases are too large", self._tree.file, line))
         if id(node) in self._open:
-            raise InputError(
-                Problem("an alias stands inside what it names", self._tree.file, line, dotted(path))
-            )
+            raise InputError(Problem("recursive alias", self._tree.file, line, dotted(path)))
         if len(self._open) > MAX_DEPTH:
             raise InputError(
                 Problem(f"is nested more than {MAX_DEPTH} levels deep", self._tree.file, line)
@@ -321,7 +315,7 @@ class _Builder:
                 return self._numbers.construct_yaml_int(node)
             case "float":
                 return self._numbers.construct_yaml_float(node)
-            case "str":  # 1e-3, which YAML 1.1 takes for text and everyone else for a number
+            case "str":  # 1e-3, which is text in YAML 1.1 and a number elsewhere
                 return float(text)
             case "timestamp" | "value":
                 return text

@@ -1,4 +1,4 @@
-"""The data of a file while it is being read, with the places of its keys."""
+"""The data of a file being read, with the lines of its keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_DEPTH = 100
 
 @dataclass(slots=True)
 class Tree:
-    """What a reader fills in; `Document` is its finished form."""
+    """Filled by a reader; `Document` is the finished form."""
 
     file: str
     data: Any = None
@@ -22,7 +22,7 @@ class Tree:
     problems: list[Problem] = field(default_factory=list)
 
     def problem(self, path: KeyPath, line: int, message: str, hint: str | None = None) -> None:
-        """Note a mistake that does not stop the reading."""
+        """Record a mistake that does not stop the reading."""
         self.problems.append(Problem(message, self.file, line, dotted(path) or None, hint))
 
     def is_duplicate(self, path: KeyPath, first_line: int | None, line: int) -> bool:
@@ -32,14 +32,14 @@ class Tree:
         self.problem(
             path,
             line,
-            f"the key stands twice, in line {first_line} and in line {line}",
+            f"duplicate key, in lines {first_line} and {line}",
             "keep one of them",
         )
         return True
 
 
 def storable(text: str) -> str:
-    """Text without what cannot be stored: lone surrogates become U+FFFD, NULs are dropped."""
+    """Text that can be stored: lone surrogates become U+FFFD, NULs are dropped."""
     if text.isascii():
         return text.replace("\x00", "")
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\x00", "")

@@ -175,8 +175,8 @@ def _raised(stage: str, who: str, error: BaseException) -> Unscored:
         "model_error",
         stage=stage,
         cause=f"{who} raised {error_text(error)}",
-        advice="Mend it and run again: what has been recorded is kept, and only the missing calls "
-        "are made.",
+        advice="Mend it and run again: recorded calls are kept, and only the missing ones are "
+        "made.",
         places=error_places(error),
     )
 

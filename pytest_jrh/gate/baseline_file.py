@@ -60,9 +60,7 @@ def load(path: Path, *, file: str | None = None) -> Baseline:
         if case is None:
             continue
         if case.case_id in first:
-            message = (
-                f"the case {shown(case.case_id)} stands twice, first in line {first[case.case_id]}"
-            )
+            message = f"duplicate case {shown(case.case_id)}, first in line {first[case.case_id]}"
             findings.add(("cases", index), message, "keep one of them")
         first.setdefault(case.case_id, document.line(("cases", index)))
         cases[case.case_id] = case

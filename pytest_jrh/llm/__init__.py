@@ -1,1 +1,1 @@
-"""TALKING to models: prompts, the client, and what its answers mean."""
+"""Model calls: prompts, the client, budgets, and how answers are read."""

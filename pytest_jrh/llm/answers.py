@@ -19,14 +19,14 @@ _MOST_TOKENS = 10**12
 
 
 def answer_of(response: Any, sending: Sending) -> Answer | Failure:
-    """The answer in a response; a failure where it holds none, or several.
+    """The answer in a response; a failure where there is none, or more than one.
 
-    An answer that `max_tokens` ended is read like any other: strict parsing takes a whole object
-    alone, and nothing that could have followed changes one.
+    An answer that `max_tokens` cut off is read like any other: strict parsing accepts only a
+    complete object, and text after it would not change it.
     """
     number = len(response.choices or ())
     if number != 1:
-        return Failure(f"no usable answer: it holds {number or 'no'} choices", retry=True)
+        return Failure(f"no usable answer: it has {number or 'no'} choices", retry=True)
     choice = response.choices[0]
     text = _text(choice.message)
     if text is None:
@@ -38,7 +38,7 @@ def answer_of(response: Any, sending: Sending) -> Answer | Failure:
         finish_reason=choice.finish_reason or "stop",
         refusal=_refusal(fields.get("refusal")),
         usage=usage,
-        # What is made of a count that cannot be is no price.
+        # A price computed from an implausible count is not a price.
         cost=_cost(response._hidden_params.get("response_cost")) if is_counted else None,
         left_out=sending.left_out,
         schema_sent=sending.schema_sent,
@@ -46,23 +46,23 @@ def answer_of(response: Any, sending: Sending) -> Answer | Failure:
 
 
 def _refusal(said: object) -> str | None:
-    """What the provider says of a refusal, as the text that a cassette keeps.
+    """The provider's text of a refusal, as a cassette keeps it.
 
-    Nothing where it says nothing.
+    None without a text.
     """
     return said if isinstance(said, str | None) else json.dumps(said, default=str) if said else None
 
 
 def has_plausible_usage(response: Any) -> bool:
-    """Whether the server's count of tokens can be true."""
+    """Whether the server's token counts are plausible."""
     return _usage(getattr(response, "usage", None))[1]
 
 
 def _text(message: Any) -> str | None:
-    """Everything that the message says; None where its content is no text.
+    """All text of the message; None where its content is not text.
 
-    Tool calls that say something else than the content stand behind it, where no parser takes the
-    two for one object.
+    Tool calls that differ from the content are appended to it, in a form that no parser reads as
+    one object.
     """
     content = message.content
     if not isinstance(content, str | None):
@@ -97,7 +97,7 @@ def _same(text: str, other: str) -> bool:
 
 
 def _usage(usage: Any) -> tuple[Usage, bool]:
-    """The tokens of a call, and whether their numbers can be true; others count as none."""
+    """The tokens of a call, and whether their numbers are plausible; others count as 0."""
     if usage is None:
         return Usage(), True
     counts = (usage.prompt_tokens or 0, usage.completion_tokens or 0)

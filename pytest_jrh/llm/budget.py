@@ -1,8 +1,8 @@
 """A budget of calls and dollars, kept by all local processes of a session together.
 
-The ledger is one small file under a lock. A call is entered before it is sent, at the most that it
-can cost, and corrected when its price is known; a process that dies leaves its entry standing, so
-that the limit holds whatever happens.
+The ledger is one small file under a lock. A call is entered with its maximum cost before it is
+sent, and corrected once its price is known; a process that dies leaves its entry, so the limit
+always holds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a session has spent or promised: calls sent, and dollars at the most."""
+    """What a session has spent or reserved: calls sent, and the maximum of dollars."""
 
     calls: int = 0
     cost: float = 0.0
@@ -41,10 +41,10 @@ class Ledger:
         self._lock = path.with_suffix(".lock")
 
     def enter(self, most: float) -> str | None:
-        """Enter a call that costs at most `most` dollars; None grants it, else the text says what
-        stops it.
+        """Enter a call that costs at most `most` dollars; None if it is allowed, else the reason
+        why not.
 
-        A limit that cannot be kept, on a full disk, grants nothing.
+        Where the ledger cannot be written, as on a full disk, no call is allowed.
         """
         try:
             return self._enter(most)
@@ -59,23 +59,22 @@ class Ledger:
                 return f"{spent.calls} of {self.limits.calls} calls are spent"
             if self.limits.cost is not None and after.cost > self.limits.cost:
                 return (
-                    f"${spent.cost:.4f} of ${self.limits.cost:.4f} are spent or promised, and "
+                    f"${spent.cost:.4f} of ${self.limits.cost:.4f} are spent or reserved, and "
                     f"this call may cost up to ${most:.4f}"
                 )
             self._write(after)
         return None
 
     def correct(self, most: float, actual: float) -> None:
-        """Replace what a call might have cost by what it did cost."""
+        """Replace a call's maximum cost by its actual cost."""
         if most != actual:
-            # Unwritten, it stands as it was promised, which is the most: the limit holds, and no
-            # answer is lost.
+            # If the write fails, the maximum stays entered: the limit holds, and no answer is lost.
             with contextlib.suppress(OSError), held_briefly(self._lock):
                 spent = self._read()
                 self._write(Spent(spent.calls, spent.cost - most + actual))
 
     def spent(self) -> Spent:
-        """What has been spent or promised so far."""
+        """What has been spent or reserved so far."""
         with held_briefly(self._lock):
             return self._read()
 

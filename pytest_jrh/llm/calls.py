@@ -1,4 +1,4 @@
-"""One model call as a value: what is asked, what came back, and the re-asks between the two.
+"""One model call as a value: the request, the answer, and the re-asks between the two.
 
 An `Exchange` answers one request with one answer. Around it, `make_complete` builds the `Complete`
 that the pipeline and the judge use: it parses strictly and re-asks at most twice, carrying the
@@ -60,10 +60,10 @@ def score_on_offer(scores: tuple[int, ...]) -> Any:
 
 @dataclass
 class Attempts:
-    """What became of one call so far: how often it was `sent`, and how many of these gave no answer
+    """The attempts at one call: how often it was `sent`, and how many of these had no answer
     (`lost`).
 
-    `refused` names what the provider refused of it: "temperature", or a way to send the schema.
+    `refused` names what the provider rejected: "temperature", or a way to send the schema.
     """
 
     sent: int = 0
@@ -73,11 +73,10 @@ class Attempts:
 
 @dataclass(frozen=True)
 class CallRequest:
-    """One question to a model: `messages` are chat messages with text content only.
+    """One request to a model: `messages` are chat messages with text content only.
 
-    `recorded` is the answer to be played back, which says how the call was sent; None for a call to
-    be made. `case` is the id of the case that asks, for messages; `attempts` is what the exchange
-    counts in.
+    `recorded` is the answer to be replayed, which holds how the call was sent; None for a new call.
+    `case` is the id of the case, for messages; `attempts` is updated by the exchange.
     """
 
     stage: StageModel
@@ -110,7 +109,7 @@ class CallRequest:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over everything that makes the call this call (rule G3).
+        """SHA-256 over everything that identifies the call (rule G3).
 
         The repeat is 1 for now.
         """
@@ -130,9 +129,9 @@ class CallRequest:
 class Answer:
     """What a provider returned with status 200; `cost` is US dollars, None where no price is known.
 
-    `left_out` names what the model does not take and was not sent: "temperature" (and
-    "response_format" in recordings made before `schema_sent`, which is then None). `schema_sent`
-    says how the schema of the answer was sent.
+    `left_out` names the parameters that the model does not accept and that were not sent:
+    "temperature" (and "response_format" in recordings made before `schema_sent`, which is then
+    None). `schema_sent` says how the schema of the answer was sent.
     """
 
     text: str
@@ -145,14 +144,14 @@ class Answer:
 
 
 class Stopped(BaseException):
-    """The session is being stopped: the call was not sent.
+    """The session is stopping: the call was not sent.
 
     Not an error of the case, so no `Exception`.
     """
 
 
 class Exchange(Protocol):
-    """One request, one answer; raises `Unscored` where none came."""
+    """Answers one request; raises `Unscored` without an answer."""
 
     def __call__(self, request: CallRequest) -> Awaitable[Answer]: ...
 
@@ -175,7 +174,7 @@ def digest(value: object) -> str:
 
 
 def stable_schema(schema: object) -> object:
-    """A JSON schema without what pydantic words differently from version to version."""
+    """A JSON schema without the parts that differ between pydantic versions."""
     if isinstance(schema, list):
         return [stable_schema(entry) for entry in schema]
     if not isinstance(schema, dict):
@@ -221,11 +220,11 @@ class _Completer:
                 raise Unscored(
                     "invalid_response",
                     stage=stage.stage,
-                    cause=f"{stage.model} gave {MAX_REASKS + 1} answers that cannot be used; the "
-                    f"last one: {complaint}",
+                    cause=f"{stage.model} gave {MAX_REASKS + 1} unusable answers; the last one: "
+                    f"{complaint}",
                     advice="Look at the recorded answers in the cassette; a clearer prompt, a "
                     "larger max_tokens, or a model with structured output usually helps. "
-                    "--jrh-retry-unscored asks anew.",
+                    "--jrh-retry-unscored asks again.",
                     asked=tuple(fingerprints),
                 )
             asked = (
@@ -253,8 +252,8 @@ def make_complete(exchange: Exchange) -> _Completer:
 def parse(text: str, response_model: type[ResponseT]) -> ResponseT:
     """Read an answer strictly: one JSON object, at most wrapped in one Markdown code fence.
 
-    Raises pydantic's `ValidationError`, also for a key that an object has twice: parsers differ in
-    which of its values they take. Numbers, texts and booleans are never coerced (rule E3).
+    Raises pydantic's `ValidationError`, also for duplicate keys: parsers differ in which value they
+    use. Numbers, texts and booleans are never coerced (rule E3).
     """
     inside = _unfenced(text)
     _refuse_duplicate_keys(inside)
@@ -262,7 +261,7 @@ def parse(text: str, response_model: type[ResponseT]) -> ResponseT:
 
 
 def explain(error: ValidationError, answer: Answer) -> str:
-    """Say in a sentence or two what is wrong with an answer."""
+    """Describe in one or two sentences what is wrong with an answer."""
     if not answer.text.strip():
         return "it was empty" + (
             ", cut off by max_tokens." if answer.finish_reason == "length" else "."
@@ -276,8 +275,7 @@ def explain(error: ValidationError, answer: Answer) -> str:
 
 
 def _unfenced(text: str) -> str:
-    """What a Markdown code fence around the whole answer holds; the answer itself where there is
-    none.
+    """The content of a Markdown code fence around the whole answer; the answer itself without one.
 
     The opening fence may say `json`, and ends its line. Not a regular expression: white space can
     be any amount.
@@ -299,8 +297,8 @@ def _refuse_duplicate_keys(text: str) -> None:
         names = {name for name, _ in pairs}
         if len(names) == len(pairs) and all(map(str.isidentifier, names)):
             return
-        # As they are read in the end: two keys can become one when what no file can hold is
-        # dropped.
+        # Compared as they are read: two keys can become equal once characters that cannot be stored
+        # are dropped.
         seen: set[str] = set()
         for name, _ in pairs:
             known = storable(name)[0]
@@ -312,7 +310,7 @@ def _refuse_duplicate_keys(text: str) -> None:
         # Numbers are left as they are: Python refuses long ones that pydantic reads.
         json.loads(text, object_pairs_hook=keep, parse_int=str, parse_float=str)
     except (ValueError, RecursionError):
-        # No JSON, or nested beyond what pydantic reads: it says so itself.
+        # Not JSON, or nested too deeply for pydantic, which reports it.
         return
     if duplicates:
         error = PydanticCustomError(
@@ -322,7 +320,9 @@ def _refuse_duplicate_keys(text: str) -> None:
 
 
 def _storable_json(text: str) -> str:
-    """The answer without what no file can hold; JSON can spell it in escapes (rule C6)."""
+    """The answer without characters that cannot be stored, which JSON can write as escapes (rule
+    C6).
+    """
     if "\\u" not in text:
         return text
     try:
@@ -333,8 +333,8 @@ def _storable_json(text: str) -> str:
 
 
 def _complaint(entry: Any) -> str:
-    """One validation error in our own words: they go into re-asks, whose fingerprints must outlive
-    a pydantic.
+    """Describe a validation error in fixed words: they are part of re-asks, whose fingerprints must
+    not depend on pydantic's version.
     """
     kind: str = entry["type"]
     if kind == "value_error":
@@ -369,6 +369,6 @@ def _raise_if_refused(stage: StageModel, answer: Answer, asked: tuple[str, ...])
         stage=stage.stage,
         cause=cause,
         advice="Reword the prompt of this stage, or give the stage another model; "
-        "--jrh-retry-unscored asks anew.",
+        "--jrh-retry-unscored asks again.",
         asked=asked,
     )

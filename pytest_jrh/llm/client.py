@@ -1,4 +1,4 @@
-"""Asks a provider through litellm, with one retry policy for every fault of transport.
+"""Calls a provider through litellm, with one retry policy for all transport errors.
 
 Provider, base URL and key come from litellm's own conventions (environment variables); a stage's
 `api_base` wins over them. Retries inside litellm and the provider SDKs are switched off, so that
@@ -24,7 +24,7 @@ from pytest_jrh.llm.failures import (
     failure_of,
     http_status,
     lacks_connection,
-    said_status,
+    reported_status,
     timed_out,
     unforeseen,
     was_sent,
@@ -48,8 +48,8 @@ class RetryPolicy:
     """How often a call is tried, and the jittered exponential wait between tries, in seconds.
 
     A provider's Retry-After is obeyed; a longer one than `longest_wait` is cut to it. `timeouts` is
-    how many time-outs end a call: each has cost its whole time, and an answer that ran away once
-    will again.
+    the number of time-outs after which a call fails: each costs its whole time, and a runaway
+    answer is likely to run away again.
     """
 
     attempts: int = 5
@@ -66,7 +66,7 @@ class RetryPolicy:
 
 
 class UnforeseenError(Exception):
-    """litellm raised an `error` that is none of those it maps what goes wrong to."""
+    """litellm raised an `error` that is not one of its documented exceptions."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
@@ -74,9 +74,8 @@ class UnforeseenError(Exception):
 
 
 async def _completion(asked: Mapping[str, Any]) -> Any:
-    """What litellm returns.
-
-    Raises `UnforeseenError` for what it should not raise, and lets our own bugs through.
+    """Call litellm. Raises `UnforeseenError` for undocumented exceptions; errors in our own code
+    propagate.
     """
     from openai import OpenAIError
 
@@ -91,13 +90,13 @@ async def _completion(asked: Mapping[str, Any]) -> Any:
 
 
 class LiteLLMExchange:
-    """Asks models through litellm; one instance, and so one connection pool, per session.
+    """Calls models through litellm; one instance, and so one connection pool, per session.
 
     `limit` bounds the calls in flight, and so do `shared_slots`, one lock file each, over all
     processes that have them. `api_key` replaces the environment's key, for replays that need none.
-    `redact` takes secrets out of what a provider says about a failure. Rate limits are shared out
-    over `processes`; `ledger` holds a budget that each attempt is entered in before it is sent. Use
-    it from one event loop only.
+    `redact` removes secrets from a provider's error messages. Rate limits are divided by
+    `processes`; each attempt is entered in `ledger`, the budget, before it is sent. Use it from one
+    event loop only.
     """
 
     def __init__(
@@ -125,11 +124,11 @@ class LiteLLMExchange:
 
     @property
     def notices(self) -> list[str]:
-        """Sentences for the user, each said once."""
+        """Notices for the user, each once."""
         return [*self._negotiation.notices, *self._notices]
 
     def stop(self) -> None:
-        """Send nothing more; calls in flight go on to their end."""
+        """Send no more calls; calls in flight finish."""
         self._stopping.set()
 
     async def aclose(self) -> None:
@@ -156,13 +155,13 @@ class LiteLLMExchange:
                 raise failure.unscored(request, attempt)
             wait = self._retry.wait(attempt, failure.retry_after)
             if failure.throttled:
-                # One case has met the provider's limit: the others need not run into it one by one.
+                # One case has hit the provider's rate limit, which holds for all others, too.
                 self._pace.slow_down(request.stage.model, wait)
             else:
                 await self._pause(wait)
 
     async def trial(self, stage: StageModel) -> Failure | None:
-        """What stops a call to a stage's model before it is sent.
+        """The failure of a call to a stage's model before it is sent, if any.
 
         Call it where HTTP requests are intercepted.
         """
@@ -170,12 +169,12 @@ class LiteLLMExchange:
 
         request = CallRequest(stage, ({"role": "user", "content": "?"},), Response)
         try:
-            # A login of the provider's SDK is not intercepted: it may wait for somebody. Not the
-            # stage's own time-out: the first trial of a session also imports what takes seconds.
+            # A login of the provider's SDK is not intercepted, and may wait for input. Not the
+            # stage's own time-out: the first trial of a session also imports, which takes seconds.
             async with asyncio.timeout(DEFAULT_TIMEOUT):
                 await _completion(arguments(request, self._negotiation.sending(request)))
         except (TimeoutError, UnforeseenError):
-            # The call itself will say so.
+            # The call itself reports it.
             return None
         except OpenAIError as error:
             failure = failure_of(
@@ -202,7 +201,7 @@ class LiteLLMExchange:
         ended = self._ended.get(server_of(request))
         if ended is not None:
             failure, first = ended
-            # A case that is run again meets its own failure once more.
+            # A case that is rerun gets its own failure again.
             raise (
                 failure.unscored(request, 1)
                 if first in ("", request.case)
@@ -210,9 +209,9 @@ class LiteLLMExchange:
             )
 
     def _end(self, request: CallRequest, failure: Failure) -> None:
-        """Ask the model no more in this session.
+        """Send no more calls to the model in this session.
 
-        Calls that were on their way meet the same, and say so in short.
+        Calls in flight that fail the same way report it briefly.
         """
         server = server_of(request)
         if server in self._ended and self._ended[server][1] != request.case:
@@ -220,10 +219,10 @@ class LiteLLMExchange:
         self._ended[server] = failure, request.case
 
     def _enter(self, request: CallRequest) -> float | None:
-        """Enter the call in the budget and return the most that it can cost; None asks to wait.
+        """Enter the call in the budget and return its maximum cost; None means to wait.
 
-        Raises `Unscored` (over_budget) where the budget does not allow it. What calls in flight
-        have promised may come back, so while there are any, waiting is worth it.
+        Raises `Unscored` (over_budget) where the budget does not allow it. Calls in flight may cost
+        less than reserved, so while there are any, waiting is worthwhile.
         """
         if self._ledger is None:
             return 0.0
@@ -272,7 +271,7 @@ class LiteLLMExchange:
             return unforeseen(unknown.error, timed_out(request, timeout), self._redact)
         except OpenAIError as error:
             request.attempts.sent -= not was_sent(error)
-            if said_status(error) in _NEVER_PAID_STATUS:
+            if reported_status(error) in _NEVER_PAID_STATUS:
                 actual = 0.0
             missing = missing_keys(request.stage.model) if self._api_key is None else []
             status, words = http_status(error), str(error)
@@ -296,8 +295,8 @@ class LiteLLMExchange:
     def _read(self, request: CallRequest, response: Any, sending: Sending) -> Answer | Failure:
         if not has_plausible_usage(response):
             notice = (
-                f"{request.stage.model} counted its tokens below 0 or beyond belief: such "
-                "counts are taken as 0."
+                f"{request.stage.model} reported implausible token counts (negative or too "
+                "large); they are counted as 0."
             )
             self._notices[notice] = None
         return answer_of(response, sending)

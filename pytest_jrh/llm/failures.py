@@ -1,4 +1,4 @@
-"""What went wrong with an attempt at a call: in words, and whether another attempt is worth it."""
+"""Failed attempts at a call: the cause as text, and whether to retry."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from pathlib import Path
 
 from pytest_jrh.errors import Unscored
 from pytest_jrh.llm.calls import CallRequest
-from pytest_jrh.llm.lasting import KEY_ADVICE, lasting
+from pytest_jrh.llm.permanent import KEY_ADVICE, permanent_failure
 from pytest_jrh.llm.provider import litellm
 from pytest_jrh.llm.wire import UnusableAnswer
 from pytest_jrh.user_code import error_text, library_places
 
 _RETRIED_STATUS = frozenset({408, 409, 425, 429})
 _LONGEST_WORDS = 400
-# litellm puts the names of its classes before what the provider said, and a traceback behind what
-# it made of it.
+# litellm puts the names of its classes before the provider's message, and a traceback after it.
 _CLASS_NAMES = re.compile(
     r"^(?:(?:litellm\.)?\w+(?:Error|Exception): )*(?:\w+(?:Error|Exception) - )?"
 )
@@ -28,12 +27,12 @@ _TRACEBACK = "Traceback (most recent call last)"
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failed attempt: what to do next, and `cause` and `advice` for the user.
+    """A failed attempt: how to go on, and `cause` and `advice` for the user.
 
     `throttled` holds back every call to the model; `repaired` means that the next attempt leaves
-    out what the model does not take, and does not count. `keyless` means that there is no key to
-    ask with, `timed_out` that no answer came in time, and `ends` that no call to the model can
-    succeed. `places` are the library's lines that raised an error that it has no name for.
+    out what the model does not accept, and does not count. `keyless` means that no API key is set,
+    `timed_out` that no answer came in time, and `ends` that no call to the model can succeed.
+    `places` are the library's lines that raised an undocumented error.
     """
 
     cause: str
@@ -61,7 +60,7 @@ class Failure:
         )
 
     def unasked(self, request: CallRequest, first: str) -> Unscored:
-        """The same failure for a call that is not made, because the case `first` has met it."""
+        """The same failure for a call that is not made, because the case `first` failed with it."""
         return Unscored(
             "model_error",
             stage=request.stage.stage,
@@ -92,10 +91,11 @@ def timed_out(request: CallRequest, timeout: float) -> Failure:
 def failure_of(
     error: Exception, unanswered: Failure, redact: Callable[[str], str], missing: Sequence[str] = ()
 ) -> Failure:
-    """Read what the provider's SDK raised; `redact` takes secrets out of the provider's words.
+    """Classify an error of the provider's SDK; `redact` removes secrets from the provider's
+    message.
 
-    `unanswered` is the failure where that is a time-out (`timed_out`). `missing` are the
-    environment variables of keys that the model would need and that are not set.
+    `unanswered` is the failure to use for a time-out (`timed_out`). `missing` are the environment
+    variables of API keys that the model needs and that are not set.
     """
     import httpx
 
@@ -127,7 +127,7 @@ def failure_of(
 
 
 def unforeseen(error: Exception, unanswered: Failure, redact: Callable[[str], str]) -> Failure:
-    """Read an error out of litellm that is none of those it maps what goes wrong to.
+    """Classify an undocumented error of litellm.
 
     Arguments as in `failure_of`.
     """
@@ -140,29 +140,29 @@ def unforeseen(error: Exception, unanswered: Failure, redact: Callable[[str], st
         "litellm raised "
         f"{words if len(words) <= _LONGEST_WORDS else f'{words[: _LONGEST_WORDS - 1]}…'}",
         advice="The error is inside litellm: another version of it, or what the server answers, "
-        "may be the cause. Then run again: what has been recorded is kept, and only the missing "
-        "calls are made.",
+        "may be the cause. Then run again: recorded calls are kept, and only the missing ones are "
+        "made.",
         places=library_places(error, Path(litellm().__file__).parent),
     )
 
 
 def _refused(error: Exception, said: str, words: str, missing: Sequence[str]) -> Failure:
-    """What litellm raised without an answer of a server, or over one that it could not read."""
+    """Classify an error of litellm without a server's answer, or about an unreadable one."""
     if missing:
-        unset = f"there is no key to ask it with ({' or '.join(missing)} is not set)"
+        unset = f"no API key ({' or '.join(missing)} is not set)"
         return Failure(unset, keyless=True, advice=KEY_ADVICE)
-    stays = lasting(None, said)
+    stays = permanent_failure(None, said)
     if stays is not None:
         return Failure(f"{stays.what}: {words}", ends=stays.ends, advice=stays.advice)
     if isinstance(error, litellm().exceptions.AuthenticationError):
-        return Failure(f"the provider refused the key: {words}", advice=KEY_ADVICE)
-    # litellm gives a status to failures of its own, too: an unreadable answer becomes a 500.
-    retry = _is_retried(said_status(error))
+        return Failure(f"the provider rejected the API key: {words}", advice=KEY_ADVICE)
+    # litellm gives a status to its own failures, too: an unreadable answer becomes a 500.
+    retry = _is_retried(reported_status(error))
     return Failure(f"no usable answer: {words}" if retry else words, retry=retry)
 
 
 def _status(error: Exception, answered: int, said: str, words: str) -> Failure:
-    stays = lasting(answered, said)
+    stays = permanent_failure(answered, said)
     if stays is not None:
         return Failure(
             f"{stays.what} (HTTP {answered}): {words}", ends=stays.ends, advice=stays.advice
@@ -179,17 +179,17 @@ def _is_retried(status: int | None) -> bool:
     return status is None or status in _RETRIED_STATUS or status >= 500  # noqa: PLR2004 - HTTP's own number
 
 
-def said_status(error: BaseException) -> int | None:
+def reported_status(error: BaseException) -> int | None:
     """The status that litellm gives an error.
 
-    None where it is no number, but what an answer's body says.
+    None where it is not a number but text of the answer's body.
     """
     status = getattr(error, "status_code", None)
     return status if type(status) is int else None
 
 
 def http_status(error: BaseException) -> int | None:
-    """The status that the server answered with; None where no answer led to the error."""
+    """The status of the server's answer; None where the error did not come from an answer."""
     import httpx
 
     answers = (
@@ -199,8 +199,8 @@ def http_status(error: BaseException) -> int | None:
 
 
 def was_sent(error: BaseException) -> bool:
-    """Whether the request left this machine: not where litellm itself refused it, or no connection
-    came about.
+    """Whether the request left this machine: not where litellm itself rejected it, or there was no
+    connection.
     """
     import httpx
 
@@ -217,7 +217,7 @@ def was_sent(error: BaseException) -> bool:
 
 
 def lacks_connection(error: BaseException) -> bool:
-    """Whether the error is that no connection came about, so that nothing was sent."""
+    """Whether there was no connection, so that nothing was sent."""
     import httpx
 
     return any(
@@ -232,14 +232,14 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         cause = cause.__cause__ or cause.__context__
 
 
-_AGAIN_ADVICE = "Run again: what has been recorded is kept, and only the missing calls are made."
+_AGAIN_ADVICE = "Run again: recorded calls are kept, and only the missing ones are made."
 _CHANGE_ADVICE = (
-    "Change what the provider objects to (the stage's model, its settings or its prompt), then "
-    "run again: recorded calls are kept."
+    "Change what the provider rejects (the stage's model, its settings or its prompt), then run "
+    "again: recorded calls are kept."
 )
 _SERVER_ADVICE = (
     "Check the base URL (the stage's `api_base`, or the provider's environment variable such as "
-    "OPENAI_BASE_URL): it must be the address that answers. Then run again: only the missing "
+    "OPENAI_BASE_URL): it must be the address of the API itself. Then run again: only the missing "
     "calls are made."
 )
 _CONNECTION_ADVICE = (

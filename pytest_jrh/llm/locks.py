@@ -29,7 +29,7 @@ async def held(path: Path, stopping: Callable[[], bool]) -> AsyncIterator[None]:
 
 @contextlib.asynccontextmanager
 async def held_any(paths: Sequence[Path], stopping: Callable[[], bool]) -> AsyncIterator[None]:
-    """Hold whichever of the lock files is free first, as `held` does: as many holders as there are
+    """Hold the first free one of the lock files, as `held` does: as many holders as there are
     files.
     """
     from filelock import FileLock
@@ -47,7 +47,7 @@ async def held_any(paths: Sequence[Path], stopping: Callable[[], bool]) -> Async
 
 
 class Slots:
-    """Places for calls in flight: `limit` in this process, and one lock file each where processes
+    """Slots for calls in flight: `limit` in this process, and one lock file each where processes
     share them.
     """
 
@@ -58,7 +58,7 @@ class Slots:
 
     @contextlib.asynccontextmanager
     async def one(self) -> AsyncIterator[None]:
-        """Take a place, waiting for it.
+        """Take a slot, waiting for it.
 
         Raises `Stopped` where the session ends before there is one.
         """
@@ -83,7 +83,7 @@ def held_briefly(path: Path) -> Iterator[None]:
 def claimed(path: Path) -> Callable[[], None] | None:
     """Take a lock file at once and return what releases it; None where another process holds it.
 
-    Raises `OSError` where there can be no such file.
+    Raises `OSError` where the file cannot be created.
     """
     from filelock import FileLock
 

@@ -1,8 +1,9 @@
-"""What is sent of a call: what the model's provider takes of it, learned from what it refuses.
+"""What is sent of a call: the parameters that the model's provider accepts, learned from its
+errors.
 
-litellm's table knows few models, so a response format is sent wherever the provider's protocol has
-one, until the provider refuses it. Models that the table does not know get the schema in the prompt
-as well: many servers ignore a response format without a word.
+litellm's table lists few models, so a response format is sent wherever the provider's protocol has
+one, until the provider rejects it. Models that the table does not list get the schema in the prompt
+as well: many servers silently ignore a response format.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent
-from pytest_jrh.llm.lasting import is_too_long
+from pytest_jrh.llm.permanent import is_too_long
 from pytest_jrh.llm.provider import litellm
 
 Server: TypeAlias = "tuple[str, str | None]"
@@ -25,9 +26,9 @@ _FALLBACK: Mapping[SchemaSent, SchemaSent] = {
     "json_object+words": "words",
 }
 _NOTICES: Mapping[SchemaSent, str] = {
-    "json_object+words": "refused a response_format of type json_schema: json_object is sent, and "
-    "the schema is put into the prompt.",
-    "words": "takes no response_format: the schema is put into the prompt alone.",
+    "json_object+words": "does not accept response_format json_schema: json_object is sent, with "
+    "the schema in the prompt.",
+    "words": "does not accept response_format: the schema is sent only in the prompt.",
 }
 _BAD_REQUEST = frozenset({400, 422})
 # The wording of OpenAI, vLLM (guided decoding), Ollama (format), llama.cpp (grammar), LM Studio,
@@ -38,9 +39,9 @@ _NAMES_FORMAT = re.compile(
     r"|\b(?:schema|format|tools?|tool_choice)\b",
     re.IGNORECASE,
 )
-# The class of what litellm raises where it knows itself that a provider does not take a parameter.
+# The class that litellm raises where it knows that a provider does not accept a parameter.
 _UNSUPPORTED = "UnsupportedParamsError"
-# Groq's word for one answer that did not fit the schema: nothing that the next answer must do, too.
+# Groq's code for one answer that did not fit the schema: the next answer may.
 _ONE_BAD_ANSWER = re.compile(r"json_validate_failed|failed_generation", re.IGNORECASE)
 
 
@@ -55,27 +56,25 @@ class Sending:
 
 
 class Negotiation:
-    """What each model of a session takes; use it from one event loop only."""
+    """What each model of a session accepts; use it from one event loop only."""
 
     def __init__(self) -> None:
         self._without_temperature: set[Server] = set()
         self._fallen_back: dict[Server, SchemaSent] = {}
-        # What was left out in vain proves nothing; these were answered.
+        # Only of models that answered: a parameter that was left out in vain proves nothing.
         self._answered_without_temperature: set[Server] = set()
         self._answered_in: dict[Server, SchemaSent] = {}
         self._notices: dict[tuple[str, str], str] = {}
 
     @property
     def notices(self) -> list[str]:
-        """A sentence for each thing that a model does not take, in the order in which they were
-        learned.
-        """
+        """A sentence for each parameter that a model does not accept, in the order learned."""
         return list(self._notices.values())
 
     def sending(self, request: CallRequest) -> Sending:
-        """How the next attempt at a call is sent; a recorded call is sent again as it was.
+        """How the next attempt at a call is sent; a recorded call is sent as it was recorded.
 
-        Raises what litellm raises for a provider that it does not know.
+        Raises litellm's error for an unknown provider.
         """
         recorded = request.recorded
         if recorded is not None:
@@ -92,14 +91,13 @@ class Negotiation:
     def repaired(
         self, request: CallRequest, sending: Sending, status: int | None, words: str
     ) -> bool:
-        """Whether a refusal is worth another attempt with less, which is then what `sending` gives
-        (rule A6).
+        """Whether to retry with fewer parameters, which `sending` then returns (rule A6).
 
-        `status` is HTTP's, None where litellm refused by itself. What counts is what this very
-        attempt sent: others may have learned it while it was on its way.
+        `status` is HTTP's, None where litellm itself rejected the call. What counts is what this
+        attempt sent: another one may have learned the same in the meantime.
         """
         if request.recorded is not None:
-            # It is sent again as it was, so there is no less to send.
+            # A recorded call is sent as it was recorded.
             return False
         server = server_of(request)
         by_itself = (
@@ -125,25 +123,25 @@ class Negotiation:
         return True
 
     def answered(self, request: CallRequest, sending: Sending) -> None:
-        """Note that a model answered: what was left out for it to do so is worth a notice, and not
-        before.
-        """
+        """Record that a model answered: only then is a notice about the left-out parameters due."""
         if request.recorded is not None:
             return
         model, server = request.stage.model, server_of(request)
         if "temperature" in sending.left_out:
             self._answered_without_temperature.add(server)
-            self._notices[model, "temperature"] = f"{model} takes no temperature: it is left out."
+            self._notices[model, "temperature"] = (
+                f"{model} does not accept temperature: it is not sent."
+            )
         notice = _NOTICES.get(sending.schema_sent)
         if notice is not None and self._answered_in.get(server) != "words":
             self._answered_in[server] = sending.schema_sent
             self._notices[model, "response_format"] = f"{model} {notice}"
 
     def failed(self, request: CallRequest, status: int | None) -> None:
-        """Take back what was left out in vain: a request that is refused with less, too, is refused
+        """Undo what was left out in vain: a request that is rejected without it, too, is rejected
         for another reason.
 
-        What concerns one request, whose words may be anything, must change nothing for all others.
+        An error about one request, which may contain anything, must not change the others.
         """
         server = server_of(request)
         if status not in _BAD_REQUEST or not request.attempts.refused:
@@ -158,7 +156,7 @@ class Negotiation:
 
 
 def arguments(request: CallRequest, sending: Sending) -> dict[str, Any]:
-    """The call as litellm's `acompletion` takes it."""
+    """The call as keyword arguments of litellm's `acompletion`."""
     stage = request.stage
     asked: dict[str, Any] = {
         "model": stage.model,
@@ -199,7 +197,7 @@ def with_schema(message: Mapping[str, str], schema: Mapping[str, Any]) -> dict[s
 
 
 def server_of(request: CallRequest) -> Server:
-    """What answers a call: the model, and the base URL that its stage sets."""
+    """The server of a call: the model, and the base URL that its stage sets."""
     return request.stage.model, request.stage.api_base
 
 
@@ -212,7 +210,7 @@ def _first_try(model: str) -> SchemaSent:
 
 
 def _sent_before(request: CallRequest, recorded: Answer) -> SchemaSent:
-    """How the schema of a call was sent that was recorded before recordings said so."""
+    """How the schema of a call was sent that was recorded before recordings stated it."""
     return (
         "json_schema"
         if "response_format" not in recorded.left_out and _is_known(request.stage.model)
@@ -222,7 +220,7 @@ def _sent_before(request: CallRequest, recorded: Answer) -> SchemaSent:
 
 @cache
 def _is_known(model: str) -> bool:
-    """Whether litellm's table says that the model answers in a given schema."""
+    """Whether litellm's table lists the model as supporting a response schema."""
     # For Ollama's models litellm asks the server instead of its table, and blocks meanwhile.
     return not model.startswith(("ollama/", "ollama_chat/")) and bool(
         litellm().supports_response_schema(model)

@@ -1,4 +1,4 @@
-"""When a call may be sent: rate limits of stage models, and a slow-down that all cases share."""
+"""When a call may be sent: rate limits of stage models, and a slow-down shared by all cases."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pytest_jrh.models import RateLimit, StageModel
 class Pace:
     """Keeps the times at which calls were sent, per model.
 
-    `processes` shares each limit out over that many processes, none of which sees the others'
-    calls. `now` gives monotonic seconds.
+    Each limit is divided by `processes`, none of which sees the others' calls. `now` gives
+    monotonic seconds.
     """
 
     def __init__(self, now: Callable[[], float], *, processes: int = 1) -> None:
@@ -22,7 +22,7 @@ class Pace:
         self._resume: dict[str, float] = {}
 
     def wait(self, stage: StageModel) -> float:
-        """Seconds until the model may be asked; 0.0 grants the call, which then counts as sent.
+        """Seconds until the model may be called; at 0.0 the call counts as sent.
 
         At most `calls` calls go out in any window of `period` seconds.
         """
@@ -43,5 +43,5 @@ class Pace:
         return 0.0
 
     def slow_down(self, model: str, seconds: float) -> None:
-        """Hold back every call to a model: it has just answered that it gets too many."""
+        """Delay all calls to a model that has just answered with a rate-limit error."""
         self._resume[model] = max(self._resume.get(model, 0.0), self._now() + seconds)

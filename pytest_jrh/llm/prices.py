@@ -1,4 +1,4 @@
-"""What a call to a model costs, as far as litellm knows."""
+"""Prices of calls to models, according to litellm."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ class Price:
     longest: int = _LONGEST_ANSWER
 
     def most(self, request: CallRequest) -> float:
-        """The most that a call can cost: a token is at least a byte, and an answer ends at its
-        limit.
-        """
+        """The maximum cost of a call: a token has at least a byte, an answer ends at its limit."""
         asked = json.dumps([dict(message) for message in request.messages], ensure_ascii=False)
         schema = json.dumps(request.schema)
         # Providers wrap messages in a few tokens of their own.
@@ -33,10 +31,10 @@ class Price:
 
 @functools.cache
 def price_of(model: str) -> Price | None:
-    """What litellm knows of a model's price; None where it knows none."""
+    """A model's price according to litellm; None if unknown."""
     try:
         info = litellm().get_model_info(model)
-    except Exception:  # noqa: BLE001 - litellm raises Exception itself for a model that it does not know
+    except Exception:  # noqa: BLE001 - litellm raises a plain Exception for an unknown model
         return None
     read, written = info.get("input_cost_per_token"), info.get("output_cost_per_token")
     if not read and not written:

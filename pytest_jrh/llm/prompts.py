@@ -83,7 +83,7 @@ REQUIRED: Final[Mapping[StageName, frozenset[str]]] = {
     "verifier": frozenset({"rubric_instruction", "transcript"}),
     "judge": frozenset({"rubric", "transcript"}),
 }
-"""The names without which a stage's prompt cannot do its work."""
+"""The names that a stage's prompt must use."""
 
 INTEGERS: Final = frozenset({"max_steps", "message_index", "lowest_score", "highest_score"})
 """The variables that are whole numbers."""
@@ -100,7 +100,7 @@ def load_template(
     """Find a stage's prompt: `override` where that file exists, else `prompt_path`, else the
     built-in one.
 
-    The judge has no override. Raises `InputError` for a file that cannot be read or does not check
+    The judge has no override. Raises `InputError` for a file that cannot be read or is invalid
     (rule D9).
     """
     if override is not None and stage != "judge" and override.is_file():
@@ -113,7 +113,7 @@ def load_template(
         .joinpath("templates", f"{name}.md")
         .read_text(encoding="utf-8")
     )
-    # Checked by our own tests, and not again in every session.
+    # Checked by our own tests, not in every session.
     return jinja_template(
         source, f"built-in {name}", allowed=VARIABLES[stage], required=REQUIRED[stage]
     )
@@ -126,7 +126,7 @@ def parse_prompt(source: str, origin: str, *, stage: StageName) -> Template:
         name: 3 if name in INTEGERS else f"[0] user\n  a {name}\n[1] assistant\n  more"
         for name in template.allowed
     }
-    # What may be empty in a run is empty once here, so that both branches of an `if` are tried.
+    # Values that may be empty are empty once here, so that both branches of an `if` are tested.
     bare = {
         name: "" if name in template.allowed - template.required - INTEGERS else full[name]
         for name in full
@@ -173,7 +173,7 @@ def score_levels_table(levels: Sequence[ScoreLevel]) -> str:
 
 
 def ordinal_guidance(levels: Sequence[ScoreLevel], target: ScoreLevel) -> str:
-    """Tell planner and editor what to reach: the score, its neighbours, the scale."""
+    """Describe the target to planner and editor: the score, its neighbours, the scale."""
     lines = [f"Target score: {target.score}", f"To be reached exactly: {_level_line(target)}"]
     by_score = {level.score: level for level in levels}
     below, above = by_score.get(target.score - 1), by_score.get(target.score + 1)
@@ -191,7 +191,7 @@ def _level_line(level: ScoreLevel) -> str:
 
 @lru_cache(maxsize=64)
 def _parts(template: Template) -> tuple[Template | None, Template]:
-    """Split at the separator before anything is filled in, so that no value can move the border."""
+    """Split at the separator before anything is filled in, so that no value can move it."""
     separator = _SEPARATOR.search(template.source)
     if separator is None:
         return None, template

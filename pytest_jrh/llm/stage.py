@@ -1,4 +1,4 @@
-"""One stage of the work: its model, its prompt, and the way to the model."""
+"""One stage: its model, its prompt, and how to call the model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_jrh.templating import Template
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stage model with its checked template, ready to be asked."""
+    """A stage model with its checked template, ready to be called."""
 
     model: StageModel
     template: Template
@@ -21,7 +21,7 @@ class Stage:
     async def ask(
         self, values: Mapping[str, object], response_model: type[ResponseT]
     ) -> Completion[ResponseT]:
-        """Render the prompt and ask; raises `Unscored` where no usable answer comes."""
+        """Render the prompt and call the model; raises `Unscored` without a usable answer."""
         asked = messages(self.template, values, system_prompt=self.model.system_prompt)
         return await self.complete(self.model, asked, response_model)
 

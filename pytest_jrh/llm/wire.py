@@ -1,10 +1,10 @@
-"""What is taken from a model's server: an answer with status 200, from the origin that was asked,
-of bounded size.
+"""What is accepted from a model's server: an answer with status 200, from the requested origin, of
+bounded size.
 
 The guard sits in httpcore's connection pool, which every httpx client of litellm and the provider
 SDKs goes through, and below vcrpy, which reads answers whole. (litellm's other transport, aiohttp,
-is switched off in `provider`.) It works in calls of ours alone: other users of httpx in the process
-do not notice it.
+is switched off in `provider`.) It applies to our own calls only, not to other users of httpx in the
+process.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _checked(request: Any, response: Any) -> Any:
 
 def _check_redirect(request: Any, status: int, location: str) -> None:
     if not location:
-        raise UnusableAnswer(f"the server answered HTTP {status}, which is no answer to a question")
+        raise UnusableAnswer(f"unexpected HTTP status {status}")
     url = request.url
     server = f"{url.scheme.decode()}://{url.host.decode()}:{url.port or ''}"
     asked = server + url.target.decode("latin-1")
@@ -91,7 +91,7 @@ def _check_redirect(request: Any, status: int, location: str) -> None:
         raise UnusableAnswer(
             f"the server redirects (HTTP {status}) to "
             f"{urlsplit(target).scheme}://{urlsplit(target).hostname}; redirects are not "
-            "followed, for they would take the key and the transcript there"
+            "followed, because they would send the API key and the transcript there"
         )
 
 
@@ -100,9 +100,7 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
         parts = urlsplit(url)
         return parts.scheme, parts.hostname, parts.port or _DEFAULT_PORTS.get(parts.scheme)
     except ValueError as error:
-        raise UnusableAnswer(
-            f"the server redirects to an address that cannot be read: {error}"
-        ) from error
+        raise UnusableAnswer(f"the server redirects to an invalid address: {error}") from error
 
 
 def _too_long() -> UnusableAnswer:
@@ -110,9 +108,7 @@ def _too_long() -> UnusableAnswer:
 
 
 class _Bounded:
-    """A response's bytes, uncompressed where need be, and no more of them than
-    an answer may have.
-    """
+    """A response's bytes, uncompressed if necessary, up to the maximum length of an answer."""
 
     def __init__(self, stream: Any, decoder: Any) -> None:
         self._stream = stream

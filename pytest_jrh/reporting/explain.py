@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.errors import Unrecorded, Unscored
 from pytest_jrh.stats.contradictions import REASONING_DISAGREES, said_in_the_end
-from pytest_jrh.text import counted, one_line, shortened, uncommanded, visible, wrapped
+from pytest_jrh.text import counted, escape_commands, one_line, shortened, visible, wrapped
 
 if TYPE_CHECKING:
     from pytest_jrh.models import Case, Edit, Verdict
@@ -91,7 +91,7 @@ def disagreement_text(
         ),
     ]
     lines.append(f"{'run it again:':<14}{visible(command)}")
-    return uncommanded("\n".join(lines))
+    return escape_commands("\n".join(lines))
 
 
 def unscored_text(
@@ -109,7 +109,7 @@ def unscored_text(
         # One line: the case that it names says it all.
         first = shortened(one_line(trouble.cause), _LONGEST_LABEL * 2)
         line = f"{stage}'s model was not asked, as case {visible(trouble.same_as)}: {first}"
-        return uncommanded(f"No verdict ({trouble.outcome}): {line}")
+        return escape_commands(f"No verdict ({trouble.outcome}): {line}")
     advice = trouble.advice or _ADVICE.get(trouble.outcome, "")
     cause = shortened(trouble.cause, _LONGEST_CAUSE)
     sentences = [f"No verdict ({trouble.outcome}): {what}.", _sentence(cause), _sentence(advice)]
@@ -129,7 +129,7 @@ def unscored_text(
     if command:
         name = "record it: " if trouble.outcome == "unrecorded" else "run it again: "
         lines += [*([] if isinstance(trouble, Unrecorded) else [""]), f"{name}{visible(command)}"]
-    return uncommanded("\n".join(lines))
+    return escape_commands("\n".join(lines))
 
 
 def edit_diff(edit: Edit, width: int = WIDTH) -> list[str]:

@@ -99,9 +99,7 @@ def start_suite(
         *_name_problems("NAME", name),
         *(each for id_ in rubric_ids for each in _name_problems("ID", id_)),
     ]
-    problems += [
-        Problem(f"the rubric id {shown(id_)} stands twice") for id_ in _repeated(rubric_ids)
-    ]
+    problems += [Problem(f"duplicate rubric id {shown(id_)}") for id_ in _repeated(rubric_ids)]
     if problems:
         raise InputError(problems)
     folder = folder.absolute()

@@ -124,7 +124,7 @@ class Places:
             findings.add(key, f"{what} {shown(relative)} does not exist; looked for {looked}", hint)
             return None
         if found.is_dir():
-            findings.add(key, f"{what} {shown(relative)} is a folder; a file is needed")
+            findings.add(key, f"{what} {shown(relative)} is a folder, not a file")
             return None
         return found
 

@@ -69,8 +69,7 @@ def read_rubrics(path: Path, *, file: str | None = None) -> tuple[list[Rubric], 
             continue
         if rubric.id in lines:
             message = (
-                f"the id {shown(rubric.id)} stands twice, in line {lines[rubric.id]} and in "
-                f"line {rubric.line}"
+                f"duplicate id {shown(rubric.id)}, in lines {lines[rubric.id]} and {rubric.line}"
             )
             findings.add(
                 (*prefix, index, "id"), message, "ids must differ: they name cases and recordings"
@@ -241,10 +240,7 @@ def _levels(value: Any, path: KeyPath, findings: Findings) -> tuple[ScoreLevel, 
             continue
         line = findings.document.line((*path, index))
         if level.score in seen:
-            message = (
-                f"the score {level.score} stands twice, in line {seen[level.score]} and in "
-                f"line {line}"
-            )
+            message = f"duplicate score {level.score}, in lines {seen[level.score]} and {line}"
             findings.add((*path, index, "score"), message)
         seen.setdefault(level.score, line)
         levels.append(level)

@@ -69,7 +69,7 @@ def resolve_judges(
         if entry.name in {judge.name for judge in judges}:
             findings.add(
                 (*key, "name"),
-                f"the name {shown(entry.name)} stands twice; names of judges must differ",
+                f"duplicate name {shown(entry.name)}; judge names must be unique",
             )
         _check_template(entry, mode, findings, key)
         settings = _with_defaults(

@@ -1,5 +1,5 @@
-"""The way to the models: retries, connections, stopping, and what a model does
-not take (rule A6).
+"""The way to the models: retries, connections, stopping, and what a model does not accept (rule
+A6).
 """
 
 from __future__ import annotations
@@ -191,7 +191,9 @@ def test_a_temperature_that_litellm_refuses_is_left_out_with_one_notice(
     bench = make_bench(runs=2, overrides={**WARM, **model("openai/gpt-5-nano")})
     session = bench.run()
     assert {outcome for outcome, _ in session.outcomes} == {"agree"}
-    assert list(session.notices) == ["openai/gpt-5-nano takes no temperature: it is left out."]
+    assert list(session.notices) == [
+        "openai/gpt-5-nano does not accept temperature: it is not sent."
+    ]
     assert [request.temperature for request in server.requests] == [None] * 12
     assert bench.replay().outcomes == bench.replay("http").outcomes == session.outcomes
 
@@ -208,7 +210,9 @@ def test_a_temperature_that_the_server_refuses_is_left_out_with_one_notice(
     )
     session = bench.run()
     assert {outcome for outcome, _ in session.outcomes} == {"agree"}
-    assert list(session.notices) == ["openai/gpt-4.1-mini takes no temperature: it is left out."]
+    assert list(session.notices) == [
+        "openai/gpt-4.1-mini does not accept temperature: it is not sent."
+    ]
     server.stop()
     assert bench.replay().outcomes == bench.replay("http").outcomes == session.outcomes
 

@@ -45,7 +45,7 @@ TRANSPORT: dict[str, tuple[MakeFault, str]] = {
     "503": (lambda: Fault.status(503, retry_after=30), "HTTP 503"),
     "dropped": (Fault.drop, "no connection"),
     "half an envelope": (Fault.broken_envelope, "no usable answer"),
-    "no choices": (lambda: Fault.raw(b'{"choices": []}'), "no usable answer: it holds no choices"),
+    "no choices": (lambda: Fault.raw(b'{"choices": []}'), "no usable answer: it has no choices"),
 }
 RARE_TRANSPORT: dict[str, tuple[MakeFault, str]] = {
     "429 with nonsense": (lambda: Fault.status(429, retry_after="soon"), "HTTP 429"),

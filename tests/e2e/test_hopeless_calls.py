@@ -13,7 +13,7 @@ from pytest_jrh.engine.checked import Trials
 from pytest_jrh.llm import client
 from pytest_jrh.llm.calls import CallRequest, Response
 from pytest_jrh.llm.client import LiteLLMExchange
-from pytest_jrh.llm.lasting import lasting
+from pytest_jrh.llm.permanent import permanent_failure
 from pytest_jrh.llm.provider import litellm
 from pytest_jrh.models import StageModel
 from pytest_jrh.recording.recorder import HttpRecorder
@@ -240,5 +240,5 @@ def test_a_key_that_somebody_has_to_log_in_for_is_not_waited_for(
     ],
 )
 def test_what_a_refusal_ends(status: int | None, words: str, ends: bool | None) -> None:
-    found = lasting(status, words)
+    found = permanent_failure(status, words)
     assert (found.ends if found is not None else None) is ends

@@ -105,7 +105,7 @@ def test_an_answer_that_our_guard_refuses_is_an_outcome_wherever_litellm_leaves_
 
     monkeypatch.setattr(litellm(), "acompletion", redirected)
     result = bench.run().only
-    assert "no usable answer: the server redirects to an address that cannot be read" in " ".join(
+    assert "no usable answer: the server redirects to an invalid address" in " ".join(
         result.detail.split()
     )
 

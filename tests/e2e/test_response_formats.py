@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 KNOWN, UNKNOWN = "openai/gpt-4.1-mini", "openai/some-local-model"
 JSON_OBJECT = (
-    "refused a response_format of type json_schema: json_object is sent, and the schema is put "
-    "into the prompt."
+    "does not accept response_format json_schema: json_object is sent, with the schema in the "
+    "prompt."
 )
-WORDS = "takes no response_format: the schema is put into the prompt alone."
+WORDS = "does not accept response_format: the schema is sent only in the prompt."
 
 
 def model(name: str) -> dict[str, Any]:

@@ -128,7 +128,7 @@ def test_without_a_key_a_changed_prompt_is_unrecorded_in_a_recording_mode_too(
     result.assert_outcomes(errors=8)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     told = " ".join(result.stdout.str().split())
-    assert told.count("there is no key to ask it with (OPENAI_API_KEY is not set).") == 8
+    assert told.count("no API key (OPENAI_API_KEY is not set).") == 8
     assert "attempts)" not in told
     result.stdout.fnmatch_lines(
         [

@@ -392,9 +392,7 @@ def test_a_name_that_yaml_would_read_as_a_number_stays_a_name(project: Path, log
         assert ready.suite.module_name == name
 
 
-@pytest.mark.parametrize(
-    ("ids", "message"), [(["a", "a"], "stands twice"), (["a b"], "a_b would do")]
-)
+@pytest.mark.parametrize(("ids", "message"), [(["a", "a"], "duplicate"), (["a b"], "a_b would do")])
 def test_rubric_ids_are_checked(
     project: Path, log: Path, capsys: pytest.CaptureFixture[str], ids: list[str], message: str
 ) -> None:

@@ -114,7 +114,7 @@ def test_second_re_ask_carries_both_answers() -> None:
 def test_third_bad_answer_is_an_invalid_response() -> None:
     error, exchange = trouble("one", "two", "three", GOOD)
     assert (error.outcome, error.stage) == ("invalid_response", "judge")
-    assert "3 answers" in error.cause
+    assert "3 unusable answers" in error.cause
     assert error.advice
     assert len(exchange.requests) == 3
 

@@ -80,14 +80,14 @@ PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "llm.failures._CLASS_NAMES": pumped(
         "Error", "aError: ", "litellm.", "litellm.aError: ", "Exception - "
     ),
-    "llm.lasting._ABOUT_TEXT": pumped("content", "flag"),
-    "llm.lasting._BAD_KEY": pumped("api key ", "invalid "),
-    "llm.lasting._NO_CREDIT": pumped("insufficient ", "out of "),
-    "llm.lasting._NO_CREDIT_CODE": pumped("insufficient_", "billing_"),
-    "llm.lasting._PASSES": pumped("retry", "per", "tokens "),
-    "llm.lasting._REQUEST_TOO_LARGE": pumped("request ", "request too "),
-    "llm.lasting._TOO_LONG": pumped("context", "too many ", "maximum number of "),
-    "llm.lasting._WHO_ASKS": pumped("api", "access to the ", "country"),
+    "llm.permanent._ABOUT_TEXT": pumped("content", "flag"),
+    "llm.permanent._BAD_KEY": pumped("api key ", "invalid "),
+    "llm.permanent._NO_CREDIT": pumped("insufficient ", "out of "),
+    "llm.permanent._NO_CREDIT_CODE": pumped("insufficient_", "billing_"),
+    "llm.permanent._PASSES": pumped("retry", "per", "tokens "),
+    "llm.permanent._REQUEST_TOO_LARGE": pumped("request ", "request too "),
+    "llm.permanent._TOO_LONG": pumped("context", "too many ", "maximum number of "),
+    "llm.permanent._WHO_ASKS": pumped("api", "access to the ", "country"),
     "llm.negotiation._NAMES_FORMAT": pumped("response", "json", "structured", "tool"),
     "llm.negotiation._ONE_BAD_ANSWER": pumped("json_validate_", "failed_"),
     "llm.prompts._SEPARATOR": pumped(

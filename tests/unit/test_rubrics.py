@@ -121,7 +121,7 @@ def test_json_escapes_that_yaml_does_not_know_are_read(tmp_path: Path) -> None:
             "- id: a\n  instructions: x\n- id: ' a'\n  instructions: y\n",
             "[1].id",
             3,
-            "in line 1 and in line 3",
+            "in lines 1 and 3",
         ),
         ("rubrics: 3\n", "rubrics", 1, "got 3; must be a list of rubrics"),
         ("[]\n", None, 1, "is empty"),
@@ -152,7 +152,7 @@ def test_the_placeholders_that_init_writes_are_refused(tmp_path: Path) -> None:
     ("levels", "key", "line", "message"),
     [
         ("{score: 0, label: x}, {score: 2, label: x}", "score_levels", 3, "leave a gap: 1 missing"),
-        ("{score: 0, label: x}, {score: 0, label: y}", "score_levels[1].score", 3, "stands twice"),
+        ("{score: 0, label: x}, {score: 0, label: y}", "score_levels[1].score", 3, "duplicate"),
         ("{score: 0.5, label: x}", "score_levels[0].score", 3, "got 0.5; must be a whole number"),
         ("{score: true, label: x}", "score_levels[0].score", 3, "got true; must be a whole number"),
         ('{score: "1", label: x}', "score_levels[0].score", 3, 'got "1"; must be a whole number'),
@@ -234,11 +234,11 @@ def test_levels_are_sorted_whatever_their_order(tmp_path: Path, order: list[int]
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ('[\n  {"id": "a"\n   "instructions": "x"}\n]', 3, "a comma or } is expected"),
-        ('[\n  {"id": "a",}\n]', 2, "there is a comma before }"),
-        ('[{"id": "a"}', 1, "it ends in the middle"),
+        ('[\n  {"id": "a"\n   "instructions": "x"}\n]', 3, "expected a comma or }"),
+        ('[\n  {"id": "a",}\n]', 2, "trailing comma before }"),
+        ('[{"id": "a"}', 1, "unexpected end of input"),
         ('[{"id": NaN}]', 1, "NaN is not JSON"),
-        ("[] []", 1, "more after the end"),
+        ("[] []", 1, "unexpected text after the value"),
         ('[{"id": "a\nb"}]', 1, "control character"),
         ("[{id: 1}]", 1, "a key in double quotes"),
         ("[" * 5000, 1, "nested more than"),
@@ -253,14 +253,14 @@ def test_broken_json_is_refused_with_its_line(
     assert message in problem.message
 
 
-def test_a_key_that_stands_twice_is_refused_with_both_lines(tmp_path: Path) -> None:
+def test_a_duplicate_key_is_an_error_that_names_both_lines(tmp_path: Path) -> None:
     in_json = only_problem(
         tmp_path, '[{"id": "a",\n"instructions": "x",\n"id": "b"}]', "rubric.json"
     )
     in_yaml = only_problem(tmp_path, "- id: a\n  instructions: x\n  id: b\n")
     for problem in (in_json, in_yaml):
         assert (problem.key, problem.line) == ("[0].id", 3)
-        assert "in line 1 and in line 3" in problem.message
+        assert "in lines 1 and 3" in problem.message
 
 
 def test_a_file_that_is_no_file_is_refused(tmp_path: Path) -> None:

@@ -1,9 +1,9 @@
-"""Refusals that another attempt cannot change: used-up quota, a refused key, a model that is not
-there, a long prompt.
+"""Permanent failures, which a retry cannot change: exhausted quota, a rejected API key, an unknown
+model, a long prompt.
 
-They are asked once (rule F3). Some concern every call to the model, others the one call alone.
-Where a provider's words leave that open, only the one call is given up: stopping a model for what
-it says about one request would cost all other cases their verdicts.
+They are not retried (rule F3). Some concern every call to the model, others only the one call.
+Where a provider's message leaves that open, only the one call fails: otherwise an error about one
+request would leave all other cases without a verdict.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _BAD_REQUEST, _UNAUTHORIZED, _PAYMENT, _FORBIDDEN, _NOT_FOUND, _TOO_MANY = (
     404,
     429,
 )
-# Codes that stand for an account without credit, whatever the status: Anthropic and litellm's proxy
-# answer 400, OpenAI 429, DeepSeek 402.
+# Codes for an account without credit, whatever the status: Anthropic and litellm's proxy answer
+# 400, OpenAI 429, DeepSeek 402.
 _NO_CREDIT_CODE = re.compile(
     r"insufficient_quota|billing_hard_limit|billing_not_active|insufficient_credits|credit "
     r"balance is too low"
@@ -34,19 +34,20 @@ _NO_CREDIT = re.compile(
     r"|spending limit|account is not active|exceeded your current quota",
     re.IGNORECASE,
 )
-# Gemini words its limits per minute as a used-up quota, too, but says when to come back.
+# Gemini reports its limits per minute as an exhausted quota, too, but with a time to retry after.
 _PASSES = re.compile(
     r"retry.?(?:in|after|delay)|try again in|per.?(?:minute|second)|requests? per|tokens? per",
     re.IGNORECASE,
 )
-# A gateway's 403 may be about one prompt (a guardrail, a firewall); these words are about who asks.
+# A gateway's 403 may be about one prompt (a guardrail, a firewall); these words are about the
+# account.
 _WHO_ASKS = re.compile(
     r"api.?key|permission|not authorized|not have access|access to (?:the |this )?model|account|"
     r"organization|project"
     r"|billing|quota|country, region",
     re.IGNORECASE,
 )
-# Whatever else is said: a text that was looked at says nothing about the next one. OpenRouter's 403
+# These take precedence: an error about one text does not concern the next one. OpenRouter's 403
 # ends in "No credits were charged", and gateways quote what they stopped.
 _ABOUT_TEXT = re.compile(
     r"flagged|moderation|guardrail|content.?(?:policy|filter|management)", re.IGNORECASE
@@ -86,9 +87,9 @@ _LENGTH_ADVICE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Lasting:
-    """A refusal that stays: `what` it is, the `advice` that helps, and whether it `ends` every call
-    to the model.
+class PermanentFailure:
+    """A permanent failure: `what` it is, `advice` for the user, and whether it `ends` all calls to
+    the model.
     """
 
     what: str
@@ -96,17 +97,17 @@ class Lasting:
     ends: bool = True
 
 
-def lasting(status: int | None, words: str) -> Lasting | None:
-    """Read an answer's status (None: litellm itself refused) and words.
+def permanent_failure(status: int | None, words: str) -> PermanentFailure | None:
+    """Classify an answer's status (None: litellm itself rejected the call) and message.
 
-    None where another attempt may succeed.
+    None where a retry may succeed.
     """
     return next((found for holds, found in _KINDS if holds(status, words)), None)
 
 
 def is_too_long(status: int | None, words: str) -> bool:
-    """Whether the provider says that this one request is longer than the model takes."""
-    # Too many tokens per minute are a rate limit, unless the one request alone is beyond it.
+    """Whether the provider reports that this one request is too long for the model."""
+    # Too many tokens per minute are a rate limit, unless this request alone exceeds it.
     pattern = _REQUEST_TOO_LARGE if status == _TOO_MANY else _TOO_LONG
     return status in _TOO_LONG_STATUS and pattern.search(words) is not None
 
@@ -143,18 +144,27 @@ def _is_no_access(status: int | None, words: str) -> bool:
     )
 
 
-_KINDS: tuple[tuple[Callable[[int | None, str], bool], Lasting], ...] = (
-    (is_too_long, Lasting("the request is too long for the model", _LENGTH_ADVICE, ends=False)),
-    (_is_unknown_provider, Lasting("litellm knows no such provider", _PROVIDER_ADVICE)),
-    (_is_without_credit, Lasting("the quota or credit of the account is used up", _CREDIT_ADVICE)),
-    (_is_bad_key, Lasting("the provider refused the key", KEY_ADVICE)),
-    (_is_no_access, Lasting("the provider refused access", KEY_ADVICE)),
+_KINDS: tuple[tuple[Callable[[int | None, str], bool], PermanentFailure], ...] = (
+    (
+        is_too_long,
+        PermanentFailure("the request is too long for the model", _LENGTH_ADVICE, ends=False),
+    ),
+    (
+        _is_unknown_provider,
+        PermanentFailure("litellm does not know this provider", _PROVIDER_ADVICE),
+    ),
+    (
+        _is_without_credit,
+        PermanentFailure("the account's quota or credit is exhausted", _CREDIT_ADVICE),
+    ),
+    (_is_bad_key, PermanentFailure("the provider rejected the API key", KEY_ADVICE)),
+    (_is_no_access, PermanentFailure("the provider denied access", KEY_ADVICE)),
     (
         lambda status, _: status == _FORBIDDEN,
-        Lasting("the provider refused the request", KEY_ADVICE, ends=False),
+        PermanentFailure("the provider rejected the request", KEY_ADVICE, ends=False),
     ),
     (
         lambda status, _: status == _NOT_FOUND,
-        Lasting("there is no such model, or no such address", _MODEL_ADVICE),
+        PermanentFailure("model or URL not found", _MODEL_ADVICE),
     ),
 )
