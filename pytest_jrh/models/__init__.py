@@ -1,0 +1,95 @@
+"""The vocabulary: frozen values that the rooms of the house hand to each other.
+
+Messages are Inspect's own chat messages as plain JSON dictionaries (`role`, `content` as text or a
+list of blocks, `tool_calls`, `tool_call_id`, `function`, `error`); nobody may change one in place.
+"""
+
+from __future__ import annotations
+
+from pytest_jrh.kinds.kind import Objective
+from pytest_jrh.models.completions import (
+    Complete,
+    Completion,
+    RateLimit,
+    ResponseT,
+    SharedCall,
+    Spending,
+    StageModel,
+    Usage,
+)
+from pytest_jrh.models.made_cases import (
+    Case,
+    CaseSpec,
+    Edit,
+    PerturbationOutcome,
+    Plan,
+    PlanStep,
+    Verification,
+)
+from pytest_jrh.models.subjects import (
+    AgentRun,
+    Preprocessor,
+    Rubric,
+    RunSummary,
+    ScoreLevel,
+)
+from pytest_jrh.models.terms import (
+    DEFAULT_SEED,
+    JUDGED,
+    MADE,
+    STAGES,
+    UNSCORED,
+    HumanReview,
+    Message,
+    Mode,
+    Outcome,
+    RecordMode,
+    StageName,
+    TestName,
+)
+from pytest_jrh.models.verdicts import (
+    CaseResult,
+    Judge,
+    Progress,
+    Verdict,
+)
+
+__all__ = [
+    "DEFAULT_SEED",
+    "JUDGED",
+    "MADE",
+    "STAGES",
+    "UNSCORED",
+    "AgentRun",
+    "Case",
+    "CaseResult",
+    "CaseSpec",
+    "Complete",
+    "Completion",
+    "Edit",
+    "HumanReview",
+    "Judge",
+    "Message",
+    "Mode",
+    "Objective",
+    "Outcome",
+    "PerturbationOutcome",
+    "Plan",
+    "PlanStep",
+    "Preprocessor",
+    "Progress",
+    "RateLimit",
+    "RecordMode",
+    "ResponseT",
+    "Rubric",
+    "RunSummary",
+    "ScoreLevel",
+    "SharedCall",
+    "Spending",
+    "StageModel",
+    "StageName",
+    "TestName",
+    "Usage",
+    "Verdict",
+    "Verification",
+]

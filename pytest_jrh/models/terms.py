@@ -1,0 +1,40 @@
+"""The words that have a fixed set of values: modes, stages, outcomes, record modes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from pytest_jrh.kinds import TESTS
+
+Message: TypeAlias = Mapping[str, Any]
+if TYPE_CHECKING:
+    TestName: TypeAlias = str
+else:
+    # What pydantic checks: the tests that are registered.
+    TestName = Literal[TESTS]
+Mode: TypeAlias = Literal["binary", "ordinal"]
+StageName: TypeAlias = Literal["planner", "editor", "summary", "verifier", "judge"]
+Outcome: TypeAlias = Literal[
+    "agree",
+    "disagree",
+    "generated",
+    "no_case",
+    "model_error",
+    "invalid_response",
+    "refused",
+    "unrecorded",
+    "over_budget",
+    "input_error",
+]
+RecordMode: TypeAlias = Literal["none", "once", "new_episodes", "all"]
+HumanReview: TypeAlias = Literal["", "undecided", "accepted", "edited", "rejected", "void"]
+# Of samples and of intervals, where a suite names none.
+DEFAULT_SEED = 8234
+STAGES: tuple[StageName, ...] = ("planner", "editor", "summary", "verifier", "judge")
+JUDGED: tuple[Outcome, ...] = ("agree", "disagree")
+# A case was made, and came to its end: judged, or not to be judged.
+MADE: tuple[Outcome, ...] = (*JUDGED, "generated")
+UNSCORED: frozenset[str] = frozenset(
+    {"model_error", "invalid_response", "refused", "unrecorded", "over_budget", "input_error"}
+)
