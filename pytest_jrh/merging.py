@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_jrh.artifacts.spools import read_jsonl
 from pytest_jrh.artifacts.stored import RESULTS_NAME, read_results
 from pytest_jrh.concluding import Concluded, EndSettings, SuiteRun, conclude
-from pytest_jrh.documents.problems import listed, nearest, shown
+from pytest_jrh.documents.problems import listed, shown
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.models import JUDGED, CaseResult
 from pytest_jrh.redact import Redactor, secrets_of
@@ -24,6 +24,7 @@ from pytest_jrh.reporting.terminal import session_lines
 from pytest_jrh.stats.panels import counted_once, made_case_id
 from pytest_jrh.suite.cases import CASES_FILE, case_id
 from pytest_jrh.suite.places import argument
+from pytest_jrh.text import nearest
 
 if TYPE_CHECKING:
     from pytest_jrh.gate.accepted import BaselineFile

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 import textwrap
 import unicodedata
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 ELLIPSIS = "…"
 _LONGEST_CHUNK = 2_048
@@ -112,6 +115,16 @@ class _Wrapper(textwrap.TextWrapper):
             for chunk in chunks
             for at in range(0, len(chunk), _LONGEST_CHUNK)
         ]
+
+
+def nearest(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Pick the choice that a mistyped word most likely meant, compared without regard to case."""
+    # Loaded where a word is wrong: most sessions need it for nothing.
+    from difflib import get_close_matches
+
+    by_lower = {choice.lower(): choice for choice in choices}
+    found = get_close_matches(word.strip().lower(), by_lower, n=1, cutoff=cutoff)
+    return by_lower[found[0]] if found else None
 
 
 def counted(number: int, noun: str) -> str:

@@ -13,6 +13,7 @@ from pytest_jrh.artifacts.records import from_record
 from pytest_jrh.artifacts.stored import RESULTS_NAME, read_results
 from pytest_jrh.errors import InputError
 from pytest_jrh.models import JUDGED, MADE, CaseResult, CaseSpec
+from pytest_jrh.suite.cases import CASES_FILE
 from pytest_jrh.text import counted
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def _other_case(
     suite: Suite, spec: CaseSpec, result: CaseResult, record: Mapping[str, Any] | None
 ) -> str:
     if record is None:
-        return "the case is not in agent_perturbations.jsonl"
+        return f"the case is not in {CASES_FILE}"
     rubric = next(rubric for rubric in suite.rubrics if rubric.id == spec.rubric_id)
     try:
         case = from_record(record, judge=spec.judge, rubric=rubric)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_jrh.documents.problems import listed, nearest, shown
+from pytest_jrh.documents.problems import listed, shown
 from pytest_jrh.errors import Problem
 from pytest_jrh.kinds import KINDS
-from pytest_jrh.text import counted
+from pytest_jrh.text import counted, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pytest_jrh.files import encoded, replacing
 from pytest_jrh.kinds import KINDS
+from pytest_jrh.suite.cases import CASES_FILE
 from pytest_jrh.text import plain
 from pytest_jrh.transcript import render_transcript
 
@@ -216,10 +217,7 @@ def fitted(text: str) -> str:
     units = text.encode("utf-16-le", "replace")
     if len(units) <= 2 * XLSX_CELL:
         return text
-    note = (
-        f" [... cut: {len(text):,} characters in all; CSV and agent_perturbations.jsonl hold "
-        "the whole]"
-    )
+    note = f" [... cut: {len(text):,} characters in all; CSV and {CASES_FILE} hold the whole]"
     return units[: 2 * (XLSX_CELL - len(note))].decode("utf-16-le", "ignore") + note
 
 

@@ -1,8 +1,7 @@
-"""Texts about problems in a user's file: places, received values, nearest matches."""
+"""Texts about problems in a user's file: places and received values."""
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -47,13 +46,6 @@ def dotted(path: KeyPath) -> str:
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{printable(part, 40)}"
     return text.removeprefix(".")
-
-
-def nearest(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """Pick the choice that a mistyped word most likely meant, compared without regard to case."""
-    by_lower = {choice.lower(): choice for choice in choices}
-    found = difflib.get_close_matches(word.strip().lower(), by_lower, n=1, cutoff=cutoff)
-    return by_lower[found[0]] if found else None
 
 
 def listed(names: Iterable[str], limit: int = 30) -> str:

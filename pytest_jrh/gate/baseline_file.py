@@ -10,12 +10,13 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.documents.findings import Findings
-from pytest_jrh.documents.problems import KeyPath, listed, nearest, received, shown
+from pytest_jrh.documents.problems import KeyPath, listed, received, shown
 from pytest_jrh.documents.reading import read_document, read_text
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.files import atomic_write
 from pytest_jrh.gate.baseline import DIGEST_LENGTH, Baseline, BaselineCase
 from pytest_jrh.models import JUDGED
+from pytest_jrh.text import nearest
 
 if TYPE_CHECKING:
     from pathlib import Path

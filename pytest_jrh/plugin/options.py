@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.kinds import KINDS
+from pytest_jrh.text import nearest
 
 if TYPE_CHECKING:
     from pytest_jrh.models import RecordMode
@@ -327,10 +328,8 @@ def _ini_value(config: pytest.Config, option: Option) -> Any:
         )
         raise pytest.UsageError(f"{option.key}: it takes {kind} ({error})") from None
     if option.choices and value not in option.choices:
-        from difflib import get_close_matches
-
-        close = get_close_matches(value, option.choices, n=1)
-        meant = f"; did you mean {close[0]}?" if close else ""
+        close = nearest(value, option.choices)
+        meant = f"; did you mean {close}?" if close else ""
         raise pytest.UsageError(
             f"{option.key} = {value}: it takes one of {', '.join(option.choices)}{meant}"
         )

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from pytest_jrh.documents.problems import printable
 from pytest_jrh.errors import InputError, Unscored
-from pytest_jrh.models import AgentRun, Message, Preprocessor, RunSummary
+from pytest_jrh.models import DEFAULT_SEED, AgentRun, Message, Preprocessor, RunSummary
 from pytest_jrh.sources.log_files import looks_like_log, open_log
 from pytest_jrh.sources.log_parts import (
     DamagedError,
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from inspect_ai.log import EvalSample
 
-_DEFAULT_SEED = 8234
 # Everything else of a sample (events, store, scores, usage) is most of its bulk and none of a run;
 # the oldest logs keep their attachments in `transcript`.
 _RUN_FIELDS = frozenset(
@@ -55,7 +54,7 @@ def load_inspect_eval_runs(
     transcript_preprocessors: Sequence[str | Preprocessor] = (),
     *,
     sample_num: int | None = None,
-    seed: int = _DEFAULT_SEED,
+    seed: int = DEFAULT_SEED,
 ) -> Iterator[AgentRun]:
     """Yield one run per sample and epoch of an Inspect log (`.eval` or `.json`), in the log's order
     (rule C1).

@@ -18,7 +18,7 @@ from pytest_jrh.documents.problems import shown
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.files import atomic_write, replacing
 from pytest_jrh.llm.prompts import VARIABLES, built_in_name
-from pytest_jrh.models import Mode
+from pytest_jrh.models import DEFAULT_SEED, Mode
 from pytest_jrh.sources import open_source
 from pytest_jrh.starting.committing import (
     LogPlace,
@@ -206,6 +206,7 @@ def _values(name: str, place: LogPlace, runs: int, *, ordinal: bool) -> dict[str
         "frozen": frozen,
         "runs": _number(runs, "run"),
         "sample": str(min(runs, _FEW_RUNS)),
+        "seed": str(DEFAULT_SEED),
         "schema_folder": _CONFIGS,
         "variables": ", ".join(sorted(VARIABLES["judge"])),
         "prompt": built_in_name("judge", mode=mode, objective="fail"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import random
 import warnings
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.models import JUDGED, UNSCORED, CaseResult
 from pytest_jrh.stats.contradictions import reasoning_disagrees
+from pytest_jrh.text import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -123,8 +123,8 @@ def metric_problem(name: str) -> str | None:
     ]
     if name in known:
         return None
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"; the nearest is {near[0]!r}" if near else ""
+    near = nearest(name, known)
+    hint = f"; the nearest is {near!r}" if near else ""
     return f"{name!r} is no metric of scikit-learn that compares labels with verdicts{hint}"
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_jrh.documents.problems import listed, shown
 from pytest_jrh.documents.reading import read_document
 from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.models import DEFAULT_SEED
 from pytest_jrh.suite import resolve
 from pytest_jrh.suite.fitting import AGENT, fit
 from pytest_jrh.suite.places import Places, exists
@@ -18,7 +19,6 @@ from pytest_jrh.suite.resolved import as_resolved
 from pytest_jrh.suite.rubrics import read_head, read_rubrics, with_scales
 from pytest_jrh.suite.stages import resolve_judges, resolve_stages
 from pytest_jrh.suite.suite import (
-    DEFAULT_SEED,
     GenerationSettings,
     OutputSettings,
     ReplaySettings,

@@ -13,19 +13,12 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from pytest_jrh.documents.findings import Findings
-from pytest_jrh.documents.problems import (
-    KeyPath,
-    dotted,
-    listed,
-    nearest,
-    printable,
-    received,
-    shown,
-)
+from pytest_jrh.documents.problems import KeyPath, dotted, listed, printable, received, shown
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.kinds import TESTS
 from pytest_jrh.suite.config_values import OUR_ERROR
 from pytest_jrh.suite.schema import Config, NotUsed, Section, Stage
+from pytest_jrh.text import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

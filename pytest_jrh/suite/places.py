@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_jrh.documents.problems import nearest, printable, shown
+from pytest_jrh.documents.problems import printable, shown
 from pytest_jrh.suite.cases import node_part
+from pytest_jrh.text import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -18,8 +18,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.documents.problems import listed, nearest, printable
+from pytest_jrh.documents.problems import listed, printable
 from pytest_jrh.errors import InputError, Problem, Unscored
+from pytest_jrh.text import nearest
 from pytest_jrh.transcript import message_mistake, storable
 from pytest_jrh.user_code import error_places, error_text
 

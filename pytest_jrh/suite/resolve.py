@@ -8,7 +8,7 @@ import re
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_jrh.documents.problems import KeyPath, listed, nearest, received, shown
+from pytest_jrh.documents.problems import KeyPath, listed, received, shown
 from pytest_jrh.documents.reading import read_text
 from pytest_jrh.errors import InputError
 from pytest_jrh.kinds import KINDS, TESTS
@@ -16,6 +16,7 @@ from pytest_jrh.suite.cases import CASES_FILE
 from pytest_jrh.suite.fitting import AGENT, unused_keys
 from pytest_jrh.suite.rubrics import LONGEST_SCALE
 from pytest_jrh.suite.suite import GateRules, SuiteTest
+from pytest_jrh.text import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

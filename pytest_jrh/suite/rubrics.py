@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.documents.findings import Findings
-from pytest_jrh.documents.problems import KeyPath, dotted, listed, nearest, received, shown
+from pytest_jrh.documents.problems import KeyPath, dotted, listed, received, shown
 from pytest_jrh.documents.reading import read_document
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.models import Mode, Rubric, ScoreLevel
+from pytest_jrh.text import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

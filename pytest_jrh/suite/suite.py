@@ -7,10 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pytest_jrh.models import Mode, Objective, RecordMode, Rubric, StageModel, StageName, TestName
-
-DEFAULT_SEED = 8234
-"""Which runs are picked where the config gives no seed."""
+from pytest_jrh.models import (
+    DEFAULT_SEED,
+    Mode,
+    Objective,
+    RecordMode,
+    Rubric,
+    StageModel,
+    StageName,
+    TestName,
+)
 
 MAX_SAMPLE_MB = 256
 """How much one sample of a log may be when unpacked, in MB, where the config says nothing."""

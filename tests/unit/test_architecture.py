@@ -55,7 +55,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "httpcore": ("llm.wire",),
     "inspect_ai": ("sources.eval_logs", "sources.judged_logs", "sources.zip_logs"),
     "vcr": ("recording.recorder",),
-    "jinja2": ("templating",),
+    "jinja2": ("templating.jinja", "templating.pages"),
     "openpyxl": ("artifacts.tables",),
     "sklearn": ("stats.metrics",),
     "filelock": ("llm.locks",),
