@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pytest_jrh.loading import ReadySuite
     from pytest_jrh.models import CaseSpec
     from pytest_jrh.plugin.session import SuiteSession
-    from pytest_jrh.review.board import Progress
     from pytest_jrh.review.desk import ReviewDesk
+    from pytest_jrh.review.entries import ReviewProgress
     from pytest_jrh.review.server import ReviewServer
     from pytest_jrh.suite.suite import Suite
 
@@ -205,6 +205,6 @@ class Reviewing:
         terminal.flush()
 
 
-def _waiting_line(now: Progress, key: str) -> str:
+def _waiting_line(now: ReviewProgress, key: str) -> str:
     made = f"jrh: {now.made:,} of {now.total - now.missed:,} cases to review"
     return f"{made} | {now.decided:,} decided | {key} goes on to the judge"

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from pytest_jrh.errors import Problem
     from pytest_jrh.models import Case
     from pytest_jrh.review.agent_templates import AgentTemplate, AgentTemplates
-    from pytest_jrh.review.board import ReviewBoard, Reviewed
+    from pytest_jrh.review.board import ReviewBoard
+    from pytest_jrh.review.entries import Reviewed
 
 _PAGES = Path(__file__).parent / "pages"
 _STATIC = Path(__file__).parent / "static"

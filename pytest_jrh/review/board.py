@@ -8,69 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from pytest_jrh.errors import InputError, Problem
-from pytest_jrh.review.decisions import Decision, TurnEdit, is_editable, obeyed, with_edits
+from pytest_jrh.review.changes import with_action, with_label, with_turn
+from pytest_jrh.review.decisions import Decision, with_edits
+from pytest_jrh.review.entries import ReviewCase, Reviewed, ReviewProgress, holds
 from pytest_jrh.suite.cases import generation_id
-from pytest_jrh.transcript import message_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pytest_jrh.models import Case, Verdict
     from pytest_jrh.review.decisions import DecisionStore
-
-
-@dataclass(frozen=True, slots=True)
-class ReviewCase:
-    """A case under review, as it was made.
-
-    `judged` holds the verdicts by judge, "" being the suite's only one.
-    """
-
-    case_id: str
-    digest: str
-    case: Case
-    position: int
-    version: int
-    judged: Mapping[str, Verdict] = field(default_factory=dict)
-
-    @property
-    def key(self) -> str:
-        """The name of the case in addresses.
-
-        Derived from its id, but without any character of it.
-        """
-        return hashlib.sha256(self.case_id.encode("utf-8", "surrogatepass")).hexdigest()[:20]
-
-
-@dataclass(frozen=True, slots=True)
-class Reviewed:
-    """A case with what was decided; `void` is a decision about another version of it (rule K2)."""
-
-    entry: ReviewCase
-    decision: Decision | None
-    void: Decision | None
-
-    @property
-    def case(self) -> Case:
-        """The case with a person's edits, also where it was then rejected."""
-        return with_edits(self.entry.case, self.decision) if self.decision else self.entry.case
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far generation and review are; `missed` counts the cases that came to nothing."""
-
-    total: int
-    made: int
-    missed: int
-    decided: int
-    finalized: bool
 
 
 class ReviewBoard:
@@ -142,14 +94,6 @@ class ReviewBoard:
                 return
             self._changed(replace(entry, judged={**entry.judged, case.spec.judge or "": verdict}))
         self._tell()
-
-    def reviewed(self, case: Case) -> Case:
-        """Give a case as it goes to the judge: as made, or with a person's edits.
-
-        After Finalize the decisions of that moment count. Raises `NoVerdictCase` for a rejected
-        case.
-        """
-        return obeyed(case, self.decision(case))
 
     def decision(self, case: Case) -> Decision | None:
         """What was decided about this very version of a case.
@@ -224,58 +168,21 @@ class ReviewBoard:
 
         See `_decide` for errors.
         """
-
-        def changed(_: ReviewCase, decision: Decision) -> Decision:
-            kept: Literal["accepted", "rejected", "edited"] = action
-            if action == "accepted" and decision.has_edits:
-                kept = "edited"
-            return decision.model_copy(update={"action": kept, "note": note})
-
-        return self._decide(key, digest, changed)
+        return self._decide(key, digest, lambda _, decision: with_action(decision, action, note))
 
     def edit_turn(self, key: str, digest: str, message_index: int, content: str | None) -> Reviewed:
         """Give an assistant turn another text; None goes back to what was made."""
-
-        def changed(entry: ReviewCase, decision: Decision) -> Decision:
-            messages = entry.case.messages
-            if not is_editable(messages, message_index):
-                raise InputError(
-                    Problem(f"message {message_index} is no assistant turn, so its text stays")
-                )
-            if content is not None and not content.strip():
-                raise InputError(
-                    Problem(f"message {message_index} would be empty; reject the case instead")
-                )
-            turns = {turn.message_index: turn for turn in decision.turns}
-            # What a stored case already holds is no difference from it, but is one from the case as
-            # first made.
-            if content is None or (
-                message_text(messages[message_index]) == content and message_index not in turns
-            ):
-                turns.pop(message_index, None)
-            else:
-                turns[message_index] = TurnEdit(message_index=message_index, content=content)
-            kept = tuple(turns[index] for index in sorted(turns))
-            return decision.model_copy(update={"turns": kept, "action": "edited"})
-
-        return self._decide(key, digest, changed)
+        return self._decide(
+            key,
+            digest,
+            lambda entry, decision: with_turn(decision, entry.case, message_index, content),
+        )
 
     def set_label(self, key: str, digest: str, expected: int) -> Reviewed:
         """Give a case another expected label, out of those that its judge can give."""
-
-        def changed(entry: ReviewCase, decision: Decision) -> Decision:
-            there = labels(entry.case)
-            if expected not in there:
-                listed = ", ".join(map(str, there))
-                raise InputError(
-                    Problem(f"{expected} is no label of this case; there are {listed}")
-                )
-            same = expected == entry.case.expected and decision.expected is None
-            back = expected == entry.case.expected and decision.case_digest == entry.digest
-            kept = None if same or back else expected
-            return decision.model_copy(update={"expected": kept, "action": "edited"})
-
-        return self._decide(key, digest, changed)
+        return self._decide(
+            key, digest, lambda entry, decision: with_label(decision, entry, expected)
+        )
 
     def withdraw(self, key: str, digest: str) -> Reviewed:
         """Take back what was decided about a case, edits included."""
@@ -292,11 +199,11 @@ class ReviewBoard:
         with self._lock:
             return self._of(self._entries[self._ids[key]])
 
-    def progress(self) -> Progress:
+    def progress(self) -> ReviewProgress:
         """How far generation and review are."""
         with self._lock:
             decided = sum(self._of(entry).decision is not None for entry in self._entries.values())
-            return Progress(
+            return ReviewProgress(
                 self._total, len(self._entries), self._missed, decided, self._final is not None
             )
 
@@ -314,13 +221,8 @@ class ReviewBoard:
         """The keys of the cases that hold the text, in any case of letters: in ids, plan, rubric or
         transcript.
         """
-        _, all_cases = self.changes()
-        wanted = text.casefold()
-        return tuple(
-            one.entry.key
-            for one in all_cases
-            if any(wanted in part.casefold() for part in _texts(one))
-        )
+        _, shown = self.changes()
+        return tuple(one.entry.key for one in shown if holds(one, text))
 
     def subscribe(self, listener: Callable[[], object]) -> Callable[[], None]:
         """Call `listener` after every change, in the thread that made it.
@@ -393,25 +295,3 @@ class ReviewBoard:
             listeners = tuple(self._listeners)
         for listener in listeners:
             listener()
-
-
-def labels(case: Case) -> dict[int, str]:
-    """The labels that a case can have, lowest first, with what each means."""
-    if case.mode == "binary":
-        return {0: "rubric satisfied", 1: "rubric violated"}
-    return {level.score: level.label for level in case.levels}
-
-
-def _texts(one: Reviewed) -> tuple[str, ...]:
-    case = one.case
-    plan = case.outcome.plan
-    note = one.decision.note if one.decision else ""
-    return (
-        one.entry.case_id,
-        case.spec.run_id,
-        case.rubric.id,
-        case.rubric.instructions,
-        plan.thesis if plan else "",
-        note,
-        *(message_text(message) for message in case.messages),
-    )

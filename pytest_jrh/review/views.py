@@ -7,12 +7,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.kinds import KINDS
-from pytest_jrh.review.board import labels
+from pytest_jrh.review.entries import labels
 from pytest_jrh.review.turns import HUGE, LONG, LONG_TOOL, folds, visible
 
 if TYPE_CHECKING:
     from pytest_jrh.models import Case
-    from pytest_jrh.review.board import Reviewed
+    from pytest_jrh.review.entries import Reviewed
 
 _LONGEST_HINT = 140
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.models import Case, Message, Verdict
-from pytest_jrh.review.board import ReviewCase, Reviewed
 from pytest_jrh.review.decisions import Decision, TurnEdit
+from pytest_jrh.review.entries import ReviewCase, Reviewed
 from pytest_jrh.review.turns import HUGE, Turn, folds, part_text, visible
 from pytest_jrh.review.views import case_values, row
 from tests.support.made_cases import make_case, make_spec
