@@ -17,12 +17,12 @@ TEMPORARY_SUFFIX = ".tmp"
 
 
 @contextlib.contextmanager
-def replacing(path: Path, *, durable: bool = False) -> Iterator[IO[bytes]]:
+def replacing(path: Path) -> Iterator[IO[bytes]]:
     """Open a hidden temporary file beside `path` that takes its place when the block ends well.
 
     Folders are made. A file that already holds the same bytes is not touched; a symbolic link is
-    replaced, never written through. `durable` waits until the bytes are on the disk. Raises
-    `OSError` as it comes; the temporary file is then gone and the old content still there.
+    replaced, never written through. Raises `OSError` as it comes; the temporary file is then gone
+    and the old content still there.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}{TEMPORARY_SUFFIX}")
@@ -35,8 +35,6 @@ def replacing(path: Path, *, durable: bool = False) -> Iterator[IO[bytes]]:
         with os.fdopen(descriptor, "w+b") as file:
             yield file
             file.flush()
-            if durable:
-                os.fsync(file.fileno())
         if not path.is_symlink() and path.is_file() and filecmp.cmp(temporary, path, shallow=False):
             temporary.unlink()
         else:
@@ -47,7 +45,7 @@ def replacing(path: Path, *, durable: bool = False) -> Iterator[IO[bytes]]:
         raise
 
 
-def atomic_write(path: Path, data: bytes | str, *, durable: bool = False) -> None:
+def atomic_write(path: Path, data: bytes | str) -> None:
     """Write a whole file at once, as `replacing` does; text becomes UTF-8 whatever it holds."""
     content = encoded(data) if isinstance(data, str) else data
     # Looked at first: reading costs a fraction of a new file, and a rerun finds nearly all as they
@@ -59,7 +57,7 @@ def atomic_write(path: Path, data: bytes | str, *, durable: bool = False) -> Non
             and path.read_bytes() == content
         ):
             return
-    with replacing(path, durable=durable) as file:
+    with replacing(path) as file:
         file.write(content)
 
 

@@ -217,24 +217,6 @@ def write_jsonl(target: Path, index: RecordIndex) -> RecordIndex:
     return RecordIndex(placed, tuple(foreign), index.torn)
 
 
-def assemble_jsonl(
-    target: Path,
-    spools: Iterable[Path],
-    *,
-    selected: frozenset[str],
-    dropped: frozenset[str] = frozenset(),
-    overwrite: bool = True,
-) -> RecordIndex:
-    """Merge spooled cases into a JSONL file (see `merge`), in one streaming pass, atomically.
-
-    `selected` and `dropped` are generation ids: the cases of this run, and those that are no case
-    any more. Raises `InputError` for an existing file with a broken line, which is then left as it
-    is.
-    """
-    existing, made = read_jsonl(target), read_spools(spools, selected)
-    return write_jsonl(target, merge(existing, made, dropped=dropped, overwrite=overwrite))
-
-
 _REPAIR = "Repair or remove this line; nothing was written over it."
 
 

@@ -73,11 +73,6 @@ class Ledger:
                 spent = self._read()
                 self._write(Spent(spent.calls, spent.cost - most + actual))
 
-    def spent(self) -> Spent:
-        """What has been spent or reserved so far."""
-        with held_briefly(self._lock):
-            return self._read()
-
     def _read(self) -> Spent:
         try:
             data = json.loads(self._path.read_text(encoding="ascii"))

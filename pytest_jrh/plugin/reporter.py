@@ -23,7 +23,7 @@ from pytest_jrh.plugin.options import YAML_SUFFIXES, absolute
 from pytest_jrh.plugin.session import NOTICES_KEY, RECORD_ATTRIBUTE, RESULT_ATTRIBUTE
 from pytest_jrh.recording.unused import prune, unused_cassettes
 from pytest_jrh.reporting.annotations import annotation_lines
-from pytest_jrh.reporting.gate_text import styled_gate_lines
+from pytest_jrh.reporting.gate_text import gate_lines
 from pytest_jrh.reporting.terminal import session_lines
 from pytest_jrh.stats.panels import counted_once
 from pytest_jrh.suite.cases import case_id, cassette_path
@@ -184,7 +184,7 @@ class Reporter:
         return [
             line
             for decision in told.decisions.values()
-            for line in styled_gate_lines(decision, told.node, width=width)
+            for line in gate_lines(decision, told.node, width=width)
         ]
 
     def _places(self) -> dict[str, ReadySuite]:

@@ -102,25 +102,13 @@ def gate_lines(
     decision: GateDecision,
     name: Callable[[str], str] = lambda case_id: case_id,
     most: int = MOST_NAMED,
-) -> list[str]:
+    width: int | None = None,
+) -> list[Styled]:
     """List what changed, what is missing, and the decision; `name` turns a case id into what is
     printed for it.
 
-    Of each kind at most `most` cases are named and the rest is counted. No lines where there is no
-    gate and nothing is missing.
-    """
-    return [line.text for line in styled_gate_lines(decision, name, most)]
-
-
-def styled_gate_lines(
-    decision: GateDecision,
-    name: Callable[[str], str] = lambda case_id: case_id,
-    most: int = MOST_NAMED,
-    width: int | None = None,
-) -> list[Styled]:
-    """Give `gate_lines` with their styles.
-
-    Sentences, not names, are wrapped where a `width` is given.
+    Of each kind at most `most` cases are named and the rest is counted. Sentences, not names, are
+    wrapped where a `width` is given. No lines where there is no gate and nothing is missing.
     """
     if decision.passed and not decision.active:
         return []

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_jrh.reporting.gate_text import MOST_NAMED, styled_gate_lines
+from pytest_jrh.reporting.gate_text import MOST_NAMED, gate_lines
 from pytest_jrh.reporting.reviewed import review_lines
 from pytest_jrh.reporting.session_results import extent_sentences, recording_sentence
 from pytest_jrh.stats.contradictions import REASONING_DISAGREES, reasoning_disagrees
@@ -64,9 +64,7 @@ def session_lines(
         lines += _skips(session, width)
     lines += map(Styled, review_lines(session))
     for name, decision in session.decisions.items():
-        gate = styled_gate_lines(
-            decision, lambda case_id: one_line(session.node(case_id)), width=width
-        )
+        gate = gate_lines(decision, lambda case_id: one_line(session.node(case_id)), width=width)
         if gate:
             title = (
                 [Styled(f"suite {one_line(name)}", "bold")] if len(session.decisions) > 1 else []

@@ -151,7 +151,7 @@ class AgentTemplates:
         # One line ending, whatever the browser sent: the file is read, compared and committed on
         # any system.
         lines = text.replace("\r\n", "\n").replace("\r", "\n")
-        atomic_write(place.override, lines if lines.endswith("\n") else f"{lines}\n", durable=True)
+        atomic_write(place.override, lines if lines.endswith("\n") else f"{lines}\n")
         return self.get(key)
 
     def revert(self, key: str) -> AgentTemplate:

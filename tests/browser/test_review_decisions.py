@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.models import Verdict
 from tests.browser.material import made_case
 from tests.browser.steps import NEW_TEXT, filled, opened, wait_open, wait_statuses
+from tests.support.reviews import as_reviewed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +75,7 @@ def test_finalize_says_what_is_left_and_ends_the_wait(sessions: Sessions) -> Non
     # What comes later counts from the next run on: this one asserts with what it was told.
     page.keyboard.press("r")
     wait_statuses(page, "accepted", "rejected", "undecided", "undecided")
-    assert session.board.reviewed(made_case(1)) == made_case(1)
+    assert as_reviewed(session.board, made_case(1)) == made_case(1)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from pytest_jrh.errors import NoVerdictCase
 from pytest_jrh.transcript import message_text
 from tests.browser.material import made_case
 from tests.browser.steps import NEW_TEXT, filled, names, opened, stored, wait_open, wait_statuses
+from tests.support.reviews import as_reviewed
 
 if TYPE_CHECKING:
     from tests.browser.conftest import Sessions
@@ -72,9 +73,9 @@ def test_accept_reject_and_undo_by_key_go_on_to_the_next_case(sessions: Sessions
     wait_open(page, "support-002")
     wait_statuses(page, "accepted", "rejected", "undecided", "undecided")
     assert stored(session) == [("accepted", ""), ("rejected", "contradicts the tool")]
-    assert session.board.reviewed(made_case(0)) == made_case(0)
+    assert as_reviewed(session.board, made_case(0)) == made_case(0)
     with pytest.raises(NoVerdictCase, match="rejected in review: contradicts the tool"):
-        session.board.reviewed(made_case(1))
+        as_reviewed(session.board, made_case(1))
     page.keyboard.press("k")
     wait_open(page, "support-001")
     page.keyboard.press("u")
@@ -91,11 +92,11 @@ def test_an_edited_turn_is_marked_and_is_what_the_judge_gets(sessions: Sessions)
     wait_statuses(page, "edited")
     page.wait_for_selector("#turn-4 .tag:text-is('edited by a person')")
     assert page.text_content("#turn-4 .after .words") == NEW_TEXT
-    assert message_text(session.board.reviewed(made_case(0)).messages[4]) == NEW_TEXT
+    assert message_text(as_reviewed(session.board, made_case(0)).messages[4]) == NEW_TEXT
     page.keyboard.press("e")
     page.click(".editor button:text-is('As made')")
     wait_statuses(page, "undecided")
-    assert session.board.reviewed(made_case(0)) == made_case(0)
+    assert as_reviewed(session.board, made_case(0)) == made_case(0)
 
 
 def test_an_edited_label_is_what_the_tests_assert_with(sessions: Sessions) -> None:
@@ -104,7 +105,7 @@ def test_an_edited_label_is_what_the_tests_assert_with(sessions: Sessions) -> No
     page.select_option("#label", "0")
     wait_statuses(page, "edited")
     page.wait_for_selector("#case .tag:text-is('was 1')")
-    assert session.board.reviewed(made_case(0)).expected == 0
+    assert as_reviewed(session.board, made_case(0)).expected == 0
 
 
 def test_text_that_is_not_saved_is_not_lost_to_a_decision_or_another_case(

@@ -20,6 +20,7 @@ from pytest_jrh.stats.spending import total_spending
 from tests.e2e.bench import Bench
 from tests.e2e.test_replay import ANSWERS
 from tests.support.fork_server import python
+from tests.support.ledgers import spent
 from tests.support.model_server import ModelServer
 from tests.support.obedient import Obedient
 from tests.support.suites import SuiteFiles, run, write_suite
@@ -131,7 +132,7 @@ def test_a_limit_of_calls_is_never_passed_and_a_later_session_pays_for_the_rest_
     ledger = Ledger(tmp_path / "budget.json", Limits(calls=7))
     limited = bench.run(ledger=ledger)
     assert server.count() == 7
-    assert ledger.spent().calls == 7
+    assert spent(tmp_path / "budget.json").calls == 7
     stopped = [result for result in limited.results if result.outcome == "over_budget"]
     assert stopped
     assert "7 of 7 calls are spent" in " ".join(stopped[0].detail.split())
@@ -164,7 +165,7 @@ def test_a_limit_in_dollars_is_never_passed_even_by_what_calls_in_flight_may_cos
     limit = 0.06
     ledger = Ledger(tmp_path / "budget.json", Limits(cost=limit))
     session = bench.run(ledger=ledger)
-    assert 0 < ledger.spent().cost <= limit
+    assert 0 < spent(tmp_path / "budget.json").cost <= limit
     assert (
         {"over_budget"}
         <= {result.outcome for result in session.results}
@@ -180,8 +181,8 @@ def test_a_ledger_keeps_what_a_dead_process_had_promised(tmp_path: Path) -> None
     assert "$0.7000 of $1.0000" in refusal
     first.correct(0.7, 0.1)
     assert second.enter(0.4) is None
-    assert second.spent().calls == 2
-    assert second.spent().cost == pytest.approx(0.5)
+    assert spent(tmp_path / "budget.json").calls == 2
+    assert spent(tmp_path / "budget.json").cost == pytest.approx(0.5)
 
 
 def test_workers_share_one_limit(tmp_path: Path, server: ModelServer) -> None:

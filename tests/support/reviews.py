@@ -9,8 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from pytest_jrh.artifacts.records import case_digest, from_record
+from pytest_jrh.models import Case
+from pytest_jrh.review.board import ReviewBoard
 from pytest_jrh.review.decision_files import decisions_path
-from pytest_jrh.review.decisions import Action, Decision, DecisionStore, TurnEdit, with_edits
+from pytest_jrh.review.decisions import (
+    Action,
+    Decision,
+    DecisionStore,
+    TurnEdit,
+    obeyed,
+    with_edits,
+)
 from pytest_jrh.suite.cases import CASES_FILE
 
 
@@ -49,6 +58,11 @@ def decide(
             update={"edited_digests": (case_digest(with_edits(case, decision)),)}
         )
     DecisionStore(decisions_path(output_dir)).append(decision)
+
+
+def as_reviewed(board: ReviewBoard, case: Case) -> Case:
+    """A case as it goes to the judge; raises `NoVerdictCase` where it was rejected."""
+    return obeyed(case, board.decision(case))
 
 
 def rows(path: Path) -> Iterator[dict[str, str]]:

@@ -43,7 +43,7 @@ def test_same_content_is_not_written_again(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     atomic_write(path, "same")
     inode = path.stat().st_ino
-    atomic_write(path, b"same", durable=True)
+    atomic_write(path, b"same")
     assert path.stat().st_ino == inode
     atomic_write(path, "other")
     assert path.read_text() == "other"

@@ -35,6 +35,10 @@ OTHER = "fedcba9876543210" * 4
 SHORT = {"A": "agree", "D": "disagree", "N": "no_case", "U": "unrecorded", "G": "generated"}
 
 
+def gate_texts(decision: GateDecision, **settings: Any) -> list[str]:
+    return [line.text for line in gate_lines(decision, **settings)]
+
+
 def case(
     run: int, outcome: Outcome = "agree", test: str = "agent_perturbation", **changes: Any
 ) -> CaseResult:
@@ -129,7 +133,7 @@ class TestDecision:
     def test_without_rules_and_baseline_the_gate_has_no_say(self) -> None:
         decision = decided(cases("AADN"))
         assert (decision.active, decision.passed, decision.thresholds) == (False, True, ())
-        assert gate_lines(decision) == []
+        assert gate_texts(decision) == []
 
     def test_regressions_and_fixes_are_counted_with_the_exact_test(self) -> None:
         decision = decided(cases("DDDAAAAA"), baseline_of(cases("AAADAAAA")))
@@ -238,7 +242,7 @@ class TestDecision:
             decision = decided(cases("AA"), baseline, selected=[id_of(2)])
             assert not decision.passed
             assert decision.never_reported == (id_of(2),)
-            assert f"  {id_of(2)}" in gate_lines(decision)
+            assert f"  {id_of(2)}" in gate_texts(decision)
 
     def test_deselected_case_is_neither_missing_nor_one_sided(self) -> None:
         scope = Scope.of(map(id_of, range(3)), [id_of(0)])
@@ -343,7 +347,7 @@ class TestText:
     def test_lines_name_every_case_once_and_end_with_the_decision(self) -> None:
         before = baseline_of(cases("AADAAA"))
         now = [*cases("DAAUN"), case(8, "disagree")]
-        lines = gate_lines(
+        lines = gate_texts(
             decided(now, before, selected=[id_of(5)]), name=lambda case_id: case_id.split("::")[-1]
         )
         assert lines == [
@@ -369,7 +373,7 @@ class TestText:
         ]
 
     def test_cases_behind_a_failed_accuracy_are_named_and_long_lists_counted(self) -> None:
-        lines = gate_lines(decided(cases("DDDDA"), min_accuracy=0.9), most=2)
+        lines = gate_texts(decided(cases("DDDDA"), min_accuracy=0.9), most=2)
         assert lines[:4] == [
             "disagreements for which the accuracy is too low (4):",
             f"  {id_of(0)}",

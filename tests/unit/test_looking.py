@@ -18,7 +18,6 @@ from pytest_jrh.reporting.gate_text import (
     change_sentences,
     decision_sentence,
     gate_lines,
-    styled_gate_lines,
     update_sentence,
 )
 from pytest_jrh.reporting.html import write_html
@@ -121,7 +120,7 @@ def test_what_a_marker_skipped_as_a_whole_is_named() -> None:
     scope = Scope.of(result.case_id for result in results)
     decision = decide(results, None, GateRules(min_accuracy=0.5), scope, SEED, skipped)
     assert decision.passed
-    lines = [line.text for line in styled_gate_lines(decision, str, width=400)]
+    lines = [line.text for line in gate_lines(decision, str, width=400)]
     assert "No verdict on any case of rubric later (3 cases: 3 skipped)." in lines
 
 
@@ -163,7 +162,7 @@ class TestUncompared:
         )
         advice = "Set gate.allow_uncompared: true if the suite is new, or update the baseline."
         assert update_sentence(decision) == advice
-        assert advice in gate_lines(decision)
+        assert advice in [line.text for line in gate_lines(decision)]
 
     def test_a_new_suite_can_say_so(self) -> None:
         decision = self.decided(Baseline(), allow_uncompared=True)

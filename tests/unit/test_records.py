@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,33 @@ from pytest_jrh.artifacts.records import (
     record_line,
     to_record,
 )
-from pytest_jrh.artifacts.spools import Spool, assemble_jsonl, read_jsonl
+from pytest_jrh.artifacts.spools import (
+    RecordIndex,
+    Spool,
+    merge,
+    read_jsonl,
+    read_spools,
+    write_jsonl,
+)
 from pytest_jrh.errors import InputError
 from pytest_jrh.models import PerturbationOutcome, Verification
 from pytest_jrh.redact import Redactor
 from pytest_jrh.suite.cases import generation_id
 from tests.support.made_cases import LEVELS, MESSAGES, RUBRIC, make_case, make_spec
+
+
+def assemble_jsonl(
+    target: Path,
+    spools: Iterable[Path],
+    *,
+    selected: frozenset[str],
+    dropped: frozenset[str] = frozenset(),
+    overwrite: bool = True,
+) -> RecordIndex:
+    """Merge spooled cases into a JSONL file, as the end of a session does."""
+    existing, made = read_jsonl(target), read_spools(spools, selected)
+    return write_jsonl(target, merge(existing, made, dropped=dropped, overwrite=overwrite))
+
 
 RAND_KEYS = {
     "run_id",

@@ -13,11 +13,13 @@ import pytest
 from pytest_jrh.artifacts.records import case_digest
 from pytest_jrh.errors import InputError, NoVerdictCase
 from pytest_jrh.models import Case, Verdict
-from pytest_jrh.review.board import ReviewBoard, Reviewed
+from pytest_jrh.review.board import ReviewBoard
 from pytest_jrh.review.decision_files import decisions_path
 from pytest_jrh.review.decisions import DecisionStore
+from pytest_jrh.review.entries import Reviewed
 from pytest_jrh.transcript import message_text
 from tests.support.made_cases import make_case, make_spec
+from tests.support.reviews import as_reviewed
 
 
 def board_in(folder: Path) -> ReviewBoard:
@@ -83,7 +85,7 @@ def test_a_decision_about_another_version_is_void_and_shown_so(
     again.add(changed)
     assert first(again).decision is None
     assert first(again).void is not None
-    assert again.reviewed(changed) == changed
+    assert as_reviewed(again, changed) == changed
 
 
 def test_deciding_about_a_case_that_was_made_anew_meanwhile_is_refused(board: ReviewBoard) -> None:
@@ -104,7 +106,7 @@ def test_an_edit_decides_and_accepting_keeps_it(board: ReviewBoard) -> None:
         0,
         "ok",
     )
-    judged = board.reviewed(make_case())
+    judged = as_reviewed(board, make_case())
     assert (message_text(judged.messages[3]), judged.expected) == ("I might refund it.", 0)
 
 
@@ -113,9 +115,9 @@ def test_a_rejection_keeps_the_edits_for_when_it_is_taken_back(board: ReviewBoar
     board.edit_turn(key, digest, 3, "I might refund it.")
     board.decide(key, digest, "rejected")
     with pytest.raises(NoVerdictCase):
-        board.reviewed(make_case())
+        as_reviewed(board, make_case())
     board.decide(key, digest, "accepted")
-    assert message_text(board.reviewed(make_case()).messages[3]) == "I might refund it."
+    assert message_text(as_reviewed(board, make_case()).messages[3]) == "I might refund it."
 
 
 def test_an_edit_that_is_undone_leaves_the_case_undecided(
@@ -159,22 +161,24 @@ def test_a_decision_also_counts_for_the_case_that_was_stored_with_its_edits(
 ) -> None:
     key, digest = key_of(board)
     board.edit_turn(key, digest, 3, "I might refund it.")
-    stored = board.reviewed(make_case())
+    stored = as_reviewed(board, make_case())
     again = board_in(tmp_path)
     again.add(stored)
-    assert again.reviewed(stored) == stored
+    assert as_reviewed(again, stored) == stored
     again.edit_turn(*key_of(again), 3, "Second thoughts.")
     # And the newer edit is found from the case as it was first made, too.
-    assert message_text(board_in(tmp_path).reviewed(make_case()).messages[3]) == "Second thoughts."
+    assert (
+        message_text(as_reviewed(board_in(tmp_path), make_case()).messages[3]) == "Second thoughts."
+    )
 
 
 def test_finalize_fixes_what_the_tests_assert_with(board: ReviewBoard) -> None:
     board.decide(*key_of(board), "accepted")
     board.finalize()
     board.decide(*key_of(board), "rejected")
-    assert board.reviewed(make_case()) == make_case()
+    assert as_reviewed(board, make_case()) == make_case()
     unseen = make_case(make_spec("run-2"))
-    assert board.reviewed(unseen) == unseen
+    assert as_reviewed(board, unseen) == unseen
 
 
 def test_an_earlier_rejection_counts_for_a_case_that_is_made_after_finalize(
@@ -185,10 +189,10 @@ def test_an_earlier_rejection_counts_for_a_case_that_is_made_after_finalize(
     again.finalize()
     again.add(make_case())
     with pytest.raises(NoVerdictCase):
-        again.reviewed(make_case())
+        as_reviewed(again, make_case())
     again.withdraw(*key_of(again))
     with pytest.raises(NoVerdictCase):
-        again.reviewed(make_case())
+        as_reviewed(again, make_case())
 
 
 def test_finalize_releases_whoever_waits(board: ReviewBoard) -> None:

@@ -14,6 +14,7 @@ from pytest_jrh.errors import Unscored
 from pytest_jrh.llm.budget import Ledger, Limits, Spent
 from pytest_jrh.models import Completion, Spending, StageModel
 from tests.e2e.bench import Bench
+from tests.support.ledgers import spent
 from tests.support.suites import write_suite
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def test_calls_of_a_client_that_fail_count_as_made(
     spending = bench_of(tmp_path).run(complete=client, ledger=ledger).only.spending
     before = client.asked - max(sent, 1)
     assert (spending.calls, spending.lost) == (before + sent, lost)
-    assert ledger.spent().calls == client.asked
+    assert spent(tmp_path / "ledger.json").calls == client.asked
 
 
 def test_a_limit_of_calls_ends_the_tries_of_a_client(tmp_path: Path) -> None:
@@ -174,4 +175,8 @@ def test_a_limit_of_calls_ends_the_tries_of_a_client(tmp_path: Path) -> None:
 def test_a_client_that_the_hook_did_not_supply_makes_no_call(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.json", Limits(calls=99))
     result = bench_of(tmp_path).run(complete=BrokenClient(ValueError("no")), ledger=ledger).only
-    assert (result.outcome, result.spending, ledger.spent()) == ("model_error", Spending(), Spent())
+    assert (result.outcome, result.spending, spent(tmp_path / "ledger.json")) == (
+        "model_error",
+        Spending(),
+        Spent(),
+    )
