@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_jrh.stats.formulas import Pair, cohen_kappa, confusion_matrix, quadratic_kappa
+from pytest_jrh.stats.intervals import Bounds, Tally, share_bounds
+from pytest_jrh.stats.jackknife import bias_bounds, kappa_bounds, mean_error_bounds, sums_of
+
+TRAJECTORIES = Path(__file__).parents[3] / "shared/data/trajectory-judge"
+RUN = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=6)
+
+
+def test_kappa_is_scipys_jackknife_on_the_logarithm() -> None:
+    """Written out with scikit-learn's kappa and scipy's t; 1/4 case is added to what disagrees."""
+    metrics = pytest.importorskip("sklearn.metrics")
+    known = pytest.importorskip("scipy.stats")
+    numpy = pytest.importorskip("numpy")
+    rng = numpy.random.default_rng(7)
+    runs = [
+        [(int(a), int(a if rng.random() < 0.7 else rng.integers(0, 5))) for a in labels]
+        for labels in rng.integers(0, 5, (12, 4))
+    ]
+
+    def logarithm(chosen: list[list[Pair]]) -> float:
+        labels, answers = zip(*[pair for run in chosen for pair in run], strict=True)
+        kappa = metrics.cohen_kappa_score(labels, answers, labels=range(5), weights="quadratic")
+        return float(numpy.log(1 - kappa + 0.25 / 48))
+
+    without = [logarithm(runs[:i] + runs[i + 1 :]) for i in range(12)]
+    half = (
+        known.t.ppf(0.975, 11) * (11 / 12 * numpy.sum((without - numpy.mean(without)) ** 2)) ** 0.5
+    )
+    found = kappa_bounds(map(sums_of, runs))
+    assert found.lower == pytest.approx(1 + 0.25 / 48 - numpy.exp(logarithm(runs) + half))
+    assert found.upper == pytest.approx(1 + 0.25 / 48 - numpy.exp(logarithm(runs) - half))
+
+
+@given(st.lists(RUN, min_size=5, max_size=12))
+@settings(max_examples=100, deadline=None)
+def test_intervals_hold_their_figures(runs: list[list[Pair]]) -> None:
+    pairs = [pair for run in runs for pair in run]
+    errors = [answer - label for label, answer in pairs]
+    clusters = [sums_of(run) for run in runs]
+    figures = {
+        quadratic_kappa(confusion_matrix(pairs)).value: kappa_bounds(clusters),
+        sum(map(abs, errors)) / len(pairs): mean_error_bounds(clusters),
+        sum(errors) / len(pairs): bias_bounds(clusters),
+    }
+    for figure, bounds in figures.items():
+        if bounds.lower is None or bounds.upper is None:
+            assert bounds.reason
+        else:
+            assert figure is not None
+            assert bounds.lower - 1e-9 <= figure <= bounds.upper + 1e-9
+
+
+def test_bias_of_runs_of_one_size_is_students_t_over_their_means() -> None:
+    known = pytest.importorskip("scipy.stats")
+    runs = [
+        [(1, 1 + error), (2, 2 + other)]
+        for error, other in zip([0, 1, 2, 0, -1, 1], [1] * 6, strict=True)
+    ]
+    means = [sum(answer - label for label, answer in run) / 2 for run in runs]
+    middle = sum(means) / 6
+    spread = sum((mean - middle) ** 2 for mean in means) / 5 / 6
+    half = known.t.ppf(0.975, 5) * (spread + 1 / 12**2) ** 0.5
+    found = bias_bounds(map(sums_of, runs))
+    assert found.lower == pytest.approx(middle - half)
+    assert found.upper == pytest.approx(middle + half)
+
+
+@pytest.mark.parametrize("bounds", [kappa_bounds, mean_error_bounds, bias_bounds])
+def test_missing_intervals_say_why(bounds: object) -> None:
+    assert callable(bounds)
+    right, wrong = sums_of([(0, 0), (1, 1)]), sums_of([(0, 1), (1, 1)])
+    assert bounds([]) == Bounds(reason="no verdict was given")
+    assert bounds([right, wrong, right, wrong]) == Bounds(reason="fewer than 5 source runs")
+    assert bounds([right] * 9) == Bounds(reason="no verdict is wrong, so nothing varies")
+    assert bounds([right] * 8 + [wrong]).lower is not None
+
+
+def test_kappa_of_one_class_has_no_interval() -> None:
+    one = sums_of([(1, 1)])
+    assert kappa_bounds([one] * 6).reason == "one class only"
+    other = sums_of([(0, 0), (1, 0)])
+    assert (
+        kappa_bounds([one] * 6 + [other]).reason
+        == "without one of the source runs there is one class only"
+    )
+
+
+# Judge: true positives, false positives, false negatives, true negatives, and its kappa.
+JUDGES = {
+    "programmatic": (200, 0, 100, 100, 0.500),
+    "outcome:qwen2.5:14b": (184, 33, 116, 67, 0.222),
+    "step:qwen2.5:14b": (257, 0, 43, 100, 0.749),
+    "step:llama3.1:8b": (297, 100, 3, 0, -0.015),
+    "selfcons3:qwen2.5:14b": (253, 1, 47, 99, 0.723),
+}
+
+
+@pytest.mark.parametrize("judge", JUDGES)
+def test_kappa_of_real_judges_from_their_tables(judge: str) -> None:
+    caught, alarms, missed, passed, expected = JUDGES[judge]
+    pairs = [(1, 1)] * caught + [(0, 1)] * alarms + [(1, 0)] * missed + [(0, 0)] * passed
+    kappa = cohen_kappa(confusion_matrix(pairs)).value
+    assert kappa == pytest.approx(expected, abs=0.0005)
+
+
+@pytest.mark.skipif(
+    not TRAJECTORIES.is_dir(), reason="../shared/data/trajectory-judge is not there"
+)
+@pytest.mark.parametrize("judge", JUDGES)
+def test_real_verdicts_give_those_tables_and_intervals_around_the_figures(judge: str) -> None:
+    lines = (TRAJECTORIES / "trajectories.jsonl").read_text("utf-8").splitlines()
+    runs = {run["trajectory_id"]: run for run in map(json.loads, lines)}
+    clusters = defaultdict[str, list[Pair]](list)
+    lines = (TRAJECTORIES / "verdicts.jsonl").read_text("utf-8").splitlines()
+    for verdict in map(json.loads, lines):
+        if verdict["judge_id"] == judge:
+            run = runs[verdict["trajectory_id"]]
+            clusters[run["instance_id"]].append(
+                (int(run["label"]["faulty"]), int(verdict["faulty"]))
+            )
+    pairs = [pair for cluster in clusters.values() for pair in cluster]
+    table = tuple(pairs.count(cell) for cell in ((1, 1), (0, 1), (1, 0), (0, 0)))
+    assert table == JUDGES[judge][:4]
+    kappa = kappa_bounds(map(sums_of, clusters.values()))
+    assert kappa.lower is not None
+    assert kappa.upper is not None
+    assert kappa.lower < JUDGES[judge][4] < kappa.upper < kappa.lower + 0.25
+    right = [Tally(sum(a == b for a, b in each), len(each)) for each in clusters.values()]
+    accuracy = share_bounds(right)
+    assert accuracy.lower is not None
+    assert accuracy.upper is not None
+    assert accuracy.lower < sum(each.right for each in right) / 400 < accuracy.upper
