@@ -201,7 +201,8 @@ class Session:
                 "media reach the judge as placeholders such as [image: image/png]."
             ] = None
         async with self._calls.tape(attempt, ready, judging=True) as tape:
-            verdict = await self._to_its_end(tape, lambda: judge.verdict(case, make_complete(tape)))
+            complete = make_complete(tape, repeat=spec.repeat)
+            verdict = await self._to_its_end(tape, lambda: judge.verdict(case, complete))
         if self._settings.review is not None:
             self._settings.review.judged(case, verdict)
         return verdict

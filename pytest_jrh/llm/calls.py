@@ -12,50 +12,18 @@ import json
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Annotated, Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ValidationError
 
 from pytest_jrh.errors import Unscored
+from pytest_jrh.llm.shapes import explain, parse, shortened_value
 from pytest_jrh.models import Completion, ResponseT, StageModel, Usage
-from pytest_jrh.transcript import storable
 
 MAX_REASKS = 2
 # As the response format of that type, in the words of the prompt, or as both.
 SchemaSent: TypeAlias = Literal["json_schema", "json_schema+words", "json_object+words", "words"]
-_FENCE = "```"
-_TYPE_WORDS = {
-    "string": "a text",
-    "int": "a whole number",
-    "list": "a list",
-    "model": "an object",
-    "bool": "a boolean",
-}
 _UNSTABLE_SCHEMA_KEYS = frozenset({"title", "description", "default", "examples"})
-
-
-class Response(BaseModel):
-    """Base of every shape that a model is asked to answer in.
-
-    Unknown fields are ignored when reading, and forbidden in the schema that the provider enforces.
-    """
-
-    model_config = ConfigDict(
-        strict=True, frozen=True, extra="ignore", json_schema_extra={"additionalProperties": False}
-    )
-
-
-def score_on_offer(scores: tuple[int, ...]) -> Any:
-    """The type of a score that must be one of `scores`: no `true`, no `1.0`, no `"1"` (rule E3)."""
-
-    def whole(value: object) -> object:
-        # pydantic's Literal compares by equality, strict or not, and to Python `True == 1 == 1.0`.
-        if type(value) is not int:
-            raise ValueError(f"must be a whole number, one of {', '.join(map(str, scores))}")
-        return value
-
-    return Annotated[Literal[scores], BeforeValidator(whole)]
 
 
 @dataclass
@@ -76,7 +44,8 @@ class CallRequest:
     """One request to a model: `messages` are chat messages with text content only.
 
     `recorded` is the answer to be replayed, which holds how the call was sent; None for a new call.
-    `case` is the id of the case, for messages; `attempts` is updated by the exchange.
+    `repeat` counts, from 1, the times that the same request is made for a case: each has its own
+    answer. `case` is the id of the case, for messages; `attempts` is updated by the exchange.
     """
 
     stage: StageModel
@@ -84,6 +53,7 @@ class CallRequest:
     response_model: type[BaseModel]
     recorded: Answer | None = None
     case: str = ""
+    repeat: int = 1
     attempts: Attempts = field(default_factory=Attempts, compare=False)
 
     @cached_property
@@ -100,19 +70,18 @@ class CallRequest:
     @cached_property
     def parts(self) -> dict[str, Any]:
         """Digests of what the fingerprint covers, so that a miss can name the part that differs."""
-        return {
+        parts: dict[str, Any] = {
             "model": self.stage.model,
             "parameters": self.parameters,
             "schema": digest(_stable_schema_of(self.response_model))[:12],
             "messages": [digest(dict(message))[:12] for message in self.messages],
         }
+        # A recording of the first one, or one made before there were others, does not say.
+        return parts if self.repeat == 1 else {**parts, "repeat": self.repeat}
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over everything that identifies the call (rule G3).
-
-        The repeat is 1 for now.
-        """
+        """SHA-256 over everything that identifies the call (rule G3)."""
         return digest(
             {
                 "stage": self.stage.stage,
@@ -120,7 +89,7 @@ class CallRequest:
                 "messages": [dict(message) for message in self.messages],
                 "parameters": self.parameters,
                 "schema": _stable_schema_of(self.response_model),
-                "repeat": 1,
+                "repeat": self.repeat,
             }
         )
 
@@ -196,8 +165,9 @@ def stable_schema(schema: object) -> object:
 
 
 class _Completer:
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: Exchange, repeat: int) -> None:
         self._exchange = exchange
+        self._repeat = repeat
 
     async def __call__(
         self,
@@ -208,14 +178,14 @@ class _Completer:
         asked = tuple(messages)
         fingerprints: list[str] = []
         for reasks_left in range(MAX_REASKS, -1, -1):
-            request = CallRequest(stage, asked, response_model)
+            request = CallRequest(stage, asked, response_model, repeat=self._repeat)
             answer = await self._exchange(request)
             fingerprints.append(request.fingerprint)
             _raise_if_refused(stage, answer, tuple(fingerprints))
             try:
                 return Completion(answer.text, parse(answer.text, response_model))
             except ValidationError as error:
-                complaint = explain(error, answer)
+                complaint = explain(error, answer.text, cut_off=answer.finish_reason == "length")
             if not reasks_left:
                 raise Unscored(
                     "invalid_response",
@@ -240,126 +210,18 @@ class _Completer:
         raise AssertionError("unreachable")
 
 
-def make_complete(exchange: Exchange) -> _Completer:
+def make_complete(exchange: Exchange, *, repeat: int = 1) -> _Completer:
     """Build a `Complete` over an exchange: strict parsing, at most two re-asks carrying the error.
 
-    The completer raises `Unscored` with outcome `refused` or `invalid_response`, and passes on
-    whatever the exchange raises.
+    `repeat` is that of each call (see `CallRequest`). The completer raises `Unscored` with outcome
+    `refused` or `invalid_response`, and passes on whatever the exchange raises.
     """
-    return _Completer(exchange)
-
-
-def parse(text: str, response_model: type[ResponseT]) -> ResponseT:
-    """Read an answer strictly: one JSON object, at most wrapped in one Markdown code fence.
-
-    Raises pydantic's `ValidationError`, also for duplicate keys: parsers differ in which value they
-    use. Numbers, texts and booleans are never coerced (rule E3).
-    """
-    inside = _unfenced(text)
-    _refuse_duplicate_keys(inside)
-    return response_model.model_validate_json(_storable_json(inside))
-
-
-def explain(error: ValidationError, answer: Answer) -> str:
-    """Describe in one or two sentences what is wrong with an answer."""
-    if not answer.text.strip():
-        return "it was empty" + (
-            ", cut off by max_tokens." if answer.finish_reason == "length" else "."
-        )
-    complaints = []
-    for entry in error.errors(include_url=False)[:5]:
-        where = ".".join(str(part) for part in entry["loc"]) or "the answer"
-        complaints.append(f"{where}: {_complaint(entry)} (got {_shortened(entry['input'])})")
-    cut = " It was cut off by max_tokens." if answer.finish_reason == "length" else ""
-    return "; ".join(complaints) + "." + cut
-
-
-def _unfenced(text: str) -> str:
-    """The content of a Markdown code fence around the whole answer; the answer itself without one.
-
-    The opening fence may say `json`, and ends its line. Not a regular expression: white space can
-    be any amount.
-    """
-    stripped = text.strip()
-    if len(stripped) <= 2 * len(_FENCE) or not (
-        stripped.startswith(_FENCE) and stripped.endswith(_FENCE)
-    ):
-        return text
-    inside = stripped[len(_FENCE) : -len(_FENCE)].removeprefix("json")
-    line_end = inside.rfind("\n", 0, len(inside) - len(inside.lstrip()))
-    return inside[line_end + 1 :].rstrip() if line_end >= 0 else text
-
-
-def _refuse_duplicate_keys(text: str) -> None:
-    duplicates: list[str] = []
-
-    def keep(pairs: list[tuple[str, Any]]) -> None:
-        names = {name for name, _ in pairs}
-        if len(names) == len(pairs) and all(map(str.isidentifier, names)):
-            return
-        # Compared as they are read: two keys can become equal once characters that cannot be stored
-        # are dropped.
-        seen: set[str] = set()
-        for name, _ in pairs:
-            known = storable(name)[0]
-            if known in seen:
-                duplicates.append(known)
-            seen.add(known)
-
-    try:
-        # Numbers are left as they are: Python refuses long ones that pydantic reads.
-        json.loads(text, object_pairs_hook=keep, parse_int=str, parse_float=str)
-    except (ValueError, RecursionError):
-        # Not JSON, or nested too deeply for pydantic, which reports it.
-        return
-    if duplicates:
-        error = PydanticCustomError(
-            "duplicate_key", "duplicate key {key}", {"key": repr(duplicates[0])}
-        )
-        raise ValidationError.from_exception_data("answer", [{"type": error, "input": text}])
-
-
-def _storable_json(text: str) -> str:
-    """The answer without characters that cannot be stored, which JSON can write as escapes (rule
-    C6).
-    """
-    if "\\u" not in text:
-        return text
-    try:
-        value, changed = storable(json.loads(text))
-    except (ValueError, RecursionError):
-        return text
-    return json.dumps(value) if changed else text
-
-
-def _complaint(entry: Any) -> str:
-    """Describe a validation error in fixed words: they are part of re-asks, whose fingerprints must
-    not depend on pydantic's version.
-    """
-    kind: str = entry["type"]
-    if kind == "value_error":
-        return str(entry["ctx"]["error"])
-    if kind == "literal_error":
-        return f"must be {entry['ctx']['expected']}"
-    if kind == "missing":
-        return "is missing"
-    if kind == "duplicate_key":
-        return f"has the key {entry['ctx']['key']} more than once"
-    if kind == "json_invalid":
-        return "is not JSON"
-    wanted = kind.removesuffix("_type")
-    return f"must be {_TYPE_WORDS.get(wanted, wanted)}"
-
-
-def _shortened(value: object, longest: int = 80) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, default=str)
-    text = " ".join(text.split())
-    return repr(text if len(text) <= longest else f"{text[: longest - 1]}…")
+    return _Completer(exchange, repeat)
 
 
 def _raise_if_refused(stage: StageModel, answer: Answer, asked: tuple[str, ...]) -> None:
     if answer.refusal:
-        cause = f"{stage.model} refused: {_shortened(answer.refusal, 300)}"
+        cause = f"{stage.model} refused: {shortened_value(answer.refusal, 300)}"
     elif answer.finish_reason == "content_filter":
         cause = f"the provider's content filter stopped {stage.model}"
     else:

@@ -18,7 +18,7 @@ from typing import Any
 from pytest_jrh.errors import Unscored
 from pytest_jrh.llm.answers import answer_of, has_plausible_usage
 from pytest_jrh.llm.budget import Ledger
-from pytest_jrh.llm.calls import Answer, CallRequest, Response, Stopped
+from pytest_jrh.llm.calls import Answer, CallRequest, Stopped
 from pytest_jrh.llm.failures import (
     Failure,
     failure_of,
@@ -34,6 +34,7 @@ from pytest_jrh.llm.negotiation import Negotiation, Sending, Server, arguments, 
 from pytest_jrh.llm.pace import Pace
 from pytest_jrh.llm.prices import price_of
 from pytest_jrh.llm.provider import litellm, missing_keys
+from pytest_jrh.llm.shapes import Response
 from pytest_jrh.llm.wire import UnusableAnswer, guarded
 from pytest_jrh.models import StageModel
 from pytest_jrh.user_code import is_ours

@@ -80,8 +80,9 @@ class PerturbationOutcome:
 class CaseSpec:
     """What one pytest item stands for, known before any model is asked.
 
-    `judge` is None for the suite's only judge, else the panel member's name; `rubric_index` and
-    `run_index` place it in the suite. Ids are built in `suite.cases`.
+    `judge` is None for the suite's only judge, else the panel member's name. `repeat` counts, from
+    1, the times that the judge is asked about the case. Ids are built in `suite.cases`, and are the
+    same for every repeat.
     """
 
     suite: str
@@ -92,6 +93,7 @@ class CaseSpec:
     target_score: int | None = None
     judge: str | None = None
     skip_reason: str | None = None
+    repeat: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.llm.calls import Response
+from pytest_jrh.llm.shapes import Response
 from pytest_jrh.transcript import message_text, render_tool_calls, replace_text, storable
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from pydantic import model_validator
 
-from pytest_jrh.llm.calls import Response
+from pytest_jrh.llm.shapes import Response
 from pytest_jrh.llm.stage import Stage
 from pytest_jrh.models import Complete, Message, Plan, PlanStep, Rubric, StageModel
 from pytest_jrh.pipeline.goal import Goal

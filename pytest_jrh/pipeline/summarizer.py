@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from pytest_jrh.llm.calls import Response
+from pytest_jrh.llm.shapes import Response
 from pytest_jrh.llm.stage import Stage
 from pytest_jrh.models import Message
 from pytest_jrh.transcript import render_transcript

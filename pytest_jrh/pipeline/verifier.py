@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 
 from pydantic import create_model
 
-from pytest_jrh.llm.calls import Response, score_on_offer
+from pytest_jrh.llm.shapes import Response, score_on_offer
 from pytest_jrh.llm.stage import Stage, scale_values, with_scale
 from pytest_jrh.models import Complete, Message, Rubric, StageModel, Verification
 from pytest_jrh.pipeline.goal import Goal

@@ -25,6 +25,7 @@ class _Asked(_Part):
     # `schema` is a method of pydantic's models.
     shape: str = Field(alias="schema", default="")
     messages: list[str] = []
+    repeat: Annotated[int, Field(ge=1)] = 1
 
 
 class _Usage(_Part):

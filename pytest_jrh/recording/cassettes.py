@@ -130,6 +130,9 @@ def difference(
                 f"-{json.dumps(entry.parts.get(name))}",
                 f"+{json.dumps(wanted[name])}",
             ]
+    recorded_repeat, repeat = (parts.get("repeat", 1) for parts in (entry.parts, wanted))
+    if recorded_repeat != repeat:
+        lines.append(f"repeat: {recorded_repeat} recorded, {repeat} now")
     if entry.parts.get("schema") != wanted["schema"]:
         lines.append("the response schema differs")
     recorded = entry.parts.get("messages") or []

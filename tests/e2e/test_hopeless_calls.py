@@ -11,10 +11,11 @@ import pytest
 
 from pytest_jrh.engine.checked import Trials
 from pytest_jrh.llm import client
-from pytest_jrh.llm.calls import CallRequest, Response
+from pytest_jrh.llm.calls import CallRequest
 from pytest_jrh.llm.client import LiteLLMExchange
 from pytest_jrh.llm.permanent import permanent_failure
 from pytest_jrh.llm.provider import litellm
+from pytest_jrh.llm.shapes import Response
 from pytest_jrh.models import StageModel
 from pytest_jrh.recording.recorder import HttpRecorder
 from pytest_jrh.redact import Redactor

@@ -11,12 +11,11 @@ from pytest_jrh.judges.prompt import judge_response
 from pytest_jrh.llm.calls import (
     Answer,
     CallRequest,
-    Response,
     digest,
     make_complete,
-    parse,
     stable_schema,
 )
+from pytest_jrh.llm.shapes import Response, parse
 from pytest_jrh.models import Completion, RateLimit, StageModel
 from pytest_jrh.pipeline.editor import EditorResponse
 from pytest_jrh.pipeline.planner import response_for

@@ -24,7 +24,7 @@ import pytest_jrh
 from pytest_jrh import text
 from pytest_jrh.diffs import unified
 from pytest_jrh.errors import InputError
-from pytest_jrh.llm.calls import Response, _unfenced, parse
+from pytest_jrh.llm.shapes import Response, _unfenced, parse
 from pytest_jrh.models import Edit
 from pytest_jrh.redact import REDACTED, Redactor, covers
 from pytest_jrh.reporting import explain, markdown

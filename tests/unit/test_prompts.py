@@ -21,7 +21,7 @@ from pytest_jrh.pipeline.verifier import verifier_response
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_jrh.llm.calls import Response
+    from pytest_jrh.llm.shapes import Response
     from pytest_jrh.templating import Template
 
 MODES: tuple[Mode, ...] = get_args(Mode)

@@ -1,0 +1,88 @@
+"""The repeat number of a call: the first one is what was always recorded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from pytest_jrh.judges.prompt import judge_response
+from pytest_jrh.llm.calls import Answer, CallRequest, make_complete
+from pytest_jrh.models import CaseSpec, StageModel
+from pytest_jrh.pipeline.summarizer import SummaryResponse
+from pytest_jrh.recording.cassettes import Cassette, Entry, difference
+from pytest_jrh.suite.cases import case_id, cassette_path
+from tests.support.conversations import wait_for
+
+CASSETTES = Path(__file__).parents[2] / "inputs/cassettes/refund_agent"
+FILES = {
+    stage: next(CASSETTES.glob(f"*/*/*.{kind}.yaml"))
+    for stage, kind in (("summary", "generation"), ("judge", "judge-default"))
+}
+SHAPES: dict[str, type[BaseModel]] = {"summary": SummaryResponse, "judge": judge_response((0, 1))}
+SPEC = CaseSpec("suite", "agent_perturbation", "tone", "run", 1)
+
+
+def recorded(stage: str) -> tuple[Entry, CallRequest]:
+    """A committed recording, and the request that it is of, read from its HTTP body."""
+    cassette = Cassette.load(FILES[stage], interactions=True)
+    entry = next(entry for entry in cassette.entries.values() if entry.stage == stage)
+    (interaction,) = entry.interactions
+    body = json.loads(interaction["request"]["body"])
+    model = StageModel(stage, entry.parts["model"])  # type: ignore[arg-type]
+    return entry, CallRequest(model, tuple(body["messages"]), SHAPES[stage])
+
+
+@pytest.mark.parametrize("stage", FILES)
+def test_the_first_repeat_is_what_committed_cassettes_hold(stage: str) -> None:
+    entry, request = recorded(stage)
+    assert request.repeat == 1
+    assert request.fingerprint == entry.fingerprint
+    assert request.parts == entry.parts
+
+
+def test_a_further_repeat_is_another_call_which_a_miss_names() -> None:
+    entry, request = recorded("judge")
+    again = CallRequest(request.stage, request.messages, request.response_model, repeat=2)
+    assert again.fingerprint != request.fingerprint
+    assert difference(entry, again) == "repeat: 1 recorded, 2 now"
+    assert difference(entry, request) == ""
+
+
+def test_a_further_repeat_is_written_and_read(tmp_path: Path) -> None:
+    entry, request = recorded("judge")
+    again = CallRequest(request.stage, request.messages, request.response_model, repeat=2)
+    cassette = Cassette(tmp_path / "c.yaml")
+    for one in (request, again):
+        cassette.entries[one.fingerprint] = Entry(
+            one.fingerprint, "judge", one.parts, entry.answer, one.repeat
+        )
+    cassette.save()
+    loaded = Cassette.load(tmp_path / "c.yaml")
+    assert [loaded.entries[one.fingerprint].parts for one in (request, again)] == [
+        request.parts,
+        again.parts,
+    ]
+
+
+def test_completing_asks_every_call_under_its_repeat() -> None:
+    asked: list[CallRequest] = []
+
+    async def exchange(request: CallRequest) -> Answer:
+        asked.append(request)
+        return Answer("no" if len(asked) == 1 else '{"reasoning": "r", "score": 1}')
+
+    stage = StageModel("judge", "m")
+    messages = [{"role": "user", "content": "Judge."}]
+    wait_for(make_complete(exchange, repeat=3)(stage, messages, judge_response((0, 1))))
+    assert [request.repeat for request in asked] == [3, 3]
+
+
+def test_ids_and_cassettes_are_those_of_the_case(tmp_path: Path) -> None:
+    assert SPEC.repeat == 1
+    assert case_id(SPEC) == "suite::agent_perturbation::tone::run[e1]"
+    assert cassette_path(tmp_path, SPEC, judging=True) == (
+        tmp_path / "agent_perturbation/tone/run.e1.judge-default.yaml"
+    )
