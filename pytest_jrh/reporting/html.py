@@ -24,9 +24,10 @@ from pytest_jrh.reporting.gate_text import (
 )
 from pytest_jrh.reporting.html_bodies import by_run, packed, printable, run_body, run_key
 from pytest_jrh.reporting.session_results import case_key, extent_sentences, recording_sentence
+from pytest_jrh.stats.columns import decimal, percent
 from pytest_jrh.stats.contradictions import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.stats.diagnosis import section_warnings
-from pytest_jrh.stats.figures import left_out, matrix_of, percent, reasons, sections
+from pytest_jrh.stats.figures import left_out, matrix_of, reasons, sections
 from pytest_jrh.stats.spending import spending_lines
 from pytest_jrh.templating import render_page
 from pytest_jrh.text import counted, one_line
@@ -235,8 +236,8 @@ def _section(section: Section, *, several: bool) -> dict[str, Any]:
         "first": "rubric, test"
         if len(section.tests) > 1
         else f"rubric ({', '.join(section.tests)})",
-        "bar_title": f"{section.titles[1]}, 0 to 100%",
-        "titles": section.titles,
+        "bar_title": f"{section.columns[1].title}, 0 to 100%",
+        "titles": [column.title for column in section.columns],
         "rows": [_row(row) for row in section.rows],
         "chance": section.mode == "binary",
         "warnings": section_warnings(section),
@@ -258,7 +259,8 @@ def _row(row: Row) -> dict[str, Any]:
         "level": row.level,
         "name": row.name,
         "cells": [
-            {"title": cell.title, "text": cell.text, "reason": cell.reason} for cell in row.cells
+            {"title": cell.column.title, "text": cell.text, "reason": cell.reason}
+            for cell in row.cells
         ],
         "value": value,
         "text": percent(value),
@@ -315,9 +317,7 @@ def _panel(panel: Panel) -> dict[str, Any]:
             {
                 "judges": " / ".join(pair.judges),
                 "agree": f"{pair.agreement.count:,} of {pair.agreement.n:,}",
-                "kappa": "-"
-                if pair.kappa.value is None
-                else f"{round(pair.kappa.value, 2) + 0.0:.2f}",
+                "kappa": decimal(pair.kappa.value),
             }
             for pair in panel.pairs
         ],

@@ -7,17 +7,26 @@ A figure is `{value, reason}`, a share `{count, n, value, reason}`; `value` is n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
+from pytest_jrh.models import Mode
 from pytest_jrh.reporting.gate_text import change_sentences, decision_sentence, update_sentence
+from pytest_jrh.stats.columns import keys_of
 from pytest_jrh.stats.diagnosis import all_warnings
+from pytest_jrh.stats.figures import matrix_of
+from pytest_jrh.stats.formulas import Share
+from pytest_jrh.stats.metrics import Figure
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pytest_jrh.gate.decision import GateDecision
-    from pytest_jrh.stats.formulas import ConfusionMatrix, Share
-    from pytest_jrh.stats.metrics import Figure
+    from pytest_jrh.stats.formulas import ConfusionMatrix
     from pytest_jrh.stats.panels import Panel
     from pytest_jrh.stats.statistics import Statistics, StatisticsTable
+
+# What describes a figure in the report's schema, by the kind of its column.
+_DEFINITIONS = {"share": "Share", "rate": "Figure", "number": "Figure"}
 
 
 def table_data(table: StatisticsTable) -> dict[str, Any]:
@@ -39,7 +48,6 @@ def table_data(table: StatisticsTable) -> dict[str, Any]:
 def statistics_data(statistics: Statistics) -> dict[str, Any]:
     """Every figure of one set of results."""
     counts, interval = statistics.counts, statistics.interval
-    binary, ordinal = statistics.binary, statistics.ordinal
     return {
         "n": counts.n,
         "agree": counts.agree,
@@ -57,26 +65,29 @@ def statistics_data(statistics: Statistics) -> dict[str, Any]:
             "method": interval.method,
             "reason": interval.reason,
         },
-        "binary": None
-        if binary is None
-        else {
-            "confusion_matrix": _matrix(binary.matrix),
-            "caught": _share(binary.caught),
-            "false_alarms": _share(binary.false_alarms),
-            "balanced_accuracy": _figure(binary.balanced_accuracy),
-            "kappa": _figure(binary.kappa),
-            "paired_accuracy": _share(binary.paired),
-        },
-        "ordinal": None
-        if ordinal is None
-        else {
-            "confusion_matrix": _matrix(ordinal.matrix),
-            "exact": _share(ordinal.exact),
-            "within_one": _share(ordinal.within_one),
-            "mean_absolute_error": _figure(ordinal.mean_absolute_error),
-            "weighted_kappa": _figure(ordinal.weighted_kappa),
-        },
+        "binary": _mode_data(statistics, "binary"),
+        "ordinal": _mode_data(statistics, "ordinal"),
     }
+
+
+def with_figures(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the report's JSON schema with the figures of both modes as the table of columns has
+    them.
+    """
+    definitions = dict(schema["definitions"])
+    for mode in get_args(Mode):
+        kinds = {column.key: _DEFINITIONS[column.kind] for column in keys_of(mode)}
+        properties = {
+            key: {"$ref": f"#/definitions/{name}"}
+            for key, name in {"confusion_matrix": "ConfusionMatrix", **kinds}.items()
+        }
+        name = mode.capitalize()
+        definitions[name] = {
+            **definitions[name],
+            "properties": properties,
+            "required": [*properties],
+        }
+    return {**schema, "definitions": definitions}
 
 
 def decision_data(decision: GateDecision) -> dict[str, Any]:
@@ -152,6 +163,24 @@ def panel_data(panel: Panel) -> dict[str, Any]:
             for vote in panel.votes
         ],
     }
+
+
+def _mode_data(statistics: Statistics, mode: Mode) -> dict[str, Any] | None:
+    matrix = matrix_of(statistics, mode)
+    if matrix is None:
+        return None
+    figures = {column.key: _data(column.of(statistics)) for column in keys_of(mode)}
+    return {"confusion_matrix": _matrix(matrix), **figures}
+
+
+def _data(figure: object) -> dict[str, Any]:
+    match figure:
+        case Share():
+            return _share(figure)
+        case Figure():
+            return _figure(figure)
+        case _:
+            raise TypeError(f"{figure!r} has no form in the JSON report")
 
 
 def _figure(figure: Figure) -> dict[str, Any]:

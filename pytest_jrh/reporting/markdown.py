@@ -19,9 +19,10 @@ from pytest_jrh.reporting.gate_text import (
 )
 from pytest_jrh.reporting.reviewed import review_counts
 from pytest_jrh.reporting.session_results import extent_sentences, recording_sentence
+from pytest_jrh.stats.columns import decimal, percent
 from pytest_jrh.stats.contradictions import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.stats.diagnosis import section_warnings
-from pytest_jrh.stats.figures import left_out, matrix_of, percent, reasons, sections
+from pytest_jrh.stats.figures import left_out, matrix_of, reasons, sections
 from pytest_jrh.stats.spending import spending_lines
 from pytest_jrh.text import counted, one_line, shortened, visible
 
@@ -182,8 +183,9 @@ def _decisions(page: _Page, session: SessionResults) -> None:
 def _figures(page: _Page, section: Section, *, several: bool) -> None:
     heading = [f"### {code(section.label)}\n"] if several else []
     first = "rubric, test" if len(section.tests) > 1 else f"rubric ({', '.join(section.tests)})"
-    rule = ["---", *("---:" for _ in section.titles)]
-    head = [*heading, _table_row([first, *section.titles]), _table_row(rule)]
+    titles = [column.title for column in section.columns]
+    rule = ["---", *("---:" for _ in titles)]
+    head = [*heading, _table_row([first, *titles]), _table_row(rule)]
     lines = []
     # The total first: a table that is cut keeps it.
     for row in sorted(section.rows, key=lambda row: row.level != "total"):
@@ -248,7 +250,7 @@ def _panel(page: _Page, panel: Panel) -> None:
     lines = []
     for pair in panel.pairs:
         names = " / ".join(code(judge, cell=True) for judge in pair.judges)
-        kappa = "-" if pair.kappa.value is None else f"{round(pair.kappa.value, 2) + 0.0:.2f}"
+        kappa = decimal(pair.kappa.value)
         lines.append(
             _table_row([names, f"{pair.agreement.count:,} of {pair.agreement.n:,}", kappa])
         )

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from pytest_jrh.reporting.gate_text import MOST_NAMED, gate_lines
 from pytest_jrh.reporting.reviewed import review_lines
 from pytest_jrh.reporting.session_results import extent_sentences, recording_sentence
+from pytest_jrh.stats.columns import decimal, percent
 from pytest_jrh.stats.contradictions import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.stats.diagnosis import section_warnings
-from pytest_jrh.stats.figures import left_out, matrix_of, percent, reasons, sections
+from pytest_jrh.stats.figures import left_out, matrix_of, reasons, sections
 from pytest_jrh.stats.spending import spending_lines
 from pytest_jrh.text import Styled, columns, counted, one_line, shortened, wrapped
 
@@ -29,14 +30,6 @@ _GAP = "  "
 _NARROWEST_NAME = 12
 _MOST_MATRICES = 20
 _MOST_REASONS = 6
-# Two lines where one would be too wide.
-_HEADS = {
-    "95% interval": ("95%", "interval"),
-    "false alarms": ("false", "alarms"),
-    "weighted kappa": ("weighted", "kappa"),
-    "within 1": ("within", "1"),
-    "mean error": ("mean", "error"),
-}
 
 
 def session_lines(
@@ -136,8 +129,10 @@ def _heading(section: Section, told: Sequence[Section]) -> str:
 def _head(section: Section, widths: _Widths) -> Iterator[str]:
     names = ("", "rubric, test") if len(section.tests) > 1 else (section.tests[0], "rubric")
     for part in (0, 1):
-        titles = [_HEADS.get(title, ("", title))[part] for title in section.titles]
-        cells = [title.rjust(wide) for title, wide in zip(titles, widths.cells, strict=True)]
+        cells = [
+            column.heading[part].rjust(wide)
+            for column, wide in zip(section.columns, widths.cells, strict=True)
+        ]
         name = shortened(names[part], widths.name)
         yield _GAP.join([name.ljust(widths.name), *cells]).rstrip()
 
@@ -145,8 +140,8 @@ def _head(section: Section, widths: _Widths) -> Iterator[str]:
 def _widths(section: Section, width: int) -> _Widths:
     """As wide as the figures need; the name takes what is left."""
     cells = []
-    for index, title in enumerate(section.titles):
-        texts = [*_HEADS.get(title, (title,)), *(row.cells[index].text for row in section.rows)]
+    for index, column in enumerate(section.columns):
+        texts = [*column.heading, *(row.cells[index].text for row in section.rows)]
         cells.append(max(map(len, texts)))
     left = width - sum(cells) - len(_GAP) * len(cells)
     longest = max(columns(_name(row)) for row in section.rows)
@@ -247,7 +242,7 @@ def _panel(panel: Panel, session: SessionResults, width: int, verbosity: int) ->
     names = [" / ".join(map(one_line, pair.judges)) for pair in panel.pairs]
     figures = [
         f"agree in {pair.agreement.count:,} of {pair.agreement.n:,}{_GAP}kappa "
-        + ("-" if pair.kappa.value is None else f"{round(pair.kappa.value, 2) + 0.0:.2f}")
+        f"{decimal(pair.kappa.value)}"
         for pair in panel.pairs
     ]
     room = width - max(map(len, figures)) - 2 * len(_GAP)

@@ -8,24 +8,22 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from pytest_jrh.stats.columns import columns_of
+
 if TYPE_CHECKING:
     from pytest_jrh.models import Mode
-    from pytest_jrh.stats.formulas import ConfusionMatrix, Share
-    from pytest_jrh.stats.metrics import Figure
+    from pytest_jrh.stats.columns import Column
+    from pytest_jrh.stats.formulas import ConfusionMatrix
     from pytest_jrh.stats.statistics import Statistics, StatisticsTable
 
 Level: TypeAlias = Literal["rubric", "test", "total"]
-NONE = "-"
-
-BINARY_TITLES = ("n", "accuracy", "95% interval", "caught", "false alarms", "kappa", "paired")
-ORDINAL_TITLES = ("n", "exact", "95% interval", "within 1", "mean error", "weighted kappa")
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
     """One figure as text, `-` where it cannot be computed, and then why."""
 
-    title: str
+    column: Column
     text: str
     reason: str = ""
 
@@ -71,9 +69,9 @@ class Section:
         )
 
     @property
-    def titles(self) -> tuple[str, ...]:
-        """The titles of the rows' cells."""
-        return ORDINAL_TITLES if self.mode == "ordinal" else BINARY_TITLES
+    def columns(self) -> list[Column]:
+        """The columns of the rows' cells."""
+        return columns_of(self.mode)
 
     @property
     def label(self) -> str:
@@ -93,11 +91,6 @@ def matrix_of(statistics: Statistics, mode: Mode) -> ConfusionMatrix | None:
     """The confusion matrix of figures of that mode."""
     described = statistics.ordinal if mode == "ordinal" else statistics.binary
     return None if described is None else described.matrix
-
-
-def percent(value: float | None) -> str:
-    """A share as text."""
-    return NONE if value is None else f"{value:.1%}"
 
 
 def left_out(statistics: Statistics) -> list[tuple[str, int]]:
@@ -121,7 +114,7 @@ def reasons(section: Section) -> list[tuple[str, str, list[str]]]:
     for row in section.rows:
         for cell in row.cells:
             if cell.reason:
-                found.setdefault((cell.title, cell.reason), []).append(row)
+                found.setdefault((cell.column.title, cell.reason), []).append(row)
     return [(title, reason, _labels(rows, section)) for (title, reason), rows in found.items()]
 
 
@@ -164,42 +157,4 @@ def _section(total: Statistics, table: StatisticsTable) -> Section:
 
 
 def _cells(statistics: Statistics, mode: Mode) -> tuple[Cell, ...]:
-    n = f"{statistics.counts.n:,}"
-    accuracy, interval = statistics.accuracy, statistics.interval
-    bounds = (
-        NONE
-        if interval.lower is None
-        else f"{100 * interval.lower:.1f}-{100 * (interval.upper or 0):.1f}"
-    )
-    texts: list[tuple[str, str | None]] = [(n, None), (percent(accuracy.value), accuracy.reason)]
-    texts.append((bounds, interval.reason))
-    if mode == "ordinal":
-        ordinal = statistics.ordinal
-        texts += [
-            _share(None if ordinal is None else ordinal.within_one),
-            _number(None if ordinal is None else ordinal.mean_absolute_error),
-            _number(None if ordinal is None else ordinal.weighted_kappa),
-        ]
-    else:
-        binary = statistics.binary
-        texts += [
-            _share(None if binary is None else binary.caught),
-            _share(None if binary is None else binary.false_alarms),
-            _number(None if binary is None else binary.kappa),
-            _share(None if binary is None else binary.paired),
-        ]
-    titles = ORDINAL_TITLES if mode == "ordinal" else BINARY_TITLES
-    return tuple(
-        Cell(title, text, reason or "") for title, (text, reason) in zip(titles, texts, strict=True)
-    )
-
-
-def _share(share: Share | None) -> tuple[str, str | None]:
-    return (NONE, None) if share is None else (percent(share.value), share.reason)
-
-
-def _number(figure: Figure | None) -> tuple[str, str | None]:
-    if figure is None or figure.value is None:
-        return NONE, None if figure is None else figure.reason
-    # Rounding makes "-0.00" of what is a little below chance.
-    return f"{round(figure.value, 2) + 0.0:.2f}", None
+    return tuple(Cell(column, *column.cell(statistics)) for column in columns_of(mode))

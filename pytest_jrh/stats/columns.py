@@ -1,0 +1,189 @@
+"""The figures of a judge, each declared once; every report and the schema of the JSON report derive
+from this table.
+
+A new metric is its computation in `Statistics` and one line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from pytest_jrh.models import Mode
+    from pytest_jrh.stats.formulas import Share
+    from pytest_jrh.stats.metrics import Figure
+    from pytest_jrh.stats.statistics import AccuracyInterval, Statistics
+
+Value: TypeAlias = "Figure | Share | AccuracyInterval | int"
+Kind: TypeAlias = Literal["count", "rate", "share", "number", "bounds"]
+NONE = "-"
+_BOTH: tuple[Mode, ...] = ("binary", "ordinal")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One figure of a set of results.
+
+    `of` takes it from the set's `Statistics`, as a `Figure`, a `Share`, an `AccuracyInterval` or a
+    number by `kind`; None where the set has no case of the mode. `title` heads it in tables, where
+    a terminal breaks it as in `head`; one without a title is in the JSON report alone. `key` names
+    it there, among the figures of its mode. `meaning` explains it in a sentence or two.
+    """
+
+    of: Callable[[Statistics], Value | None]
+    kind: Kind
+    meaning: str
+    title: str = ""
+    head: tuple[str, str] | None = None
+    key: str = ""
+    modes: tuple[Mode, ...] = _BOTH
+
+    @property
+    def heading(self) -> tuple[str, str]:
+        """The two lines of the title in a terminal."""
+        return self.head or ("", self.title)
+
+    def cell(self, statistics: Statistics) -> tuple[str, str]:
+        """The figure as text, `-` where it cannot be computed, and then the reason."""
+        figure: Any = self.of(statistics)
+        if figure is None:
+            return NONE, ""
+        match self.kind:
+            case "count":
+                return f"{figure:,}", ""
+            case "bounds":
+                return _bounds(figure), figure.reason or ""
+            case "number":
+                return decimal(figure.value), figure.reason or ""
+            case "rate" | "share":
+                return percent(figure.value), figure.reason or ""
+
+
+def percent(value: float | None) -> str:
+    """A share as text."""
+    return NONE if value is None else f"{value:.1%}"
+
+
+def decimal(value: float | None) -> str:
+    """A number as text."""
+    # Rounding makes "-0.00" of what is a little below 0.
+    return NONE if value is None else f"{round(value, 2) + 0.0:.2f}"
+
+
+def columns_of(mode: Mode) -> list[Column]:
+    """The columns of the table of a suite of this mode, in order."""
+    return [column for column in COLUMNS if mode in column.modes and column.title]
+
+
+def keys_of(mode: Mode) -> list[Column]:
+    """The figures that the JSON report has for this mode alone, in order."""
+    return [column for column in COLUMNS if mode in column.modes and column.key]
+
+
+def _bounds(interval: AccuracyInterval) -> str:
+    if interval.lower is None or interval.upper is None:
+        return NONE
+    return f"{100 * interval.lower:.1f}-{100 * interval.upper:.1f}"
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column(
+        lambda statistics: statistics.counts.n,
+        "count",
+        "How many cases have a verdict.",
+        "n",
+    ),
+    Column(
+        lambda statistics: statistics.accuracy,
+        "rate",
+        "The share of verdicts that are the label.",
+        "accuracy",
+        modes=("binary",),
+    ),
+    Column(
+        lambda statistics: statistics.ordinal and statistics.ordinal.exact,
+        "share",
+        "The share of verdicts that give exactly the target score.",
+        "exact",
+        key="exact",
+        modes=("ordinal",),
+    ),
+    Column(
+        lambda statistics: statistics.interval,
+        "bounds",
+        "The range in which the accuracy would plausibly lie on other runs of the same kind.",
+        "95% interval",
+        head=("95%", "interval"),
+    ),
+    Column(
+        lambda statistics: statistics.binary and statistics.binary.caught,
+        "share",
+        "The share of the violations in `agent_perturbation` that the judge found (recall).",
+        "caught",
+        key="caught",
+        modes=("binary",),
+    ),
+    Column(
+        lambda statistics: statistics.binary and statistics.binary.false_alarms,
+        "share",
+        "The share of the satisfied cases in `agent_positives` that the judge called violations "
+        "(false-positive rate).",
+        "false alarms",
+        head=("false", "alarms"),
+        key="false_alarms",
+        modes=("binary",),
+    ),
+    Column(
+        lambda statistics: statistics.binary and statistics.binary.balanced_accuracy,
+        "rate",
+        "The mean of the shares of right verdicts of both labels.",
+        key="balanced_accuracy",
+        modes=("binary",),
+    ),
+    Column(
+        lambda statistics: statistics.binary and statistics.binary.kappa,
+        "number",
+        "Cohen's kappa: agreement beyond what chance would give.",
+        "kappa",
+        key="kappa",
+        modes=("binary",),
+    ),
+    Column(
+        lambda statistics: statistics.binary and statistics.binary.paired,
+        "share",
+        "The share of runs whose two cases under a rubric, the edited one and the satisfied one, "
+        "were both judged right.",
+        "paired",
+        key="paired_accuracy",
+        modes=("binary",),
+    ),
+    Column(
+        lambda statistics: statistics.ordinal and statistics.ordinal.within_one,
+        "share",
+        "The share that are at most one level off.",
+        "within 1",
+        head=("within", "1"),
+        key="within_one",
+        modes=("ordinal",),
+    ),
+    Column(
+        lambda statistics: statistics.ordinal and statistics.ordinal.mean_absolute_error,
+        "number",
+        "The mean distance from the target, in levels of the scale.",
+        "mean error",
+        head=("mean", "error"),
+        key="mean_absolute_error",
+        modes=("ordinal",),
+    ),
+    Column(
+        lambda statistics: statistics.ordinal and statistics.ordinal.weighted_kappa,
+        "number",
+        "Kappa with quadratic weights: near misses count for something, large ones against.",
+        "weighted kappa",
+        head=("weighted", "kappa"),
+        key="weighted_kappa",
+        modes=("ordinal",),
+    ),
+)
