@@ -23,6 +23,7 @@ from pytest_jrh.plugin.spooling import SPOOLS_KEY, Spooling
 from pytest_jrh.plugin.time_limits import paused
 from pytest_jrh.redact import Redactor, secrets_of
 from pytest_jrh.suite.cases import generation_id
+from pytest_jrh.suite.preprocessors import wants_raw_sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -145,7 +146,9 @@ class SuiteSession:
         for ready in self.suites:
             if ready.suite.name in suites and ready.source is not None and not ready.made:
                 with uncollected():
-                    ready.source.import_readers()
+                    ready.source.import_readers(
+                        whole=any(map(wants_raw_sample, ready.preprocessors))
+                    )
 
     def start(self, specs: Sequence[CaseSpec]) -> None:
         """Set these cases to work, in order."""

@@ -17,16 +17,18 @@ from pydantic import ValidationError
 
 from pytest_jrh.documents.problems import printable
 from pytest_jrh.errors import InputError, Unscored
-from pytest_jrh.models import DEFAULT_SEED, AgentRun, Message, Preprocessor, RunSummary
+from pytest_jrh.models import DEFAULT_SEED, AgentRun, Preprocessor, RunSummary
 from pytest_jrh.sources.log_files import looks_like_log, open_log
 from pytest_jrh.sources.log_parts import (
     DamagedError,
     LogFile,
     SampleRow,
+    attached_size,
     damage,
     refused,
     too_big,
 )
+from pytest_jrh.sources.plain_samples import PlainSample, plain_sample
 from pytest_jrh.sources.source import Source
 from pytest_jrh.suite import preprocessors as chain
 from pytest_jrh.suite.cases import sample as pick
@@ -44,7 +46,6 @@ _RUN_FIELDS = frozenset(
     {"id", "epoch", "input", "target", "messages", "metadata", "attachments", "transcript"}
 )
 _LONGEST_CAUSE = 300
-_ATTACHMENT = "attachment://"
 Key: TypeAlias = "tuple[str, int]"
 _Result = TypeVar("_Result")
 
@@ -90,9 +91,12 @@ class EvalLog(Source):
         """Whether a file begins like an archive or like a JSON object, whatever it is called."""
         return looks_like_log(path)
 
-    def import_readers(self) -> None:
-        """Import inspect_ai, which takes most of a second."""
-        import inspect_ai.log  # noqa: F401 - imported for later
+    def import_readers(self, *, whole: bool = False) -> None:
+        """Import inspect_ai, which takes most of a second, where the first run cannot be read
+        without.
+        """
+        if whole or self._first_is_not_plain():
+            import inspect_ai.log  # noqa: F401 - imported for later
 
     def close(self) -> None:
         """Let go of the file; the next use opens it again."""
@@ -111,14 +115,15 @@ class EvalLog(Source):
             for (run_id, epoch), row in self._summary_rows().items()
         )
 
-    def read(self, run_id: str, epoch: int, *, whole: bool = False) -> tuple[AgentRun, EvalSample]:
-        """Read one sample: the run, and Inspect's own object, which holds events, scores and store
-        if `whole`.
+    def read(
+        self, run_id: str, epoch: int, *, whole: bool = False
+    ) -> tuple[AgentRun, EvalSample | None]:
+        """Read one sample: the run, and if `whole` Inspect's own object.
 
         Raises Unscored (`input_error`) where the sample is missing or damaged.
         """
         try:
-            sample, changed = self._sample(run_id, epoch, whole=whole)
+            return self._sample(run_id, epoch, whole=whole)
         except _unreadable() as error:
             raise Unscored(
                 "input_error",
@@ -127,7 +132,6 @@ class EvalLog(Source):
                 f"read: {_cause(error)}.",
                 advice="Copy the log again, or leave this sample out.",
             ) from error
-        return _agent_run(run_id, epoch, sample, changed), sample
 
     def _opened(self) -> LogFile:
         with self._lock:
@@ -147,20 +151,45 @@ class EvalLog(Source):
                 _refuse_ids_alike(self.path, file.dataset_ids())
             return self._rows
 
-    def _sample(self, run_id: str, epoch: int, *, whole: bool) -> tuple[EvalSample, int]:
+    def _first_is_not_plain(self) -> bool:
+        try:
+            key = next(iter(self._summary_rows()))
+            stored = self._stored(*key)
+        except _unreadable():
+            return True
+        return stored is None or plain_sample(_of_a_run(stored)) is None
+
+    def _sample(
+        self, run_id: str, epoch: int, *, whole: bool
+    ) -> tuple[AgentRun, EvalSample | None]:
+        data = self._stored(run_id, epoch)
+        if data is None:
+            read, changed = _sample_from_inspect(self.path, self._summary_rows()[run_id, epoch])
+            return _agent_run(run_id, epoch, _dumped(read), changed), read if whole else None
+        clean, changed = storable(data if whole else _of_a_run(data))
+        plain = None if whole else plain_sample(clean)
+        if plain is not None:
+            return _agent_run(run_id, epoch, plain, changed), None
+        if attached_size(data) > self._most_bytes:
+            raise DamagedError(f"its attachments would be {too_big(self._most_bytes)}")
+        read = _validated(clean, whole=whole)
+        return _agent_run(run_id, epoch, _dumped(read), changed), read if whole else None
+
+    def _stored(self, run_id: str, epoch: int) -> dict[str, Any] | None:
+        """The JSON of a sample; None where it lies where only Inspect knows."""
         file = self._opened()
         data = file.sample(run_id, epoch)
         if data is None:
-            # The id may have been made storable, or the sample may lie where only Inspect knows.
+            # The id may have been made storable.
             row = self._summary_rows().get((run_id, epoch))
             if row is None:
                 raise DamagedError("the log has no such sample")
             data = file.sample(str(row.id), epoch)
-            if data is None:
-                return _sample_from_inspect(self.path, row)
-        if _attached_size(data) > self._most_bytes:
-            raise DamagedError(f"its attachments would be {too_big(self._most_bytes)}")
-        return _validated(data, whole=whole)
+        return data
+
+
+def _of_a_run(data: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in data.items() if key in _RUN_FIELDS}
 
 
 def _by_key(path: Path, rows: Sequence[SampleRow]) -> dict[Key, SampleRow]:
@@ -207,51 +236,33 @@ def _skip_reason(row: SampleRow) -> str | None:
     )
 
 
-def _validated(data: dict[str, Any], *, whole: bool) -> tuple[EvalSample, int]:
-    """Make Inspect's object of a stored sample, its text made storable.
-
-    Also how many characters that took.
-    """
+def _validated(data: dict[str, Any], *, whole: bool) -> EvalSample:
+    """Make Inspect's object of a stored sample."""
     from inspect_ai.log import EvalSample, resolve_sample_attachments
 
-    wanted = data if whole else {key: value for key, value in data.items() if key in _RUN_FIELDS}
-    clean, changed = storable(wanted)
     # The context that Inspect's own readers give: a message without an id is not given a random
     # one.
-    sample = EvalSample.model_validate(clean, context={"deserializing": True})
-    return (
-        resolve_sample_attachments(sample, True) if whole or sample.attachments else sample  # noqa: FBT003
-    ), changed
+    sample = EvalSample.model_validate(data, context={"deserializing": True})
+    return resolve_sample_attachments(sample, True) if whole or sample.attachments else sample  # noqa: FBT003
 
 
-def _attached_size(sample: dict[str, Any]) -> int:
-    """Count the characters that a sample's texts have once each reference to an attachment is
-    replaced by it.
-    """
-    attachments = sample.get("attachments")
-    if not isinstance(attachments, dict) or not attachments:
-        return 0
-    sizes = {key: len(text) for key, text in attachments.items() if isinstance(text, str)}
-    size, waiting = 0, [value for key, value in sample.items() if key != "attachments"]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, dict):
-            waiting += value.values()
-        elif isinstance(value, list):
-            waiting += value
-        elif isinstance(value, str) and value.startswith(_ATTACHMENT):
-            size += sizes.get(value.removeprefix(_ATTACHMENT), 0)
-    return size
-
-
-def _agent_run(run_id: str, epoch: int, sample: EvalSample, changed: int) -> AgentRun:
-    messages: tuple[Message, ...] = tuple(
-        message.model_dump(mode="json", exclude_none=True) for message in sample.messages
-    )
+def _dumped(sample: EvalSample) -> PlainSample:
     if isinstance(sample.input, str):
-        text = sample.input
+        said = sample.input
     else:
-        text = "\n".join(message.text for message in sample.input if message.role == "user")
+        said = "\n".join(message.text for message in sample.input if message.role == "user")
+    return PlainSample(
+        id=sample.id,
+        messages=tuple(
+            message.model_dump(mode="json", exclude_none=True) for message in sample.messages
+        ),
+        input=said,
+        target=sample.target if isinstance(sample.target, str) else "\n".join(sample.target),
+        metadata=sample.metadata,
+    )
+
+
+def _agent_run(run_id: str, epoch: int, sample: PlainSample, changed: int) -> AgentRun:
     note = (
         f"{changed} characters that cannot be stored were replaced (lone surrogates) or "
         "dropped (NULs)"
@@ -259,9 +270,9 @@ def _agent_run(run_id: str, epoch: int, sample: EvalSample, changed: int) -> Age
     return AgentRun(
         run_id=run_id,
         epoch=epoch,
-        messages=messages,
-        input=text,
-        target=sample.target if isinstance(sample.target, str) else "\n".join(sample.target),
+        messages=sample.messages,
+        input=sample.input,
+        target=sample.target,
         metadata=sample.metadata,
         sample_id=sample.id,
         notes=(note,) if changed else (),
@@ -293,7 +304,7 @@ def _sample_from_inspect(path: Path, row: SampleRow) -> tuple[EvalSample, int]:
         )
     )
     clean, changed = storable(sample.model_dump(mode="json", exclude_none=True))
-    return _validated(clean, whole=True)[0], changed
+    return _validated(clean, whole=True), changed
 
 
 def _outside_any_loop(call: Callable[[], _Result]) -> _Result:

@@ -30,6 +30,7 @@ _UNREADABLE: tuple[type[Exception], ...] = (
     LookupError,
 )
 _UNREADABLE += (EOFError, zipfile.BadZipFile, zlib.error, struct.error)
+_ATTACHMENT = "attachment://"
 
 
 class DamagedError(ValueError):
@@ -142,3 +143,23 @@ def damage() -> tuple[type[Exception], ...]:
         module.LZMAError for module in [lzma] if module
     ]
     return (*_UNREADABLE, *own)
+
+
+def attached_size(sample: dict[str, Any]) -> int:
+    """Count the characters that a sample's texts have once each reference to an attachment is
+    replaced by it.
+    """
+    attachments = sample.get("attachments")
+    if not isinstance(attachments, dict) or not attachments:
+        return 0
+    sizes = {key: len(text) for key, text in attachments.items() if isinstance(text, str)}
+    size, waiting = 0, [value for key, value in sample.items() if key != "attachments"]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+        elif isinstance(value, str) and value.startswith(_ATTACHMENT):
+            size += sizes.get(value.removeprefix(_ATTACHMENT), 0)
+    return size

@@ -46,7 +46,7 @@ class Source(ABC):
 
     @abstractmethod
     def read(self, run_id: str, epoch: int, *, whole: bool = False) -> tuple[AgentRun, Any]:
-        """Read one run, and what the source itself has of it, of which `whole` asks for everything.
+        """Read one run, and if `whole` all that the source itself has of it, else None.
 
         The second value is what a preprocessor gets as `raw_sample`. Raises Unscored
         (`input_error`) where the run is missing or damaged.
@@ -56,8 +56,11 @@ class Source(ABC):
     def close(self) -> None:
         """Close the files that are open; the next use opens them again."""
 
-    def import_readers(self) -> None:  # noqa: B027 - most sources need no library
-        """Import the libraries that runs are read with, at a moment of the caller's choice."""
+    def import_readers(self, *, whole: bool = False) -> None:  # noqa: B027 - most need no library
+        """Import the libraries that runs are read with, at a moment of the caller's choice.
+
+        `whole` as for `read`.
+        """
 
     def run(self, run_id: str, epoch: int, preprocessors: Sequence[Preprocessor] = ()) -> AgentRun:
         """Read one run and apply the preprocessors.

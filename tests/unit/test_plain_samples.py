@@ -1,0 +1,210 @@
+"""Samples that are read without Inspect mean what Inspect says they mean."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_jrh.sources.eval_logs import EvalLog
+from pytest_jrh.sources.plain_samples import PlainSample, plain_sample
+from tests.support.logs import assistant, call, conversation, sample, tool, user, write_log
+
+DEMO = Path(__file__).parents[2] / "inputs/data/refund_agent/refund_agent.eval"
+RUN_FIELDS = ("id", "epoch", "input", "target", "messages", "metadata")
+
+texts = st.text(max_size=8).map(lambda text: text.encode("utf-8", "ignore").decode()) | (
+    st.sampled_from(["attachment://x", "tc://x", "attachment://none"])
+)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+objects = st.dictionaries(texts, json_values, max_size=3)
+blocks = st.fixed_dictionaries(
+    {"type": st.just("text"), "text": texts},
+    optional={"refusal": st.booleans(), "internal": json_values},
+) | st.fixed_dictionaries(
+    {"type": st.just("reasoning"), "reasoning": texts, "redacted": st.booleans()},
+    optional={"signature": texts, "summary": texts, "internal": json_values},
+)
+calls = st.fixed_dictionaries(
+    {
+        "id": texts,
+        "function": texts,
+        "arguments": objects,
+        "type": st.sampled_from(["function", "custom"]),
+    },
+    optional={"parse_error": texts},
+)
+base = {"content": texts | st.lists(blocks, max_size=3)}
+optional = {
+    "id": texts,
+    "source": st.sampled_from(["input", "generate", "operator"]),
+    "metadata": objects,
+}
+
+
+def messages_of(role: str, **own: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    fields = st.fixed_dictionaries({"role": st.just(role), **base}, optional={**optional, **own})
+    # A dump has the order of Inspect's classes, however the file was ordered.
+    return fields.flatmap(lambda message: st.permutations(list(message.items())).map(dict))
+
+
+messages = st.one_of(
+    messages_of("system"),
+    messages_of("user"),
+    messages_of("assistant", tool_calls=st.lists(calls, max_size=2), model=texts),
+    messages_of(
+        "tool",
+        tool_call_id=texts,
+        function=texts,
+        error=st.fixed_dictionaries(
+            {"type": st.sampled_from(["timeout", "unknown"]), "message": texts}
+        ),
+    ),
+)
+samples = st.fixed_dictionaries(
+    {
+        "id": st.integers() | texts,
+        "epoch": st.integers(1, 3),
+        "input": texts | st.lists(messages, max_size=2),
+        "target": texts | st.lists(texts, max_size=2),
+        "messages": st.lists(messages, max_size=4),
+    },
+    optional={
+        "metadata": objects,
+        "attachments": st.sampled_from([{}, {"x": "kept apart"}, {"x": "kept apart", "y": ""}]),
+    },
+)
+
+
+def as_inspect_reads(data: dict[str, Any]) -> PlainSample:
+    from inspect_ai.log import EvalSample, resolve_sample_attachments
+
+    theirs = EvalSample.model_validate(data, context={"deserializing": True})
+    if theirs.attachments:
+        theirs = resolve_sample_attachments(theirs, True)
+    said = theirs.input
+    return PlainSample(
+        theirs.id,
+        tuple(message.model_dump(mode="json", exclude_none=True) for message in theirs.messages),
+        said
+        if isinstance(said, str)
+        else "\n".join(message.text for message in said if message.role == "user"),
+        theirs.target if isinstance(theirs.target, str) else "\n".join(theirs.target),
+        theirs.metadata,
+    )
+
+
+def told(read: PlainSample) -> str:
+    """All of it with its types and the order of its keys, which files keep too."""
+    return repr(tuple(read))
+
+
+@given(samples)
+@settings(max_examples=100, deadline=None)
+def test_what_is_read_without_inspect_is_what_inspect_reads(data: dict[str, Any]) -> None:
+    read = plain_sample(data)
+    if read is not None:
+        assert told(read) == told(as_inspect_reads(data))
+
+
+@given(samples, st.data())
+@settings(max_examples=100, deadline=None)
+def test_a_sample_with_anything_else_in_it_is_left_to_inspect_or_read_alike(
+    data: dict[str, Any], draw: st.DataObject
+) -> None:
+    places = [data, *_objects(data["messages"])]
+    place = draw.draw(st.sampled_from(places))
+    key = draw.draw(st.sampled_from([*place, "citations", "view", "tool_error", "transcript"]))
+    place[key] = draw.draw(json_values)
+    read = plain_sample(data)
+    if read is not None:
+        assert told(read) == told(as_inspect_reads(data))
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    own = [value] if isinstance(value, dict) else []
+    return own + [found for item in inner for found in _objects(item)]
+
+
+REASONING = {"type": "reasoning", "reasoning": "hm", "redacted": False, "signature": "s"}
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        conversation(),
+        [user([{"type": "text", "text": "a"}]), assistant([REASONING], call("look_up", order=7))],
+        [tool("look_up", "", error=("timeout", "took too long"))],
+        [],
+    ],
+)
+def test_an_ordinary_run_needs_no_inspect(turns: list[dict[str, Any]]) -> None:
+    stored = sample("a", messages=turns, metadata={"tier": None}, attachments={"x": "of an event"})
+    assert plain_sample(stored) is not None
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"attachments": {"x": "y"}, "input": "attachment://x"},
+        {"attachments": {"x": "y"}, "messages": [user("tc://x")]},
+        {"attachments": []},
+        {"attachments": {"x": 1}},
+        {"transcript": {"events": [], "content": {}}},
+        {"id": True},
+        {"target": None},
+        {"messages": [user([{"type": "image", "image": "data:"}])]},
+        {"messages": [assistant("", {**call("f"), "arguments": {"x": float("nan")}})]},
+        {"messages": [assistant("", {**call("f"), "arguments": {"x": "attachment://x"}})]},
+        {"messages": [assistant("", {**call("f"), "view": {"format": "text"}})]},
+        {"messages": [{"role": "critic", "content": ""}]},
+        {"messages": [{"role": "user"}]},
+        {"messages": [tool("f", "", error=("explosion", ""))]},
+    ],
+)
+def test_what_is_not_plain_is_left_to_inspect(changed: dict[str, Any]) -> None:
+    assert plain_sample({**sample("a"), **changed}) is None
+
+
+def test_inspect_is_imported_only_for_logs_that_need_it(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pytest_jrh.sources.eval_logs import EvalLog\n"
+        "for path in sys.argv[1:]:\n"
+        "    log = EvalLog(path)\n"
+        "    log.import_readers()\n"
+        "    print('inspect_ai' in sys.modules)\n"
+        "    log.read('a', 1)\n"
+        "    print('inspect_ai' in sys.modules)\n"
+    )
+    picture = [user([{"type": "image", "image": "data:image/png;base64," + "A" * 200}])]
+    plain = write_log(tmp_path / "plain.eval", [sample("a"), sample("b")])
+    pictured = write_log(tmp_path / "pictured.eval", [sample("a", messages=picture)])
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(plain), str(pictured)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["False", "False", "True", "True"]
+
+
+def test_the_demos_runs_are_read_as_inspect_reads_them() -> None:
+    from inspect_ai.log import read_eval_log
+
+    theirs = {item.id: item for item in read_eval_log(DEMO, resolve_attachments=True).samples or []}
+    for summary in (log := EvalLog(DEMO)).summaries():
+        run, _ = log.read(summary.run_id, summary.epoch)
+        assert repr(list(run.messages)) == repr(
+            [
+                message.model_dump(mode="json", exclude_none=True)
+                for message in theirs[run.run_id].messages
+            ]
+        )
