@@ -9,25 +9,30 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_jrh.files import absolute, relative_path
 from pytest_jrh.gate import decision as gate
 from pytest_jrh.gate.baseline import Scope
 from pytest_jrh.models import MADE
+from pytest_jrh.reporting.annotations import annotation_lines
+from pytest_jrh.reporting.gate_text import gate_lines
 from pytest_jrh.reporting.report_files import write_reports
 from pytest_jrh.reporting.session_results import Extent, gather
 from pytest_jrh.reporting.suite_files import Written, write_suite_outputs
+from pytest_jrh.reporting.terminal import session_lines
+from pytest_jrh.text import Styled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from pytest_jrh.artifacts.earlier import SuiteCases
     from pytest_jrh.artifacts.spools import RecordIndex
     from pytest_jrh.gate.accepted import BaselineFile
     from pytest_jrh.gate.decision import GateDecision
     from pytest_jrh.loading import ReadySuite
-    from pytest_jrh.models import CaseResult, CaseSpec, Rubric
+    from pytest_jrh.models import CaseResult, CaseSpec
     from pytest_jrh.redact import Redactor
     from pytest_jrh.reporting.report_files import WantedReports
     from pytest_jrh.reporting.session_results import SessionResults
@@ -150,6 +155,61 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Display:
+    """How the ending is printed.
+
+    Paths are named relative to `folder`, and those of annotations to `workspace` where GitHub does
+    not say which. `verbosity` is pytest's. Without `skips` the reasons of cases that could not be
+    made are left out.
+    """
+
+    folder: Path
+    workspace: Path
+    width: int = 80
+    verbosity: int = 0
+    skips: bool = True
+
+
+def ending_lines(
+    concluded: Concluded | None,
+    display: Display,
+    *,
+    notices: Iterable[str] = (),
+    unused: Iterable[str] = (),
+) -> list[Styled]:
+    """What is printed of a session, or of a merge: figures and decisions, files that were written,
+    notices, what is said of `unused` cassettes, and in a job of GitHub Actions its annotations.
+
+    None is a session in which no case has ended.
+    """
+    lines: list[Styled] = []
+    plain: list[str] = []
+    if concluded is not None:
+        lines += _figures(concluded.session, display)
+        plain += concluded.updates
+        plain += [f"report: {relative_path(path, display.folder)}" for path in concluded.written]
+    plain += [f"note: {notice}" for notice in notices]
+    plain += unused
+    if concluded is not None and os.environ.get("GITHUB_ACTIONS") == "true":
+        workspace = Path(os.environ.get("GITHUB_WORKSPACE") or display.workspace)
+        plain += annotation_lines(concluded.session, workspace)
+    return [*lines, *map(Styled, plain)]
+
+
+def _figures(session: SessionResults, display: Display) -> list[Styled]:
+    if session.results:
+        return session_lines(
+            session, width=display.width, verbosity=display.verbosity, skips=display.skips
+        )
+    # No figures, but a worker may have died before the first result.
+    return [
+        line
+        for decision in session.decisions.values()
+        for line in gate_lines(decision, session.node, width=display.width)
+    ]
+
+
 def _decide(run: SuiteRun, settings: EndSettings) -> GateDecision:
     """Let the gate decide about one suite.
 
@@ -177,7 +237,9 @@ def _gathered(
         [result for run in runs for result in run.results],
         runs[0].ready.suite.source.sampling_seed,
         rubrics={
-            (run.name, rubric.id): _placed(rubric, settings.folder)
+            (run.name, rubric.id): replace(
+                rubric, file=str(absolute(settings.folder / rubric.file))
+            )
             for run in runs
             for rubric in run.ready.suite.rubrics
         },
@@ -195,11 +257,6 @@ def _gathered(
         commands={case: command for run in runs for case, command in run.commands.items()},
         record_command=settings.record_command,
     )
-
-
-def _placed(rubric: Rubric, folder: Path) -> Rubric:
-    # `resolve` would follow links out of the folder that annotations are relative to.
-    return replace(rubric, file=os.path.abspath(folder / rubric.file))  # noqa: PTH100
 
 
 def _interrupted(decision: GateDecision, settings: EndSettings) -> bool:

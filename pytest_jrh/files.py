@@ -6,11 +6,11 @@ import contextlib
 import filecmp
 import os
 import secrets
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 TEMPORARY_PREFIX = ".jrh-"
 TEMPORARY_SUFFIX = ".tmp"
@@ -70,6 +70,18 @@ def encoded(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
+
+
+def absolute(path: Path) -> Path:
+    """The path as pytest itself makes it absolute: without `..`, and with symbolic links left as
+    they are.
+    """
+    return Path(os.path.abspath(path))  # noqa: PTH100 - `resolve` would follow links
+
+
+def relative_path(path: Path, folder: Path) -> Path:
+    """The path relative to the folder where it is inside of it, else as it is."""
+    return path.relative_to(folder) if path.is_relative_to(folder) else path
 
 
 def inside(folder: Path, name: str) -> Path:

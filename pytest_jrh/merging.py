@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_jrh.artifacts.spools import read_jsonl
 from pytest_jrh.artifacts.stored import RESULTS_NAME, read_results
-from pytest_jrh.concluding import Concluded, EndSettings, SuiteRun, conclude
+from pytest_jrh.concluding import Display, EndSettings, SuiteRun, conclude, ending_lines
 from pytest_jrh.documents.problems import listed, shown
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.models import JUDGED, CaseResult
 from pytest_jrh.redact import Redactor, secrets_of
-from pytest_jrh.reporting.annotations import annotation_lines
-from pytest_jrh.reporting.session_results import SessionResults, recording_options
-from pytest_jrh.reporting.terminal import session_lines
+from pytest_jrh.reporting.session_results import recording_options
 from pytest_jrh.stats.panels import counted_once, made_case_id
 from pytest_jrh.suite.cases import CASES_FILE, case_id
 from pytest_jrh.suite.places import argument
@@ -110,15 +108,9 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
     # In pytest the item of a case that nothing decides about fails by itself.
     decided = concluded.session.decisions[suite.name].active
     agreed = decided or not any(result.outcome == "disagree" for result in results)
-    return Merged(tuple(_lines(concluded, settings)), concluded.passed and agreed)
-
-
-def _lines(concluded: Concluded, settings: MergeSettings) -> list[str]:
-    lines = [line.text for line in session_lines(concluded.session, width=settings.width)]
-    lines += concluded.updates
-    lines += [f"report: {_shown(path, settings.folder)}" for path in concluded.written]
-    lines += [f"note: {problem}" for problem in concluded.problems]
-    return lines + _annotations(concluded.session, settings.folder)
+    display = Display(settings.folder, workspace=settings.folder, width=settings.width)
+    lines = ending_lines(concluded, display, notices=concluded.problems)
+    return Merged(tuple(line.text for line in lines), concluded.passed and agreed)
 
 
 class _Found(NamedTuple):
@@ -261,13 +253,3 @@ def _update_command(suite: Suite, folders: Sequence[Path], settings: MergeSettin
         *map(str, folders),
     ]
     return shlex.join(command)
-
-
-def _annotations(session: SessionResults, folder: Path) -> list[str]:
-    if os.environ.get("GITHUB_ACTIONS") != "true":
-        return []
-    return annotation_lines(session, Path(os.environ.get("GITHUB_WORKSPACE") or folder))
-
-
-def _shown(path: Path, folder: Path) -> str:
-    return str(path.relative_to(folder) if path.is_relative_to(folder) else path)

@@ -8,6 +8,8 @@ import sysconfig
 import traceback
 from pathlib import Path
 
+from pytest_jrh.files import relative_path
+
 _PACKAGE = Path(__file__).parent
 _MOST_FRAMES = 3
 _LONGEST_TEXT = 20_000
@@ -63,9 +65,11 @@ def error_places(error: BaseException) -> tuple[str, ...]:
         if not frame.filename.startswith("<")
         and not any(Path(frame.filename).is_relative_to(folder) for folder in installed)
     ]
+    folder = Path.cwd()
     chosen = own[-_MOST_FRAMES:] or foreign[-1:]
     return tuple(
-        f"{_shown(Path(frame.filename))}:{frame.lineno} in {frame.name}" for frame in chosen
+        f"{relative_path(Path(frame.filename), folder)}:{frame.lineno} in {frame.name}"
+        for frame in chosen
     )
 
 
@@ -90,8 +94,3 @@ def is_ours(error: BaseException) -> bool:
     """
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     return bool(frames) and Path(frames[-1].f_code.co_filename).is_relative_to(_PACKAGE)
-
-
-def _shown(path: Path) -> str:
-    folder = Path.cwd()
-    return str(path.relative_to(folder) if path.is_relative_to(folder) else path)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from pytest_jrh.files import relative_path
 from pytest_jrh.gate import baseline_file
 from pytest_jrh.gate import decision as gate
 from pytest_jrh.gate.baseline import Baseline, update
@@ -53,10 +54,7 @@ class BaselineFile:
     @property
     def name(self) -> str:
         """The file as messages name it."""
-        path, folder = self._path, self._folder
-        return str(
-            path.relative_to(folder) if path is not None and path.is_relative_to(folder) else path
-        )
+        return str(self._path and relative_path(self._path, self._folder))
 
     def tolerated(self, result: CaseResult, rules: GateRules) -> str | None:
         """Say why a disagreement does not fail its item, or None where it does (rule J4)."""

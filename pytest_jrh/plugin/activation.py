@@ -12,9 +12,10 @@ import pytest
 
 from pytest_jrh.artifacts.stored import result_text
 from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.files import absolute
 from pytest_jrh.plugin.collect import CaseItem, SuiteFile
 from pytest_jrh.plugin.gating import file_node
-from pytest_jrh.plugin.options import OPTIONS_READ, YAML_SUFFIXES, absolute
+from pytest_jrh.plugin.options import OPTIONS_READ, YAML_SUFFIXES
 from pytest_jrh.plugin.reporter import Reporter
 from pytest_jrh.plugin.secrecy import Secrecy
 from pytest_jrh.plugin.session import (

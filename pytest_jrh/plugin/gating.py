@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_jrh.files import absolute, relative_path
 from pytest_jrh.gate import decision as gate
-from pytest_jrh.plugin.options import absolute
 from pytest_jrh.suite.cases import node_part
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def file_node(path: Path, rootdir: Path) -> str:
     absolute one is what `--lf` reads from its cache, and what pytest makes relative to the starting
     folder where it prints it.
     """
-    return (path.relative_to(rootdir) if path.is_relative_to(rootdir) else path).as_posix()
+    return relative_path(path, rootdir).as_posix()
 
 
 def named_suites(config: pytest.Config, options: Options) -> frozenset[Path]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_jrh.files import absolute
 from pytest_jrh.kinds import KINDS
 from pytest_jrh.text import nearest
 
@@ -246,13 +246,6 @@ def may_be_case(nodeid: str) -> bool:
     What is in the file does not count.
     """
     return nodeid.partition("::")[0].endswith(YAML_SUFFIXES)
-
-
-def absolute(path: Path) -> Path:
-    """The path as pytest itself makes it absolute: without `..`, and with symbolic links left as
-    they are.
-    """
-    return Path(os.path.abspath(path))  # noqa: PTH100 - `resolve` would follow links
 
 
 def _settle(values: dict[str, Any], said: set[str]) -> None:

@@ -4,7 +4,6 @@ what came of it.
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -14,17 +13,22 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.artifacts.stored import result_from
-from pytest_jrh.concluding import Concluded, EndSettings, SuiteRun, conclude
+from pytest_jrh.concluding import (
+    Concluded,
+    Display,
+    EndSettings,
+    SuiteRun,
+    conclude,
+    ending_lines,
+)
 from pytest_jrh.errors import InputError
+from pytest_jrh.files import absolute, relative_path
 from pytest_jrh.models import CaseResult
 from pytest_jrh.plugin.collect import CaseItem, properties_of_others
 from pytest_jrh.plugin.gating import case_ids, named_suites, place_of, undecided
-from pytest_jrh.plugin.options import YAML_SUFFIXES, absolute
+from pytest_jrh.plugin.options import YAML_SUFFIXES
 from pytest_jrh.plugin.session import NOTICES_KEY, RECORD_ATTRIBUTE, RESULT_ATTRIBUTE
 from pytest_jrh.recording.unused import prune, unused_cassettes
-from pytest_jrh.reporting.annotations import annotation_lines
-from pytest_jrh.reporting.gate_text import gate_lines
-from pytest_jrh.reporting.terminal import session_lines
 from pytest_jrh.stats.panels import counted_once
 from pytest_jrh.suite.cases import case_id, cassette_path
 from pytest_jrh.suite.config import looks_like_suite
@@ -34,7 +38,6 @@ if TYPE_CHECKING:
     from pytest_jrh.loading import ReadySuite
     from pytest_jrh.models import CaseSpec
     from pytest_jrh.plugin.session import SuiteSession
-    from pytest_jrh.text import Styled
 
 _FINISHED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 
@@ -67,7 +70,7 @@ class Reporter:
                 ("disabled",) * 2 if options.disable_recording else self._session.modes(ready)
             )
             judging = f", judge {judge}" if judge != mode else ""
-            folder = _shown(
+            folder = relative_path(
                 self._session.cassette_dir(ready), self._session.config.invocation_params.dir
             )
             lines.append(
@@ -139,52 +142,32 @@ class Reporter:
         """Print the figures, the gate's decision, what the session spent, and what went wrong
         beside the cases.
         """
-        lines = self._lines(terminalreporter)
+        display = Display(
+            folder=self._session.config.invocation_params.dir,
+            workspace=self._session.config.rootpath,
+            width=terminalreporter._tw.fullwidth,
+            verbosity=terminalreporter.verbosity,
+            # With -rs or -ra pytest lists every skip with its whole reason.
+            skips=not terminalreporter.hasopt("skipped"),
+        )
         notices = [*self._session.notices, *self._problems]
-        if not lines and not notices and not self._unused:
+        lines = ending_lines(
+            self._concluded, display, notices=notices, unused=self._unused_lines(display.folder)
+        )
+        if not (self._concluded or notices or self._unused):
             return
         terminalreporter.write_sep("=", "judge reliability")
         for styled in lines:
             style = {styled.style: True} if styled.style else {}
             terminalreporter.write_line(styled.text, **style)
-        folder = self._session.config.invocation_params.dir
-        for line in self._after_figures(folder):
-            terminalreporter.write_line(line)
-        for notice in notices:
-            terminalreporter.write_line(f"note: {notice}")
-        if self._session.options.report_unused or self._session.options.prune:
-            done = "removed" if self._pruned else "unused"
-            terminalreporter.write_line(f"{done} cassettes: {len(self._unused)}")
-            for path in self._unused:
-                terminalreporter.write_line(f"  {_shown(path, folder)}")
-        if self._concluded is not None and os.environ.get("GITHUB_ACTIONS") == "true":
-            workspace = Path(os.environ.get("GITHUB_WORKSPACE") or self._session.config.rootpath)
-            for command in annotation_lines(self._concluded.session, workspace):
-                terminalreporter.write_line(command)
 
-    def _after_figures(self, folder: Path) -> list[str]:
-        if self._concluded is None:
+    def _unused_lines(self, folder: Path) -> list[str]:
+        if not (self._session.options.report_unused or self._session.options.prune):
             return []
-        reports = [f"report: {_shown(path, folder)}" for path in self._concluded.written]
-        return [*self._concluded.updates, *reports]
-
-    def _lines(self, terminal: pytest.TerminalReporter) -> list[Styled]:
-        if self._concluded is None:
-            return []
-        told, width = self._concluded.session, terminal._tw.fullwidth
-        if told.results:
-            # With -rs or -ra pytest lists every skip with its whole reason.
-            return session_lines(
-                told,
-                width=width,
-                verbosity=terminal.verbosity,
-                skips=not terminal.hasopt("skipped"),
-            )
-        # No figures, but a worker may have died before the first result.
+        done = "removed" if self._pruned else "unused"
         return [
-            line
-            for decision in told.decisions.values()
-            for line in gate_lines(decision, told.node, width=width)
+            f"{done} cassettes: {len(self._unused)}",
+            *(f"  {relative_path(path, folder)}" for path in self._unused),
         ]
 
     def _places(self) -> dict[str, ReadySuite]:
@@ -338,7 +321,3 @@ class Reporter:
             self._problems += problems
             self._unpruned = self._unpruned or bool(problems)
         self._unused += found
-
-
-def _shown(path: Path, folder: Path) -> str:
-    return str(path.relative_to(folder) if path.is_relative_to(folder) else path)

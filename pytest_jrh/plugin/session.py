@@ -12,11 +12,11 @@ import pytest
 
 from pytest_jrh.engine import BrokenClient, Engine, EngineSettings
 from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.files import absolute
 from pytest_jrh.gate.accepted import BaselineFile
 from pytest_jrh.loading import ReadySuite, make_ready
 from pytest_jrh.plugin.commands import Commands
 from pytest_jrh.plugin.imports import uncollected
-from pytest_jrh.plugin.options import absolute
 from pytest_jrh.plugin.progress import ProgressLine, live_line
 from pytest_jrh.plugin.reviewing import Reviewing
 from pytest_jrh.plugin.spooling import SPOOLS_KEY, Spooling

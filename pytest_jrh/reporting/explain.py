@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_jrh.errors import Unrecorded, Unscored
+from pytest_jrh.files import relative_path
 from pytest_jrh.stats.contradictions import REASONING_DISAGREES, said_in_the_end
 from pytest_jrh.text import counted, escape_commands, one_line, shortened, visible, wrapped
 
@@ -222,7 +223,7 @@ def _place(case: Case, folder: Path) -> str:
 
 
 def _shown(path: Path, folder: Path) -> str:
-    return visible(str(path.relative_to(folder) if path.is_relative_to(folder) else path))
+    return visible(str(relative_path(path, folder)))
 
 
 def _prose(text: str, width: int) -> list[str]:

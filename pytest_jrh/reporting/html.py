@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.artifacts.spools import RecordIndex
-from pytest_jrh.files import encoded, replacing
+from pytest_jrh.files import encoded, relative_path, replacing
 from pytest_jrh.models import UNSCORED
 from pytest_jrh.reporting.gate_text import (
     change_sentences,
@@ -420,5 +420,5 @@ def _rubric_place(session: SessionResults, result: CaseResult, base: Path | None
     if rubric is None or not rubric.file:
         return ""
     path = Path(rubric.file)
-    shown = path.relative_to(base) if base is not None and path.is_relative_to(base) else path
+    shown = path if base is None else relative_path(path, base)
     return f"{shown}:{rubric.line}"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_jrh.documents.problems import printable, shown
+from pytest_jrh.files import relative_path
 from pytest_jrh.suite.cases import node_part
 from pytest_jrh.text import nearest
 
@@ -110,7 +111,7 @@ class Places:
         """Name a file as briefly as is clear: relative to the starting folder
         where it is inside.
         """
-        return str(path.relative_to(self.cwd)) if path.is_relative_to(self.cwd) else str(path)
+        return str(relative_path(path, self.cwd))
 
     def require(self, relative: str, findings: Findings, key: KeyPath, *, what: str) -> Path | None:
         """Return the file at `relative`, or report at `key` where it was looked for."""
