@@ -7,11 +7,13 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pytest_jrh import __version__
+from pytest_jrh.options import OPTIONS, Options, mistakes
 
-_REPORTS = ("report", "summary", "eval_log")
+_OF_MERGE = ("frozen", "baseline", "update_baseline", "report", "summary", "eval_log")
+"""The options of a session that a merge has, too."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -63,26 +65,18 @@ def _declare_merge(merge: argparse.ArgumentParser) -> None:
     merge.add_argument(
         "folders", nargs="+", type=Path, metavar="DIR", help="a shard's outputs folder"
     )
-    merge.add_argument(
-        "--jrh-frozen",
-        action="store_true",
-        help="as the shards were run: the suite's log is not read",
-    )
-    for flag, what in (
-        ("--jrh-baseline", "hold the verdicts of all shards against this baseline"),
-        ("--jrh-report", "write a report as one HTML file"),
-        (
-            "--jrh-summary",
-            "write a report in Markdown (it also goes to $GITHUB_STEP_SUMMARY where that is set)",
-        ),
-        ("--jrh-eval-log", "write the judged cases as an Inspect log, named *.eval"),
-    ):
-        merge.add_argument(flag, type=Path, metavar="FILE", help=what)
-    merge.add_argument(
-        "--jrh-update-baseline",
-        action="store_true",
-        help="take the verdicts over into the file of --jrh-baseline",
-    )
+    for option in OPTIONS:
+        if option.sets not in _OF_MERGE:
+            continue
+        told: dict[str, Any] = {"dest": option.sets, "help": option.help}
+        if option.kind == "bool":
+            merge.add_argument(option.flag, action="store_true", **told)
+        else:
+            merge.add_argument(option.flag, type=_here, metavar=option.metavar, **told)
+
+
+def _here(name: str) -> Path:
+    return Path.cwd() / name
 
 
 def _declare_init(init: argparse.ArgumentParser) -> None:
@@ -160,46 +154,34 @@ def _schema(folder: Path, prefix: str) -> int:
     return 0
 
 
-def _merge(options: argparse.Namespace) -> int:
+def _merge(arguments: argparse.Namespace) -> int:
     from pytest_jrh.errors import InputError
     from pytest_jrh.gate.accepted import BaselineFile
     from pytest_jrh.loading import make_ready
     from pytest_jrh.merging import MergeSettings, merge
 
     folder = Path.cwd()
-    if mistake := _mistake(options):
+    options = Options(**{name: getattr(arguments, name) for name in _OF_MERGE})
+    for mistake in mistakes(options):
         sys.stderr.write(f"python -m pytest_jrh merge: {mistake}\n")
         return 4
-    reports = {
-        name: folder / path if (path := getattr(options, f"jrh_{name}")) else None
-        for name in _REPORTS
-    }
-    baseline = folder / options.jrh_baseline if options.jrh_baseline else None
     settings = MergeSettings(
-        baseline=BaselineFile(baseline, folder, update=options.jrh_update_baseline),
+        baseline=BaselineFile(options.baseline, folder, update=options.update_baseline),
         folder=folder,
         width=shutil.get_terminal_size().columns,
-        **reports,
+        report=options.report,
+        summary=options.summary,
+        eval_log=options.eval_log,
     )
     try:
-        config = (folder / options.jrh_config).resolve()
-        ready = make_ready(config, cwd=folder, rootdir=folder, frozen=options.jrh_frozen)
-        merged = merge(ready, options.folders, settings)
+        config = (folder / arguments.jrh_config).resolve()
+        ready = make_ready(config, cwd=folder, rootdir=folder, frozen=options.frozen)
+        merged = merge(ready, arguments.folders, settings)
     except InputError as error:
         sys.stderr.write(f"{error}\n")
         return 4
     sys.stdout.write("\n".join(merged.lines) + "\n")
     return 0 if merged.passed else 1
-
-
-def _mistake(options: argparse.Namespace) -> str | None:
-    if options.jrh_update_baseline and options.jrh_baseline is None:
-        return "--jrh-update-baseline: name the file to update with --jrh-baseline=FILE"
-    if options.jrh_eval_log is not None and options.jrh_eval_log.suffix != ".eval":
-        return (
-            f"--jrh-eval-log={options.jrh_eval_log.name}: Inspect reads a log by its suffix, .eval"
-        )
-    return None
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Write what is generated of documentation and schemas: `python -m tools.reference`.
 
 `docs/configuration.md` comes from the JSON schemas of configs and rubric files, `docs/options.md`
-from the plugin's table of options, and the figures of `report.schema.json` from the table of
+from the declarations of the options, and the figures of `report.schema.json` from the table of
 columns.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_jrh.plugin.options import OPTIONS, Option
+from pytest_jrh.options import OPTIONS, Option
 from pytest_jrh.reporting.json_report import with_figures
 from pytest_jrh.suite.json_schema import as_text, config_schema, rubrics_schema
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pytest_jrh.gate.baseline import Baseline
     from pytest_jrh.loading import ReadySuite
-    from pytest_jrh.plugin.options import Options
+    from pytest_jrh.options import Options
 
 
 def file_node(path: Path, rootdir: Path) -> str:

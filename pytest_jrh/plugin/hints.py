@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh.files import absolute
-from pytest_jrh.plugin.options import OPTIONS, YAML_SUFFIXES
+from pytest_jrh.options import OPTIONS
+from pytest_jrh.plugin.options import YAML_SUFFIXES
 from pytest_jrh.suite.config import looks_like_suite
 
 # Enough for a project's own folders, and quick where a whole disk was named.

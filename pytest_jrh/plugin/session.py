@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from pytest_jrh.llm.budget import Ledger
     from pytest_jrh.models import Case, CaseResult, CaseSpec, Complete, RecordMode
+    from pytest_jrh.options import Options
     from pytest_jrh.planning import Survey
     from pytest_jrh.plugin.collect import CaseItem
-    from pytest_jrh.plugin.options import Options
     from pytest_jrh.review.decisions import Decision
 
 SESSION = pytest.StashKey["SuiteSession"]()

@@ -38,7 +38,7 @@ FLOORS: dict[str, int] = {
     "documents": 1,
     **dict.fromkeys(("suite", "llm"), 2),
     **dict.fromkeys(("sources", "recording", "pipeline", "judges", "stats"), 3),
-    **dict.fromkeys(("gate", "artifacts"), 4),
+    **dict.fromkeys(("gate", "artifacts", "options"), 4),
     **dict.fromkeys(("reporting", "review"), 5),
     **dict.fromkeys(("loading", "planning", "starting"), 6),
     **dict.fromkeys(("engine", "plan_text", "concluding"), 7),

@@ -12,7 +12,7 @@ import yaml
 from markdown_it import MarkdownIt
 
 import pytest_jrh
-from pytest_jrh.plugin.options import OPTIONS
+from pytest_jrh.options import OPTIONS
 from pytest_jrh.stats.columns import COLUMNS
 from pytest_jrh.suite.json_schema import config_schema, rubrics_schema
 from tools import reference

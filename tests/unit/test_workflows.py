@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 import pytest_jrh
-from pytest_jrh.plugin.options import OPTIONS
+from pytest_jrh.options import OPTIONS
 from pytest_jrh.starting import start_suite
 
 ROOT = Path(pytest_jrh.__file__).parents[1]

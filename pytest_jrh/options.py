@@ -1,0 +1,187 @@
+"""The options of a session: each is declared once, as a field of `Options`, from which its place on
+the command line, its ini key and its row in docs/options.md derive (rule I1).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_jrh.models import RecordMode
+    from pytest_jrh.recording.settings import Replay
+
+OptionKind: TypeAlias = Literal["bool", "string", "int", "float", "path", "paths", "names"]
+_MODES = ("none", "once", "new_episodes", "all")
+_REPLAYS = ("completion", "http")
+_UNSET: dict[OptionKind, object] = {"bool": False, "paths": (), "names": frozenset()}
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option: its flag, its ini key of the same name, and the field of `Options` that it sets.
+
+    `paths` and `names` may be given several times. `default` is what the field holds where neither
+    the command line nor the ini file says anything.
+    """
+
+    kind: OptionKind
+    help: str
+    metavar: str | None = None
+    choices: tuple[str, ...] = ()
+    name: str = ""
+    sets: str = ""
+    default: Any = None
+
+    @property
+    def flag(self) -> str:
+        """The option on the command line."""
+        return f"--jrh-{self.name}"
+
+    @property
+    def key(self) -> str:
+        """The option in the ini file."""
+        return f"jrh_{self.name.replace('-', '_')}"
+
+    def value(self, given: Any) -> Any:
+        """What the field holds for a value that was given, or for None."""
+        if given is None:
+            return self.default
+        if self.kind == "paths":
+            return tuple(dict.fromkeys(given))
+        return frozenset(given) if self.kind == "names" else given
+
+
+def _option(
+    kind: OptionKind,
+    text: str,
+    metavar: str | None = None,
+    choices: tuple[str, ...] = (),
+    *,
+    name: str = "",
+    default: object = None,
+) -> Any:
+    """Declare an option; see `Option`.
+
+    Its name is the field's, with hyphens, unless it is given.
+    """
+    default = _UNSET.get(kind, default)
+    declared = Option(kind, text, metavar, choices, name, default=default)
+    return field(default=default, metadata={"option": declared})
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line and the ini file say, in the order in which `--help` lists it."""
+
+    configs: tuple[Path, ...] = _option(
+        "paths", "collect this suite; may be given several times", "FILE", name="config"
+    )
+    record_mode: RecordMode | None = _option(
+        "string",
+        "none: answer from cassettes alone; once: record or resume cases that are not "
+        "complete; new_episodes: record what is missing; all: record everything anew (default: "
+        "the suite's own, else none)",
+        "MODE",
+        _MODES,
+    )
+    judge_record_mode: RecordMode | None = _option(
+        "string", "the record mode of the judge's calls alone", "MODE", _MODES
+    )
+    cassette_dir: Path | None = _option(
+        "path", "where cassettes are (default: inputs/cassettes/SUITE)", "DIR"
+    )
+    disable_recording: bool = _option("bool", "ask the models for everything, and keep nothing")
+    replay: Replay = _option(
+        "string",
+        "how recorded calls are answered: from the recorded completion, or the whole way "
+        "through litellm and vcrpy (default: completion)",
+        "HOW",
+        _REPLAYS,
+        default="completion",
+    )
+    report_unused: bool = _option("bool", "list the cassettes that no case of the suites uses")
+    prune: bool = _option("bool", "remove the cassettes that no case of the suites uses")
+    max_workers: int | None = _option(
+        "int",
+        "model calls in flight at once (default: the suite's evaluation_config.max_workers)",
+        "N",
+    )
+    frozen: bool = _option(
+        "bool", "take the cases from the suite's agent_perturbations.jsonl alone, without its log"
+    )
+    retry_unscored: bool = _option(
+        "bool",
+        "in a recording mode: ask again what was recorded but could not be used (refused, "
+        "invalid), and nothing else",
+    )
+    plan: bool = _option(
+        "bool", "print what is recorded, what would be asked and what that may cost; ask nothing"
+    )
+    max_calls: int | None = _option(
+        "int", "make at most so many model calls; the rest is over_budget", "N"
+    )
+    max_cost: float | None = _option(
+        "float", "spend at most so many US dollars; the rest is over_budget", "USD"
+    )
+    free_models: frozenset[str] = _option(
+        "names",
+        "count this model, whose price litellm does not know, as free of charge; may be given "
+        "several times",
+        "MODEL",
+        name="free-model",
+    )
+    review: bool = _option(
+        "bool",
+        "look at the cases in the browser before they are judged: accept, reject, edit; "
+        "judging waits for Finalize",
+    )
+    baseline: Path | None = _option(
+        "path", "hold the verdicts against this baseline: a regression fails", "FILE"
+    )
+    update_baseline: bool = _option(
+        "bool", "take this session's verdicts over into the file of --jrh-baseline"
+    )
+    report: Path | None = _option("path", "write a report as one HTML file", "FILE.html")
+    summary: Path | None = _option(
+        "path",
+        "write a report in Markdown (it also goes to $GITHUB_STEP_SUMMARY where that is set)",
+        "FILE.md",
+    )
+    eval_log: Path | None = _option("path", "write the judged cases as an Inspect log", "FILE.eval")
+
+
+OPTIONS = tuple(
+    replace(declared, name=declared.name or one.name.replace("_", "-"), sets=one.name)
+    for one in fields(Options)
+    for declared in (one.metadata["option"],)
+)
+
+
+def mistakes(options: Options) -> Iterator[str]:
+    """Say what is wrong with the options."""
+    if options.max_workers is not None and options.max_workers < 1:
+        yield f"--jrh-max-workers={options.max_workers}: it takes a whole number from 1 on"
+    for flag, limit in (
+        ("--jrh-max-calls", options.max_calls),
+        ("--jrh-max-cost", options.max_cost),
+    ):
+        if limit is not None and not (math.isfinite(limit) and limit >= 0):
+            yield f"{flag}={limit}: must be a number >= 0"
+    modes = (options.record_mode, options.judge_record_mode)
+    if options.disable_recording and any(modes):
+        yield (
+            "--jrh-disable-recording asks the models and keeps nothing, so it takes no record "
+            "mode beside it"
+        )
+    if options.update_baseline and options.baseline is None:
+        yield "--jrh-update-baseline: name the file to update with --jrh-baseline=FILE"
+    if options.eval_log is not None and options.eval_log.suffix != ".eval":
+        yield f"--jrh-eval-log={options.eval_log.name}: Inspect reads a log by its suffix, .eval"
+    asking = options.disable_recording or any(mode not in (None, "none") for mode in modes)
+    if options.replay == "http" and asking:
+        yield "--jrh-replay=http answers recorded calls alone: use it with --jrh-record-mode=none"
