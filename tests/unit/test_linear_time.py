@@ -296,14 +296,7 @@ FILES: dict[str, Callable[[Path], object]] = {
     "looks_like_suite": looks_like_suite,
     "read_rubrics": read_rubrics,
 }
-COMPARING = {
-    "diffs",
-    "templating",
-    "stats.metrics",
-    "reporting.explain",
-    "documents.problems",
-    "plugin.options",
-}
+COMPARING = {"diffs", "reporting.explain", "text"}
 WRAPPING = {"text"}
 
 
