@@ -12,7 +12,7 @@ from pytest_jrh.documents.problems import listed, shown
 from pytest_jrh.documents.reading import read_document
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.models import DEFAULT_SEED
-from pytest_jrh.suite import resolve
+from pytest_jrh.suite import resolve, targets
 from pytest_jrh.suite.fitting import AGENT, fit
 from pytest_jrh.suite.places import Places, exists
 from pytest_jrh.suite.resolved import as_resolved
@@ -85,9 +85,9 @@ def load_suite(
     stages = resolve_stages(config, findings, places)
     judges = resolve_judges(config, mode, findings, places)
     rubrics = _rubrics(config, mode, rubric_file, findings, places)
-    tests = resolve.resolve_tests(config, mode, rubrics.targeted, findings, places, own)
+    tests = targets.resolve_tests(config, mode, rubrics.targeted, findings, places, own)
     _check_gate(config, tests, findings)
-    is_frozen, frozen_file = resolve.resolve_frozen(config, findings, places, own, forced=frozen)
+    is_frozen, frozen_file = targets.resolve_frozen(config, findings, places, own, forced=frozen)
     log = _log(config, log_path, findings, places, required=not is_frozen) or frozen_file
     instruction = resolve.resolve_instruction(config, findings, places)
     metric = resolve.resolve_metric(config, findings)

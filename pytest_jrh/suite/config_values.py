@@ -14,15 +14,16 @@ from pytest_jrh.kinds import TESTS
 
 OUR_ERROR = "jrh"
 
+NAMES = "the dotted name of a function, or a list of them"
 NAMES_JSON = WithJsonSchema(
     {
         "anyOf": [
             {"type": "string", "pattern": r"\S"},
             {"type": "array", "items": {"type": "string", "pattern": r"\S"}},
         ],
-        "description": "the dotted name of a function, or a list of them",
     }
 )
+SCORES = 'whole numbers, as a list or as text like "1,3"'
 SCORES_JSON = WithJsonSchema(
     {
         "anyOf": [
@@ -33,16 +34,16 @@ SCORES_JSON = WithJsonSchema(
                 "items": {"type": ["integer", "string"], "pattern": r"^\s*[-+]?\d+\s*$"},
             },
         ],
-        "description": 'whole numbers, as a list or as text like "1,3"',
     }
 )
+FROZEN = "true (the JSONL in output.dir), false, or the path of a JSONL file"
 FROZEN_JSON = WithJsonSchema(
     {
         "anyOf": [{"type": "boolean"}, {"type": "string", "pattern": r"\S"}],
-        "description": "true (the JSONL in output.dir), false, or the path of a JSONL file",
     }
 )
 _FRACTION_JSON: dict[str, Any] = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
+ACCURACY = "a number from 0 to 1, or a mapping of test names to such numbers"
 ACCURACY_JSON = WithJsonSchema(
     {
         "anyOf": [
@@ -53,7 +54,6 @@ ACCURACY_JSON = WithJsonSchema(
                 "additionalProperties": False,
             },
         ],
-        "description": "a number from 0 to 1, or a mapping of test names to such numbers",
     }
 )
 

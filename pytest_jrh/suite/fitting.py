@@ -17,7 +17,8 @@ from pytest_jrh.documents.problems import KeyPath, dotted, listed, printable, re
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.kinds import TESTS
 from pytest_jrh.suite.config_values import OUR_ERROR
-from pytest_jrh.suite.schema import Config, NotUsed, Section, Stage
+from pytest_jrh.suite.schema import Config
+from pytest_jrh.suite.sections import NotUsed, Section, Stage, takes
 from pytest_jrh.text import nearest
 
 if TYPE_CHECKING:
@@ -237,14 +238,7 @@ def _section_of(annotation: Any) -> type[Section] | None:
 
 
 def _says(field: FieldInfo | None) -> str | None:
-    return field and (field.description or _described(field.annotation))
-
-
-def _described(annotation: Any) -> str | None:
-    for mark in getattr(annotation, "__metadata__", ()):
-        if isinstance(mark, FieldInfo) and mark.description:
-            return mark.description
-    return next((found for part in get_args(annotation) if (found := _described(part))), None)
+    return field and takes(field.annotation, field.metadata)
 
 
 def _choices(annotation: Any) -> list[str]:

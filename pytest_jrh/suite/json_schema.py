@@ -7,20 +7,21 @@ published.
 
 from __future__ import annotations
 
-import ast
 import inspect
 import json
 import re
 import warnings
-from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
-from pytest_jrh.suite import schema
 from pytest_jrh.suite.resolve import METRICS
-from pytest_jrh.suite.schema import Config, NotUsed, Section
+from pytest_jrh.suite.schema import Config
+from pytest_jrh.suite.sections import NotUsed, Section, takes
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
 
 CONFIG_SCHEMA = "config.schema.json"
 RUBRICS_SCHEMA = "rubrics.schema.json"
@@ -86,9 +87,7 @@ def _section(name: str, part: dict[str, Any]) -> dict[str, Any]:
     model = _model(name)
     required = [*part.get("required", []), *([_NEEDED[name]] if name in _NEEDED else [])]
     properties = {
-        key: _described(
-            name, key, _key(value, optional=key not in required), unused=_is_unused(model, key)
-        )
+        key: _described(model.model_fields[key], _key(value, optional=key not in required))
         for key, value in part["properties"].items()
     }
     said = _SOURCE.sub("", inspect.getdoc(model) or "")
@@ -136,12 +135,13 @@ def _relocated(value: Any) -> Any:
     return [_relocated(each) for each in value] if isinstance(value, list) else value
 
 
-def _described(section: str, key: str, value: dict[str, Any], *, unused: bool) -> dict[str, Any]:
-    if unused:
+def _described(field: FieldInfo, value: dict[str, Any]) -> dict[str, Any]:
+    if any(isinstance(mark, NotUsed) for mark in field.metadata):
         return {"description": _NOT_USED, "deprecated": True}
-    purpose = _purposes(section)[key]
-    may_be = value.pop("description", "")
-    said = f"{purpose} Takes {may_be}." if may_be and may_be not in {"text", "a path"} else purpose
+    value.pop("description", None)
+    purpose = " ".join((field.description or "").split())
+    may_be = takes(field.annotation, field.metadata)
+    said = f"{purpose} Takes {may_be}." if may_be not in {None, "text", "a path"} else purpose
     return {"description": said, **value}
 
 
@@ -165,30 +165,11 @@ def _refine(sections: dict[str, dict[str, Any]]) -> None:
     files["additionalProperties"] = {"type": ["string", "null"]}
 
 
-@cache
-def _purposes(section: str) -> dict[str, str]:
-    """Read the text below each field of a section and of the sections it is made of."""
-    found: dict[str, str] = {}
-    for model in reversed(_model(section).__mro__):
-        if not issubclass(model, Section) or model is Section:
-            continue
-        body = ast.parse(inspect.getsource(model)).body[0]
-        assert isinstance(body, ast.ClassDef)
-        for field, text in zip(body.body, body.body[1:], strict=False):
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-                match text:
-                    case ast.Expr(value=ast.Constant(value=str(said))):
-                        found[field.target.id] = " ".join(said.split())
-    return found
-
-
 def _model(name: str) -> type[Section]:
-    found: type[Section] = getattr(schema, name)
-    return found
-
-
-def _is_unused(model: type[Section], key: str) -> bool:
-    return any(isinstance(mark, NotUsed) for mark in model.model_fields[key].metadata)
+    known = [Section]
+    for each in known:
+        known += each.__subclasses__()
+    return next(each for each in known if each.__name__ == name)
 
 
 def _rubric() -> dict[str, Any]:

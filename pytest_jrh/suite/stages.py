@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pytest_jrh.documents.problems import shown
 from pytest_jrh.models import RateLimit, StageModel, StageName
 from pytest_jrh.suite.fitting import AGENT
-from pytest_jrh.suite.schema import ModelDefaults, NoVerifier, Stage
+from pytest_jrh.suite.sections import ModelDefaults, NoVerifier, Stage
 from pytest_jrh.suite.suite import JudgeSettings
 
 if TYPE_CHECKING:
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from pytest_jrh.documents.problems import KeyPath
     from pytest_jrh.models import Mode
     from pytest_jrh.suite.places import Places
-    from pytest_jrh.suite.schema import Config, PanelJudge
+    from pytest_jrh.suite.schema import Config
+    from pytest_jrh.suite.sections import PanelJudge
 
 _EVALUATION: KeyPath = ("admin", "evaluation_config")
 _T = TypeVar("_T")

@@ -1,0 +1,164 @@
+"""What the sections of a config are made of: how values are checked, and a stage's model (rules A2,
+A6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeAlias, get_args
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    StringConstraints,
+    model_validator,
+)
+
+from pytest_jrh.kinds import TESTS
+from pytest_jrh.models import RecordMode, TestName
+
+
+class NotUsed:
+    """Marks RAND keys that are accepted and have no meaning for agentic tests (rule A2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Takes:
+    """Marks a field with what may stand there, in the words of an error message."""
+
+    text: str
+
+
+def takes(annotation: Any, marks: Iterable[Any] = ()) -> str | None:
+    """Return what a field of this annotation takes, as the innermost `Takes` says; None without."""
+    for mark in (*marks, *getattr(annotation, "__metadata__", ())):
+        if isinstance(mark, Takes):
+            return mark.text
+    return next((found for part in get_args(annotation) if (found := takes(part))), None)
+
+
+_NON_EMPTY = StringConstraints(min_length=1, strip_whitespace=True)
+
+Text: TypeAlias = Annotated[str, _NON_EMPTY, Takes("text")]
+Flag: TypeAlias = Annotated[bool, Takes("true or false, without quotes")]
+Count: TypeAlias = Annotated[int, Field(ge=1), Takes("a whole number, at least 1")]
+Whole: TypeAlias = Annotated[int, Takes("a whole number")]
+Runs: TypeAlias = Annotated[int, Field(ge=0), Takes("an integer >= 0 (0 or null: all runs)")]
+Positive: TypeAlias = Annotated[float, Field(gt=0), Takes("a number above 0")]
+PathText: TypeAlias = Annotated[str, _NON_EMPTY, Takes("a path")]
+Template: TypeAlias = Annotated[
+    Literal["agent_judge", "agent_autograder"],
+    Takes("agent_judge (binary) or agent_autograder (ordinal)"),
+]
+Tests: TypeAlias = Annotated[
+    tuple[TestName, ...], Field(strict=False), Takes(f"a list of tests ({' or '.join(TESTS)})")
+]
+Recording: TypeAlias = Annotated[RecordMode, Takes("none, once, new_episodes or all")]
+FreeMapping: TypeAlias = Annotated[dict[str, Any], Takes("a mapping of keys to values")]
+Ignored: TypeAlias = Annotated[Any, NotUsed()]
+
+
+class Section(BaseModel):
+    """A mapping in the config: strict, frozen, closed; a null value is the same as no key."""
+
+    model_config = ConfigDict(
+        strict=True,
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        defer_build=True,
+        use_attribute_docstrings=True,
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_absent(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        return {
+            key: value
+            for key, value in data.items()
+            if value is not None or key not in cls.model_fields
+        }
+
+
+class RateLimitSection(Section):
+    """At most `calls` calls in `period` seconds."""
+
+    calls: Count
+    """How many calls may start in a period."""
+    period: Positive
+    """The length of a period, in seconds."""
+
+
+class ModelDefaults(Section):
+    """What every stage, the judges among them, takes over where it does not set it itself."""
+
+    temperature: Annotated[float | None, Field(ge=0), Takes("a number, 0 or above")] = None
+    """Sent where it is set. Reasoning models refuse one; it is then left out, with a notice."""
+    max_tokens: Count | None = None
+    """The longest answer to ask for, in tokens."""
+    timeout: Annotated[float | None, Field(gt=0), Takes("a number of seconds above 0")] = None
+    """How long to wait for one answer, in seconds; 120 where none is set."""
+    api_base: Annotated[
+        str | None,
+        Field(pattern=r"^https?://[^\s]+$"),
+        Takes("a URL that starts with http:// or https://"),
+    ] = None
+    """An OpenAI-compatible server to ask instead of the provider's own."""
+    rate_limit: RateLimitSection | None = None
+    """A pace to keep to, beside what the server itself asks for."""
+
+
+class StageModelSection(Section):
+    """Which model a stage asks, and with which prompts."""
+
+    model: Text | None = None
+    """The model's name as litellm knows it, such as openai/gpt-4.1-mini.
+
+    Its key comes from the environment.
+    """
+    prompt_path: PathText | None = None
+    """A prompt file in place of the built-in one."""
+    system_prompt: Annotated[str | None, Takes("text")] = None
+    """The system message, sent as it stands: nothing in it is filled in."""
+
+
+class Stage(ModelDefaults, StageModelSection):
+    """A stage model (rule A6)."""
+
+
+class Verifier(Stage):
+    """The verifier's stage model, or false."""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _false_is_off(cls, data: Any, handler: ModelWrapValidatorHandler[Verifier]) -> Verifier:
+        return NoVerifier.model_construct() if data is False else handler(data)
+
+
+class NoVerifier(Verifier):
+    """`verifier: false`."""
+
+
+class JudgeStage(Stage):
+    """The judge's stage model."""
+
+    show_reasoning: Flag | None = None
+    """Show the judge the agent's reasoning blocks too.
+
+    Edited turns have lost theirs, which can give a case away.
+    """
+
+
+class PanelJudge(JudgeStage):
+    """One judge of a panel (rule E4)."""
+
+    name: Text
+    """How this judge is called in node ids, recordings and reports."""
+    template: Template | None = None
+    """May repeat the suite's template; every judge takes that one."""
+    preprocess_columns_map: Ignored = None
