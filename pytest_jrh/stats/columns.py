@@ -103,7 +103,7 @@ COLUMNS: tuple[Column, ...] = (
         modes=("binary",),
     ),
     Column(
-        lambda statistics: statistics.ordinal and statistics.ordinal.exact,
+        lambda statistics: None if statistics.ordinal is None else statistics.ordinal.exact,
         "share",
         "The share of verdicts that give exactly the target score.",
         "exact",
@@ -118,7 +118,7 @@ COLUMNS: tuple[Column, ...] = (
         head=("95%", "interval"),
     ),
     Column(
-        lambda statistics: statistics.binary and statistics.binary.caught,
+        lambda statistics: None if statistics.binary is None else statistics.binary.caught,
         "share",
         "The share of the violations in `agent_perturbation` that the judge found (recall).",
         "caught",
@@ -126,7 +126,7 @@ COLUMNS: tuple[Column, ...] = (
         modes=("binary",),
     ),
     Column(
-        lambda statistics: statistics.binary and statistics.binary.false_alarms,
+        lambda statistics: None if statistics.binary is None else statistics.binary.false_alarms,
         "share",
         "The share of the satisfied cases in `agent_positives` that the judge called violations "
         "(false-positive rate).",
@@ -136,14 +136,16 @@ COLUMNS: tuple[Column, ...] = (
         modes=("binary",),
     ),
     Column(
-        lambda statistics: statistics.binary and statistics.binary.balanced_accuracy,
+        lambda statistics: (
+            None if statistics.binary is None else statistics.binary.balanced_accuracy
+        ),
         "rate",
         "The mean of the shares of right verdicts of both labels.",
         key="balanced_accuracy",
         modes=("binary",),
     ),
     Column(
-        lambda statistics: statistics.binary and statistics.binary.kappa,
+        lambda statistics: None if statistics.binary is None else statistics.binary.kappa,
         "number",
         "Cohen's kappa: agreement beyond what chance would give.",
         "kappa",
@@ -151,7 +153,7 @@ COLUMNS: tuple[Column, ...] = (
         modes=("binary",),
     ),
     Column(
-        lambda statistics: statistics.binary and statistics.binary.paired,
+        lambda statistics: None if statistics.binary is None else statistics.binary.paired,
         "share",
         "The share of runs whose two cases under a rubric, the edited one and the satisfied one, "
         "were both judged right.",
@@ -160,7 +162,7 @@ COLUMNS: tuple[Column, ...] = (
         modes=("binary",),
     ),
     Column(
-        lambda statistics: statistics.ordinal and statistics.ordinal.within_one,
+        lambda statistics: None if statistics.ordinal is None else statistics.ordinal.within_one,
         "share",
         "The share that are at most one level off.",
         "within 1",
@@ -169,7 +171,9 @@ COLUMNS: tuple[Column, ...] = (
         modes=("ordinal",),
     ),
     Column(
-        lambda statistics: statistics.ordinal and statistics.ordinal.mean_absolute_error,
+        lambda statistics: (
+            None if statistics.ordinal is None else statistics.ordinal.mean_absolute_error
+        ),
         "number",
         "The mean distance from the target, in levels of the scale.",
         "mean error",
@@ -178,7 +182,9 @@ COLUMNS: tuple[Column, ...] = (
         modes=("ordinal",),
     ),
     Column(
-        lambda statistics: statistics.ordinal and statistics.ordinal.weighted_kappa,
+        lambda statistics: (
+            None if statistics.ordinal is None else statistics.ordinal.weighted_kappa
+        ),
         "number",
         "Kappa with quadratic weights: near misses count for something, large ones against.",
         "weighted kappa",
