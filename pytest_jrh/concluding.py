@@ -280,7 +280,7 @@ def _write(run: SuiteRun, decision: GateDecision, settings: EndSettings) -> Writ
 
 def _model(runs: Iterable[SuiteRun]) -> str:
     """The model of all judges, under which an Inspect log is listed."""
-    models = {judge.stage.model for run in runs for judge in run.ready.suite.judges}
+    models = {judge.label for run in runs for judge in run.ready.judges.values()}
     return models.pop() if len(models) == 1 else "several"
 
 

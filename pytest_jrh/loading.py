@@ -18,8 +18,7 @@ from pytest_jrh.artifacts.spools import RecordIndex
 from pytest_jrh.documents.problems import listed
 from pytest_jrh.documents.reading import read_document
 from pytest_jrh.errors import InputError, Problem
-from pytest_jrh.judges.prompt import PromptJudge
-from pytest_jrh.llm.prompts import load_template
+from pytest_jrh.judges import JUDGES
 from pytest_jrh.stats.metrics import metric_problem
 from pytest_jrh.suite.cases import CASES_FILE, case_id, expand
 from pytest_jrh.suite.config import load_suite
@@ -145,13 +144,10 @@ def make_ready(
     )
     problems: list[Problem] = []
     judges: dict[str | None, SuiteJudge] = {}
-    for judge in suite.judges:
+    for settings in suite.judges:
         with _collecting(problems):
-            prompt = Path(judge.stage.prompt_path) if judge.stage.prompt_path else None
-            template = load_template("judge", mode=suite.mode, objective="fail", prompt_path=prompt)
-            judges[judge.name] = PromptJudge(
-                judge.name, judge.stage, template, suite.instruction, judge.show_reasoning
-            )
+            build = JUDGES[settings.kind].build
+            judges[settings.name] = build(settings, suite.mode, suite.instruction)
     made: dict[str, MadeCases] = {}
     with _collecting(problems):
         made = _made_before(suite)

@@ -7,12 +7,12 @@ answers that do not validate are not foreseen.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_jrh.models import STAGES
+from pytest_jrh.stages import STAGES
+from pytest_jrh.stages.stage import NO_CALL, ONE_CALL, CallRange, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -68,8 +68,8 @@ class Survey:
     judge may be. `letters` is the length of its transcript. `makes` says that the making of the
     case counts for this one of several judges. `records_making` and `records_judging` say whether
     the record modes let missing calls be made, and `complete` that a cassette of the case was
-    complete. `unusable` says that the case ends in recorded answers that cannot be used, and
-    `renewed` that such are asked again.
+    complete. `judge_calls` are those of one verdict. `unusable` says that the case ends in recorded
+    answers that cannot be used, and `renewed` that such are asked again.
     """
 
     spec: CaseSpec
@@ -83,6 +83,7 @@ class Survey:
     makes: bool = True
     records_making: bool = True
     records_judging: bool = True
+    judge_calls: CallRange = ONE_CALL
     complete: bool = False
     unusable: bool = False
     renewed: bool = False
@@ -97,35 +98,30 @@ class Survey:
         )
 
     @property
-    def edits(self) -> Bounds:
+    def edits(self) -> CallRange:
         """How many edits the case has or may have."""
         for lookup in self.lookups:
-            if lookup.stage == "planner" and lookup.answer is not None:
-                planned = _steps(lookup.answer)
-                if planned is not None:
-                    known = min(planned, self.most_edits)
-                    return Bounds(known, known)
-        return Bounds(0, self.most_edits)
+            stage = STAGES.get(lookup.stage)
+            if stage is None or stage.edits_in is None or lookup.answer is None:
+                continue
+            planned = stage.edits_in(lookup.answer)
+            if planned is not None:
+                known = min(planned, self.most_edits)
+                return CallRange(known, known)
+        return CallRange(0, self.most_edits)
 
     def to_make(self) -> dict[StageName, Bounds]:
         """The calls of each stage that are still to be made for this case."""
         if self.ended:
             return {}
-        judge = Bounds(1, 1) if self.evaluates and self.records_judging else Bounds()
         if not self.made and not self.records_making:
             return {}
+        judges = self.evaluates and self.records_judging
+        workload = Workload(self.edits, self.verifies, self.judge_calls if judges else NO_CALL)
+        whole = {stage.name: Bounds(*stage.calls(workload)) for stage in STAGES.values()}
         if self.made or not self.makes:
-            return {"judge": judge}
+            return {name: whole[name] for name in whole if not STAGES[name].makes_cases}
         found = Counter(lookup.stage for lookup in self.lookups if lookup.answer is not None)
-        edits = self.edits
-        last = 1 if self.verifies else 0
-        whole: dict[StageName, Bounds] = {
-            "planner": Bounds(1, 1),
-            "editor": edits,
-            "summary": Bounds(max(1, edits.low + last), max(1, edits.high + last)),
-            "verifier": Bounds(last, last),
-            "judge": judge,
-        }
         return {
             stage: Bounds(max(0, bounds.low - found[stage]), max(0, bounds.high - found[stage]))
             for stage, bounds in whole.items()
@@ -184,13 +180,14 @@ def plan_rows(
     missing_once: set[str] = set()
     for survey in surveys:
         made = survey.to_make()
-        for stage in STAGES:
-            model = models.get(
-                (survey.spec.suite, stage, survey.spec.judge if stage == "judge" else None)
-            )
+        for stage, spec in STAGES.items():
+            suite = survey.spec.suite
+            # A panel's judges have a model each, and all cases those of the stages that make them.
+            judge = None if spec.makes_cases else survey.spec.judge
+            model = models.get((suite, stage, judge))
             if model is None:
                 continue
-            key = (survey.spec.suite, stage, model.model)
+            key = (suite, stage, model.model)
             stages[key] = model
             own = [lookup for lookup in survey.lookups if lookup.stage == stage]
             recorded[key] += sum(lookup.answer is not None for lookup in own)
@@ -198,7 +195,7 @@ def plan_rows(
             shared = [
                 lookup.fingerprint
                 for lookup in own
-                if lookup.answer is None and lookup.stage == "summary"
+                if lookup.answer is None and spec.shared_at_start
             ]
             for fingerprint in shared if more.high else ():
                 if fingerprint in missing_once:
@@ -229,10 +226,3 @@ def _row(
         cost = read.times(price.read, price.read) + written.times(price.written, price.written)
     suite, stage, name = key
     return PlanRow(suite, stage, name, recorded, calls, read + written, cost, promise)
-
-
-def _steps(answer: str) -> int | None:
-    try:
-        return len(json.loads(answer)["steps"])
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None

@@ -16,6 +16,8 @@ from pytest_jrh.errors import InputError, NoVerdictCase, Unrecorded, Unscored
 from pytest_jrh.llm.calls import Stopped, make_complete
 from pytest_jrh.models import Progress
 from pytest_jrh.reporting.explain import disagreement_text, unscored_text
+from pytest_jrh.stages import VERIFIER
+from pytest_jrh.stages.stage import NO_CALL
 from pytest_jrh.suite.cases import generation_id
 from pytest_jrh.transcript import has_media, render_transcript
 from pytest_jrh.user_code import SessionEnd, error_text
@@ -202,7 +204,7 @@ class Session:
             ] = None
         async with self._calls.tape(attempt, ready, judging=True) as tape:
             complete = make_complete(tape, repeat=spec.repeat)
-            verdict = await self._to_its_end(tape, lambda: judge.verdict(case, complete))
+            verdict = await self._to_its_end(tape, lambda: judge(case, spec.repeat, complete))
         if self._settings.review is not None:
             self._settings.review.judged(case, verdict)
         return verdict
@@ -252,6 +254,7 @@ class Session:
         ready = self._suites[spec.suite]
         attempt = Attempt(spec)
         ended, unusable, letters = True, False, 0
+        evaluates = ready.test(spec.test).evaluate
         try:
             await self._judged(attempt)
         except Unrecorded:
@@ -269,12 +272,13 @@ class Session:
             ended=ended,
             made=attempt.case is not None,
             most_edits=ready.suite.generation.max_edit_rounds,
-            verifies="verifier" in ready.suite.generation.stages,
-            evaluates=ready.test(spec.test).evaluate,
+            verifies=VERIFIER.name in ready.suite.generation.stages,
+            evaluates=evaluates,
             letters=letters,
             makes=bool(making),
             records_making=all(tape.records for tape in making),
             records_judging=judging.records,
+            judge_calls=ready.judges[spec.judge].calls if evaluates else NO_CALL,
             complete=any(tape.was_complete for tape in (*making, judging)),
             unusable=unusable,
             renewed=any(tape.renewed for tape in attempt.tapes),

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from pytest_jrh.models import Case, Complete, StageModel, Verdict
+    from collections.abc import Awaitable, Callable
+
+    from pytest_jrh.models import Case, Complete, Mode, StageModel, Verdict
+    from pytest_jrh.stages.stage import CallRange
+    from pytest_jrh.suite.suite import JudgeSettings
 
 
 class SuiteJudge(Protocol):
@@ -15,15 +20,36 @@ class SuiteJudge(Protocol):
     def name(self) -> str | None: ...
 
     @property
+    def label(self) -> str:
+        """What reports call it, such as its model."""
+
+    @property
     def fingerprint(self) -> str:
-        """What says that two sessions asked the same judge (rule J2)."""
+        """Identifies the judge: equal where two sessions asked the same one (rule J2)."""
 
     @property
     def models(self) -> tuple[StageModel, ...]:
         """The models that it asks, as far as that is known before it does."""
 
-    async def verdict(self, case: Case, complete: Complete) -> Verdict:
-        """Judge a case; what it asks of a model goes through `complete`, which records it.
+    @property
+    def calls(self) -> CallRange:
+        """How many calls of these models one verdict takes, for plans and their costs."""
 
-        Raises `Unscored` where no score on offer comes back.
+    def __call__(self, case: Case, repeat: int, complete: Complete) -> Awaitable[Verdict]:
+        """Judge a case for the `repeat`th time, from 1.
+
+        What it asks of a model goes through `complete`, which records it as of that repeat. Raises
+        `Unscored` where no score on offer comes back.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeKind:
+    """A kind of judge: its key in a config's judge section, and how one is built.
+
+    `build` takes the settings, the suite's mode and its instruction, the note to the judge. It
+    raises `InputError` for settings that cannot be used.
+    """
+
+    key: str
+    build: Callable[[JudgeSettings, Mode, str], SuiteJudge]

@@ -6,17 +6,25 @@ import hashlib
 import json
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import create_model
 
+from pytest_jrh.judges.judge import JudgeKind
+from pytest_jrh.llm.prompts import load_template
 from pytest_jrh.llm.shapes import Response, score_on_offer
 from pytest_jrh.llm.stage import Stage, scale_values, with_scale
 from pytest_jrh.models import Case, Judge, Verdict
+from pytest_jrh.stages import JUDGE
+from pytest_jrh.stages.stage import ONE_CALL
+from pytest_jrh.suite.suite import DEFAULT_JUDGE
 from pytest_jrh.transcript import render_transcript
 
 if TYPE_CHECKING:
-    from pytest_jrh.models import Complete, StageModel
+    from pytest_jrh.models import Complete, Mode, StageModel
+    from pytest_jrh.stages.stage import CallRange
+    from pytest_jrh.suite.suite import JudgeSettings
     from pytest_jrh.templating import Template
 
 BINARY_SCORES = (0, 1)
@@ -65,6 +73,11 @@ class PromptJudge:
     show_reasoning: bool = False
 
     @property
+    def label(self) -> str:
+        """The model's name."""
+        return self.stage.model
+
+    @property
     def fingerprint(self) -> str:
         """SHA-256 over model, prompt and parameters."""
         return judge_fingerprint(
@@ -79,14 +92,33 @@ class PromptJudge:
         """The one model that it asks."""
         return (self.stage,)
 
-    async def verdict(self, case: Case, complete: Complete) -> Verdict:
+    @property
+    def calls(self) -> CallRange:
+        """One call a verdict; answers that have to be asked for again come on top."""
+        return ONE_CALL
+
+    async def __call__(self, case: Case, repeat: int, complete: Complete) -> Verdict:
         """Ask the model about a case; raises `Unscored` where no score on offer comes back."""
+        del repeat  # `complete` records each repeat by itself
         judge = make_template_judge(
             Stage(self.stage, self.template, complete),
             instruction=self.instruction,
             show_reasoning=self.show_reasoning,
         )
         return await judge(case)
+
+
+def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PromptJudge:
+    path = settings.stage.prompt_path
+    template = load_template(
+        JUDGE.name, mode=mode, objective="fail", prompt_path=Path(path) if path else None
+    )
+    return PromptJudge(
+        settings.name, settings.stage, template, instruction, settings.show_reasoning
+    )
+
+
+PROMPT = JudgeKind(key=DEFAULT_JUDGE, build=_build)
 
 
 def judge_fingerprint(

@@ -14,6 +14,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Final
 
 from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.stages import STAGES
 from pytest_jrh.templating import Template, jinja_template, parse_template
 
 if TYPE_CHECKING:
@@ -23,67 +24,6 @@ if TYPE_CHECKING:
     from pytest_jrh.models import Mode, Objective, ScoreLevel, StageName
 
 _SEPARATOR = re.compile(r"^---user---[ \t\r]*$", re.MULTILINE)
-
-VARIABLES: Final[Mapping[StageName, frozenset[str]]] = {
-    "planner": frozenset(
-        {
-            "rubric_id",
-            "rubric_instructions",
-            "assistant_transcript",
-            "max_steps",
-            "ordinal_guidance",
-        }
-    ),
-    "editor": frozenset(
-        {
-            "run_id",
-            "message_id",
-            "message_index",
-            "original_message",
-            "tool_calls",
-            "summary",
-            "rubric",
-            "plan_thesis",
-            "goal",
-            "rationale",
-            "earlier_edits",
-            "ordinal_guidance",
-        }
-    ),
-    "summary": frozenset({"chronological_log"}),
-    "verifier": frozenset(
-        {
-            "rubric_id",
-            "rubric_instruction",
-            "summary",
-            "transcript",
-            "score_levels_table",
-            "lowest_score",
-            "highest_score",
-        }
-    ),
-    "judge": frozenset(
-        {
-            "rubric_id",
-            "rubric",
-            "transcript",
-            "score_levels_table",
-            "lowest_score",
-            "highest_score",
-            "instruction",
-        }
-    ),
-}
-"""The names that a stage's prompt may use. All are text but those of `INTEGERS`."""
-
-REQUIRED: Final[Mapping[StageName, frozenset[str]]] = {
-    "planner": frozenset({"rubric_instructions", "assistant_transcript"}),
-    "editor": frozenset({"original_message", "rubric"}),
-    "summary": frozenset({"chronological_log"}),
-    "verifier": frozenset({"rubric_instruction", "transcript"}),
-    "judge": frozenset({"rubric", "transcript"}),
-}
-"""The names that a stage's prompt must use."""
 
 INTEGERS: Final = frozenset({"max_steps", "message_index", "lowest_score", "highest_score"})
 """The variables that are whole numbers."""
@@ -103,7 +43,8 @@ def load_template(
     The judge has no override. Raises `InputError` for a file that cannot be read or is invalid
     (rule D9).
     """
-    if override is not None and stage != "judge" and override.is_file():
+    spec = STAGES[stage]
+    if override is not None and spec.makes_cases and override.is_file():
         return parse_prompt(_read(override), str(override), stage=stage)
     if prompt_path is not None:
         return parse_prompt(_read(prompt_path), str(prompt_path), stage=stage)
@@ -115,13 +56,14 @@ def load_template(
     )
     # Checked by our own tests, not in every session.
     return jinja_template(
-        source, f"built-in {name}", allowed=VARIABLES[stage], required=REQUIRED[stage]
+        source, f"built-in {name}", allowed=spec.variables, required=spec.required
     )
 
 
 def parse_prompt(source: str, origin: str, *, stage: StageName) -> Template:
     """Check a prompt's text: its names, its syntax, and that it renders (rules A10, K3)."""
-    template = parse_template(source, origin, allowed=VARIABLES[stage], required=REQUIRED[stage])
+    spec = STAGES[stage]
+    template = parse_template(source, origin, allowed=spec.variables, required=spec.required)
     full = {
         name: 3 if name in INTEGERS else f"[0] user\n  a {name}\n[1] assistant\n  more"
         for name in template.allowed
@@ -143,9 +85,10 @@ def override_path(custom_prompts_dir: Path, test: str, stage: StageName) -> Path
 
 def built_in_name(stage: StageName, *, mode: Mode, objective: Objective) -> str:
     """Name the prompt that ships with the package, such as `planner.binary.fail`."""
-    if stage == "summary":
+    per = STAGES[stage].prompt_per
+    if not per:
         return stage
-    if stage in {"verifier", "judge"} or mode == "ordinal":
+    if per == "mode" or mode == "ordinal":
         return f"{stage}.{mode}"
     return f"{stage}.{mode}.{objective}"
 

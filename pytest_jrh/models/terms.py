@@ -14,7 +14,7 @@ else:
     # What pydantic checks: the tests that are registered.
     TestName = Literal[TESTS]
 Mode: TypeAlias = Literal["binary", "ordinal"]
-StageName: TypeAlias = Literal["planner", "editor", "summary", "verifier", "judge"]
+StageName: TypeAlias = str
 Outcome: TypeAlias = Literal[
     "agree",
     "disagree",
@@ -31,7 +31,6 @@ RecordMode: TypeAlias = Literal["none", "once", "new_episodes", "all"]
 HumanReview: TypeAlias = Literal["", "undecided", "accepted", "edited", "rejected", "void"]
 # Of samples and of intervals, where a suite names none.
 DEFAULT_SEED = 8234
-STAGES: tuple[StageName, ...] = ("planner", "editor", "summary", "verifier", "judge")
 JUDGED: tuple[Outcome, ...] = ("agree", "disagree")
 # A case was made, and came to its end: judged, or not to be judged.
 MADE: tuple[Outcome, ...] = (*JUDGED, "generated")

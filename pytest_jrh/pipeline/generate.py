@@ -26,10 +26,10 @@ from pytest_jrh.pipeline.goal import Goal
 from pytest_jrh.pipeline.perturber import ConversationPerturber
 from pytest_jrh.pipeline.planner import make_llm_planner
 from pytest_jrh.pipeline.verifier import make_llm_verifier
+from pytest_jrh.stages import EDITOR, MAKING, PLANNER, SUMMARY, VERIFIER
+from pytest_jrh.stages.stage import StageSpec
 from pytest_jrh.suite.suite import Suite, SuiteTest
 from pytest_jrh.templating import Template
-
-_MAKING: tuple[StageName, ...] = ("planner", "editor", "summary", "verifier")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +62,13 @@ class Pipeline:
         stages.
         """
         return cls(
-            models={stage: StageModel(stage, model, temperature=temperature) for stage in _MAKING},
+            models={
+                stage.name: StageModel(stage.name, model, temperature=temperature)
+                for stage in MAKING
+            },
             templates={
-                stage: load_template(stage, mode=mode, objective=objective) for stage in _MAKING
+                stage.name: load_template(stage.name, mode=mode, objective=objective)
+                for stage in MAKING
             },
             mode=mode,
             objective=objective,
@@ -81,19 +85,21 @@ class Pipeline:
 
     def perturber(self, complete: Complete) -> ConversationPerturber:
         """A perturber that asks its models through `complete`."""
-        models, templates = self.models, self.templates
         verifier = None
-        if "verifier" in models:
-            verifier = make_llm_verifier(complete, models["verifier"], templates["verifier"])
+        if VERIFIER.name in self.models:
+            verifier = make_llm_verifier(complete, *self._parts(VERIFIER))
         return ConversationPerturber(
-            planner=make_llm_planner(complete, models["planner"], templates["planner"]),
-            editor=Stage(models["editor"], templates["editor"], complete),
-            summary=Stage(models["summary"], templates["summary"], complete),
+            planner=make_llm_planner(complete, *self._parts(PLANNER)),
+            editor=Stage(*self._parts(EDITOR), complete),
+            summary=Stage(*self._parts(SUMMARY), complete),
             verifier=verifier,
             max_edit_rounds=self.max_edit_rounds,
             max_summary_messages=self.max_summary_messages,
             pass_required=self.pass_required,
         )
+
+    def _parts(self, stage: StageSpec) -> tuple[StageModel, Template]:
+        return self.models[stage.name], self.templates[stage.name]
 
 
 def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:

@@ -24,6 +24,7 @@ from pytest_jrh.pipeline.goal import Goal
 from pytest_jrh.pipeline.planner import Planner
 from pytest_jrh.pipeline.summarizer import ConversationSummarizer
 from pytest_jrh.pipeline.verifier import Verifier, confirms
+from pytest_jrh.stages import PLANNER
 from pytest_jrh.transcript import assistant_indices, message_text
 
 
@@ -104,7 +105,7 @@ class ConversationPerturber:
         if step.message_index not in assistant_indices(work.messages):
             raise Unscored(
                 "invalid_response",
-                stage="planner",
+                stage=PLANNER.name,
                 cause=f"the plan points at message {step.message_index}, which is no assistant "
                 "turn.",
             )

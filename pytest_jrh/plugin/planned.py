@@ -20,8 +20,9 @@ def plan(session: SuiteSession, specs: Sequence[CaseSpec], width: int) -> list[s
     for ready in session.suites:
         for stage, model in ready.suite.generation.stages.items():
             models[ready.suite.name, stage, None] = model
-        for judge in ready.suite.judges:
-            models[ready.suite.name, "judge", judge.name] = judge.stage
+        for name, judge in ready.judges.items():
+            for model in judge.models:
+                models[ready.suite.name, model.stage, name] = model
     free = session.options.free_models
 
     def price(model: str) -> Price | None:

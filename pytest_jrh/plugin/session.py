@@ -204,7 +204,7 @@ class SuiteSession:
             for ready in self.suites
             for stage in (
                 *ready.suite.generation.stages.values(),
-                *(judge.stage for judge in ready.suite.judges),
+                *(model for judge in ready.judges.values() for model in judge.models),
             )
             if self.modes(ready) != ("none", "none") or self.options.disable_recording
         }

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.errors import Unrecorded, Unscored
 from pytest_jrh.files import relative_path
+from pytest_jrh.stages import STAGES
 from pytest_jrh.stats.contradictions import REASONING_DISAGREES, said_in_the_end
 from pytest_jrh.text import counted, escape_commands, one_line, shortened, visible, wrapped
 
@@ -29,12 +30,6 @@ _LONGEST_LABEL = 50
 _LONGEST_CAUSE = 1_000
 _GAP = "  ..."
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)")
-_STAGES = {
-    "planner": "the planner",
-    "editor": "the editor",
-    "summary": "the summarizer",
-    "verifier": "the verifier",
-}
 _TROUBLES = {
     "model_error": "{stage} got no answer from its model",
     "invalid_response": "{stage}'s model gave no answer that can be used",
@@ -104,7 +99,8 @@ def unscored_text(
     also shows what differs from the nearest recording, and its cassette; an error of the user's
     code, where it was raised.
     """
-    stage = _STAGES.get(trouble.stage, f"the {trouble.stage}")
+    known = STAGES.get(trouble.stage)
+    stage = known.title if known is not None else f"the {trouble.stage}"
     what = _TROUBLES.get(trouble.outcome, "{stage} could not finish").format(stage=stage)
     if trouble.same_as:
         # One line: the case that it names says it all.

@@ -38,6 +38,7 @@ from pytest_jrh.files import atomic_write
 from pytest_jrh.models import MADE, UNSCORED, CaseResult, CaseSpec
 from pytest_jrh.redact import without_credentials
 from pytest_jrh.reporting.summaries import judge_file_names, judge_report, perturbations_summary
+from pytest_jrh.stages import EDITOR
 from pytest_jrh.stats.panels import panels
 from pytest_jrh.suite.cases import CASES_FILE, case_id, generation_id, perturbed_idx
 from pytest_jrh.text import counted
@@ -275,7 +276,7 @@ class _Work:
         suffix, notice = table_format(self.suite.output.format)
         if notice:
             self.problems.append(notice)
-        editor = self.suite.generation.stages.get("editor")
+        editor = self.suite.generation.stages.get(EDITOR.name)
         temperature = editor.temperature if editor is not None else None
         folders = {test.name: test.output_dir for test in self.suite.tests}
         evaluated = {test.name for test in self.suite.tests if test.evaluate}

@@ -95,7 +95,7 @@ def judge_report(
         "meta_data": {
             "module_name": suite.module_name,
             "dataset": suite.dataset_name,
-            "autograder_model": judge.stage.model,
+            "autograder_model": judge.label,
             "suite": suite.name,
             "judge": judge.name,
             "mode": suite.mode,
@@ -127,7 +127,7 @@ def judge_file_names(suite: Suite) -> dict[str | None, str]:
     are shared.
     """
     names: dict[str | None, str] = {}
-    models = [file_name_part(judge.stage.model) for judge in suite.judges]
+    models = [file_name_part(judge.label) for judge in suite.judges]
     for judge, model in zip(suite.judges, models, strict=True):
         shared = sum(model.lower() == other.lower() for other in models) > 1
         name = f"{model}_{file_name_part(judge.name or 'judge')}" if shared else model

@@ -8,17 +8,18 @@ import asyncio
 import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pytest_jrh.diffs import unified
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.files import atomic_write
-from pytest_jrh.llm.prompts import REQUIRED, VARIABLES, load_template, override_path, parse_prompt
+from pytest_jrh.llm.prompts import load_template, override_path, parse_prompt
 from pytest_jrh.llm.stage import Stage
 from pytest_jrh.models import Plan, PlanStep
 from pytest_jrh.pipeline.editor import generate_single_edit
 from pytest_jrh.pipeline.generate import goal_of
 from pytest_jrh.pipeline.planner import make_llm_planner
+from pytest_jrh.stages import EDITOR, PLANNER, STAGES
 from pytest_jrh.transcript import assistant_indices
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from pytest_jrh.suite.suite import Suite, SuiteTest
     from pytest_jrh.templating import Template
 
-STAGES: tuple[Literal["planner", "editor"], ...] = ("planner", "editor")
 ENCODING = "utf-8-sig"
 
 
@@ -80,7 +80,7 @@ class AgentTemplates:
             place.key: place
             for suite in suites
             for test in suite.tests
-            for stage in STAGES
+            for stage in _PREVIEWS
             for place in [_Place(suite, test, stage)]
         }
 
@@ -110,8 +110,8 @@ class AgentTemplates:
             default=default.source,
             text=default.source if text is None else text,
             overridden=text is not None,
-            variables=tuple(sorted(VARIABLES[place.stage])),
-            required=tuple(sorted(REQUIRED[place.stage])),
+            variables=tuple(sorted(STAGES[place.stage].variables)),
+            required=tuple(sorted(STAGES[place.stage].required)),
             shared_with=tuple(
                 other.suite.name
                 for other in self._places.values()
@@ -168,7 +168,7 @@ class AgentTemplates:
 class _Place:
     suite: Suite
     test: SuiteTest
-    stage: Literal["planner", "editor"]
+    stage: StageName
 
     @property
     def key(self) -> str:
@@ -227,11 +227,7 @@ def _sent(place: _Place, template: Template, case: Case) -> tuple[Mapping[str, s
     case.
     """
     try:
-        asyncio.run(
-            _planner(place, template, case)
-            if place.stage == "planner"
-            else _editor(place, template, case)
-        )
+        asyncio.run(_PREVIEWS[place.stage](place, template, case))
     except _Sent as sent:
         return sent.messages
     raise AssertionError("a stage ended without asking its model")
@@ -268,6 +264,10 @@ def _editor(place: _Place, template: Template, case: Case) -> Coroutine[Any, Any
         if made
         else case.outcome.final_summary or "(this case has no summary)",
     )
+
+
+_PREVIEWS = {PLANNER.name: _planner, EDITOR.name: _editor}
+"""The stages with a prompt that is shown and changed here, and what each would send."""
 
 
 def _scaled(case: Case) -> Rubric:

@@ -17,9 +17,10 @@ from pathlib import Path
 from pytest_jrh.documents.problems import shown
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.files import atomic_write, replacing
-from pytest_jrh.llm.prompts import VARIABLES, built_in_name
+from pytest_jrh.llm.prompts import built_in_name
 from pytest_jrh.models import DEFAULT_SEED, Mode
 from pytest_jrh.sources import open_source
+from pytest_jrh.stages import JUDGE
 from pytest_jrh.starting.committing import (
     LogPlace,
     about_committing,
@@ -208,8 +209,8 @@ def _values(name: str, place: LogPlace, runs: int, *, ordinal: bool) -> dict[str
         "sample": str(min(runs, _FEW_RUNS)),
         "seed": str(DEFAULT_SEED),
         "schema_folder": _CONFIGS,
-        "variables": ", ".join(sorted(VARIABLES["judge"])),
-        "prompt": built_in_name("judge", mode=mode, objective="fail"),
+        "variables": ", ".join(sorted(JUDGE.variables)),
+        "prompt": built_in_name(JUDGE.name, mode=mode, objective="fail"),
         "rejudge": f"pytest --jrh-config={config}{frozen} --jrh-judge-record-mode=new_episodes",
     }
 

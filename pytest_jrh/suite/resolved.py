@@ -7,6 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_jrh.stages import MAKING
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -64,9 +66,9 @@ def as_resolved(
     agent["output"]["results_dir"] = places.name(output.dir)
     # Each stage below says what it took from here.
     data["models"] = {}
-    for name in ("planner", "editor", "summary", "verifier"):
-        stage = generation.stages.get(name)
-        agent[name] = False if stage is None else _stage(stage, places)
+    for spec in MAKING:
+        stage = generation.stages.get(spec.name)
+        agent[spec.name] = False if stage is None else _stage(stage, places)
     _set_judges(data, judges, places)
     data["replay"]["cassette_dir"] = places.name(replay.cassette_dir)
     data["replay"]["frozen"] = places.name(replay.frozen) if replay.frozen else False

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pytest_jrh.documents.problems import shown
 from pytest_jrh.models import RateLimit, StageModel, StageName
+from pytest_jrh.stages import JUDGE, MAKING
 from pytest_jrh.suite.fitting import AGENT
 from pytest_jrh.suite.sections import ModelDefaults, NoVerifier, Stage
 from pytest_jrh.suite.suite import JudgeSettings
@@ -25,29 +26,25 @@ _T = TypeVar("_T")
 def resolve_stages(
     config: Config, findings: Findings, places: Places
 ) -> dict[StageName, StageModel]:
-    """Fill in the stages that make cases; the verifier is missing where it is off.
+    """Fill in the stages that make cases; one that is off is missing.
 
-    Summary and verifier fall back to the editor's model, and with it to its server and timeout.
-    What no stage sets comes from the section `models`.
+    A stage without a model takes that of the stage which it falls back on, and with it the server
+    and the timeout. What no stage sets comes from the section `models`.
     """
     agent, defaults = config.test_agent_perturbation_config, config.models
-    general = config.synthetic_data_params.generation_model_name
-    planner = _stage("planner", _with_defaults(agent.planner, defaults), general, findings, places)
-    editor = _stage("editor", _with_defaults(agent.editor, defaults), general, findings, places)
-    stages: dict[StageName, StageModel] = {"planner": planner, "editor": editor}
-    summary = agent.summary
-    if summary == Stage():
-        summary = Stage(temperature=editor.temperature, system_prompt=editor.system_prompt)
-    stages["summary"] = _stage(
-        "summary",
-        _with_defaults(_beside(summary, editor), defaults),
-        editor.model,
-        findings,
-        places,
-    )
-    if not isinstance(agent.verifier, NoVerifier):
-        verifier = _with_defaults(_beside(agent.verifier or Stage(), editor), defaults)
-        stages["verifier"] = _stage("verifier", verifier, editor.model, findings, places)
+    stages: dict[StageName, StageModel] = {}
+    for spec in MAKING:
+        section: Stage = getattr(agent, spec.name) or Stage()
+        if isinstance(section, NoVerifier):
+            continue
+        model = config.synthetic_data_params.generation_model_name
+        other = stages.get(spec.model_from)
+        if other is not None:
+            if spec.settings_from_model and section == Stage():
+                section = Stage(temperature=other.temperature, system_prompt=other.system_prompt)
+            section, model = _beside(section, other), other.model
+        section = _with_defaults(section, defaults)
+        stages[spec.name] = _stage(spec.name, section, model, findings, places)
     return stages
 
 
@@ -103,7 +100,7 @@ def _judge_stage(
             "judge.model"
         )
         findings.missing((*_EVALUATION, "autograder_model_name"), message)
-    return _built("judge", settings, model or "", findings, places=places, key=key)
+    return _built(JUDGE.name, settings, model or "", findings, places=places, key=key)
 
 
 def _stage(
@@ -146,15 +143,15 @@ def _built(
     )
 
 
-def _beside(settings: Stage, editor: StageModel) -> Stage:
-    """Return the settings of a stage that talks to the editor's model unless it names its own."""
+def _beside(settings: Stage, other: StageModel) -> Stage:
+    """Return the settings of a stage that uses another's model unless it names its own."""
     if settings.model is not None:
         return settings
     own = settings.model_copy()
     return own.model_copy(
         update={
-            "api_base": _either(own.api_base, editor.api_base),
-            "timeout": _either(own.timeout, editor.timeout),
+            "api_base": _either(own.api_base, other.api_base),
+            "timeout": _either(own.timeout, other.timeout),
         }
     )
 

@@ -18,6 +18,8 @@ from pytest_jrh.models import (
     TestName,
 )
 
+DEFAULT_JUDGE = "prompt"
+"""The kind of a judge whose section does not name another: a model with a prompt."""
 MAX_SAMPLE_MB = 256
 """How much one sample of a log may be when unpacked, in MB, where the config says nothing."""
 
@@ -40,12 +42,18 @@ class SuiteTest:
 class JudgeSettings:
     """One judge of the panel; `name` is None where the suite has a single judge (rule E4).
 
-    `template` is the suite's mode for this judge; `stage` holds its model, prompt and settings.
+    `kind` is its key in `pytest_jrh.judges.JUDGES`; `stage` holds its model, prompt and settings.
     """
 
     name: str | None
     stage: StageModel
     show_reasoning: bool = False
+    kind: str = DEFAULT_JUDGE
+
+    @property
+    def label(self) -> str:
+        """What reports call it: its model."""
+        return self.stage.model
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.llm.client import RetryPolicy
-from pytest_jrh.models import STAGES, RecordMode
+from pytest_jrh.models import RecordMode
+from pytest_jrh.stages import STAGES
 from tests.e2e.bench import Bench, answered_twice
 from tests.support.model_server import Fault, ModelServer
 

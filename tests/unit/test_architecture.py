@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,8 +14,10 @@ from typing import NamedTuple
 import pytest
 
 import pytest_jrh
+from pytest_jrh.judges import JUDGES
 from pytest_jrh.kinds import TESTS
 from pytest_jrh.sources import SOURCES
+from pytest_jrh.stages import STAGES
 
 PACKAGE = Path(pytest_jrh.__file__).parent
 # A module imports from the floors below its own, and from its own room.
@@ -32,6 +35,7 @@ FLOORS: dict[str, int] = {
             "text",
             "user_code",
             "kinds",
+            "stages",
         ),
         0,
     ),
@@ -209,12 +213,54 @@ def test_the_name_of_a_kind_of_test_stands_in_its_own_file_alone(name: str) -> N
     assert named == {f"kinds/{name}.py"}
 
 
-def test_a_source_is_known_by_the_table_of_sources_alone() -> None:
-    modules = {source.__module__.removeprefix("pytest_jrh.") for source in SOURCES}
+# Stages and judges whose names are other things as well, such as columns of a report.
+COLUMNS = {"judge", "prompt", "summary"}
+
+
+@pytest.mark.parametrize("name", sorted(STAGES.keys() - COLUMNS))
+def test_the_name_of_a_stage_stands_in_its_own_file_alone(name: str) -> None:
+    # Editors of a config are also told that `verifier` may be false.
+    assert {where for where, _ in constants(name)} - {"suite/json_schema.py"} == {
+        f"stages/{name}.py"
+    }
+
+
+@pytest.mark.parametrize("name", [*STAGES, *JUDGES, *TESTS])
+def test_no_name_of_a_stage_judge_or_test_is_compared_with(name: str) -> None:
+    assert not [where for where, compared in constants(name) if compared]
+
+
+def constants(text: str) -> Iterator[tuple[str, bool]]:
+    """Where a text stands in the code, and whether it is compared with something there."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        where = path.relative_to(PACKAGE).as_posix()
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        compared = {
+            id(constant)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Compare | ast.MatchValue)
+            if text not in COLUMNS or re.search("stage|kind", ast.unparse(node))
+            for constant in ast.walk(node)
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and node.value == text:
+                yield where, id(node) in compared
+
+
+REGISTERED = {
+    "judges": {kind.build.__module__ for kind in JUDGES.values()},
+    "sources": {source.__module__ for source in SOURCES},
+}
+
+
+@pytest.mark.parametrize("table", REGISTERED)
+def test_what_is_registered_is_imported_by_its_table_alone(table: str) -> None:
+    modules = {module.removeprefix("pytest_jrh.") for module in REGISTERED[table]}
+    # `__init__` names what the package offers.
     importers = {
         one.module
         for one in IMPORTS
-        if own(one).rpartition(".")[0] in modules and room(one.module) != "sources"
+        if own(one).rpartition(".")[0] in modules and room(one.module) not in (table, "__init__")
     }
     assert not importers
 

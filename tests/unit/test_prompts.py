@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from pytest_jrh.errors import InputError
 from pytest_jrh.judges.prompt import BINARY_SCORES, judge_response
 from pytest_jrh.llm import prompts
-from pytest_jrh.models import STAGES, Mode, Objective, ScoreLevel, StageName
+from pytest_jrh.models import Mode, Objective, ScoreLevel, StageName
 from pytest_jrh.pipeline.editor import EditorResponse
 from pytest_jrh.pipeline.planner import response_for
 from pytest_jrh.pipeline.summarizer import SummaryResponse
 from pytest_jrh.pipeline.verifier import verifier_response
+from pytest_jrh.stages import STAGES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,7 +53,7 @@ SINGLE_BRACE = {
 
 def sample_values(stage: StageName) -> dict[str, object]:
     return {
-        name: 41 if name in prompts.INTEGERS else f"[[{name}]]" for name in prompts.VARIABLES[stage]
+        name: 41 if name in prompts.INTEGERS else f"[[{name}]]" for name in STAGES[stage].variables
     }
 
 
@@ -229,8 +230,8 @@ def test_a_copy_of_a_built_in_prompt_works_as_an_override(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_prompt_without_a_required_variable_is_refused_by_name(stage: StageName) -> None:
-    for name in prompts.REQUIRED[stage]:
-        rest = " ".join(f"{{{{ {other} }}}}" for other in prompts.VARIABLES[stage] - {name})
+    for name in STAGES[stage].required:
+        rest = " ".join(f"{{{{ {other} }}}}" for other in STAGES[stage].variables - {name})
         with pytest.raises(
             InputError, match=f"does not use the required {name}; it uses .*; there are .*{name}"
         ):
