@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from pytest_jrh.engine.checked import CheckedExchange, Trials
 from pytest_jrh.engine.supplied import SuppliedExchange
 from pytest_jrh.llm.locks import Slots
-from pytest_jrh.recording.settings import Recording, SharedCalls
+from pytest_jrh.recording.settings import Recording
+from pytest_jrh.recording.shared_calls import SharedCalls
 from pytest_jrh.recording.tapes import Tape
 from pytest_jrh.suite.cases import case_id, cassette_path
 

@@ -7,16 +7,14 @@ whole, to a temporary file that is then renamed, after every call (rules G3, G5)
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pytest_jrh.diffs import unified
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.files import atomic_write
-from pytest_jrh.llm.calls import Answer, CallRequest
+from pytest_jrh.llm.calls import Answer
 from pytest_jrh.recording.cassette_schema import FORMAT, check
 from pytest_jrh.recording.cassette_text import Malformed, head_of, read, write
 
@@ -92,93 +90,6 @@ class Cassette:
             "calls": [_call_data(entry) for entry in ordered],
         }
         return write({"jrh": ours}, [one for entry in ordered for one in entry.interactions])
-
-
-def nearest(cassette: Cassette, request: CallRequest) -> Entry | None:
-    """The recorded call of the same stage that has the most in common with a request."""
-    wanted = request.parts
-
-    def likeness(entry: Entry) -> tuple[int, int]:
-        same_parts = sum(
-            entry.parts.get(name) == wanted[name] for name in ("model", "parameters", "schema")
-        )
-        recorded = entry.parts.get("messages") or []
-        same_messages = sum(
-            one == other for one, other in zip(recorded, wanted["messages"], strict=False)
-        )
-        return (same_messages - abs(len(recorded) - len(wanted["messages"])), same_parts)
-
-    candidates = [
-        entry for entry in cassette.entries.values() if entry.stage == request.stage.stage
-    ]
-    return max(candidates, key=likeness, default=None)
-
-
-def difference(
-    entry: Entry, request: CallRequest, *, redact: Callable[[str], str] = str, longest: int = 24
-) -> str:
-    """A short text that says in which parts a request differs from a recorded call (rule G3).
-
-    `redact` takes secrets out of the request, as they are out of the recording.
-    """
-    lines = []
-    wanted = request.parts
-    for name in ("model", "parameters"):
-        if entry.parts.get(name) != wanted[name]:
-            lines += [
-                f"{name}:",
-                f"-{json.dumps(entry.parts.get(name))}",
-                f"+{json.dumps(wanted[name])}",
-            ]
-    recorded_repeat, repeat = (parts.get("repeat", 1) for parts in (entry.parts, wanted))
-    if recorded_repeat != repeat:
-        lines.append(f"repeat: {recorded_repeat} recorded, {repeat} now")
-    if entry.parts.get("schema") != wanted["schema"]:
-        lines.append("the response schema differs")
-    recorded = entry.parts.get("messages") or []
-    if len(recorded) != len(wanted["messages"]):
-        lines.append(f"messages: {len(recorded)} recorded, {len(wanted['messages'])} now")
-    texts = list(_texts_of(entry))
-    for index, (old, new) in enumerate(zip(recorded, wanted["messages"], strict=False)):
-        if old != new:
-            message = request.messages[index]
-            lines.append(f"message {index + 1} ({message['role']}):")
-            lines += _text_difference(texts, redact(message["content"]))
-    if len(lines) > longest:
-        lines = [*lines[:longest], f"... {len(lines) - longest} more lines"]
-    return "\n".join(lines)
-
-
-def _text_difference(recorded: Sequence[str], text: str) -> Iterator[str]:
-    if not recorded:
-        yield "(differs; the recording holds no HTTP request to compare it with)"
-        return
-    wanted = text.splitlines()
-    shared = set(wanted)
-    old = max(
-        recorded, key=lambda candidate: len(shared & set(candidate.splitlines()))
-    ).splitlines()
-    for line in unified(old, wanted, context=0):
-        if not line.startswith("@@"):
-            yield line if len(line) <= 160 else f"{line[:159]}…"  # noqa: PLR2004 - about two terminal lines
-
-
-def _texts_of(entry: Entry) -> Iterator[str]:
-    """Every text inside the recorded request bodies, whatever the provider's wire format."""
-    pending: list[object] = []
-    for interaction in entry.interactions:
-        try:
-            pending.append(json.loads(interaction["request"]["body"]))
-        except (KeyError, TypeError, ValueError, RecursionError):
-            continue
-    while pending:
-        value = pending.pop()
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, dict):
-            pending.extend(value.values())
-        elif isinstance(value, list):
-            pending.extend(value)
 
 
 def _call_data(entry: Entry) -> dict[str, Any]:

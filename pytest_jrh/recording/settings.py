@@ -2,41 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from pytest_jrh.llm.calls import Answer, Exchange
+from pytest_jrh.llm.calls import Exchange
+from pytest_jrh.recording.shared_calls import SharedCalls
 from pytest_jrh.redact import Redactor
 
 if TYPE_CHECKING:
     from pytest_jrh.recording.recorder import HttpRecorder
 
 Replay = Literal["completion", "http"]
-
-
-class SharedCalls:
-    """The calls that several cases make alike, such as the first summary of a run: one asks, all
-    are answered.
-
-    Where answers are kept, the others copy them from the cassette of the first, and a pointer file
-    tells where that is; where they are not, they are remembered here.
-    """
-
-    def __init__(self) -> None:
-        self.answers: dict[str, Answer] = {}
-        self._turns: dict[str, asyncio.Lock] = {}
-
-    @contextlib.asynccontextmanager
-    async def turn(self, fingerprint: str) -> AsyncIterator[None]:
-        """Let the askers of one call of this process in one by one."""
-        lock = self._turns.setdefault(fingerprint, asyncio.Lock())
-        async with lock:
-            yield
-        if not lock.locked():
-            self._turns.pop(fingerprint, None)
 
 
 @dataclass(frozen=True, slots=True)

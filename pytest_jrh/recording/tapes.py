@@ -8,23 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from pytest_jrh.errors import Unrecorded, Unscored
-from pytest_jrh.files import atomic_write
 from pytest_jrh.llm.calls import Answer, Attempts, CallRequest, Stopped, digest
 from pytest_jrh.llm.locks import held
 from pytest_jrh.models import RecordMode, SharedCall, Spending
-from pytest_jrh.recording.cassettes import Cassette, Entry, difference, nearest
+from pytest_jrh.recording.cassettes import Cassette, Entry
+from pytest_jrh.recording.misses import unrecorded
 from pytest_jrh.recording.room import room_for
 from pytest_jrh.recording.settings import Lookup, Recording
+from pytest_jrh.recording.shared_calls import Pointer, is_shared
 from pytest_jrh.transcript import storable
-
-# The first summary is asked beside the plan, so it is one of the first two calls of a case.
-_FIRST_CALLS = 2
 
 
 class Tape:
@@ -87,7 +84,7 @@ class Tape:
             await self._lock(request.stage.stage)
             entry = self._cassette.find(request.fingerprint)
             if entry is None:
-                if _is_shared(request, sequence):
+                if is_shared(request, sequence):
                     return await self._record_shared(request, sequence)
                 return await self._record(request, sequence)
         self.lookups.append(
@@ -107,7 +104,7 @@ class Tape:
     def _replayed(self, request: CallRequest, answer: Answer, sequence: int) -> None:
         spent = _spent(answer, replayed=1)
         self.spending += spent
-        if _is_shared(request, sequence):
+        if is_shared(request, sequence):
             self.shared = SharedCall(request.fingerprint, spent)
 
     async def forget(self, fingerprints: Sequence[str]) -> bool:
@@ -165,9 +162,16 @@ class Tape:
             else:
                 place = self._locks / f"{fingerprint[:32]}.shared"
                 await self._hold(turns, place.with_suffix(".lock"), request.stage.stage)
-                entry = self._shared_entry(place, request)
+                anew = self._mode == "all" or fingerprint in self._renewed
+                pointer = Pointer(place, self._folder, self._recording.session)
+                entry = pointer.entry(fingerprint, asker=self.path, anew=anew)
                 if entry is None:
-                    self._point(place, request.stage.stage)
+                    # Before the call is made, so that a kill loses nothing.
+                    with self._writing(
+                        request.stage.stage,
+                        f"nothing was asked, because no answer can be kept under {self._locks}",
+                    ):
+                        pointer.write(self.path)
                     return await self._record(request, sequence)
                 self._cassette.entries[fingerprint] = replace(entry, sequence=sequence)
                 self._cassette.complete = False
@@ -175,37 +179,6 @@ class Tape:
                 answer = entry.answer
         self._replayed(request, answer, sequence)
         return answer
-
-    def _shared_entry(self, place: Path, request: CallRequest) -> Entry | None:
-        """The call in the cassette that the pointer names; None where it is not there.
-
-        Where the call is to be recorded anew, a pointer of an earlier session does not count.
-        """
-        try:
-            pointer = json.loads(place.read_text(encoding="utf-8"))
-            place_of_holder, session = str(pointer["cassette"]), pointer["session"]
-        except (OSError, ValueError, LookupError, TypeError, RecursionError):
-            return None
-        anew = self._mode == "all" or request.fingerprint in self._renewed
-        if anew and session != self._recording.session:
-            return None
-        holder = self._folder / place_of_holder
-        if holder == self.path or not holder.is_file():
-            return None
-        return Cassette.load(holder, interactions=True).entries.get(request.fingerprint)
-
-    def _point(self, place: Path, stage: str) -> None:
-        """Name this cassette as the one that will hold the call: before asking, so that a kill
-        loses nothing.
-        """
-        pointer = {
-            "session": self._recording.session,
-            "cassette": self.path.relative_to(self._folder).as_posix(),
-        }
-        with self._writing(
-            stage, f"nothing was asked, because no answer can be kept under {self._locks}"
-        ):
-            atomic_write(place, json.dumps(pointer))
 
     async def _record(self, request: CallRequest, sequence: int) -> Answer:
         from pytest_jrh.recording.recorder import Capture
@@ -245,7 +218,7 @@ class Tape:
         self._cassette.complete = False
         spent = _spent(answer, calls=1)
         self.spending += replace(spent, calls=0 if attempts.sent else 1)
-        if _is_shared(request, sequence):
+        if is_shared(request, sequence):
             self.shared = SharedCall(request.fingerprint, spent)
         self._save(request.stage.stage)
         return answer
@@ -331,6 +304,11 @@ class Tape:
         ):
             await resources.enter_async_context(held(lock, self._recording.stopping))
 
+    def _unrecorded(self, request: CallRequest, why: str = "") -> Unrecorded:
+        closed = self._mode == "once" and self.was_complete
+        redact = self._recording.redactor.text
+        return unrecorded(self.path, request, closed=closed, why=why, redact=redact)
+
     @contextlib.contextmanager
     def _writing(self, stage: str, what: str) -> Iterator[None]:
         """Turn what goes wrong with a file into what the user reads in the case.
@@ -347,36 +325,6 @@ class Tape:
                 advice="Make room or fix the permissions, then run again: every call saved before "
                 "is kept.",
             ) from error
-
-    def _unrecorded(self, request: CallRequest, why: str = "") -> Unrecorded:
-        with_bodies = Cassette.load(self.path, interactions=True)
-        entry = nearest(with_bodies, request)
-        if entry is not None:
-            cause = (
-                f"the cassette holds no such call; the nearest recorded {request.stage.stage} "
-                "call differs."
-            )
-        elif with_bodies.entries:
-            cause = f"the cassette holds no {request.stage.stage} call."
-        else:
-            cause = "the case has no recording."
-        if self._mode == "once" and self.was_complete:
-            cause = f"the cassette is complete, and mode `once` adds nothing to it: {cause}"
-        return Unrecorded(
-            stage=request.stage.stage,
-            cause=f"{why}{cause[0].upper()}{cause[1:]}" if why else cause,
-            difference=difference(entry, request, redact=self._recording.redactor.text)
-            if entry
-            else "",
-            cassette=str(self.path),
-        )
-
-
-def _is_shared(request: CallRequest, sequence: int) -> bool:
-    """Whether every case of the run makes this call alike: it summarizes the
-    run before any edit.
-    """
-    return request.stage.stage == "summary" and sequence <= _FIRST_CALLS
 
 
 def _spent(answer: Answer, *, calls: int = 0, replayed: int = 0) -> Spending:

@@ -12,7 +12,8 @@ from pytest_jrh.judges.prompt import judge_response
 from pytest_jrh.llm.calls import Answer, CallRequest, make_complete
 from pytest_jrh.models import CaseSpec, StageModel
 from pytest_jrh.pipeline.summarizer import SummaryResponse
-from pytest_jrh.recording.cassettes import Cassette, Entry, difference
+from pytest_jrh.recording.cassettes import Cassette, Entry
+from pytest_jrh.recording.misses import difference
 from pytest_jrh.suite.cases import case_id, cassette_path
 from tests.support.conversations import wait_for
 
@@ -31,7 +32,7 @@ def recorded(stage: str) -> tuple[Entry, CallRequest]:
     entry = next(entry for entry in cassette.entries.values() if entry.stage == stage)
     (interaction,) = entry.interactions
     body = json.loads(interaction["request"]["body"])
-    model = StageModel(stage, entry.parts["model"])  # type: ignore[arg-type]
+    model = StageModel(stage, entry.parts["model"])
     return entry, CallRequest(model, tuple(body["messages"]), SHAPES[stage])
 
 

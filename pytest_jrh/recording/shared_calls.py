@@ -1,0 +1,88 @@
+"""The calls that several cases make alike: one case makes each, and the others copy its answer
+(rules D5, G5).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_jrh.files import atomic_write
+from pytest_jrh.recording.cassettes import Cassette
+from pytest_jrh.stages import STAGES
+
+if TYPE_CHECKING:
+    from pytest_jrh.llm.calls import Answer, CallRequest
+    from pytest_jrh.recording.cassettes import Entry
+
+# The first summary is asked beside the plan, so it is one of the first two calls of a case.
+_FIRST_CALLS = 2
+
+
+def is_shared(request: CallRequest, sequence: int) -> bool:
+    """Whether every case of the run makes this call alike: it summarizes the
+    run before any edit.
+    """
+    stage = STAGES.get(request.stage.stage)
+    return stage is not None and stage.shared_at_start and sequence <= _FIRST_CALLS
+
+
+class SharedCalls:
+    """The calls that several cases make alike, such as the first summary of a run: one asks, all
+    are answered.
+
+    Where answers are kept, the others copy them from the cassette of the first, and a pointer file
+    tells where that is; where they are not, they are remembered here.
+    """
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Answer] = {}
+        self._turns: dict[str, asyncio.Lock] = {}
+
+    @contextlib.asynccontextmanager
+    async def turn(self, fingerprint: str) -> AsyncIterator[None]:
+        """Let the askers of one call of this process in one by one."""
+        lock = self._turns.setdefault(fingerprint, asyncio.Lock())
+        async with lock:
+            yield
+        if not lock.locked():
+            self._turns.pop(fingerprint, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """The file at `place` that names the cassette, in `folder`, which holds a shared call.
+
+    `session` is the one that reads and writes it.
+    """
+
+    place: Path
+    folder: Path
+    session: str
+
+    def entry(self, fingerprint: str, *, asker: Path, anew: bool) -> Entry | None:
+        """The call in the cassette that is named; None where it is not there, or that is `asker`.
+
+        Where the call is to be recorded `anew`, a pointer of an earlier session does not count.
+        """
+        try:
+            pointer = json.loads(self.place.read_text(encoding="utf-8"))
+            place_of_holder, session = str(pointer["cassette"]), pointer["session"]
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):
+            return None
+        if anew and session != self.session:
+            return None
+        holder = self.folder / place_of_holder
+        if holder == asker or not holder.is_file():
+            return None
+        return Cassette.load(holder, interactions=True).entries.get(fingerprint)
+
+    def write(self, holder: Path) -> None:
+        """Name the cassette that will hold the call; raises `OSError` as it comes."""
+        cassette = holder.relative_to(self.folder).as_posix()
+        atomic_write(self.place, json.dumps({"session": self.session, "cassette": cassette}))
