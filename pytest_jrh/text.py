@@ -17,6 +17,7 @@ _UNSAFE = re.compile(
 )
 _ANSI = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\^_])")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
+_ASCII_CONTROL = bytes({*range(0x20), 0x7F} - {*b"\t\n\r"})
 _COMMAND = re.compile(r"^([^\S\n]*):(?=:)|##(?=\[)", re.MULTILINE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -55,10 +56,15 @@ def plain(text: str) -> str:
     Every line ends in a newline alone.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if not _CONTROL.search(text):
+    if _is_plain_ascii(text) or not _CONTROL.search(text):
         return text
     text = _ANSI.sub("", text)
     return _CONTROL.sub("", _SURROGATE.sub("\ufffd", text))
+
+
+def _is_plain_ascii(text: str) -> bool:
+    # A tenth of the time that the search takes, and true of most texts.
+    return text.isascii() and len(text.encode().translate(None, _ASCII_CONTROL)) == len(text)
 
 
 def one_line(text: str) -> str:

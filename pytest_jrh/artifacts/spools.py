@@ -6,6 +6,7 @@ An index holds where each record is, never the records, so memory does not grow 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import secrets
@@ -50,6 +51,7 @@ class Entry(NamedTuple):
     objective: str = ""
     expected: int = 0
     digest: str = ""
+    line_digest: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,16 +119,26 @@ class Spool:
             self._file = None
 
 
-def read_jsonl(path: Path) -> RecordIndex:
+def read_jsonl(path: Path, made: RecordIndex | None = None) -> RecordIndex:
     """Index a JSONL file, each record checked by its schema; a missing file has no records.
 
+    A line that is byte for byte one of `made`, cases of this session, needs no check.
     Raises `InputError` with file and line for each line that is no JSON object, no usable record,
     or a second record of a case.
     """
+    known = {
+        entry.line_digest: (case_id, entry)
+        for case_id, entry in (made.entries if made is not None else {}).items()
+    }
     entries: dict[str, Entry] = {}
     foreign: list[Entry] = []
     problems: list[Problem] = []
-    for number, entry, record in _lines(path):
+    for number, entry, line in _lines(path):
+        case_id, alike = known.get(_digest(line), ("", None)) if known else ("", None)
+        if alike is not None and case_id not in entries:
+            entries[case_id] = alike._replace(path=path, offset=entry.offset, line=number)
+            continue
+        record = _object(line)
         if not isinstance(record, dict):
             problems.append(Problem(record, file=str(path), line=number, hint=_REPAIR))
         elif is_foreign(record):
@@ -163,11 +175,13 @@ def read_spools(spools: Iterable[Path], selected: frozenset[str]) -> RecordIndex
     entries: dict[str, Entry] = {}
     torn = 0
     for path in spools:
-        for _, entry, record in _lines(path):
+        for _, entry, line in _lines(path):
+            record = _object(line)
             if not isinstance(record, dict):
                 torn += 1
             elif record.get("case_id") in selected:
-                entries[record["case_id"]] = _counted(entry, record)
+                placed = entry._replace(line_digest=_digest(line))
+                entries[record["case_id"]] = _counted(placed, record)
     return RecordIndex(entries, torn=torn)
 
 
@@ -220,8 +234,8 @@ def write_jsonl(target: Path, index: RecordIndex) -> RecordIndex:
 _REPAIR = "Repair or remove this line; nothing was written over it."
 
 
-def _lines(path: Path) -> Iterator[tuple[int, Entry, dict[str, Any] | str]]:
-    """Yield line number, place, and the object on it, or in words what is there instead."""
+def _lines(path: Path) -> Iterator[tuple[int, Entry, bytes]]:
+    """Yield number, place and bytes of each line that is not blank."""
     try:
         file = path.open("rb")
     except FileNotFoundError:
@@ -232,8 +246,12 @@ def _lines(path: Path) -> Iterator[tuple[int, Entry, dict[str, Any] | str]]:
             skipped = len(_BOM) if number == 1 and raw.startswith(_BOM) else 0
             line = raw[skipped:].rstrip(b"\r\n")
             if line.strip():
-                yield number, Entry(path, offset + skipped, len(line), number), _object(line)
+                yield number, Entry(path, offset + skipped, len(line), number), line
             offset += len(raw)
+
+
+def _digest(line: bytes) -> bytes:
+    return hashlib.blake2b(line, digest_size=16).digest()
 
 
 def _object(line: bytes) -> dict[str, Any] | str:

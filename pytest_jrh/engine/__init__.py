@@ -87,6 +87,8 @@ class Engine:
         if spec not in self._futures:
             self.start([spec])
         future = self._futures[spec]
+        if future.done():
+            return
         while not wait([future], timeout=_MEANWHILE).done and self._thread.is_alive():
             if meanwhile is not None:
                 meanwhile()

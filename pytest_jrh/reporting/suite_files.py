@@ -168,7 +168,7 @@ class _Work:
         dropped = frozenset(name for name, result in ran.items() if result.outcome == "no_case")
         target = self.suite.replay.frozen or folder / CASES_FILE
         try:
-            before = self.frozen or read_jsonl(target)
+            before = self.frozen or read_jsonl(target, made)
             if (
                 self.cases is not None
                 and self._whole()

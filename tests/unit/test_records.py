@@ -91,6 +91,22 @@ def spooled(folder: Path, *cases: Any) -> list[Path]:
     return [spool.path]
 
 
+def test_lines_of_this_session_are_indexed_as_any_others(tmp_path: Path) -> None:
+    cases = [make_case(make_spec(run_id=run_id)) for run_id in ("a", "b", "c")]
+    target = tmp_path / "out.jsonl"
+    wanted = frozenset(generation_id(case.spec) for case in cases)
+    write_jsonl(target, read_spools(spooled(tmp_path, *cases), wanted))
+    made = read_spools(spooled(tmp_path / "again", *cases[:2]), wanted)
+    index = read_jsonl(target, made)
+    plain = {name: entry._replace(line_digest=b"") for name, entry in index.entries.items()}
+    assert plain == read_jsonl(target).entries
+    assert [bool(entry.line_digest) for entry in index.entries.values()] == [True, True, False]
+    with target.open("ab") as file:
+        file.write(target.read_bytes().splitlines(keepends=True)[0])
+    with pytest.raises(InputError, match="duplicate case_id"):
+        read_jsonl(target, made)
+
+
 def test_record_has_rands_keys() -> None:
     record = to_record(make_case())
     assert record.keys() >= RAND_KEYS
