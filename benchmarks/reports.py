@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.measure import Line, stopwatch
 from pytest_jrh.redact import Redactor
-from pytest_jrh.reporting.html import write_html
+from pytest_jrh.reporting.html.file import write_html
 from tests.support.judged_sessions import coin, judged, session_of, spooled
 from tests.support.made_cases import MESSAGES
 

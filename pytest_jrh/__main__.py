@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from pytest_jrh import __version__
 from pytest_jrh.options import OPTIONS, Options, mistakes
 
-_OF_MERGE = ("frozen", "baseline", "update_baseline", "report", "summary", "eval_log")
+_OF_MERGE = tuple(option for option in OPTIONS if option.merged)
 """The options of a session that a merge has, too."""
 
 
@@ -65,9 +65,7 @@ def _declare_merge(merge: argparse.ArgumentParser) -> None:
     merge.add_argument(
         "folders", nargs="+", type=Path, metavar="DIR", help="a shard's outputs folder"
     )
-    for option in OPTIONS:
-        if option.sets not in _OF_MERGE:
-            continue
+    for option in _OF_MERGE:
         told: dict[str, Any] = {"dest": option.sets, "help": option.help}
         if option.kind == "bool":
             merge.add_argument(option.flag, action="store_true", **told)
@@ -159,9 +157,10 @@ def _merge(arguments: argparse.Namespace) -> int:
     from pytest_jrh.gate.accepted import BaselineFile
     from pytest_jrh.loading import make_ready
     from pytest_jrh.merging import MergeSettings, merge
+    from pytest_jrh.reporting.reports import asked
 
     folder = Path.cwd()
-    options = Options(**{name: getattr(arguments, name) for name in _OF_MERGE})
+    options = Options(**{option.sets: getattr(arguments, option.sets) for option in _OF_MERGE})
     for mistake in mistakes(options):
         sys.stderr.write(f"python -m pytest_jrh merge: {mistake}\n")
         return 4
@@ -169,9 +168,7 @@ def _merge(arguments: argparse.Namespace) -> int:
         baseline=BaselineFile(options.baseline, folder, update=options.update_baseline),
         folder=folder,
         width=shutil.get_terminal_size().columns,
-        report=options.report,
-        summary=options.summary,
-        eval_log=options.eval_log,
+        reports=asked(options),
     )
     try:
         config = (folder / arguments.jrh_config).resolve()

@@ -7,7 +7,6 @@ J).
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,12 +15,11 @@ from pytest_jrh.files import absolute, relative_path
 from pytest_jrh.gate import decision as gate
 from pytest_jrh.gate.baseline import Scope
 from pytest_jrh.models import MADE
-from pytest_jrh.reporting.annotations import annotation_lines
-from pytest_jrh.reporting.gate_text import gate_lines
+from pytest_jrh.reporting.report import Material
 from pytest_jrh.reporting.report_files import write_reports
+from pytest_jrh.reporting.reports import REPORTS
 from pytest_jrh.reporting.session_results import Extent, gather
 from pytest_jrh.reporting.suite_files import Written, write_suite_outputs
-from pytest_jrh.reporting.terminal import session_lines
 from pytest_jrh.text import Styled
 
 if TYPE_CHECKING:
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
     from pytest_jrh.loading import ReadySuite
     from pytest_jrh.models import CaseResult, CaseSpec
     from pytest_jrh.redact import Redactor
-    from pytest_jrh.reporting.report_files import WantedReports
+    from pytest_jrh.reporting.report import Asked, Display
     from pytest_jrh.reporting.session_results import SessionResults
 
 _NOTHING_JUDGED = "No case reached a verdict, so this run is not green."
@@ -83,7 +81,7 @@ class EndSettings:
     """
 
     baseline: BaselineFile
-    reports: WantedReports
+    reports: Asked
     redactor: Redactor
     folder: Path
     update_command: Callable[[ReadySuite], str]
@@ -124,11 +122,13 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
     if session.results:
         written, missing = write_reports(
             settings.reports,
-            session,
-            [end.records for end in ends],
-            model=_model(runs),
-            redactor=settings.redactor,
-            folder=settings.folder,
+            Material(
+                session,
+                [end.records for end in ends],
+                redactor=settings.redactor,
+                model=_model(runs),
+                folder=settings.folder,
+            ),
         )
         problems += missing
         unwritten = unwritten or bool(missing)
@@ -155,22 +155,6 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Display:
-    """How the ending is printed.
-
-    Paths are named relative to `folder`, and those of annotations to `workspace` where GitHub does
-    not say which. `verbosity` is pytest's. Without `skips` the reasons of cases that could not be
-    made are left out.
-    """
-
-    folder: Path
-    workspace: Path
-    width: int = 80
-    verbosity: int = 0
-    skips: bool = True
-
-
 def ending_lines(
     concluded: Concluded | None,
     display: Display,
@@ -184,30 +168,17 @@ def ending_lines(
     None is a session in which no case has ended.
     """
     lines: list[Styled] = []
-    plain: list[str] = []
+    last: list[Styled] = []
     if concluded is not None:
-        lines += _figures(concluded.session, display)
-        plain += concluded.updates
-        plain += [f"report: {relative_path(path, display.folder)}" for path in concluded.written]
-    plain += [f"note: {notice}" for notice in notices]
-    plain += unused
-    if concluded is not None and os.environ.get("GITHUB_ACTIONS") == "true":
-        workspace = Path(os.environ.get("GITHUB_WORKSPACE") or display.workspace)
-        plain += annotation_lines(concluded.session, workspace)
-    return [*lines, *map(Styled, plain)]
-
-
-def _figures(session: SessionResults, display: Display) -> list[Styled]:
-    if session.results:
-        return session_lines(
-            session, width=display.width, verbosity=display.verbosity, skips=display.skips
-        )
-    # No figures, but a worker may have died before the first result.
-    return [
-        line
-        for decision in session.decisions.values()
-        for line in gate_lines(decision, session.node, width=display.width)
-    ]
+        for report in REPORTS:
+            lines += report.lines(concluded.session, display)
+            last += report.last_lines(concluded.session, display)
+        written = [relative_path(path, display.folder) for path in concluded.written]
+        lines += map(Styled, concluded.updates)
+        lines += [Styled(f"report: {path}") for path in written]
+    lines += [Styled(f"note: {notice}") for notice in notices]
+    lines += map(Styled, unused)
+    return lines + last
 
 
 def _decide(run: SuiteRun, settings: EndSettings) -> GateDecision:

@@ -7,17 +7,18 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_jrh.artifacts.spools import read_jsonl
 from pytest_jrh.artifacts.stored import RESULTS_NAME, read_results
-from pytest_jrh.concluding import Display, EndSettings, SuiteRun, conclude, ending_lines
+from pytest_jrh.concluding import EndSettings, SuiteRun, conclude, ending_lines
 from pytest_jrh.documents.problems import listed, shown
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.models import JUDGED, CaseResult
 from pytest_jrh.redact import Redactor, secrets_of
+from pytest_jrh.reporting.report import Display
 from pytest_jrh.reporting.session_results import recording_options
 from pytest_jrh.stats.panels import counted_once, made_case_id
 from pytest_jrh.suite.cases import CASES_FILE, case_id
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pytest_jrh.gate.accepted import BaselineFile
     from pytest_jrh.loading import ReadySuite
     from pytest_jrh.models import CaseSpec
+    from pytest_jrh.reporting.report import Asked
     from pytest_jrh.suite.suite import Suite
 
 _WHICH = "Name the `outputs` folder that a shard's run has written."
@@ -45,9 +47,7 @@ class MergeSettings:
 
     baseline: BaselineFile
     folder: Path
-    report: Path | None = None
-    summary: Path | None = None
-    eval_log: Path | None = None
+    reports: Asked = field(default_factory=dict)
     width: int = 80
 
 
@@ -96,7 +96,7 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
         [run],
         EndSettings(
             baseline=settings.baseline,
-            reports=settings,
+            reports=settings.reports,
             redactor=Redactor(secrets_of(os.environ)),
             folder=settings.folder,
             update_command=lambda ready: _update_command(ready.suite, folders, settings),

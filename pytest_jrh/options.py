@@ -25,7 +25,8 @@ _UNSET: dict[OptionKind, object] = {"bool": False, "paths": (), "names": frozens
 class Option:
     """One option: its flag, its ini key of the same name, and the field of `Options` that it sets.
 
-    `paths` and `names` may be given several times. `default` is what the field holds where neither
+    `paths` and `names` may be given several times. A merge of shards has those that are `merged`,
+    too. `default` is what the field holds where neither
     the command line nor the ini file says anything.
     """
 
@@ -36,6 +37,7 @@ class Option:
     name: str = ""
     sets: str = ""
     default: Any = None
+    merged: bool = False
 
     @property
     def flag(self) -> str:
@@ -64,13 +66,14 @@ def _option(
     *,
     name: str = "",
     default: object = None,
+    merged: bool = False,
 ) -> Any:
     """Declare an option; see `Option`.
 
     Its name is the field's, with hyphens, unless it is given.
     """
     default = _UNSET.get(kind, default)
-    declared = Option(kind, text, metavar, choices, name, default=default)
+    declared = Option(kind, text, metavar, choices, name, default=default, merged=merged)
     return field(default=default, metadata={"option": declared})
 
 
@@ -112,7 +115,9 @@ class Options:
         "N",
     )
     frozen: bool = _option(
-        "bool", "take the cases from the suite's agent_perturbations.jsonl alone, without its log"
+        "bool",
+        "take the cases from the suite's agent_perturbations.jsonl alone, without its log",
+        merged=True,
     )
     retry_unscored: bool = _option(
         "bool",
@@ -141,18 +146,23 @@ class Options:
         "judging waits for Finalize",
     )
     baseline: Path | None = _option(
-        "path", "hold the verdicts against this baseline: a regression fails", "FILE"
+        "path", "hold the verdicts against this baseline: a regression fails", "FILE", merged=True
     )
     update_baseline: bool = _option(
-        "bool", "take this session's verdicts over into the file of --jrh-baseline"
+        "bool", "take this session's verdicts over into the file of --jrh-baseline", merged=True
     )
-    report: Path | None = _option("path", "write a report as one HTML file", "FILE.html")
+    report: Path | None = _option(
+        "path", "write a report as one HTML file", "FILE.html", merged=True
+    )
     summary: Path | None = _option(
         "path",
         "write a report in Markdown (it also goes to $GITHUB_STEP_SUMMARY where that is set)",
         "FILE.md",
+        merged=True,
     )
-    eval_log: Path | None = _option("path", "write the judged cases as an Inspect log", "FILE.eval")
+    eval_log: Path | None = _option(
+        "path", "write the judged cases as an Inspect log", "FILE.eval", merged=True
+    )
 
 
 OPTIONS = tuple(

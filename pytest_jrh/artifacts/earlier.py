@@ -17,7 +17,7 @@ from pytest_jrh.suite.cases import CASES_FILE
 from pytest_jrh.text import counted
 
 if TYPE_CHECKING:
-    from pytest_jrh.artifacts.spools import Entry, RecordIndex
+    from pytest_jrh.artifacts.spools import RecordEntry, RecordIndex
     from pytest_jrh.suite.suite import Suite
 
 
@@ -99,7 +99,7 @@ def without_gone(suite: Suite, cases: SuiteCases, index: RecordIndex) -> RecordI
         for rubric in suite.rubrics
     }
 
-    def gone(entry: Entry) -> bool:
+    def gone(entry: RecordEntry) -> bool:
         if entry.suite != suite.name:
             return False
         known = entry.rubric in suite.untargeted or entry.target_score in scales.get(

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from pytest_jrh.artifacts.spools import Entry
+    from pytest_jrh.artifacts.spools import RecordEntry
     from pytest_jrh.models import Rubric
     from pytest_jrh.suite.suite import Suite, SuiteTest
 
 _MOST_LINES = 10
 
 
-def misfits(suite: Suite, entries: Iterable[Entry]) -> list[Problem]:
+def misfits(suite: Suite, entries: Iterable[RecordEntry]) -> list[Problem]:
     """List the cases of the suite that are in the file and cannot be cases of the suite as it is
     now.
 
@@ -34,8 +34,8 @@ def misfits(suite: Suite, entries: Iterable[Entry]) -> list[Problem]:
     """
     rubrics = {rubric.id: rubric for rubric in suite.rubrics}
     tests: dict[str, SuiteTest] = {test.name: test for test in suite.tests}
-    found: dict[str, list[Entry]] = {}
-    unknown: dict[str, list[Entry]] = {}
+    found: dict[str, list[RecordEntry]] = {}
+    unknown: dict[str, list[RecordEntry]] = {}
     for entry in entries:
         test, rubric = tests.get(entry.test), rubrics.get(entry.rubric)
         if entry.suite != suite.name or test is None or entry.rubric in suite.untargeted:
@@ -53,7 +53,7 @@ def misfits(suite: Suite, entries: Iterable[Entry]) -> list[Problem]:
     ]
 
 
-def without_cases(suite: Suite, path: Path, entries: Iterable[Entry]) -> tuple[str, ...]:
+def without_cases(suite: Suite, path: Path, entries: Iterable[RecordEntry]) -> tuple[str, ...]:
     """Say which of the suite's tests and rubrics the file has no case of."""
     own = {(entry.test, entry.rubric) for entry in entries if entry.suite == suite.name}
     return tuple(
@@ -74,7 +74,7 @@ def _unknown(rubric_id: str, ids: list[str]) -> tuple[str, str]:
     return message, f"{hint}give the rubric its id back, or remove the lines of its cases"
 
 
-def _mistake(suite: Suite, entry: Entry, test: SuiteTest, rubric: Rubric) -> str | None:
+def _mistake(suite: Suite, entry: RecordEntry, test: SuiteTest, rubric: Rubric) -> str | None:
     if entry.mode != suite.mode:
         return f"made for a suite in {entry.mode} mode; this suite is {suite.mode}"
     if entry.objective != test.objective:
@@ -95,7 +95,7 @@ def _mistake(suite: Suite, entry: Entry, test: SuiteTest, rubric: Rubric) -> str
     return None
 
 
-def _problem(mistake: str, hint: str | None, entries: list[Entry]) -> Problem:
+def _problem(mistake: str, hint: str | None, entries: list[RecordEntry]) -> Problem:
     lines = [entry.line for entry in entries]
     where = f" (lines {listed(map(str, lines), _MOST_LINES)})" if len(lines) > 1 else ""
     message = f"{counted(len(lines), 'case')}{where} cannot be used: {mistake}"

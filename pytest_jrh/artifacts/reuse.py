@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_jrh.artifacts.records import from_record
-from pytest_jrh.artifacts.spools import Entry, read_jsonl, read_record
+from pytest_jrh.artifacts.spools import RecordEntry, read_jsonl, read_record
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.models import Case, CaseSpec, Rubric
 from pytest_jrh.suite.cases import generation_id
@@ -22,7 +22,7 @@ class MadeCases:
     """
 
     path: Path
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, RecordEntry]
     foreign: int = 0
 
     @classmethod
@@ -67,7 +67,7 @@ class MadeCases:
         """Every case of the suite that the file holds, in the suite's order of tests and rubrics,
         then file order.
         """
-        own: dict[tuple[str, str], list[Entry]] = {}
+        own: dict[tuple[str, str], list[RecordEntry]] = {}
         for entry in self.entries.values():
             if entry.suite == suite.name:
                 own.setdefault((entry.test, entry.rubric), []).append(entry)

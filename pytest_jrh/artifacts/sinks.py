@@ -3,37 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.artifacts.tables import Row, open_table
+from pytest_jrh.artifacts.tables import open_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
-    from pytest_jrh.redact import Redactor
-
-
-class Work(Protocol):
-    """What the tables belong to: `paths` are the files that are there, and a `problem` is one that
-    is not.
-    """
-
-    redactor: Redactor
-    paths: list[Path]
-
-    def problem(self, sentence: str) -> None: ...
+    from pytest_jrh.artifacts.outputs import Outputs
+    from pytest_jrh.artifacts.tables import Columns, TableRow
 
 
 class Sink:
     """A table that, once it cannot be written, says so and takes no more rows."""
 
-    def __init__(self, path: Path, columns: Sequence[str], work: Work) -> None:
+    def __init__(self, path: Path, columns: Columns, outputs: Outputs) -> None:
         self._path = path
         self._columns = columns
-        self._work = work
+        self._outputs = outputs
         self._open = contextlib.ExitStack()
-        self._add: Callable[[Row], None] | None = None
+        self._add: Callable[[TableRow], None] | None = None
 
     def __enter__(self) -> Sink:
         try:
@@ -42,11 +32,11 @@ class Sink:
             self._fail(error)
         return self
 
-    def __call__(self, row: Row) -> None:
+    def __call__(self, row: TableRow) -> None:
         if self._add is None:
             return
         try:
-            self._add(self._work.redactor.value(row))
+            self._add(self._outputs.redactor.value(row))
         except OSError as error:
             self._fail(error)
 
@@ -60,7 +50,7 @@ class Sink:
         except OSError as failure:
             self._fail(failure)
         else:
-            self._work.paths.append(self._path)
+            self._outputs.paths.append(self._path)
 
     def _fail(self, error: OSError) -> None:
         self._add = None
@@ -68,4 +58,4 @@ class Sink:
         # again.
         with contextlib.suppress(OSError):
             self._open.__exit__(type(error), error, error.__traceback__)
-        self._work.problem(f"{self._path} was not written: {error.strerror or error}.")
+        self._outputs.problem(f"{self._path} was not written: {error.strerror or error}.")

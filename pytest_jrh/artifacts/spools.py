@@ -30,7 +30,7 @@ _MOST_PROBLEMS = 10
 ReadRecord: TypeAlias = Callable[[str], "dict[str, Any] | None"]
 
 
-class Entry(NamedTuple):
+class RecordEntry(NamedTuple):
     """Where one record lies (`line` counts from 1, `length` is without the newline), and which case
     it is.
     """
@@ -61,9 +61,14 @@ class RecordIndex:
     `torn` counts lines of spools that a killed process left unfinished.
     """
 
-    entries: Mapping[str, Entry] = field(default_factory=dict)
-    foreign: tuple[Entry, ...] = ()
+    entries: Mapping[str, RecordEntry] = field(default_factory=dict)
+    foreign: tuple[RecordEntry, ...] = ()
     torn: int = 0
+
+    @classmethod
+    def joined(cls, indexes: Iterable[RecordIndex]) -> RecordIndex:
+        """One index of the cases of several suites."""
+        return cls({case: entry for index in indexes for case, entry in index.entries.items()})
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[ReadRecord]:
@@ -130,8 +135,8 @@ def read_jsonl(path: Path, made: RecordIndex | None = None) -> RecordIndex:
         entry.line_digest: (case_id, entry)
         for case_id, entry in (made.entries if made is not None else {}).items()
     }
-    entries: dict[str, Entry] = {}
-    foreign: list[Entry] = []
+    entries: dict[str, RecordEntry] = {}
+    foreign: list[RecordEntry] = []
     problems: list[Problem] = []
     for number, entry, line in _lines(path):
         case_id, alike = known.get(_digest(line), ("", None)) if known else ("", None)
@@ -153,7 +158,7 @@ def read_jsonl(path: Path, made: RecordIndex | None = None) -> RecordIndex:
 
 
 def _record_problems(
-    entry: Entry, record: dict[str, Any], entries: dict[str, Entry]
+    entry: RecordEntry, record: dict[str, Any], entries: dict[str, RecordEntry]
 ) -> Sequence[Problem]:
     """Add a record to the entries, or say what is wrong with it."""
     try:
@@ -172,7 +177,7 @@ def read_spools(spools: Iterable[Path], selected: frozenset[str]) -> RecordIndex
 
     Unfinished lines are counted and skipped.
     """
-    entries: dict[str, Entry] = {}
+    entries: dict[str, RecordEntry] = {}
     torn = 0
     for path in spools:
         for _, entry, line in _lines(path):
@@ -214,8 +219,8 @@ def write_jsonl(target: Path, index: RecordIndex) -> RecordIndex:
     """
     if not index.entries and not index.foreign and not target.exists():
         return index
-    placed: dict[str, Entry] = {}
-    foreign: list[Entry] = []
+    placed: dict[str, RecordEntry] = {}
+    foreign: list[RecordEntry] = []
     with contextlib.ExitStack() as stack, replacing(target) as out:
         files: dict[Path, IO[bytes]] = {}
         offset = 0
@@ -234,7 +239,7 @@ def write_jsonl(target: Path, index: RecordIndex) -> RecordIndex:
 _REPAIR = "Repair or remove this line; nothing was written over it."
 
 
-def _lines(path: Path) -> Iterator[tuple[int, Entry, bytes]]:
+def _lines(path: Path) -> Iterator[tuple[int, RecordEntry, bytes]]:
     """Yield number, place and bytes of each line that is not blank."""
     try:
         file = path.open("rb")
@@ -246,7 +251,7 @@ def _lines(path: Path) -> Iterator[tuple[int, Entry, bytes]]:
             skipped = len(_BOM) if number == 1 and raw.startswith(_BOM) else 0
             line = raw[skipped:].rstrip(b"\r\n")
             if line.strip():
-                yield number, Entry(path, offset + skipped, len(line), number), line
+                yield number, RecordEntry(path, offset + skipped, len(line), number), line
             offset += len(raw)
 
 
@@ -266,7 +271,7 @@ def _object(line: bytes) -> dict[str, Any] | str:
     )
 
 
-def _counted(entry: Entry, record: Mapping[str, Any]) -> Entry:
+def _counted(entry: RecordEntry, record: Mapping[str, Any]) -> RecordEntry:
     rubric = record.get("target_rubric")
     return entry._replace(
         suite=str(record.get("suite", "")),
@@ -284,7 +289,7 @@ def _counted(entry: Entry, record: Mapping[str, Any]) -> Entry:
     )
 
 
-def read_record(entry: Entry) -> dict[str, Any]:
+def read_record(entry: RecordEntry) -> dict[str, Any]:
     """Read one record from its place; raises `OSError`."""
     with entry.path.open("rb") as file:
         file.seek(entry.offset)
@@ -292,7 +297,7 @@ def read_record(entry: Entry) -> dict[str, Any]:
     return record
 
 
-def _raw(entry: Entry, files: dict[Path, IO[bytes]], stack: contextlib.ExitStack) -> bytes:
+def _raw(entry: RecordEntry, files: dict[Path, IO[bytes]], stack: contextlib.ExitStack) -> bytes:
     file = files.get(entry.path)
     if file is None:
         file = files[entry.path] = stack.enter_context(entry.path.open("rb"))

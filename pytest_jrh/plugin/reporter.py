@@ -15,7 +15,6 @@ import pytest
 from pytest_jrh.artifacts.stored import result_from
 from pytest_jrh.concluding import (
     Concluded,
-    Display,
     EndSettings,
     SuiteRun,
     conclude,
@@ -29,6 +28,8 @@ from pytest_jrh.plugin.gating import case_ids, named_suites, place_of, undecided
 from pytest_jrh.plugin.options import YAML_SUFFIXES
 from pytest_jrh.plugin.session import NOTICES_KEY, RECORD_ATTRIBUTE, RESULT_ATTRIBUTE
 from pytest_jrh.recording.unused import prune, unused_cassettes
+from pytest_jrh.reporting.report import Display
+from pytest_jrh.reporting.reports import asked
 from pytest_jrh.stats.panels import counted_once
 from pytest_jrh.suite.cases import case_id, cassette_path
 from pytest_jrh.suite.config import looks_like_suite
@@ -252,7 +253,7 @@ class Reporter:
             runs,
             EndSettings(
                 baseline=self._session.baseline,
-                reports=self._session.options,
+                reports=asked(self._session.options),
                 redactor=self._session.redactor,
                 folder=config.invocation_params.dir,
                 update_command=lambda ready: commands.update_baseline(ready.suite),

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_jrh.text import counted, one_line, shortened
+from pytest_jrh.reporting.report import Report
+from pytest_jrh.text import Styled, counted, one_line, shortened
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable
 
     from pytest_jrh.models import CaseResult, Rubric
+    from pytest_jrh.reporting.report import Display
     from pytest_jrh.reporting.session_results import SessionResults
 
 # GitHub shows ten annotations of a kind per step, and drops the others without a word.
 MOST_ANNOTATIONS = 10
 _LONGEST_REASON = 500
+
+
+class Annotations(Report):
+    """What GitHub shows beside the changed lines of a pull request; in its jobs alone."""
+
+    name = "annotations"
+
+    def last_lines(self, session: SessionResults, display: Display) -> Iterable[Styled]:
+        if os.environ.get("GITHUB_ACTIONS") != "true":
+            return []
+        workspace = Path(os.environ.get("GITHUB_WORKSPACE") or display.workspace)
+        return map(Styled, annotation_lines(session, workspace))
 
 
 def annotation_lines(session: SessionResults, base: Path) -> list[str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_jrh.reporting.gate_text import MOST_NAMED, gate_lines
+from pytest_jrh.reporting.report import Report
 from pytest_jrh.reporting.reviewed import review_lines
 from pytest_jrh.reporting.session_results import extent_sentences, recording_sentence
 from pytest_jrh.stats.columns import decimal, percent
@@ -19,8 +20,9 @@ from pytest_jrh.stats.spending import spending_lines
 from pytest_jrh.text import Styled, columns, counted, one_line, shortened, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from pytest_jrh.reporting.report import Display
     from pytest_jrh.reporting.session_results import SessionResults
     from pytest_jrh.stats.figures import Row, Section
     from pytest_jrh.stats.formulas import ConfusionMatrix
@@ -30,6 +32,24 @@ _GAP = "  "
 _NARROWEST_NAME = 12
 _MOST_MATRICES = 20
 _MOST_REASONS = 6
+
+
+class TerminalReport(Report):
+    """The figures and decisions at the end of a session."""
+
+    name = "terminal"
+
+    def lines(self, session: SessionResults, display: Display) -> Iterable[Styled]:
+        if session.results:
+            return session_lines(
+                session, width=display.width, verbosity=display.verbosity, skips=display.skips
+            )
+        # No figures, but a worker may have died before the first result.
+        return [
+            line
+            for decision in session.decisions.values()
+            for line in gate_lines(decision, session.node, width=display.width)
+        ]
 
 
 def session_lines(

@@ -74,6 +74,11 @@ class Section:
         return columns_of(self.mode)
 
     @property
+    def first_title(self) -> str:
+        """What heads the names of the rows."""
+        return "rubric, test" if len(self.tests) > 1 else f"rubric ({', '.join(self.tests)})"
+
+    @property
     def label(self) -> str:
         """The judge's name, or its suite's where it has none."""
         return f"{self.suite}, judge {self.judge}" if self.judge else self.suite

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.redact import Redactor
-from pytest_jrh.reporting.html import write_html
+from pytest_jrh.reporting.html.file import write_html
 from pytest_jrh.reporting.session_results import case_key
 from tests.support.judged_sessions import (
     HOSTILE,

@@ -15,9 +15,9 @@ import yaml
 from pytest_jrh.models import Verdict
 from pytest_jrh.redact import Redactor
 from pytest_jrh.reporting.explain import disagreement_text
-from pytest_jrh.reporting.html import write_html
+from pytest_jrh.reporting.html.file import write_html
 from pytest_jrh.reporting.json_report import table_data
-from pytest_jrh.reporting.markdown import markdown_report
+from pytest_jrh.reporting.markdown.page import markdown_report
 from pytest_jrh.reporting.terminal import session_lines
 from pytest_jrh.stats.contradictions import reasoning_disagrees, said_in_the_end
 from tests.support.judged_sessions import judged, right, scored, session_of

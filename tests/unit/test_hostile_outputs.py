@@ -15,8 +15,8 @@ from pytest_jrh.artifacts.spools import Spool
 from pytest_jrh.artifacts.stored import read_results
 from pytest_jrh.kinds import TESTS
 from pytest_jrh.redact import Redactor
-from pytest_jrh.reporting.html import write_html
-from pytest_jrh.reporting.markdown import markdown_report
+from pytest_jrh.reporting.html.file import write_html
+from pytest_jrh.reporting.markdown.page import markdown_report
 from pytest_jrh.reporting.suite_files import write_suite_outputs
 from pytest_jrh.text import visible
 from tests.support.judged_sessions import HOSTILE, session_of

@@ -14,7 +14,7 @@ import pytest
 
 from pytest_jrh.redact import Redactor
 from pytest_jrh.reporting import html
-from pytest_jrh.reporting.html import write_html
+from pytest_jrh.reporting.html.file import write_html
 from pytest_jrh.reporting.session_results import case_key
 from pytest_jrh.text import visible
 from tests.support.judged_sessions import (

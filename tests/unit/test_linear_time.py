@@ -27,7 +27,8 @@ from pytest_jrh.errors import InputError
 from pytest_jrh.llm.shapes import Response, _unfenced, parse
 from pytest_jrh.models import Edit
 from pytest_jrh.redact import REDACTED, Redactor, covers
-from pytest_jrh.reporting import explain, markdown
+from pytest_jrh.reporting import explain
+from pytest_jrh.reporting.markdown import quoting
 from pytest_jrh.review import turns
 from pytest_jrh.review.differences import differences
 from pytest_jrh.sources.json_logs import _scan_bytes
@@ -110,10 +111,10 @@ PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "stats.contradictions._HAS": "at most 400 characters, in `WORK`",
     "stats.contradictions._NEGATION": "at most 400 characters, in `WORK`",
     "reporting.explain._SENTENCE_END": pumped(". ", ".", " ", "\x1f", start=". "),
-    "reporting.html_bodies._HEADER": pumped("1", start="["),
-    "reporting.markdown._BACKTICKS": pumped("` "),
-    "reporting.markdown._LINKS": pumped("http", "www", "https:"),
-    "reporting.markdown._PROSE_MARKS": pumped("*"),
+    "reporting.html.bodies._HEADER": pumped("1", start="["),
+    "reporting.markdown.quoting._BACKTICKS": pumped("` "),
+    "reporting.markdown.quoting._LINKS": pumped("http", "www", "https:"),
+    "reporting.markdown.quoting._PROSE_MARKS": pumped("*"),
     "artifacts.stored._HEX": pumped("0"),
     "artifacts.tables._FORMULA": pumped("="),
     "artifacts.tables._NUMBER": pumped("1", end="x")
@@ -265,9 +266,9 @@ WORK: dict[str, tuple[Callable[[str], object], tuple[Text, ...]]] = {
     "plain": (text.plain, pumped("\x1b[0", "\x1b]")),
     "one_line": (text.one_line, ()),
     "log_line": (text.log_line, pumped(" #", "##[", " :")),
-    "markdown.code": (markdown.code, pumped("`")),
-    "markdown.prose": (markdown.prose, pumped("@", "http:", "www.")),
-    "markdown.preformatted": (markdown.preformatted, pumped("&")),
+    "markdown.code": (quoting.code, pumped("`")),
+    "markdown.prose": (quoting.prose, pumped("@", "http:", "www.")),
+    "markdown.preformatted": (quoting.preformatted, pumped("&")),
     "explain.prose": (lambda words: explain._prose(words, 80), ()),
     "explain.edit_diff": (lambda words: _edited(words, f"b{words[::-1]}"), pumped(". ", "a. b. ")),
     "explain.edit_diff, interleaved": (lambda _: _edited(*interleaved(". ")), pumped("a")),

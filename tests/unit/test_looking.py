@@ -20,9 +20,9 @@ from pytest_jrh.reporting.gate_text import (
     gate_lines,
     update_sentence,
 )
-from pytest_jrh.reporting.html import write_html
+from pytest_jrh.reporting.html.file import write_html
 from pytest_jrh.reporting.json_report import decision_data, table_data
-from pytest_jrh.reporting.markdown import markdown_report
+from pytest_jrh.reporting.markdown.page import markdown_report
 from pytest_jrh.reporting.session_results import SessionResults
 from pytest_jrh.reporting.terminal import session_lines
 from pytest_jrh.suite.suite import GateRules

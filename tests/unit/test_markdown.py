@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.models import CaseResult
-from pytest_jrh.reporting.markdown import LIMIT, code, markdown_report, preformatted, prose
+from pytest_jrh.reporting.markdown.page import LIMIT, markdown_report
+from pytest_jrh.reporting.markdown.quoting import code, preformatted, prose
 from pytest_jrh.reporting.session_results import SessionResults
 from pytest_jrh.text import one_line, visible
 from tests.support.judged_sessions import (

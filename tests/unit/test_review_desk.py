@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_jrh.artifacts.case_columns import result_row
 from pytest_jrh.artifacts.records import case_digest
-from pytest_jrh.artifacts.tables import result_row
 from pytest_jrh.errors import NoVerdictCase
 from pytest_jrh.models import CaseResult, HumanReview, Verdict
 from pytest_jrh.reporting.reviewed import review_lines

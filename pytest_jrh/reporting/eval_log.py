@@ -1,18 +1,45 @@
-"""From results and records to the cases of an Inspect log (rule I8: `--jrh-eval-log`)."""
+"""The judged cases as an Inspect log (rule I8: `--jrh-eval-log`)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytest_jrh.artifacts.spools import RecordIndex
 from pytest_jrh.models import JUDGED, UNSCORED
-from pytest_jrh.sources.judged_logs import JudgedCase
+from pytest_jrh.reporting.report import Report
+from pytest_jrh.reporting.session_results import extent_sentences
 from pytest_jrh.stats.panels import made_case_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from pytest_jrh.artifacts.spools import ReadRecord
     from pytest_jrh.models import CaseResult
+    from pytest_jrh.reporting.report import Material
+    from pytest_jrh.sources.judged_logs import JudgedCase
+
+
+class InspectLog(Report):
+    """The cases with their verdicts as scores, to be opened in Inspect View."""
+
+    name = "Inspect log"
+    option = "eval_log"
+
+    def write(self, path: Path, material: Material) -> None:
+        from pytest_jrh.sources.judged_logs import write_judged_log
+
+        results = material.session.results
+        suites = list(dict.fromkeys(result.suite for result in results))
+        with RecordIndex.joined(material.records).reading() as read:
+            write_judged_log(
+                path,
+                judged_cases(results, read),
+                task="_".join(suites) if len(suites) == 1 else "judge_reliability",
+                model=material.model,
+                metadata={"suites": suites, "remarks": extent_sentences(material.session)},
+                redactor=material.redactor,
+            )
 
 
 def judged_cases(results: Iterable[CaseResult], read: ReadRecord) -> Iterator[JudgedCase]:
@@ -26,6 +53,8 @@ def judged_cases(results: Iterable[CaseResult], read: ReadRecord) -> Iterator[Ju
 
 
 def _case(result: CaseResult, record: Mapping[str, Any]) -> JudgedCase:
+    from pytest_jrh.sources.judged_logs import JudgedCase
+
     return JudgedCase(
         case_id=result.case_id,
         judge=result.judge,

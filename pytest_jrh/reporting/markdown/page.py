@@ -1,13 +1,7 @@
-"""A session as GitHub Markdown, bounded in size (rule I8: `--jrh-summary`, the step summary).
-
-Text of models, logs and configs stands in code spans, or as entities on one line of an HTML block,
-where nothing of it is read as Markdown, HTML, a mention or a link.
-"""
+"""The Markdown report: what it says, in which order, and what is left out where it gets long."""
 
 from __future__ import annotations
 
-import html
-import re
 from typing import TYPE_CHECKING
 
 from pytest_jrh.models import UNSCORED
@@ -17,6 +11,7 @@ from pytest_jrh.reporting.gate_text import (
     gate_groups,
     update_sentence,
 )
+from pytest_jrh.reporting.markdown.quoting import LONGEST_NAME, code, entities, preformatted, prose
 from pytest_jrh.reporting.reviewed import review_counts
 from pytest_jrh.reporting.session_results import extent_sentences, recording_sentence
 from pytest_jrh.stats.columns import decimal, percent
@@ -24,7 +19,7 @@ from pytest_jrh.stats.contradictions import REASONING_DISAGREES, reasoning_disag
 from pytest_jrh.stats.diagnosis import section_warnings
 from pytest_jrh.stats.figures import left_out, matrix_of, reasons, sections
 from pytest_jrh.stats.spending import spending_lines
-from pytest_jrh.text import counted, one_line, shortened, visible
+from pytest_jrh.text import counted, one_line, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -42,12 +37,7 @@ _CUT = (
     "everything.*\n"
 )
 _RESERVED = 400
-_LONGEST_NAME = 160
-_LONGEST_TEXT = 1_200
 _MOST_NAMED = 200
-_BACKTICKS = re.compile("`+")
-_PROSE_MARKS = re.compile(r"([\\`*_\[\]#|~$!])")
-_LINKS = re.compile(r"(?i)(www|https?:|ftp:)(?=[./])")
 
 
 def markdown_report(session: SessionResults, limit: int = LIMIT) -> str:
@@ -73,50 +63,12 @@ def markdown_report(session: SessionResults, limit: int = LIMIT) -> str:
         page.block([f"{prose(sentence)}\n", f"{preformatted(session.record_command)}\n"])
     for panel in session.panels:
         _panel(page, panel)
-    page.block(
-        [
-            "\n"
-            + " | ".join(spending_lines(session.spending, session.wall_seconds, _LONGEST_NAME))
-            + "\n"
-        ]
-    )
+    spent = " | ".join(spending_lines(session.spending, session.wall_seconds, LONGEST_NAME))
+    page.block([f"\n{spent}\n"])
     for section in told:
         _more_figures(page, section)
     _cases(page, session)
     return page.text()
-
-
-def code(text: str, *, cell: bool = False) -> str:
-    """Give the text, on one line, as a code span that it cannot leave.
-
-    In a table's `cell` a pipe is an escape.
-    """
-    shown = shortened(one_line(text), _LONGEST_NAME)
-    if cell:
-        # A code span keeps no entity, and a backslash before a pipe is read in more than one way.
-        shown = shown.replace("|", "\\x7c")
-    fence = "`" * (1 + max(map(len, _BACKTICKS.findall(shown)), default=0))
-    edge = " " if not shown or shown[0] in "` " or shown[-1] in "` " else ""
-    return f"{fence}{edge}{shown or ' '}{edge}{fence}"
-
-
-def prose(text: str) -> str:
-    """Give a sentence of ours, that may hold a name from outside, as text without any markup."""
-    escaped = _PROSE_MARKS.sub(r"\\\1", html.escape(one_line(text), quote=False))
-    # A space without width: GitHub looks for mentions and links when the Markdown is long rendered.
-    return _LINKS.sub("\\1\u200b", escaped).replace("@", "@\u200b")
-
-
-def preformatted(text: str) -> str:
-    """Give the text as `<pre>` on a single line, so that no line of it is looked at as Markdown."""
-    shown = visible(text).strip()
-    more = len(shown) - _LONGEST_TEXT
-    note = f"\n… ({more:,} more characters)" if more > 0 else ""
-    return f"<pre>{_entities(shown[:_LONGEST_TEXT] + note)}</pre>"
-
-
-def _entities(text: str) -> str:
-    return html.escape(text).replace("\n", "&#10;")
 
 
 class _Page:
@@ -182,10 +134,9 @@ def _decisions(page: _Page, session: SessionResults) -> None:
 
 def _figures(page: _Page, section: Section, *, several: bool) -> None:
     heading = [f"### {code(section.label)}\n"] if several else []
-    first = "rubric, test" if len(section.tests) > 1 else f"rubric ({', '.join(section.tests)})"
     titles = [column.title for column in section.columns]
     rule = ["---", *("---:" for _ in titles)]
-    head = [*heading, _table_row([first, *titles]), _table_row(rule)]
+    head = [*heading, _table_row([section.first_title, *titles]), _table_row(rule)]
     lines = []
     # The total first: a table that is cut keeps it.
     for row in sorted(section.rows, key=lambda row: row.level != "total"):
@@ -262,25 +213,26 @@ def _cases(page: _Page, session: SessionResults) -> None:
     wrong = [result for result in session.results if result.outcome == "disagree"]
     first = {case_id for decision in session.decisions.values() for case_id in decision.regressions}
     wrong.sort(key=lambda result: result.case_id not in first)
-    page.block(
-        [f"### Disagreements ({len(wrong):,})\n"], _details(session, wrong), [""]
-    ) if wrong else None
+    if wrong:
+        page.block([f"### Disagreements ({len(wrong):,})\n"], _details(session, wrong), [""])
     odd = [
         result
         for result in session.results
         if result.outcome == "agree" and reasoning_disagrees(result)
     ]
-    title = f"### Right, but {REASONING_DISAGREES} ({len(odd):,})\n"
-    page.block([title], _details(session, odd), [""]) if odd else None
+    if odd:
+        title = f"### Right, but {REASONING_DISAGREES} ({len(odd):,})\n"
+        page.block([title], _details(session, odd), [""])
     without = [result for result in session.results if result.outcome in UNSCORED]
-    page.block(
-        [f"### Without a verdict ({len(without):,})\n"], _details(session, without), [""]
-    ) if without else None
+    if without:
+        page.block(
+            [f"### Without a verdict ({len(without):,})\n"], _details(session, without), [""]
+        )
 
 
 def _details(session: SessionResults, results: Iterable[CaseResult]) -> Iterator[str]:
     for result in results:
-        node = shortened(one_line(session.node(result.case_id)), _LONGEST_NAME)
+        node = shortened(one_line(session.node(result.case_id)), LONGEST_NAME)
         if result.outcome == "disagree":
             said, text = (
                 f"gave {result.score}, right is {result.expected}",
@@ -293,8 +245,8 @@ def _details(session: SessionResults, results: Iterable[CaseResult]) -> Iterator
         if reasoning_disagrees(result):
             said += f"; {REASONING_DISAGREES}"
         command = session.commands.get(result.case_id)
-        again = f"run it again:<br><code>{_entities(one_line(command))}</code>" if command else ""
-        summary = f"<summary><code>{_entities(node)}</code> {said}</summary>"
+        again = f"run it again:<br><code>{entities(one_line(command))}</code>" if command else ""
+        summary = f"<summary><code>{entities(node)}</code> {said}</summary>"
         yield f"<details>{summary}{preformatted(text)}{again}</details>"
 
 
@@ -308,13 +260,13 @@ def _more_figures(page: _Page, section: Section) -> None:
         f"- {title}: {prose(reason)} ({', '.join(code(label) for label in labels)})"
         for title, reason, labels in reasons(section)
     ]
+    if not lines:
+        return
     title = (
         "Confusion matrices and missing figures, "
-        f"{_entities(shortened(one_line(section.label), _LONGEST_NAME))}"
+        f"{entities(shortened(one_line(section.label), LONGEST_NAME))}"
     )
-    page.block(
-        [f"<details><summary>{title}</summary>\n"], lines, ["\n</details>\n"]
-    ) if lines else None
+    page.block([f"<details><summary>{title}</summary>\n"], lines, ["\n</details>\n"])
 
 
 def _matrix(name: str, matrix: ConfusionMatrix) -> str:

@@ -1,71 +1,53 @@
-"""The two JSON summaries: of the cases in a folder, and of a judge's results (rules H1, H2)."""
+"""The JSON report of each judge, in RAND's keys and ours (rule H2)."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.files import file_name_part
-from pytest_jrh.models import JUDGED, UNSCORED, CaseResult
+from pytest_jrh.models import JUDGED, CaseResult
 from pytest_jrh.reporting.json_report import decision_data, panel_data, table_data
+from pytest_jrh.reporting.report import Report
 from pytest_jrh.reporting.session_results import scales
 from pytest_jrh.stats.metrics import GroupStats, bootstrap, group_stats, metric, totals
 from pytest_jrh.stats.spending import total_spending
 from pytest_jrh.stats.statistics import tabulate
-from pytest_jrh.text import one_line, shortened
 
 if TYPE_CHECKING:
-    from pytest_jrh.artifacts.spools import RecordIndex
+    from pathlib import Path
+
     from pytest_jrh.gate.decision import GateDecision
+    from pytest_jrh.reporting.report import SuiteMaterial
     from pytest_jrh.stats.panels import Panel
     from pytest_jrh.suite.suite import JudgeSettings, Suite
 
-_LONGEST_REASON = 200
 
+class JudgeReport(Report):
+    """`{model}_report.json`, one for each judge of a suite."""
 
-def perturbations_summary(
-    previous: Mapping[str, Any], index: RecordIndex, results: Iterable[CaseResult]
-) -> dict[str, Any]:
-    """Count the cases in a folder per suite, test and rubric.
+    name = "JSON"
 
-    `cases`, `verified` and `human_reviewed` count the records that are there; `no_case` (with
-    reasons) and `unscored` (by outcome) are those of the last run that asked for a rubric, so other
-    suites' and deselected rubrics' are taken over from the `previous` summary. `results` holds one
-    result per generated case, and no `unscored` one whose case was made.
-    """
-    groups: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for entry in index.entries.values():
-        group = groups.setdefault((entry.suite, entry.test, entry.rubric), _no_cases())
-        group["cases"] += 1
-        group["verified"] += entry.verified
-        group["human_reviewed"] += entry.human_reviewed
-    asked: set[tuple[str, str, str]] = set()
-    for result in results:
-        key = (result.suite, result.test, result.rubric_id)
-        asked.add(key)
-        group = groups.setdefault(key, _no_cases())
-        if result.outcome == "no_case":
-            group["no_case"] += 1
-            reasons = group["no_case_reasons"]
-            reason = shortened(one_line(result.detail), _LONGEST_REASON) or "no reason given"
-            reasons[reason] = reasons.get(reason, 0) + 1
-        elif result.outcome in UNSCORED:
-            group["unscored"][result.outcome] = group["unscored"].get(result.outcome, 0) + 1
-    for key, old in _groups_of(previous):
-        if key not in asked:
-            group = groups.setdefault(key, _no_cases())
-            group.update(
-                {
-                    name: old[name]
-                    for name in ("no_case", "no_case_reasons", "unscored")
-                    if name in old
-                }
+    def documents(self, suite: SuiteMaterial) -> Iterator[tuple[Path, Any]]:
+        names = judge_file_names(suite.suite)
+        for judge in suite.suite.judges:
+            own = [
+                result
+                for name, result in suite.results
+                if name == judge.name and result.outcome != "generated"
+            ]
+            yield (
+                suite.suite.output.dir / f"{names[judge.name]}_report.json",
+                judge_report(
+                    suite.suite,
+                    judge,
+                    own,
+                    decision=suite.decision,
+                    panel=suite.panel,
+                    session=suite.session,
+                ),
             )
-    suites: dict[str, Any] = {}
-    for (suite, test, rubric), group in groups.items():
-        suites.setdefault(suite, {}).setdefault(test, {})[rubric] = group
-    return {"format": 1, "records_of_other_tools": len(index.foreign), "suites": suites}
 
 
 def judge_report(
@@ -185,31 +167,3 @@ def _figures(group: GroupStats) -> dict[str, Any]:
         "unverified_labels": group.unverified,
         "accuracy": group.accuracy,
     }
-
-
-def _no_cases() -> dict[str, Any]:
-    return {
-        "cases": 0,
-        "verified": 0,
-        "human_reviewed": 0,
-        "no_case": 0,
-        "no_case_reasons": {},
-        "unscored": {},
-    }
-
-
-def _groups_of(
-    summary: Mapping[str, Any],
-) -> Iterable[tuple[tuple[str, str, str], Mapping[str, Any]]]:
-    """Walk a summary that may be anything: a person may have edited it, or RAND's harness written
-    it.
-    """
-    for suite, tests in _items(summary.get("suites")):
-        for test, rubrics in _items(tests):
-            for rubric, group in _items(rubrics):
-                if isinstance(group, Mapping):
-                    yield (suite, test, rubric), group
-
-
-def _items(value: Any) -> Iterable[tuple[str, Any]]:
-    return value.items() if isinstance(value, Mapping) else ()

@@ -1,0 +1,197 @@
+"""The columns of the tables of cases, RAND's and ours, each declared once (rule H2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from pytest_jrh.kinds import KINDS
+from pytest_jrh.transcript import render_transcript
+
+if TYPE_CHECKING:
+    from pytest_jrh.artifacts.tables import TableRow
+    from pytest_jrh.models import CaseResult
+
+Record: TypeAlias = Mapping[str, Any]
+_DECIDED = ("accepted", "edited", "rejected")
+
+
+class _Made(NamedTuple):
+    """A made case, and the temperature of the editor that made it."""
+
+    record: Record
+    transcript: str
+    temperature: float | None
+
+
+class _Judged(NamedTuple):
+    """A result, and its case where it was made."""
+
+    result: CaseResult
+    record: Record | None
+    transcript: str | None
+    perturbed_idx: str
+
+    def of_record(self, column: Callable[[Record], Any]) -> Any:
+        """What a column has of the made case; nothing where there is none."""
+        return None if self.record is None else column(self.record)
+
+
+def synthetic_row(
+    record: Record, *, temperature: float | None, transcript: str | None = None
+) -> TableRow:
+    """Describe a made case in RAND's columns, and ours.
+
+    `original_response` and `generation_response` are the edited turns before and after;
+    `validation_score` is the verifier's verdict on the scale of `expected`; `transcript` is what
+    the judge sees. There is no label for the untouched run, so `original_expected` is empty.
+    """
+    shown = transcript_of(record) if transcript is None else transcript
+    made = _Made(record, shown, temperature)
+    return {name: value(made) for name, value in _SYNTHETIC.items()}
+
+
+def result_row(
+    result: CaseResult,
+    record: Record | None,
+    *,
+    perturbed_idx: str,
+    transcript: str | None = None,
+) -> TableRow:
+    """Describe a result in RAND's columns, and ours; a case that was not made has no transcript.
+
+    `autograder_reasoning` holds the judge's reasoning, else the reason of the outcome; `cost` is
+    empty where a call has no known price.
+    """
+    if record is not None and transcript is None:
+        transcript = transcript_of(record)
+    judged = _Judged(result, record, transcript, perturbed_idx)
+    return {name: value(judged) for name, value in _RESULT.items()}
+
+
+def transcript_of(record: Record) -> str:
+    """Render the judged transcript of a record."""
+    return render_transcript(record["perturbed_messages"])
+
+
+def _request(record: Record) -> str:
+    return f"{record['target_rubric']['id']}: {record['target_rubric']['instructions']}"
+
+
+def _levels(record: Record) -> str:
+    return "\n".join(f"{level['score']}: {level['label']}" for level in record["score_levels"])
+
+
+def _steps(record: Record) -> Sequence[Mapping[str, Any]]:
+    steps: Sequence[Mapping[str, Any]] = record["perturbation"]["steps"]
+    return steps
+
+
+def _before(record: Record) -> str:
+    return _turns(_steps(record), "original_content")
+
+
+def _after(record: Record) -> str:
+    return _turns(_steps(record), "edited_content")
+
+
+def _thesis(record: Record) -> str | None:
+    plan = record["perturbation"]["plan"] or {}
+    thesis: str | None = plan.get("thesis")
+    return thesis
+
+
+def _reason(judged: _Judged) -> str | None:
+    result = judged.result
+    return result.reasoning or (None if result.outcome == "agree" else result.detail)
+
+
+def _is_reviewed(judged: _Judged) -> bool:
+    in_record = judged.record is not None and judged.record.get("human_reviewed", False)
+    return judged.result.human_reviewed in _DECIDED or bool(in_record)
+
+
+def _decision(record: Mapping[str, Any]) -> str | None:
+    review = record.get("review")
+    return str(review.get("action")) if isinstance(review, Mapping) else None
+
+
+def _turns(steps: Sequence[Mapping[str, Any]], key: str) -> str:
+    return "\n\n".join(f"[{step['message_index']}] {step[key]}" for step in steps)
+
+
+def _planned(record: Mapping[str, Any]) -> str:
+    plan = record["perturbation"]["plan"] or {"steps": ()}
+    return "\n".join(
+        f"[{step['message_index']}] {step['goal']} ({step['rationale']})" for step in plan["steps"]
+    )
+
+
+def _validation_score(record: Record) -> int | None:
+    verification: Mapping[str, Any] | None = record["perturbation"]["verification"]
+    if verification is None:
+        return None
+    score: int | None = verification["score"]
+    return score if score is not None else int(verification["verdict"] == "FAIL")
+
+
+_SYNTHETIC: Mapping[str, Callable[[_Made], Any]] = {
+    "test_name": lambda made: made.record["test"],
+    "original_request": lambda made: _request(made.record),
+    "original_response": lambda made: _before(made.record),
+    "original_idx": lambda made: made.record["run_id"],
+    "original_expected": lambda _: None,
+    "generation_prompt": lambda made: _planned(made.record),
+    "generation_response": lambda made: _after(made.record),
+    "generation_completion": lambda made: "\n".join(
+        step["editor_raw_response"] for step in _steps(made.record)
+    ),
+    "generation_reasoning": lambda made: _turns(_steps(made.record), "editor_reason"),
+    "perturbed_idx": lambda made: made.record["metadata"]["perturbed_idx"],
+    "generation_temp": lambda made: made.temperature,
+    "generation_mode": lambda made: made.record["mode"],
+    "validation_score": lambda made: _validation_score(made.record),
+    "validation_reasoning": lambda made: made.record["perturbation"]["failure_rationale"],
+    "validated_bucket": lambda made: made.record["expected"] if made.record["verified"] else None,
+    "rubric_id": lambda made: made.record["target_rubric"]["id"],
+    "rubric_text": lambda made: made.record["target_rubric"]["instructions"],
+    "score_levels_table": lambda made: _levels(made.record),
+    "transcript": lambda made: made.transcript,
+    "prompted_bucket": lambda made: made.record["expected"],
+    "human_reviewed": lambda made: bool(made.record.get("human_reviewed", False)),
+    "run_id": lambda made: made.record["run_id"],
+    "epoch": lambda made: made.record["epoch"],
+    "target_score": lambda made: made.record["target_score"],
+    "expected": lambda made: made.record["expected"],
+    "verified": lambda made: made.record["verified"],
+    "human_decision": lambda made: _decision(made.record),
+}
+_RESULT: Mapping[str, Callable[[_Judged], Any]] = {
+    "idx": lambda judged: judged.result.case_id,
+    "perturbed_idx": lambda judged: judged.perturbed_idx,
+    "rubric": lambda judged: judged.of_record(lambda made: made["target_rubric"]["instructions"]),
+    "rubric_id": lambda judged: judged.result.rubric_id,
+    "transcript": lambda judged: judged.transcript,
+    "generation_response": lambda judged: judged.of_record(_after),
+    "original_request": lambda judged: judged.of_record(_request),
+    "original_idx": lambda judged: judged.result.run_id,
+    "expected": lambda judged: (
+        judged.result.expected if judged.record is None else judged.record["expected"]
+    ),
+    "validation_score": lambda judged: judged.of_record(_validation_score),
+    "agent_mode": lambda judged: KINDS[judged.result.test].label,
+    "plan_thesis": lambda judged: judged.of_record(_thesis),
+    "planned_steps": lambda judged: judged.of_record(_planned),
+    "test_name": lambda judged: judged.result.test,
+    "score_levels_table": lambda judged: judged.of_record(_levels),
+    "autograder_score": lambda judged: judged.result.score,
+    "autograder_reasoning": _reason,
+    "outcome": lambda judged: judged.result.outcome,
+    "judge": lambda judged: judged.result.judge,
+    "tokens": lambda judged: judged.result.spending.usage.total,
+    "cost": lambda judged: None if judged.result.spending.unpriced else judged.result.spending.cost,
+    "human_reviewed": _is_reviewed,
+    "human_decision": lambda judged: judged.result.human_reviewed or judged.of_record(_decision),
+}
+SYNTHETIC_COLUMNS: tuple[str, ...] = tuple(_SYNTHETIC)
+RESULT_COLUMNS: tuple[str, ...] = tuple(_RESULT)

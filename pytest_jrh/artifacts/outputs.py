@@ -1,0 +1,55 @@
+"""The files that a suite leaves, written one by one: what cannot be written does not stop the
+others.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pytest_jrh.artifacts.records import json_value
+from pytest_jrh.files import atomic_write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_jrh.errors import InputError
+    from pytest_jrh.redact import Redactor
+
+
+class Outputs:
+    """`paths` are the files that are there now, `problems` sentences about those that are not.
+
+    `failed` says that something is missing on the disk that should be there.
+    """
+
+    def __init__(self, redactor: Redactor) -> None:
+        self.redactor = redactor
+        self.paths: list[Path] = []
+        self.problems: list[str] = []
+        self.failed = False
+
+    def problem(self, sentence: str) -> None:
+        """Say what is missing on the disk."""
+        self.failed = True
+        self.problems.append(self.redactor.text(sentence))
+
+    def write(self, path: Path, text: str) -> None:
+        """Write a file."""
+        try:
+            atomic_write(path, text)
+        except OSError as error:
+            self.problem(f"{path} was not written: {cause(error)}.")
+        else:
+            self.paths.append(path)
+
+    def write_json(self, path: Path, value: Any, *, sort: bool = False) -> None:
+        """Write a value as JSON, without secrets."""
+        clean = self.redactor.value(json_value(value))
+        text = json.dumps(clean, indent=2, ensure_ascii=False, allow_nan=False, sort_keys=sort)
+        self.write(path, text + "\n")
+
+
+def cause(error: OSError | InputError) -> str:
+    """Say why a file could not be read or written, without its name."""
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)

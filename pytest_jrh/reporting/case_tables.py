@@ -1,0 +1,70 @@
+"""The tables of a suite's cases: all that were made, and the results of each judge (rule H2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_jrh.artifacts.case_columns import (
+    RESULT_COLUMNS,
+    SYNTHETIC_COLUMNS,
+    result_row,
+    synthetic_row,
+)
+from pytest_jrh.artifacts.tables import table_format
+from pytest_jrh.reporting.judge_report import judge_file_names
+from pytest_jrh.reporting.report import CaseTable, Report
+from pytest_jrh.stages import EDITOR
+from pytest_jrh.suite.cases import perturbed_idx
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pytest_jrh.artifacts.tables import TableRow
+    from pytest_jrh.reporting.report import MadeCase, SuiteMaterial
+
+SYNTHETIC_NAME = "synthetic_agent_perturbation"
+
+
+class CaseTables(Report):
+    """CSV or XLSX, as the config's `output_file_format` says."""
+
+    name = "CSV and XLSX"
+
+    def tables(self, suite: SuiteMaterial) -> Iterator[CaseTable]:
+        folder = suite.suite.output.dir
+        suffix, _ = table_format(suite.suite.output.format)
+        editor = suite.suite.generation.stages.get(EDITOR.name)
+        yield CaseTable(
+            folder / f"{SYNTHETIC_NAME}.{suffix}",
+            SYNTHETIC_COLUMNS,
+            _synthetic(editor.temperature if editor is not None else None),
+        )
+        evaluated = sorted(test.name for test in suite.suite.tests if test.evaluate)
+        for test in evaluated:
+            for judge, name in judge_file_names(suite.suite).items():
+                path = folder / f"{test}_results_{name}.{suffix}"
+                yield CaseTable(path, RESULT_COLUMNS, _results(test, judge))
+
+
+def _synthetic(temperature: float | None) -> Callable[[MadeCase], Iterator[TableRow]]:
+    def rows(case: MadeCase) -> Iterator[TableRow]:
+        if case.record is not None:
+            yield synthetic_row(case.record, temperature=temperature, transcript=case.transcript)
+
+    return rows
+
+
+def _results(test: str, judge: str | None) -> Callable[[MadeCase], Iterator[TableRow]]:
+    def rows(case: MadeCase) -> Iterator[TableRow]:
+        if case.spec.test != test:
+            return
+        for name, result in case.results:
+            if name == judge:
+                yield result_row(
+                    result,
+                    case.record,
+                    perturbed_idx=perturbed_idx(case.spec),
+                    transcript=case.transcript,
+                )
+
+    return rows

@@ -1,0 +1,159 @@
+"""The values of the HTML report's page: gate, figures, panels and the table of cases."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_jrh.reporting.gate_text import (
+    change_sentences,
+    decision_sentence,
+    gate_groups,
+    update_sentence,
+)
+from pytest_jrh.reporting.html.bodies import printable
+from pytest_jrh.reporting.html.cases import CaseList
+from pytest_jrh.reporting.html.figures import section_values
+from pytest_jrh.reporting.session_results import case_key, extent_sentences, recording_sentence
+from pytest_jrh.stats.columns import decimal, percent
+from pytest_jrh.stats.figures import left_out, sections
+from pytest_jrh.stats.spending import spending_lines
+from pytest_jrh.templating import render_page
+from pytest_jrh.text import counted, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_jrh.gate.decision import GateDecision
+    from pytest_jrh.redact import Redactor
+    from pytest_jrh.reporting.html.bodies import RunKey
+    from pytest_jrh.reporting.session_results import SessionResults
+    from pytest_jrh.stats.panels import Panel
+
+_TEMPLATES = Path(__file__).parent / "templates"
+BODIES = "<!--bodies-->"
+_MOST_NAMED = 500
+_ONE_LINE = 10_000
+
+
+def page(session: SessionResults, blocks: Mapping[RunKey, str], redactor: Redactor) -> str:
+    """The page, with `BODIES` where the data blocks belong."""
+    style, script = ((_TEMPLATES / name).read_text("utf-8") for name in ("report.css", "report.js"))
+    told = sections(session.table)
+    listed = CaseList(session, blocks)
+    values = {
+        "title": _title(session),
+        "subtitle": _subtitle(session),
+        "extents": extent_sentences(session),
+        "decisions": [
+            _decision(name, decision, session)
+            for name, decision in session.decisions.items()
+            if decision.active or not decision.passed
+        ],
+        "recording": {
+            "sentence": recording_sentence(session),
+            "command": one_line(session.record_command),
+        },
+        "sections": [section_values(section, several=len(told) > 1) for section in told],
+        "panels": [_panel(panel) for panel in session.panels],
+        "columns": listed.columns(),
+        "cases": listed.rows(),
+        "filters": listed.filters(),
+        "spending": " | ".join(spending_lines(session.spending, session.wall_seconds, _ONE_LINE)),
+        "remarks": _remarks(session),
+    }
+    ours = {
+        "style": style,
+        "script": script,
+        "style_hash": _hash(style),
+        "script_hash": _hash(script),
+    }
+    return render_page(_TEMPLATES, "report.html", {**printable(redactor.value(values)), **ours})
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+
+
+def _title(session: SessionResults) -> str:
+    state = {None: "", True: "passed: ", False: "failed: "}[session.passed]
+    return f"{state}judge reliability, {', '.join(_suites(session))}"
+
+
+def _suites(session: SessionResults) -> list[str]:
+    return list(dict.fromkeys(result.suite for result in session.results))
+
+
+def _subtitle(session: SessionResults) -> str:
+    counts = session.table.overall.counts
+    suites = _suites(session)
+    named = f"{'suite' if len(suites) == 1 else 'suites'} {', '.join(suites)}"
+    return (
+        f"{named}: {counted(counts.n, 'verdict')}, {counts.agree:,} right, {counts.disagree:,} "
+        "wrong"
+    )
+
+
+def _remarks(session: SessionResults) -> list[str]:
+    parts = [f"{number:,} {kind}" for kind, number in left_out(session.table.overall)]
+    lines = [f"Not in the figures: {', '.join(parts)}."] if parts else []
+    unverified = session.table.overall.counts.unverified
+    said = (
+        f"{counted(unverified, 'label')} unverified (the verifier is off, or did not confirm them)."
+    )
+    return [*lines, said] if unverified else lines
+
+
+def _decision(name: str, decision: GateDecision, session: SessionResults) -> dict[str, Any]:
+    there = {result.case_id for result in session.results}
+    groups = [
+        {
+            "title": group.title,
+            "number": f"{len(group.cases):,}",
+            "open": group.style == "red",
+            "more": max(0, len(group.cases) - _MOST_NAMED),
+            "cases": [
+                {
+                    "node": session.node(case_id),
+                    "key": case_key(case_id) if case_id in there else None,
+                    "why": why,
+                }
+                for case_id, why in group.cases[:_MOST_NAMED]
+            ],
+        }
+        for group in gate_groups(decision)
+    ]
+    return {
+        "name": name if len(session.decisions) > 1 else "",
+        "passed": decision.passed,
+        "sentence": decision_sentence(decision),
+        "remarks": change_sentences(decision),
+        "remedy": {
+            "sentence": update_sentence(decision),
+            "command": one_line(decision.update_command),
+        },
+        "groups": groups,
+    }
+
+
+def _panel(panel: Panel) -> dict[str, Any]:
+    right = (
+        f"The majority is right in {panel.accuracy.count:,} of {counted(panel.accuracy.n, 'case')}"
+    )
+    without = panel.without_vote
+    return {
+        "title": f"Panel of {panel.suite}: {counted(len(panel.judges), 'judge')}",
+        "sentence": f"{right} ({percent(panel.accuracy.value)}).",
+        "pairs": [
+            {
+                "judges": " / ".join(pair.judges),
+                "agree": f"{pair.agreement.count:,} of {pair.agreement.n:,}",
+                "kappa": decimal(pair.kappa.value),
+            }
+            for pair in panel.pairs
+        ],
+        "without": [{"case": vote.case, "reason": vote.reason} for vote in without[:_MOST_NAMED]],
+        "without_number": f"{len(without):,}",
+    }
