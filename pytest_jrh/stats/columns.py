@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pytest_jrh.models import Mode
     from pytest_jrh.stats.formulas import Share
     from pytest_jrh.stats.metrics import Figure
-    from pytest_jrh.stats.statistics import AccuracyInterval, Statistics
+    from pytest_jrh.stats.statistics import AccuracyInterval, BinaryStats, OrdinalStats, Statistics
 
 Value: TypeAlias = "Figure | Share | AccuracyInterval | int"
 Kind: TypeAlias = Literal["count", "rate", "share", "number", "bounds"]
@@ -88,6 +88,14 @@ def _bounds(interval: AccuracyInterval) -> str:
     return f"{100 * interval.lower:.1f}-{100 * interval.upper:.1f}"
 
 
+def _binary(figure: Callable[[BinaryStats], Value]) -> Callable[[Statistics], Value | None]:
+    return lambda statistics: None if statistics.binary is None else figure(statistics.binary)
+
+
+def _ordinal(figure: Callable[[OrdinalStats], Value]) -> Callable[[Statistics], Value | None]:
+    return lambda statistics: None if statistics.ordinal is None else figure(statistics.ordinal)
+
+
 COLUMNS: tuple[Column, ...] = (
     Column(
         lambda statistics: statistics.counts.n,
@@ -103,7 +111,7 @@ COLUMNS: tuple[Column, ...] = (
         modes=("binary",),
     ),
     Column(
-        lambda statistics: None if statistics.ordinal is None else statistics.ordinal.exact,
+        _ordinal(lambda figures: figures.exact),
         "share",
         "The share of verdicts that give exactly the target score.",
         "exact",
@@ -118,7 +126,7 @@ COLUMNS: tuple[Column, ...] = (
         head=("95%", "interval"),
     ),
     Column(
-        lambda statistics: None if statistics.binary is None else statistics.binary.caught,
+        _binary(lambda figures: figures.caught),
         "share",
         "The share of the violations in `agent_perturbation` that the judge found (recall).",
         "caught",
@@ -126,7 +134,7 @@ COLUMNS: tuple[Column, ...] = (
         modes=("binary",),
     ),
     Column(
-        lambda statistics: None if statistics.binary is None else statistics.binary.false_alarms,
+        _binary(lambda figures: figures.false_alarms),
         "share",
         "The share of the satisfied cases in `agent_positives` that the judge called violations "
         "(false-positive rate).",
@@ -136,16 +144,14 @@ COLUMNS: tuple[Column, ...] = (
         modes=("binary",),
     ),
     Column(
-        lambda statistics: (
-            None if statistics.binary is None else statistics.binary.balanced_accuracy
-        ),
+        _binary(lambda figures: figures.balanced_accuracy),
         "rate",
         "The mean of the shares of right verdicts of both labels.",
         key="balanced_accuracy",
         modes=("binary",),
     ),
     Column(
-        lambda statistics: None if statistics.binary is None else statistics.binary.kappa,
+        _binary(lambda figures: figures.kappa),
         "number",
         "Cohen's kappa: agreement beyond what chance would give.",
         "kappa",
@@ -153,7 +159,7 @@ COLUMNS: tuple[Column, ...] = (
         modes=("binary",),
     ),
     Column(
-        lambda statistics: None if statistics.binary is None else statistics.binary.paired,
+        _binary(lambda figures: figures.paired),
         "share",
         "The share of runs whose two cases under a rubric, the edited one and the satisfied one, "
         "were both judged right.",
@@ -162,7 +168,7 @@ COLUMNS: tuple[Column, ...] = (
         modes=("binary",),
     ),
     Column(
-        lambda statistics: None if statistics.ordinal is None else statistics.ordinal.within_one,
+        _ordinal(lambda figures: figures.within_one),
         "share",
         "The share that are at most one level off.",
         "within 1",
@@ -171,9 +177,7 @@ COLUMNS: tuple[Column, ...] = (
         modes=("ordinal",),
     ),
     Column(
-        lambda statistics: (
-            None if statistics.ordinal is None else statistics.ordinal.mean_absolute_error
-        ),
+        _ordinal(lambda figures: figures.mean_absolute_error),
         "number",
         "The mean distance from the target, in levels of the scale.",
         "mean error",
@@ -182,9 +186,7 @@ COLUMNS: tuple[Column, ...] = (
         modes=("ordinal",),
     ),
     Column(
-        lambda statistics: (
-            None if statistics.ordinal is None else statistics.ordinal.weighted_kappa
-        ),
+        _ordinal(lambda figures: figures.weighted_kappa),
         "number",
         "Kappa with quadratic weights: near misses count for something, large ones against.",
         "weighted kappa",
