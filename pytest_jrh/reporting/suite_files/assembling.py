@@ -98,7 +98,9 @@ class Assembler:
         ran = {item.made_id: item.result for item in items if item.result is not None}
         dropped = frozenset(name for name, result in ran.items() if result.outcome == "no_case")
         try:
-            before = self._without_gone(self._frozen or read_jsonl(target, made), target, whole=whole)
+            before = self._without_gone(
+                self._frozen or read_jsonl(target, made), target, whole=whole
+            )
             overwrite = self._suite.generation.overwrite
             index = merge(before, made, dropped=dropped, overwrite=overwrite)
         except (OSError, InputError) as error:
