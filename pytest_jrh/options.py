@@ -175,7 +175,7 @@ OPTIONS = tuple(
 def mistakes(options: Options) -> Iterator[str]:
     """Say what is wrong with the options."""
     if options.max_workers is not None and options.max_workers < 1:
-        yield f"--jrh-max-workers={options.max_workers}: it takes a whole number from 1 on"
+        yield f"--jrh-max-workers={options.max_workers}: must be an integer >= 1"
     for flag, limit in (
         ("--jrh-max-calls", options.max_calls),
         ("--jrh-max-cost", options.max_cost),

@@ -39,9 +39,7 @@ def checked(
             else "no `format`, so pytest-jrh did not write it"
         )
         raise InputError(
-            Problem(
-                f"this record has {shortened(what, 100)}; format {FORMAT} can be read", file, line
-            )
+            Problem(f"this record has {shortened(what, 100)}; must be {FORMAT}", file, line)
         )
     try:
         return StoredRecord.model_validate(record)

@@ -1,1 +1,1 @@
-"""WHETHER a suite passes: its baseline and the decision of its gate."""
+"""Decides whether a suite passes: its baseline and its gate."""

@@ -1,5 +1,5 @@
-"""The file of `--jrh-baseline` in use: read once where it is first needed, and taken over at the
-end (rule J2).
+"""The file of `--jrh-baseline` in a session: read once when first needed, and updated at the end
+(rule J2).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_KEPT = 20
 
 
 class BaselineFile:
-    """The file of `--jrh-baseline`: every process reads it once, where it first needs it.
+    """The file of `--jrh-baseline`: each process reads it once, when first needed.
 
     The controller writes it.
     """
@@ -37,8 +37,7 @@ class BaselineFile:
 
     @cached_property
     def content(self) -> Baseline | None:
-        """What was accepted; None without a baseline, or where there is none yet and this session
-        is to write it.
+        """The baseline; None without one, or where this session is the first to write it.
 
         Raises `InputError` with every mistake in the file, or where it is missing.
         """
@@ -48,7 +47,7 @@ class BaselineFile:
 
     @property
     def updating(self) -> bool:
-        """Whether this session is to take its verdicts over into the file."""
+        """Whether this session updates the file with its verdicts."""
         return self._update and self._path is not None
 
     @property
@@ -57,7 +56,7 @@ class BaselineFile:
         return str(self._path and relative_path(self._path, self._folder))
 
     def tolerated(self, result: CaseResult, rules: GateRules) -> str | None:
-        """Say why a disagreement does not fail its item, or None where it does (rule J4)."""
+        """Why a disagreement does not fail its item, or None where it does (rule J4)."""
         return gate.tolerated(result, self.content, rules)
 
     def accept(
@@ -68,28 +67,30 @@ class BaselineFile:
         *,
         finished: bool,
     ) -> list[str]:
-        """Take a session's verdicts over where `--jrh-update-baseline` asks for it, and say what
-        became of the file.
+        """Update the file with a session's verdicts if `--jrh-update-baseline` is given; returns
+        lines about what was done.
 
-        A session that did not run to its end, or has no verdict on a case of which the file has
-        one, leaves the file as it is: a baseline never gets worse by an accident (rule J2). Raises
-        `OSError` as it comes.
+        A session that did not finish, or lacks a verdict on a case that has one in the file, leaves
+        the file unchanged: a baseline never gets worse by accident (rule J2). Raises `OSError` if
+        the write fails.
         """
         if not self._update or self._path is None:
             return []
         if not finished:
             return [
-                f"The baseline {self.name} was not updated, because the session did not run to "
-                "its end."
+                f"The baseline {self.name} was not updated, because the session did not finish."
             ]
         before = self.content or Baseline()
         made = update(before, results, scope)
         if lost := {case: why for case, why in made.kept.items() if case in before.cases}:
-            many = f"{counted(len(lost), 'case')} that it has a verdict on"
-            head = f"The baseline {self.name} was not updated, because there is none now on {many}:"
+            many = f"{counted(len(lost), 'case')} of it"
+            head = (
+                f"The baseline {self.name} was not updated, because this session has no verdict on"
+                f" {many}:"
+            )
             return [
                 _named(head, lost, node),
-                "Bring them to a verdict, or leave them out of the run, and update again.",
+                "Make these cases give a verdict, or deselect them, and update again.",
             ]
         if not made.baseline.cases and self.content is None:
             return [f"The baseline {self.name} was not written, because no case has a verdict."]
@@ -106,7 +107,9 @@ def _told(name: str, made: Update, node: Callable[[str], str]) -> list[str]:
     ]
     if made.kept:
         told.append(
-            _named(f"Not taken over, for want of a verdict ({len(made.kept):,}):", made.kept, node)
+            _named(
+                f"Not updated, because they have no verdict ({len(made.kept):,}):", made.kept, node
+            )
         )
     return told
 

@@ -1,4 +1,4 @@
-"""The baseline: what the judges said of each case when it was last accepted (rules J2, J3)."""
+"""The baseline: the accepted verdict of each judge on each case (rules J2, J3)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NEVER_REPORTED = "never reported"
 
 @dataclass(frozen=True, slots=True)
 class BaselineCase:
-    """One line of the baseline; `reason` is a person's, and updates keep it.
+    """One line of the baseline; `reason` is written by a person and kept by updates.
 
     Digest and fingerprint are the first 16 hex digits, so that a line stays readable.
     """
@@ -32,14 +32,12 @@ class BaselineCase:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What was accepted, by case id."""
+    """The accepted verdicts, by case id."""
 
     cases: Mapping[str, BaselineCase] = field(default_factory=dict)
 
     def match(self, result: CaseResult) -> BaselineCase | None:
-        """Look up what is known of the very case that was judged: same id, same
-        digest (rule J3).
-        """
+        """Look up the line of the case that was judged: same id, same digest (rule J3)."""
         known = self.cases.get(result.case_id)
         return (
             known if known is not None and known.case_digest == short(result.case_digest) else None
@@ -48,7 +46,7 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The cases that a session could have run, and those that it set out to run, by id.
+    """The cases that a session could have run, and those that it selected, by id.
 
     `known` holds every case of the suites in play, also what `-k`, `--lf` or a node id left out;
     `selected` is the rest after that. Cases of other suites are no part of either.
@@ -59,24 +57,24 @@ class Scope:
 
     @classmethod
     def of(cls, known: Iterable[str], selected: Iterable[str] | None = None) -> Scope:
-        """Build a scope; without `selected` all known cases are."""
+        """Build a scope; without `selected`, all known cases are selected."""
         everything = frozenset(known)
         return cls(everything, everything if selected is None else frozenset(selected))
 
     @property
     def suites(self) -> frozenset[str]:
-        """The suites in play, as ids name them."""
+        """The suites of this session, as ids name them."""
         return frozenset(map(suite_of, self.known | self.selected))
 
     @property
     def deselected(self) -> frozenset[str]:
-        """The cases that were left out on purpose."""
+        """The cases that were deselected."""
         return self.known - self.selected
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A session beside the baseline, by case id in order (rule J3).
+    """A session compared with the baseline, in order of case ids (rule J3).
 
     `compared` counts the cases with a verdict on both sides and the same digest. `not_comparable`
     gives for each other case the reason. `judge_changed` counts the compared cases that another
@@ -93,10 +91,10 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """An updated baseline, and by case id in order what became of the lines.
+    """An updated baseline, and what changed, in order of case ids.
 
-    `kept` gives for each selected case that this session has no verdict on the reason why its line,
-    if it has one, was left as it was: where it is not empty, the session did not finish cleanly.
+    `kept` gives for each selected case without a verdict the reason, its line, if any, being
+    unchanged: where it is not empty, the session did not finish cleanly.
     """
 
     baseline: Baseline
@@ -112,7 +110,7 @@ def suite_of(case_id: str) -> str:
 
 
 def short(digest: str) -> str:
-    """As much of a SHA-256 in hex as the baseline keeps."""
+    """The hex digits of a SHA-256 that the baseline keeps."""
     return digest[:DIGEST_LENGTH]
 
 
@@ -150,10 +148,10 @@ def compare(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> 
 
 
 def update(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> Update:
-    """Take a session's verdicts over, and leave alone what it says nothing about (rule J2).
+    """Update a baseline with a session's verdicts, and leave all other lines unchanged (rule J2).
 
     Cases that were deselected, belong to other suites, are unscored or were never reported keep
-    their lines. A line goes where its case is no longer in the suite, or has come out as no case.
+    their lines. A line is removed where its case is no longer in the suite, or is `no_case` now.
     """
     cases = dict(baseline.cases)
     given = {result.case_id: result for result in results}
@@ -185,7 +183,7 @@ def update(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> U
 def _one_sided(
     case_id: str, result: CaseResult | None, before: BaselineCase | None, scope: Scope
 ) -> str:
-    """Say why a case cannot be compared; nothing where it can, or has no verdict on either side."""
+    """Why a case cannot be compared; None where it can, or has no verdict on either side."""
     judged = result is not None and result.outcome in JUDGED
     if before is None:
         return "not in the baseline" if judged else ""

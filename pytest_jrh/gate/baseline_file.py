@@ -1,5 +1,5 @@
-"""The baseline's file: JSON to commit, sorted, one case a line, and every mistake in it named (rule
-J2).
+"""The baseline's file: JSON to commit, sorted, one case per line, with an error for every mistake
+in it (rule J2).
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _HEX = re.compile(rf"[0-9a-f]{{{DIGEST_LENGTH}}}", re.ASCII)
 
 
 def render(baseline: Baseline) -> str:
-    """Write the file's text: sorted by id, one case a line, the same for the same content."""
+    """Render the file's text: sorted by id, one case per line, equal for equal content."""
     lines = [_json(_record(case)) for _, case in sorted(baseline.cases.items())]
     listing = "[\n" + ",\n".join(lines) + "\n]" if lines else "[]"
     return f'{{\n"format": {FORMAT},\n"cases": {listing}\n}}\n'
 
 
 def save(path: Path, baseline: Baseline) -> None:
-    """Write the file in one step, or leave it as it is; raises `OSError` as it comes."""
+    """Write the file atomically; raises `OSError` if the write fails."""
     atomic_write(path, render(baseline))
 
 
@@ -82,8 +82,8 @@ def _record(case: BaselineCase) -> dict[str, Any]:
 
 
 def _json(value: object) -> str:
-    """One line of JSON in which whatever does not print, or breaks or reorders a line of a diff, is
-    an escape.
+    """One line of JSON in which characters that do not print, or break or reorder a line of a diff,
+    are escaped.
     """
     text = json.dumps(value, ensure_ascii=False)
     return _NOT_ASCII.sub(
@@ -97,7 +97,7 @@ def _refuse_conflict(text: str, name: str) -> None:
             hint = (
                 "keep the lines of both sides, or take one side and run with --jrh-update-baseline"
             )
-            raise InputError(Problem("holds a merge conflict", name, number, hint=hint))
+            raise InputError(Problem("contains a merge conflict", name, number, hint=hint))
 
 
 def _entries(data: object, findings: Findings) -> list[object]:
@@ -105,14 +105,13 @@ def _entries(data: object, findings: Findings) -> list[object]:
     if not isinstance(data, dict):
         findings.add(
             (),
-            f"holds {shown(data)} where a baseline is expected: a mapping with `format` and "
-            "`cases`",
+            f"got {shown(data)}; must be a mapping with `format` and `cases`",
             _HOW,
         )
     elif "format" not in data:
-        findings.add((), "has no `format`, so it is no baseline", _HOW)
+        findings.add((), "has no `format`, so it is not a baseline", _HOW)
     elif data["format"] != FORMAT or isinstance(data["format"], bool):
-        findings.add(("format",), f"got {shown(data['format'])}; format {FORMAT} can be read", _HOW)
+        findings.add(("format",), f"got {shown(data['format'])}; must be {FORMAT}", _HOW)
     elif not isinstance(data.get("cases"), list):
         findings.add(("cases",), received(data.get("cases"), "a list of cases"), _HOW)
     else:
@@ -122,7 +121,7 @@ def _entries(data: object, findings: Findings) -> list[object]:
 
 
 def _case(entry: object, path: KeyPath, findings: Findings) -> BaselineCase | None:
-    """One line as a case; None where something is wrong with it, which `findings` then says."""
+    """One line as a case; None where it is invalid, which is reported in `findings`."""
     if not isinstance(entry, dict):
         findings.add(path, received(entry, f"a mapping with the keys {listed(_KEYS)}"))
         return None
@@ -152,7 +151,7 @@ def _case(entry: object, path: KeyPath, findings: Findings) -> BaselineCase | No
 def _unknown_keys(
     mapping: Mapping[str, object], path: KeyPath, known: Collection[str], findings: Findings
 ) -> set[str]:
-    """Report unknown keys; returns the known ones that were probably meant."""
+    """Report unknown keys; returns the nearest known ones."""
     meant = set()
     for key in mapping.keys() - set(known):
         close = nearest(key, known)
@@ -166,7 +165,7 @@ def _unknown_keys(
 
 
 def _expected(key: str, value: object) -> str | None:
-    """What the value has to be, where it is not."""
+    """What the value must be; None where it is valid."""
     match key:
         case "id":
             fits, expected = (
@@ -181,7 +180,7 @@ def _expected(key: str, value: object) -> str | None:
         case "score":
             fits, expected = (
                 isinstance(value, int) and not isinstance(value, bool),
-                "a whole number",
+                "an integer",
             )
         case _:
             fits, expected = isinstance(value, str), "text"

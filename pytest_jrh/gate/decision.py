@@ -1,8 +1,7 @@
-"""The gate: what a session's verdicts, its baseline and the suite's rules come to (rules J3 to J5).
+"""The gate: decides from a session's verdicts, its baseline and the suite's rules (rules J3 to J5).
 
-An item asks `tolerated` of itself alone, in whatever process it runs; the controller asks `decide`
-once, of all that it received. No disagreement falls between the two: one that is tolerated counts
-for a threshold, or is in the baseline.
+Each item calls `tolerated` in its own process; the controller calls `decide` once, with all
+results. Every tolerated disagreement counts for a threshold, or is in the baseline.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ Rule: TypeAlias = Literal["min_accuracy", "lower_bound", "max_regressions", "min
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """One rule applied: `figure` has to reach `limit`, or for max_regressions not exceed it.
+    """One rule applied: `figure` must reach `limit`, or for max_regressions not exceed it.
 
-    `compared` asks for at least one case that can be compared with the baseline; it is applied
-    where there is none. `rule` is `lower_bound` where the lower end of the interval is held against
-    `min_accuracy`. `test` and `judge` say whose verdicts they are, empty for all; `n` counts them.
-    `cases` are the ids of the disagreements among them that count.
+    `compared` requires at least one case that can be compared with the baseline; it is listed only
+    where there is none. `rule` is `lower_bound` where the lower end of the interval is compared
+    with `min_accuracy`. `test` and `judge` say whose verdicts they are, empty for all; `n` counts
+    them. `cases` are the ids of the disagreements among them that count.
     """
 
     rule: Rule
@@ -51,7 +50,7 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class Unjudged:
-    """A judge, rubric or test of which no case has a verdict: how many cases it has, by outcome."""
+    """A judge, rubric or test without any verdict: how many cases it has, by outcome."""
 
     kind: Literal["judge", "rubric", "test"]
     name: str
@@ -60,16 +59,15 @@ class Unjudged:
 
 @dataclass(frozen=True, slots=True)
 class GateDecision:
-    """What the session of one suite comes to; ids stand in order.
+    """The decision about one suite; ids are sorted.
 
     `active` is False where neither a rule nor a baseline is set: disagreements then fail their
-    items and the gate has no say in them. `new_disagreements` are those that neither the baseline
-    nor a minimal accuracy answers for; they count with the regressions. `never_reported` are cases
-    that were to run and of which no result came; `unscored` gives the outcome. Either is red
-    whatever the thresholds say. `p_value` is the two-sided exact McNemar test's. `nothing_ran` says
-    that no result of the suite came at all. `unjudged` names what no verdict was given on.
-    `update_command` takes the verdicts over into the baseline; it is set where nothing could be
-    compared.
+    items. `new_disagreements` are those that neither the baseline nor a minimal accuracy tolerates;
+    they count as regressions. `never_reported` are selected cases without a result; `unscored`
+    gives the outcome. Either fails the session whatever the thresholds. `p_value` is the two-sided
+    exact McNemar test's. `nothing_ran` means that the suite has no result at all. `unjudged` names
+    judges, rubrics and tests without a verdict. `update_command` updates the baseline; it is set
+    where nothing could be compared.
     """
 
     active: bool
@@ -109,10 +107,10 @@ class GateDecision:
 
 
 def tolerated(result: CaseResult, baseline: Baseline | None, rules: GateRules) -> str | None:
-    """Say why a case's disagreement does not fail its item, or None where it does or there is none
+    """Why a case's disagreement does not fail its item; None where it does, or the case agrees
     (rule J4).
 
-    Needs nothing but the case's own result, so that every xdist worker can ask it.
+    Needs only the case's own result, so that every xdist worker can call it.
     """
     if result.outcome != "disagree":
         return None
@@ -123,7 +121,7 @@ def tolerated(result: CaseResult, baseline: Baseline | None, rules: GateRules) -
 
 
 def is_active(rules: GateRules, baseline: Baseline | None) -> bool:
-    """Whether there is anything for the gate to decide by."""
+    """Whether there is a rule or a baseline to decide by."""
     return baseline is not None or replace(rules, allow_uncompared=False) != GateRules()
 
 
@@ -138,8 +136,8 @@ def decide(
     """Decide about one suite, from the last result of each of its cases (rules J3 to J5).
 
     `scope` holds the suite's ids alone; `seed` is the bootstrap's; `left_out` are cases that a
-    marker or another plugin has skipped, which are in neither. Nothing is lost: what was to run and
-    is not among the results is named.
+    marker or another plugin has skipped, which are in neither. Selected cases without a result are
+    named.
     """
     given = {result.case_id: result for result in results}
     received = [given[case_id] for case_id in sorted(given)]
@@ -178,7 +176,9 @@ def decide(
 
 
 def _unjudged(received: Sequence[CaseResult], left_out: Iterable[CaseSpec]) -> Iterator[Unjudged]:
-    """What every case was skipped or unscored of; a suite's only judge has no name to give."""
+    """Judges, rubrics and tests whose cases were all skipped or unscored; a suite's only judge has
+    no name.
+    """
     found = [
         *(
             (one.judge, one.rubric_id, one.test, one.outcome)
@@ -235,9 +235,9 @@ def _thresholds(
 def _accuracies(
     own: Sequence[CaseResult], judge: str, rules: GateRules, seed: int
 ) -> Iterator[Threshold]:
-    """Hold a judge's accuracy against the rules.
+    """Compare a judge's accuracy with the rules.
 
-    A test of which nothing was selected is left out.
+    A test without selected cases is left out.
     """
     wanted = rules.min_accuracy
     limits = wanted if isinstance(wanted, Mapping) else {} if wanted is None else {"": wanted}

@@ -27,7 +27,7 @@ class Kind:
     name: str
     marker: str
     label: str
-    figure: Literal["caught", "false_alarms"]
+    figure: Literal["recall", "false_positive_rate"]
     objective: Callable[[Objective], Objective]
     folder: Callable[[str], str]
     targets: Callable[[Sequence[int], Sequence[int]], tuple[int, ...]]

@@ -105,7 +105,7 @@ def _ini_value(config: pytest.Config, option: Option) -> Any:
         if option.kind in _NUMBERS:
             return _NUMBERS[option.kind](value)
     except (ValueError, pytest.UsageError) as error:
-        kind = {"int": "a whole number", "float": "a number", "bool": "true or false"}.get(
+        kind = {"int": "an integer", "float": "a number", "bool": "true or false"}.get(
             option.kind, "names of files"
         )
         raise pytest.UsageError(f"{option.key}: it takes {kind} ({error})") from None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pytest_jrh.errors import Unrecorded, Unscored
 from pytest_jrh.files import relative_path
 from pytest_jrh.stages import STAGES
-from pytest_jrh.stats.contradictions import REASONING_DISAGREES, said_in_the_end
+from pytest_jrh.stats.contradictions import REASONING_DISAGREES, stated_score
 from pytest_jrh.text import counted, escape_commands, one_line, shortened, visible, wrapped
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def disagreement_text(
     if verification is not None and verification.rationale:
         lines += _prose(verification.rationale, width)
     lines += ["", f"given: {given}, because", *_prose(verdict.reasoning or "(no reasoning)", width)]
-    said = said_in_the_end(verdict.reasoning, binary=case.mode == "binary")
+    said = stated_score(verdict.reasoning, binary=case.mode == "binary")
     if said not in (None, verdict.score):
         lines += [
             f"{_INDENT}({REASONING_DISAGREES}: the reasoning ends in {said}; the score counts)"

@@ -73,7 +73,7 @@ def judge_report(
     spending = total_spending(results)
     tests = [test.name for test in suite.tests if test.evaluate]
     return {
-        "format": 1,
+        "format": 2,
         "meta_data": {
             "module_name": suite.module_name,
             "dataset": suite.dataset_name,

@@ -64,7 +64,7 @@ _ORDINAL = {
     "perturbation": "one case for each score of the scale: the judge should give that score",
     "positives": "the highest score alone",
     "what": "each has a scale, and the judge answers with a score on it",
-    "scores": "Here `score` is a whole number on the rubric's scale.",
+    "scores": "Here `score` is an integer on the rubric's scale.",
 }
 
 

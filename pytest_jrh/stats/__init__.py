@@ -1,1 +1,1 @@
-"""WHAT the verdicts come to: figures with their intervals, pure functions of results."""
+"""Figures of the verdicts with their intervals: pure functions of results."""

@@ -62,7 +62,7 @@ class Column:
 
 
 def percent(value: float | None) -> str:
-    """A share as text."""
+    """A share as a percentage."""
     return NONE if value is None else f"{value:.1%}"
 
 
@@ -126,21 +126,21 @@ COLUMNS: tuple[Column, ...] = (
         head=("95%", "interval"),
     ),
     Column(
-        _binary(lambda figures: figures.caught),
+        _binary(lambda figures: figures.recall),
         "share",
-        "The share of the violations in `agent_perturbation` that the judge found (recall).",
-        "caught",
-        key="caught",
+        "The share of the violations in `agent_perturbation` that the judge found.",
+        "recall",
+        key="recall",
         modes=("binary",),
     ),
     Column(
-        _binary(lambda figures: figures.false_alarms),
+        _binary(lambda figures: figures.false_positive_rate),
         "share",
         "The share of the satisfied cases in `agent_positives` that the judge called violations "
-        "(false-positive rate).",
-        "false alarms",
-        head=("false", "alarms"),
-        key="false_alarms",
+        "(`FPR` in the terminal).",
+        "false-positive rate",
+        head=("", "FPR"),
+        key="false_positive_rate",
         modes=("binary",),
     ),
     Column(

@@ -1,9 +1,7 @@
-"""Verdicts whose reasoning ends in another verdict than their score: marked in reports, and left as
-they are.
+"""Verdicts whose reasoning contradicts their score: marked in reports, never changed.
 
-Rather none found than one too many: only the last sentence of a reasoning counts, and only where it
-is plain. In a binary suite it may say "violated", "satisfied" or "no violation", in any suite
-"score: 2".
+Conservative: only the last sentence of a reasoning counts, and only where it is unambiguous:
+"violated", "satisfied" or "no violation" in a binary suite, "score: 2" in any suite.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _CLAUSE = re.compile(r"[,;:()\u2013\u2014]|\s-\s|\b(?:so|therefore|thus|hence|and)\b")
 _MARKUP = re.compile(r"[*_`\"\u201c\u201d]|\[\d+\]")
 _SCORE = re.compile(r"\bscore(?: of| is|:| =|=)? {0,2}(-?\d{1,9})$")
-# A sentence that supposes, weighs or quotes may end in the word of a verdict that it does not give.
+# A conditional, hedged or quoting sentence may end in the word of a verdict that it does not give.
 _OPEN = re.compile(
     r"\b(?:if|unless|whether|would|could|might|may|should|because|since|when|where|while|until|"
     r"although|though|but|"
@@ -60,18 +58,18 @@ _NEGATION = re.compile(r"\b(?:not|no|never|none|nothing|cannot|without|fails|fai
 
 
 def reasoning_disagrees(result: CaseResult) -> bool:
-    """Whether the reasoning of a verdict ends in another verdict than its score.
+    """Whether the reasoning of a verdict contradicts its score.
 
-    False where it says none plainly.
+    False where it is not unambiguous.
     """
     if result.score is None or not result.reasoning:
         return False
-    said = said_in_the_end(result.reasoning, binary=result.target_score is None)
+    said = stated_score(result.reasoning, binary=result.target_score is None)
     return said is not None and said != result.score
 
 
-def said_in_the_end(reasoning: str, *, binary: bool) -> int | None:
-    """The score that the last sentence of a reasoning gives in plain words, or None."""
+def stated_score(reasoning: str, *, binary: bool) -> int | None:
+    """The score that the last sentence of a reasoning states, or None."""
     return _said(reasoning.rstrip()[-_TAIL:], binary)
 
 
@@ -102,7 +100,7 @@ def _plain(text: str) -> str:
 def _verdict(clause: str) -> int | None:
     """Read "the rubric is not violated" as 0.
 
-    None where the clause says something else, or negates at a distance.
+    None where the clause states something else, or negates at a distance.
     """
     if found := _IS.fullmatch(clause):
         violated = found[2] != "satisfied"

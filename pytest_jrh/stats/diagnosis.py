@@ -1,5 +1,5 @@
-"""Judges that judge nothing, or contradict themselves: said, since accuracy alone may look fine
-(rule J1).
+"""Warnings about judges with constant, random or inverted verdicts, or that contradict themselves,
+which accuracy alone may hide (rule J1).
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 _MEANINGS = {0: "satisfied", 1: "violated"}
 # Up to here kappa is "fair" at best (Landis and Koch 1977, Biometrics 33:159-174).
 _FAIR = 0.4
-# Here it begins to be "substantial". Since near misses count for something, one of ten random
-# judges has more than
-# 0.4 with 8 to 12 scores.
+# From here it is "substantial". Since near misses count in part, one of ten random judges has more
+# than 0.4 with 8 to 12 scores.
 _SUBSTANTIAL = 0.6
 _FEWEST_VERDICTS = 4
 # A single case has one label, whatever the suite.
@@ -35,7 +34,7 @@ _ROUNDING = 1e-7
 
 
 def section_warnings(section: Section) -> list[str]:
-    """Every sentence that the figures of one judge need beside them."""
+    """All warnings about the figures of one judge."""
     return all_warnings(
         section.total,
         [row.statistics for row in section.rows if row.level == "rubric"],
@@ -58,20 +57,20 @@ def all_warnings(total: Statistics, rubrics: Sequence[Statistics], mode: Mode) -
 
 
 def _one_class(statistics: Statistics, mode: Mode) -> str | None:
-    """Say what a judge would get that does not look at the cases, where all labels are the same."""
+    """The accuracy of a constant judge, where all labels are the same."""
     matrix = matrix_of(statistics, mode)
     if matrix is None or matrix.n < _FEWEST_LABELS or sum(map(bool, matrix.rows)) > 1:
         return None
     [label] = [score for score, row in zip(matrix.labels, matrix.rows, strict=True) if row]
     cases = f"Only {_MEANINGS[label]} cases" if mode == "binary" else f"Only cases of score {label}"
-    return f"{cases}: a judge that always says {label} would get 100%"
+    return f"{cases}: a constant verdict of {label} would get 100%"
 
 
 def judge_warnings(statistics: Statistics, mode: Mode) -> list[str]:
-    """Sentences about a judge whose answers do not depend on the cases, or that contradicts itself.
+    """Warnings about a judge whose verdicts do not depend on the cases, or that contradicts itself.
 
-    Always the same answer, or as if by chance: none of these where there are fewer than four
-    verdicts, or all labels are the same, since nothing can be said then.
+    Constant, random and inverted verdicts are not reported below four verdicts, or where all labels
+    are the same.
     """
     return [*_independence(statistics, mode), *_contradictions(statistics)]
 
@@ -83,7 +82,7 @@ def _independence(statistics: Statistics, mode: Mode) -> list[str]:
     given = [score for score, column in zip(matrix.labels, matrix.columns, strict=True) if column]
     if len(given) == 1:
         answer = f"{given[0]} ({_MEANINGS[given[0]]})" if mode == "binary" else str(given[0])
-        return [f"It gave {answer} to every one of {matrix.n:,} cases: it does not judge."]
+        return [f"Constant verdict: {answer} for all {matrix.n:,} cases."]
     kappa = _kappa(statistics, mode)
     sentence = _by_chance(matrix, kappa, mode) if kappa is not None else ""
     return [sentence] if sentence else []
@@ -96,14 +95,14 @@ def _by_chance(matrix: ConfusionMatrix, kappa: float, mode: Mode) -> str:
         chance, name, enough = fisher_exact(matrix), "Fisher's exact p", _FAIR
     odds = f"kappa {round(kappa, 2) + 0.0:.2f}, {name} = {chance:.2g}"
     if kappa <= -_FAIR and chance < SIGNIFICANCE:
-        return f"It answers the wrong way round (kappa {kappa:.2f})."
+        return f"Inverted labels (kappa {kappa:.2f})."
     if mode == "ordinal" and kappa < 0 and chance < SIGNIFICANCE:
-        return f"Its scores agree with the labels less than by chance (weighted {odds})."
+        return f"Scores agree with the labels less than by chance (weighted {odds})."
     if kappa >= enough or chance < SIGNIFICANCE:
         return ""
     if mode == "ordinal":
-        return f"Its scores cannot be told from chance (weighted {odds})."
-    return f"Its answers cannot be told from a coin's ({odds})."
+        return f"Scores are indistinguishable from chance (weighted {odds})."
+    return f"Verdicts are indistinguishable from chance ({odds})."
 
 
 def _contradictions(statistics: Statistics) -> list[str]:
@@ -118,7 +117,7 @@ def _contradictions(statistics: Statistics) -> list[str]:
 
 
 def mantel(matrix: ConfusionMatrix) -> float:
-    """Two-sided p-value of the linear association of labels and scores, were they independent; 1
+    """Two-sided p-value of the linear association of labels and scores under independence; 1
     without any spread.
 
     `(n - 1) r^2`, chi-square with one degree of freedom (Mantel 1963, J Am Stat Assoc 58:690-700).
@@ -138,7 +137,7 @@ def mantel(matrix: ConfusionMatrix) -> float:
 
 
 def fisher_exact(matrix: ConfusionMatrix) -> float:
-    """Two-sided exact p-value of a table of two labels and two answers, were they independent.
+    """Two-sided exact p-value of a table of two labels and two answers under independence.
 
     Fisher 1935, J R Stat Soc 98:39-82: the tables with these margins that are no likelier than the
     one seen.

@@ -42,13 +42,13 @@ class Row:
 
     @property
     def label(self) -> str:
-        """The row's name where it stands alone."""
+        """The row's name outside of the table."""
         return f"{self.name} of {self.rubric}" if self.level == "test" else self.name
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What one judge of one suite did; `judge` is empty for a suite's only judge.
+    """The figures of one judge of one suite; `judge` is empty for a suite's only judge.
 
     Where all its cases are of one of the `tests`, there are no rows for tests; where all are of one
     rubric, there is none for the `total`.
@@ -87,7 +87,7 @@ class Section:
 def sections(table: StatisticsTable) -> list[Section]:
     """Arrange the figures by suite and judge.
 
-    A judge of cases that were never to be judged has no section.
+    A judge without cases to judge has no section.
     """
     return [_section(total, table) for total in table.judges if _asked(total)]
 
@@ -104,16 +104,16 @@ def left_out(statistics: Statistics) -> list[tuple[str, int]]:
     all_kinds = [
         ("without a case", counts.no_case),
         ("unscored", counts.unscored),
-        ("not to judge", counts.generated),
+        ("not to be judged", counts.generated),
     ]
     return [(kind, number) for kind, number in all_kinds if number]
 
 
 def reasons(section: Section) -> list[tuple[str, str, list[str]]]:
-    """Why figures of a section are missing, as title, reason and the rows' labels; the same reason
-    is told once.
+    """Why figures of a section are missing, as title, reason and the rows' labels; each reason
+    once.
 
-    A test's name alone stands for all its rows.
+    A test's name alone means all its rows.
     """
     found: dict[tuple[str, str], list[Row]] = {}
     for row in section.rows:

@@ -22,7 +22,7 @@ _NORMAL_QUANTILE = NormalDist().inv_cdf(1 - SIGNIFICANCE / 2)
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """So many of so many; where there are none to count, `reason` says what is missing."""
+    """`count` of `n`; where `n` is 0, `reason` says what is missing."""
 
     count: int
     n: int
@@ -30,7 +30,7 @@ class Share:
 
     @property
     def value(self) -> float | None:
-        """The share, from 0 to 1; None of nothing."""
+        """The share, from 0 to 1; None where `n` is 0."""
         return self.count / self.n if self.n else None
 
 
@@ -120,7 +120,8 @@ def mean_absolute_error(matrix: ConfusionMatrix) -> Figure:
 
 
 def mcnemar(regressions: int, fixes: int) -> float:
-    """Two-sided exact p-value of so uneven a split, were regressions and fixes equally likely.
+    """Two-sided exact p-value of a split at least this uneven, if regressions and fixes were
+    equally likely.
 
     The binomial form of the test for paired shares (McNemar 1947, Psychometrika 12:153-157); 1
     where nothing changed. It takes cases to be independent, so cases that share a source run make
@@ -137,14 +138,14 @@ def mcnemar(regressions: int, fixes: int) -> float:
 def fewest_visible_regressions() -> int:
     """The fewest regressions that, without a fix, have an exact McNemar p-value below 0.05.
 
-    The number does not depend on how many cases are compared: cases that did not change say nothing
-    in that test.
+    The number does not depend on how many cases are compared: unchanged cases do not enter that
+    test.
     """
     return next(number for number in range(1, 100) if mcnemar(number, 0) < SIGNIFICANCE)
 
 
 def smallest_visible_drop(n: int) -> Figure:
-    """The smallest drop of accuracy over `n` compared cases that could have been told from noise,
+    """The smallest drop of accuracy over `n` compared cases that is distinguishable from noise,
     from 0 to 1.
 
     It is `fewest_visible_regressions() / n`: the best case, in which nothing was fixed. With fixes,

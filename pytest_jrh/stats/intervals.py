@@ -36,7 +36,7 @@ class Bounds:
 
 
 class Tally(NamedTuple):
-    """One cluster: `right` of its `n` cases are right, caught, or whatever is counted."""
+    """One cluster: `right` of its `n` cases are right, found, or whatever is counted."""
 
     right: int
     n: int

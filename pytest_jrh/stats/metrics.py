@@ -1,4 +1,4 @@
-"""Figures over results: only agree and disagree enter them (rules F1, J1)."""
+"""Figures over results: only agree and disagree count (rules F1, J1)."""
 
 from __future__ import annotations
 
@@ -105,9 +105,9 @@ def totals(stats: Iterable[GroupStats]) -> GroupStats:
 
 
 def metric_problem(name: str) -> str | None:
-    """Say why `metric: NAME` cannot be computed here, or None.
+    """Why `metric: NAME` cannot be computed here, or None.
 
-    To be asked before any model is (rule A10).
+    Called before any model call (rule A10).
     """
     if name == BUILT_IN_METRIC:
         return None
@@ -125,7 +125,7 @@ def metric_problem(name: str) -> str | None:
         return None
     near = nearest(name, known)
     hint = f"; the nearest is {near!r}" if near else ""
-    return f"{name!r} is no metric of scikit-learn that compares labels with verdicts{hint}"
+    return f"{name!r} is not a scikit-learn metric that compares labels with verdicts{hint}"
 
 
 def metric(name: str, expected: Sequence[int], scores: Sequence[int]) -> Figure:
@@ -163,8 +163,8 @@ def bootstrap(results: Iterable[CaseResult], seed: int) -> Interval:
     """Resample source runs and give mean and percentile bounds of the accuracy (Efron and
     Tibshirani 1993, ch. 13).
 
-    Whole runs are drawn, since cases made from one run are not independent (rule J1). At most
-    1,000 resamples, fewer for thousands of runs; the same seed gives the same figures.
+    Whole runs are drawn, since cases of one run are not independent (rule J1). At most 1,000
+    resamples, fewer for thousands of runs; the same seed gives the same figures.
     """
     runs: dict[tuple[str, str, int], list[int]] = {}
     for result in results:
@@ -178,7 +178,7 @@ def bootstrap(results: Iterable[CaseResult], seed: int) -> Interval:
         )
     tallies = [_Tally(*counts) for _, counts in sorted(runs.items())]
     if len({agree / judged for agree, judged in tallies}) == 1:
-        # However they are drawn, runs that are all alike give one figure.
+        # Runs that are all alike give one figure in every resample.
         figure = tallies[0].agree / tallies[0].judged
         return Interval(figure, figure, figure)
     import statistics

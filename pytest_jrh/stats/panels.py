@@ -1,6 +1,4 @@
-"""Several judges on the same cases: where they agree with each other, and what they say by majority
-(rule E4).
-"""
+"""Several judges on the same cases: agreement between them, and their majority vote (rule E4)."""
 
 from __future__ import annotations
 
@@ -70,7 +68,7 @@ class Panel:
 
     @property
     def without_vote(self) -> tuple[PanelVote, ...]:
-        """The cases in which no answer has a majority."""
+        """The cases without a majority."""
         return tuple(vote for vote in self.votes if vote.score is None)
 
 
@@ -92,11 +90,11 @@ def panels(results: Iterable[CaseResult]) -> list[Panel]:
 
 
 def counted_once(results: Iterable[CaseResult]) -> list[CaseResult]:
-    """Let the making of a case that a panel shares count for one of its judges alone, as in a
-    single process.
+    """Count the generation of a case that a panel shares for only one of its judges, as in a single
+    process.
 
-    Two xdist workers, or two shards, that have judges of one case each replay its making. What was
-    paid for is never left out.
+    Two xdist workers, or two shards, that have judges of one case each replay its generation. What
+    was paid for is never left out.
     """
     given = list(results)
     makers: dict[str, int] = {}
@@ -115,8 +113,8 @@ def counted_once(results: Iterable[CaseResult]) -> list[CaseResult]:
 
 
 def spending_of(result: CaseResult, *, makes: bool) -> Spending:
-    """What a result has spent where the making of its case counts for it, or for another of the
-    panel's judges.
+    """The spending of a result, with or without the generation of its case, which counts for one
+    judge of a panel.
     """
     if result.judge_spending is None or makes or _asked(result):
         return result.spending

@@ -1,4 +1,4 @@
-"""What a session spends, as lines of text."""
+"""The spending of a session, as lines of text."""
 
 from __future__ import annotations
 
@@ -15,24 +15,22 @@ if TYPE_CHECKING:
 
 
 def spending_lines(spending: Spending, wall_seconds: float, width: int = 80) -> list[str]:
-    """Say in one line, or as few as fit, what the session asked for, what it paid, and how long it
-    took.
+    """Calls, cost and duration of a session, in as few lines as possible.
 
-    Results that several machines have given took no time of this one: with 0 seconds, none are
-    told.
+    Without a duration where `seconds` is 0, as for merged results.
     """
     return _joined(_spending_parts(spending, wall_seconds), width)
 
 
 def total_spending(results: Iterable[CaseResult]) -> Spending:
-    """Add up what results have spent; a call that cases share costs once, for it was paid for once.
+    """Sum the spending of results; a call shared by cases is counted once, as it was paid once.
 
-    It counts as a call, or as a replayed one, of each case that made it.
+    It counts as a call, or as a replayed one, of each of these cases.
     """
     given = list(results)
     total = sum((result.spending for result in given), Spending())
     shared = [(result.suite, result.shared) for result in given if result.shared is not None]
-    # Whoever asked comes first, so that what was paid now is never left out.
+    # The case that made the call comes first, so that what was paid now is never left out.
     shared.sort(key=lambda each: not each[1].spending.calls)
     counted_before = set[tuple[str, str]]()
     for suite, call in shared:
@@ -52,7 +50,7 @@ def _without_cost(total: Spending, spent: Spending) -> Spending:
 
 
 def progress_line(progress: Progress, seconds: float, width: int) -> str:
-    """Say in one line of at most `width` columns how far a session is, and when it may be done."""
+    """Progress and estimated remaining time, in one line of at most `width` columns."""
     spending = progress.spending
     parts = [
         f"jrh: {progress.done:,} of {progress.total:,} cases",
@@ -74,7 +72,7 @@ def _spending_parts(spending: Spending, wall_seconds: float) -> list[str]:
 
 
 def _cost(spending: Spending) -> str:
-    """Say what was paid now; a call without a known price is named, never counted as free."""
+    """The cost of this session; a call without a known price is named, never counted as free."""
     unpriced = f"{counted(spending.unpriced, 'call')} unpriced" if spending.unpriced else ""
     if spending.calls:
         return (

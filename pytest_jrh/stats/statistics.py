@@ -1,6 +1,6 @@
-"""How good the judges are: figures per judge, test and rubric, and over all (rule J1).
+"""Figures of the judges: per judge, test and rubric, and over all (rule J1).
 
-Only agree and disagree enter. A figure that cannot be computed is None with the reason.
+Only agree and disagree count. A figure that cannot be computed is None with the reason.
 """
 
 from __future__ import annotations
@@ -53,16 +53,17 @@ class AccuracyInterval:
 
 @dataclass(frozen=True, slots=True)
 class BinaryStats:
-    """What a judge of violations does; 1 is "violated", 0 "satisfied".
+    """Figures of a binary judge; 1 is "violated", 0 "satisfied".
 
-    `caught` is the share of the violations of agent_perturbation that were found, `false_alarms`
-    the share of the satisfied cases of agent_positives that were not, `paired` the share of runs
-    whose perturbation and positive of one rubric were both judged right by one judge.
+    `recall` is the share of the violations of agent_perturbation that were found,
+    `false_positive_rate` the share of the satisfied cases of agent_positives that were judged
+    violated, `paired` the share of runs whose perturbation and positive of one rubric were both
+    judged right by one judge.
     """
 
     matrix: ConfusionMatrix
-    caught: Share
-    false_alarms: Share
+    recall: Share
+    false_positive_rate: Share
     balanced_accuracy: Figure
     kappa: Figure
     paired: Share
@@ -70,7 +71,7 @@ class BinaryStats:
 
 @dataclass(frozen=True, slots=True)
 class OrdinalStats:
-    """What a judge that scores does; errors are in levels of the scale."""
+    """Figures of an ordinal judge; errors are in levels of the scale."""
 
     matrix: ConfusionMatrix
     exact: Share
@@ -183,7 +184,7 @@ def accuracy_interval(results: Iterable[CaseResult], seed: int) -> AccuracyInter
 
 
 def pairs_of(results: Iterable[CaseResult]) -> list[Pair]:
-    """Pick label and answer of every verdict."""
+    """Label and answer of every verdict."""
     return [
         (result.expected, result.score)
         for result in results
@@ -193,12 +194,16 @@ def pairs_of(results: Iterable[CaseResult]) -> list[Pair]:
 
 def _binary(judged: Sequence[CaseResult]) -> BinaryStats:
     matrix = confusion_matrix(pairs_of(judged), labels=(0, 1))
-    violations = [pair for pair in pairs_of(_counting_in("caught", judged)) if pair[0] == 1]
-    satisfied = [pair for pair in pairs_of(_counting_in("false_alarms", judged)) if pair[0] == 0]
+    violations = [pair for pair in pairs_of(_counting_in("recall", judged)) if pair[0] == 1]
+    satisfied = [
+        pair for pair in pairs_of(_counting_in("false_positive_rate", judged)) if pair[0] == 0
+    ]
     return BinaryStats(
         matrix=matrix,
-        caught=_share(violations.count((1, 1)), len(violations), "no perturbation was judged"),
-        false_alarms=_share(satisfied.count((0, 1)), len(satisfied), "no positive was judged"),
+        recall=_share(violations.count((1, 1)), len(violations), "no perturbation was judged"),
+        false_positive_rate=_share(
+            satisfied.count((0, 1)), len(satisfied), "no positive was judged"
+        ),
         balanced_accuracy=_of_two_labels(matrix, balanced_accuracy(matrix)),
         kappa=_of_two_labels(matrix, cohen_kappa(matrix)),
         paired=_paired(judged),
@@ -237,9 +242,7 @@ def _paired(judged: Iterable[CaseResult]) -> Share:
 
 
 def _of_two_labels(matrix: ConfusionMatrix, figure: Figure) -> Figure:
-    """Where all labels are the same, agreement beyond chance is 0 for every judge, good or bad: no
-    figure at all.
-    """
+    """Replaces kappa by a reason where all labels are the same: it would be 0 for every judge."""
     labels = [label for label, row in zip(matrix.labels, matrix.rows, strict=True) if row]
     return (
         Figure(None, f"one class only: every label is {labels[0]}") if len(labels) == 1 else figure

@@ -23,7 +23,7 @@ NAMES_JSON = WithJsonSchema(
         ],
     }
 )
-SCORES = 'whole numbers, as a list or as text like "1,3"'
+SCORES = 'integers, as a list or as text like "1,3"'
 SCORES_JSON = WithJsonSchema(
     {
         "anyOf": [
@@ -69,7 +69,7 @@ def score_targets(value: object) -> tuple[int, ...]:
         except ValueError:
             raise PydanticCustomError(
                 OUR_ERROR,
-                "got {item}; must be whole numbers, as a list or as text like {example}",
+                "got {item}; must be integers, as a list or as text like {example}",
                 {"item": shown(item), "example": '"1,3"'},
             ) from None
     return tuple(sorted(scores))

@@ -196,7 +196,7 @@ def _rubric() -> dict[str, Any]:
             "instructions": instructions,
             "instruction": {"description": "Another name of instructions.", **_TEXT},
             "score_levels": {
-                "description": "Ordinal suites: the scale, as whole numbers without a gap.",
+                "description": "Ordinal suites: the scale, as integers without gaps.",
                 "type": ["array", "null"],
                 "items": {"$ref": "#/definitions/ScoreLevel"},
                 "uniqueItems": True,
@@ -211,7 +211,7 @@ def _score_level() -> dict[str, Any]:
         "description": "One score of the scale.",
         "required": ["score", "label"],
         "properties": {
-            "score": {"description": "A whole number.", "type": "integer"},
+            "score": {"description": "An integer.", "type": "integer"},
             "label": {"description": "When this score is due.", **_TEXT},
         },
     }

@@ -246,7 +246,7 @@ def _bound(
                 return value, (*path, name)
             if isinstance(value, str) and re.fullmatch(r"\s*[-+]?\d{1,9}\s*", value, re.ASCII):
                 return int(value), (*path, name)
-            findings.add((*path, name), received(value, "a whole number"))
+            findings.add((*path, name), received(value, "an integer"))
             return None
     return None
 

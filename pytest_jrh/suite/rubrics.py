@@ -264,9 +264,9 @@ def _level(entry: Any, path: KeyPath, findings: Findings) -> ScoreLevel | None:
             if isinstance(score, str) and score.strip().isdigit()
             else None
         )
-        findings.add((*path, "score"), received(score, "a whole number"), hint)
+        findings.add((*path, "score"), received(score, "an integer"), hint)
     elif not good:
-        findings.missing((*path, "score"), "the level has no score; must be a whole number")
+        findings.missing((*path, "score"), "the level has no score; must be an integer")
     if not isinstance(label, str) or not label.strip():
         if label is None and "label" not in entry:
             findings.missing(

@@ -281,9 +281,9 @@ class Gate(Section):
     lower_bound: Flag = False
     """Hold the lower end of the accuracy's 95% interval against min_accuracy, not the accuracy
     itself."""
-    max_regressions: Annotated[int, Field(ge=0), Takes("a whole number, 0 or above")] = 0
+    max_regressions: Annotated[int, Field(ge=0), Takes("an integer >= 0")] = 0
     """How many cases may be judged wrong now that were right in the baseline."""
-    min_cases: Annotated[int, Field(ge=0), Takes("a whole number, 0 or above")] = 1
+    min_cases: Annotated[int, Field(ge=0), Takes("an integer >= 0")] = 1
     """How many cases must have a verdict."""
     allow_uncompared: Flag = False
     """Let the suite pass where no case can be compared with the baseline, as when the suite is

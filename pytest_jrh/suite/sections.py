@@ -44,8 +44,8 @@ _NON_EMPTY = StringConstraints(min_length=1, strip_whitespace=True)
 
 Text: TypeAlias = Annotated[str, _NON_EMPTY, Takes("text")]
 Flag: TypeAlias = Annotated[bool, Takes("true or false, without quotes")]
-Count: TypeAlias = Annotated[int, Field(ge=1), Takes("a whole number, at least 1")]
-Whole: TypeAlias = Annotated[int, Takes("a whole number")]
+Count: TypeAlias = Annotated[int, Field(ge=1), Takes("an integer >= 1")]
+Whole: TypeAlias = Annotated[int, Takes("an integer")]
 Runs: TypeAlias = Annotated[int, Field(ge=0), Takes("an integer >= 0 (0 or null: all runs)")]
 Positive: TypeAlias = Annotated[float, Field(gt=0), Takes("a number above 0")]
 PathText: TypeAlias = Annotated[str, _NON_EMPTY, Takes("a path")]
@@ -97,7 +97,7 @@ class RateLimitSection(Section):
 class ModelDefaults(Section):
     """What every stage, the judges among them, takes over where it does not set it itself."""
 
-    temperature: Annotated[float | None, Field(ge=0), Takes("a number, 0 or above")] = None
+    temperature: Annotated[float | None, Field(ge=0), Takes("a number >= 0")] = None
     """Sent where it is set. Reasoning models refuse one; it is then left out, with a notice."""
     max_tokens: Count | None = None
     """The longest answer to ask for, in tokens."""

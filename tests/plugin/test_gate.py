@@ -237,7 +237,7 @@ def test_a_worker_that_dies_and_is_replaced_leaves_its_case_named_and_the_baseli
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert section(result.outlines, "never reported (1):") == [f"{TINY}::{POSITIVES}run-2[e1]"]
     result.stdout.fnmatch_lines(
-        ["The baseline baseline.json was not updated, because the session did not run to its end."]
+        ["The baseline baseline.json was not updated, because the session did not finish."]
     )
     assert (project.folder / FILE).read_bytes() == before
 
@@ -303,7 +303,7 @@ def test_a_session_stopped_by_a_failure_says_what_it_did_not_reach(
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert len(section(result.outlines, "never reported (7):")) == 7
     result.stdout.fnmatch_lines(
-        ["The baseline baseline.json was not updated, because the session did not run to its end."]
+        ["The baseline baseline.json was not updated, because the session did not finish."]
     )
     assert len(project.cases) == 8
 
@@ -417,8 +417,8 @@ def test_an_update_that_would_lose_verdicts_leaves_the_baseline_as_it_is(
     result = pytester.runpytest(project.suite.option, BASELINE, UPDATE)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     head = (
-        "The baseline baseline.json was not updated, because there is none now on 2 cases that "
-        "it has a verdict on:"
+        "The baseline baseline.json was not updated, because this session has no verdict on 2 "
+        "cases of it:"
     )
     assert section(result.outlines, head) == [
         f"{TINY}::{test}run-1[e1] (unscored: unrecorded)" for test in (PERTURBATION, POSITIVES)
@@ -426,7 +426,7 @@ def test_an_update_that_would_lose_verdicts_leaves_the_baseline_as_it_is(
     assert (project.folder / FILE).read_bytes() == before
     # What the file says nothing of cannot get worse.
     result = pytester.runpytest(project.suite.option, "--jrh-baseline=first.json", UPDATE)
-    assert len(section(result.outlines, "Not taken over, for want of a verdict (2):")) == 2
+    assert len(section(result.outlines, "Not updated, because they have no verdict (2):")) == 2
     result.stdout.fnmatch_lines(["The baseline first.json now holds 6 cases: 6 added, *"])
 
 

@@ -92,7 +92,7 @@ def test_a_case_that_no_shard_reported_is_named_and_red(
     missing = section(merge.lines, "never reported (2):")
     assert missing == [f"{LAX}::{PERTURBATION}run-{number}[e1]" for number in (1, 2)]
     assert (
-        "The baseline baseline.json was not updated, because the session did not run to its end."
+        "The baseline baseline.json was not updated, because the session did not finish."
         in merge.lines
     )
     assert (project.folder / FILE).read_bytes() == before

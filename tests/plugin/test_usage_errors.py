@@ -234,13 +234,13 @@ def test_nothing_is_asked_after_an_error_of_collection(
         (["--jrh-max-cost=inf"], "*--jrh-max-cost=inf: must be a number >= 0*"),
         (["-o", "jrh_max_cost=nan"], "*--jrh-max-cost=nan: must be a number >= 0*"),
         (["--jrh-max-calls=-1"], "*--jrh-max-calls=-1: must be a number >= 0*"),
-        (["--jrh-max-workers=0"], "*--jrh-max-workers=0: it takes a whole number from 1 on*"),
+        (["--jrh-max-workers=0"], "*--jrh-max-workers=0: must be an integer >= 1*"),
         (
             ["-o", "jrh_record_mode=new_episode"],
             "*jrh_record_mode = new_episode: *did you mean new_episodes?*",
         ),
         (["-o", "jrh_replay=htp"], "*jrh_replay = htp: it takes one of completion, http*"),
-        (["-o", "jrh_max_workers=many"], "*jrh_max_workers: it takes a whole number*many*"),
+        (["-o", "jrh_max_workers=many"], "*jrh_max_workers: must be an integer*many*"),
         (["-o", "jrh_prune=perhaps"], "*jrh_prune: it takes true or false*perhaps*"),
         (
             ["--jrh-replay=http", "--jrh-record-mode=once"],

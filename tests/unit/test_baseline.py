@@ -120,12 +120,12 @@ def test_missing_file_says_how_it_is_made(tmp_path: Path) -> None:
     ("text", "line", "message"),
     [
         ("", 1, "is empty"),
-        ("[]", 1, "holds a list where a baseline is expected"),
+        ("[]", 1, "got a list; must be a mapping with"),
         ('{"cases": []}', 1, "has no `format`"),
-        ('{\n"format": 2, "cases": []}', 2, "got 2; format 1 can be read"),
+        ('{\n"format": 2, "cases": []}', 2, "got 2; must be 1"),
         ('{"format": 1,\n"cases": {}}', 2, "got a mapping of keys; must be a list of cases"),
         ('{"format": 1,\n"cases": [\n{"id": 1}\n', 4, "is not valid JSON"),
-        ('{"format": 1, "cases": [\n<<<<<<< HEAD\n', 2, "holds a merge conflict"),
+        ('{"format": 1, "cases": [\n<<<<<<< HEAD\n', 2, "contains a merge conflict"),
     ],
 )
 def test_file_that_is_no_baseline_is_refused_with_its_line(
@@ -145,8 +145,8 @@ def test_file_that_is_no_baseline_is_refused_with_its_line(
             'got "agreee"; must be agree or disagree',
             "agree is the nearest",
         ),
-        ({"score": True}, "score", "got true; must be a whole number", None),
-        ({"score": "1"}, "score", 'got "1"; must be a whole number', None),
+        ({"score": True}, "score", "got true; must be an integer", None),
+        ({"score": "1"}, "score", 'got "1"; must be an integer', None),
         ({"case_digest": "123"}, "case_digest", 'got "123"; must be 16 hexadecimal digits', None),
         (
             {"judge_fingerprint": None},

@@ -558,7 +558,7 @@ def test_without_levels_and_range_each_rubric_is_named_with_its_line(folder: Fol
 @pytest.mark.parametrize(
     ("low", "high", "message"),
     [
-        ("a", 3, "must be a whole number"),
+        ("a", 3, "must be an integer"),
         (3, 1, "lowest first"),
         (0, 10**6, "2 to 1000 levels"),
         (True, 3, "got true"),
@@ -589,7 +589,7 @@ def test_a_range_that_is_no_range_does_not_hide_a_bad_scale(folder: Folder) -> N
     data = changed("admin.evaluation_config.template", "agent_autograder")
     data[AGENT]["autograder_default_params"] = {"lowest_score": "few", "highest_score": 1}
     bound, scale = folder.problems(data)
-    assert "whole number" in bound.message
+    assert "integer" in bound.message
     assert "a scale of one score" in scale.message
 
 
@@ -672,10 +672,10 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
             "without quotes",
         ),
         (f"{AGENT}.pass_required", 1, "got 1; must be true or false", None),
-        (f"{AGENT}.max_edit_rounds", 0, "got 0; must be a whole number, at least 1", None),
-        (f"{AGENT}.max_edit_rounds", 1.5, "got 1.5; must be a whole number", None),
-        (f"{AGENT}.max_edit_rounds", True, "got true; must be a whole number", None),
-        (f"{AGENT}.sampling_seed", "87", 'got "87"; must be a whole number', None),
+        (f"{AGENT}.max_edit_rounds", 0, "got 0; must be an integer >= 1", None),
+        (f"{AGENT}.max_edit_rounds", 1.5, "got 1.5; must be an integer", None),
+        (f"{AGENT}.max_edit_rounds", True, "got true; must be an integer", None),
+        (f"{AGENT}.sampling_seed", "87", 'got "87"; must be an integer', None),
         (f"{AGENT}.objective", "fial", 'got "fial"; must be fail or pass', "fail is the nearest"),
         (f"{AGENT}.output.dir", 3, "got 3; must be a path", None),
         (
@@ -690,11 +690,11 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
             'got "gpt-5"; must be a mapping',
             'write planner: {model: "gpt-5"}',
         ),
-        (f"{AGENT}.planner.temperature", "hot", 'got "hot"; must be a number, 0 or above', None),
-        (f"{AGENT}.planner.temperature", -1, "got -1; must be a number, 0 or above", None),
+        (f"{AGENT}.planner.temperature", "hot", 'got "hot"; must be a number >= 0', None),
+        (f"{AGENT}.planner.temperature", -1, "got -1; must be a number >= 0", None),
         (f"{AGENT}.planner.temperature", float("nan"), "got nan; must be a number", None),
         (f"{AGENT}.planner.timeout", 0, "got 0; must be a number of seconds above 0", None),
-        (f"{AGENT}.planner.max_tokens", 0.5, "got 0.5; must be a whole number", None),
+        (f"{AGENT}.planner.max_tokens", 0.5, "got 0.5; must be an integer", None),
         (f"{AGENT}.planner.api_base", "host:80", 'got "host:80"; must be a URL', None),
         (f"{AGENT}.planner.model", 5, "got 5; must be text", 'write "5" in quotes'),
         (f"{AGENT}.planner.model", "", 'got ""; must be text', None),
@@ -706,7 +706,7 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
             'got "kind"; must be a list of rubric ids',
             "write [kind]",
         ),
-        (f"{AGENT}.score_targets", "1,x", 'got "x"; must be whole numbers', None),
+        (f"{AGENT}.score_targets", "1,x", 'got "x"; must be integers', None),
         (
             f"{AGENT}.transcript_preprocessors",
             [3],
@@ -719,7 +719,7 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
             "agent_judge (binary) or agent_autograder",
             None,
         ),
-        ("admin.evaluation_config.max_workers", "5", 'got "5"; must be a whole number', None),
+        ("admin.evaluation_config.max_workers", "5", 'got "5"; must be an integer', None),
         (
             "admin.evaluation_config.aggregation_method",
             "mean",
@@ -769,7 +769,7 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
         ("gate.min_accuracy", 90, "got 90; must be a number from 0 to 1", None),
         ("gate.min_accuracy", {"x": 0.9}, 'got a threshold for "x"', None),
         ("gate.lower_bound", "no", 'got "no"; must be true or false', None),
-        ("gate.max_regressions", -1, "got -1; must be a whole number, 0 or above", None),
+        ("gate.max_regressions", -1, "got -1; must be an integer >= 0", None),
         ("judge.show_reasoning", "yes", 'got "yes"; must be true or false', None),
         ("planer", {}, "unknown key; the sections of a config are admin", None),
     ],

@@ -19,7 +19,7 @@ from pytest_jrh.reporting.html.file import write_html
 from pytest_jrh.reporting.json_report import table_data
 from pytest_jrh.reporting.markdown.page import markdown_report
 from pytest_jrh.reporting.terminal import session_lines
-from pytest_jrh.stats.contradictions import reasoning_disagrees, said_in_the_end
+from pytest_jrh.stats.contradictions import reasoning_disagrees, stated_score
 from tests.support.judged_sessions import judged, right, scored, session_of
 from tests.support.made_cases import make_case, make_result, make_spec
 
@@ -98,13 +98,13 @@ def test_reasoning_that_ends_in_satisfied_disagrees_with_1_alone(reasoning: str)
 def test_reasoning_that_gives_no_plain_verdict_in_the_end_disagrees_with_none(
     reasoning: str,
 ) -> None:
-    assert said_in_the_end(reasoning, binary=True) is None
+    assert stated_score(reasoning, binary=True) is None
 
 
 def test_ordinal_reasoning_says_its_score_in_no_other_way_than_by_number() -> None:
-    assert said_in_the_end("Two things are missing. Score: 2", binary=False) == 2
-    assert said_in_the_end("It is plain, so it is 2 and not 3.", binary=False) is None
-    assert said_in_the_end("The rubric is violated.", binary=False) is None
+    assert stated_score("Two things are missing. Score: 2", binary=False) == 2
+    assert stated_score("It is plain, so it is 2 and not 3.", binary=False) is None
+    assert stated_score("The rubric is violated.", binary=False) is None
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_long_reasoning_is_read_in_no_time(unit: str) -> None:
     text = unit * (200_000 // len(unit))
     before = time.perf_counter()
     for tail in ("", " violated", ".", "!" * 1000):
-        said_in_the_end(text + tail, binary=True)
+        stated_score(text + tail, binary=True)
     assert time.perf_counter() - before < 5
 
 
@@ -139,7 +139,7 @@ def test_no_recorded_verdict_of_the_demo_is_marked() -> None:
         head = yaml.safe_load(path.read_text(encoding="utf-8").partition("\ninteractions:")[0])
         answer = json.loads(head["metadata"]["jrh"]["calls"][-1]["text"])
         binary = "score_" not in path.name
-        said = said_in_the_end(answer["reasoning"], binary=binary)
+        said = stated_score(answer["reasoning"], binary=binary)
         assert said in (None, answer["score"]), path
         found += said is not None
     assert found >= 50
@@ -150,7 +150,7 @@ def test_no_real_verdict_of_five_judges_is_marked() -> None:
         pytest.skip("the shared trajectory-judge data is not here")
     for line in TRAJECTORIES.read_text(encoding="utf-8").splitlines():
         verdict = json.loads(line)
-        said = said_in_the_end(verdict["rationale"] or "", binary=True)
+        said = stated_score(verdict["rationale"] or "", binary=True)
         assert said is None or said == int(verdict["faulty"])
 
 

@@ -109,9 +109,9 @@ def test_judge_that_never_changes_its_answer_has_no_kappa_and_no_pair(
 @pytest.mark.parametrize(
     ("answer", "warned"),
     [
-        (always(1), "It gave 1 (violated) to every one of 48 cases"),
-        (always(0), "It gave 0 (satisfied) to every one of 48 cases"),
-        (coin(), "Its answers cannot be told from a coin's"),
+        (always(1), "Constant verdict: 1 (violated) for all 48 cases"),
+        (always(0), "Constant verdict: 0 (satisfied) for all 48 cases"),
+        (coin(), "Verdicts are indistinguishable from chance"),
         (right, None),
     ],
 )
@@ -133,7 +133,7 @@ def test_figures_of_one_test_alone_are_null_with_the_reason(tmp_path: Path) -> N
     test = report_of(tmp_path, judged(right))["statistics"]["rubrics"]["tone"]["tests"][
         "agent_positives"
     ]
-    assert test["binary"]["caught"] == {
+    assert test["binary"]["recall"] == {
         "count": 0,
         "n": 0,
         "value": None,

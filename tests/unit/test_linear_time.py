@@ -33,7 +33,7 @@ from pytest_jrh.review import turns
 from pytest_jrh.review.differences import differences
 from pytest_jrh.sources.json_logs import _scan_bytes
 from pytest_jrh.sources.log_parts import DamagedError
-from pytest_jrh.stats.contradictions import said_in_the_end
+from pytest_jrh.stats.contradictions import stated_score
 from pytest_jrh.suite.config import looks_like_suite
 from pytest_jrh.suite.rubrics import looks_like_rubrics, read_rubrics
 from pytest_jrh.templating import parse_template
@@ -286,8 +286,8 @@ WORK: dict[str, tuple[Callable[[str], object], tuple[Text, ...]]] = {
         lambda _: unified(*(each.split() for each in interleaved(" "))),
         pumped("a"),
     ),
-    "said_in_the_end": (
-        lambda words: said_in_the_end(words, binary=True),
+    "stated_score": (
+        lambda words: stated_score(words, binary=True),
         pumped("a ", "not ", "score ", end=" no"),
     ),
     "turns.visible": (turns.visible, ()),

@@ -115,7 +115,7 @@ def test_figure_that_cannot_be_computed_is_null_with_the_reason() -> None:
 def test_unknown_metric_names_the_nearest_before_anything_is_spent() -> None:
     pytest.importorskip("sklearn.metrics")
     assert "'f1_score'" in (metric_problem("f1_scor") or "")
-    assert "no metric" in (metric_problem("roc_curve") or "")
+    assert "not a scikit-learn metric" in (metric_problem("roc_curve") or "")
     assert metric_problem("accuracy_score") is None
     assert metric_problem("balanced_accuracy_score") is None
 

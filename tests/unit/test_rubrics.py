@@ -153,9 +153,9 @@ def test_the_placeholders_that_init_writes_are_refused(tmp_path: Path) -> None:
     [
         ("{score: 0, label: x}, {score: 2, label: x}", "score_levels", 3, "leave a gap: 1 missing"),
         ("{score: 0, label: x}, {score: 0, label: y}", "score_levels[1].score", 3, "duplicate"),
-        ("{score: 0.5, label: x}", "score_levels[0].score", 3, "got 0.5; must be a whole number"),
-        ("{score: true, label: x}", "score_levels[0].score", 3, "got true; must be a whole number"),
-        ('{score: "1", label: x}', "score_levels[0].score", 3, 'got "1"; must be a whole number'),
+        ("{score: 0.5, label: x}", "score_levels[0].score", 3, "got 0.5; must be an integer"),
+        ("{score: true, label: x}", "score_levels[0].score", 3, "got true; must be an integer"),
+        ('{score: "1", label: x}', "score_levels[0].score", 3, 'got "1"; must be an integer'),
         ("{label: x}", "score_levels[0].score", 3, "has no score"),
         ("{score: 1}", "score_levels[0].label", 3, "has no label"),
         ("{score: 1, label: ' '}", "score_levels[0].label", 3, "is empty"),

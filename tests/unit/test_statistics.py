@@ -193,7 +193,7 @@ def test_perfect_judge() -> None:
     assert found.binary is not None
     assert found.ordinal is None
     assert found.binary.matrix == ConfusionMatrix((0, 1), ((40, 0), (0, 40)))
-    assert (found.binary.caught, found.binary.false_alarms) == (Share(40, 40), Share(0, 40))
+    assert (found.binary.recall, found.binary.false_positive_rate) == (Share(40, 40), Share(0, 40))
     assert (
         found.binary.kappa.value
         == found.binary.balanced_accuracy.value
@@ -216,16 +216,18 @@ def test_judge_that_is_always_wrong() -> None:
     assert 0 < found.interval.upper < 0.1
 
 
-@pytest.mark.parametrize(("answer", "caught", "false_alarms"), [(1, 1.0, 1.0), (0, 0.0, 0.0)])
+@pytest.mark.parametrize(
+    ("answer", "recall", "false_positive_rate"), [(1, 1.0, 1.0), (0, 0.0, 0.0)]
+)
 def test_judge_that_always_says_the_same_has_no_kappa_and_no_pair(
-    answer: int, caught: float, false_alarms: float
+    answer: int, recall: float, false_positive_rate: float
 ) -> None:
     found = describe(judge_of(lambda _: answer), SEED).binary
     assert found is not None
     assert found.kappa.value == 0
     assert found.paired == Share(0, 40)
     assert found.balanced_accuracy.value == 0.5
-    assert (found.caught.value, found.false_alarms.value) == (caught, false_alarms)
+    assert (found.recall.value, found.false_positive_rate.value) == (recall, false_positive_rate)
 
 
 def test_judge_that_tosses_a_coin_is_unmistakable() -> None:
@@ -245,8 +247,8 @@ def test_one_class_gives_no_agreement_beyond_chance_but_says_so() -> None:
     assert (
         found.kappa.reason == found.balanced_accuracy.reason == "one class only: every label is 1"
     )
-    assert found.caught == Share(8, 10)
-    assert found.false_alarms == Share(0, 0, "no positive was judged")
+    assert found.recall == Share(8, 10)
+    assert found.false_positive_rate == Share(0, 0, "no positive was judged")
     assert found.paired.reason == "no run has both its tests judged"
 
 
@@ -261,7 +263,7 @@ def test_no_verdict_leaves_every_figure_null_with_the_reason() -> None:
         "no verdict was given"
     }
     assert found.accuracy.value is None
-    assert found.binary.caught.value is None
+    assert found.binary.recall.value is None
     assert describe([], SEED).accuracy.reason == "no verdict was given"
     assert describe([], SEED).binary is None
 

@@ -56,8 +56,7 @@ def test_single_test_and_single_rubric_have_one_row() -> None:
     assert lines[0].split()[0] == "agent_positives"
     assert [line.split()[0] for line in lines[1:3]] == ["rubric", "tone"]
     assert (
-        " ".join(lines[3:5])
-        == "! Only satisfied cases: a judge that always says 0 would get 100%. "
+        " ".join(lines[3:5]) == "! Only satisfied cases: a constant verdict of 0 would get 100%. "
     )
 
 
@@ -153,20 +152,20 @@ def test_nothing_is_said_where_nothing_ran() -> None:
 @pytest.mark.parametrize(
     ("answer", "warning"),
     [
-        (always(1), "It gave 1 (violated) to every one of 48 cases: it does not judge."),
-        (always(0), "It gave 0 (satisfied) to every one of 48 cases: it does not judge."),
+        (always(1), "Constant verdict: 1 (violated) for all 48 cases."),
+        (always(0), "Constant verdict: 0 (satisfied) for all 48 cases."),
         (
             coin(),
-            "Its answers cannot be told from a coin's (kappa -0.08, Fisher's exact p = 0.77).",
+            "Verdicts are indistinguishable from chance (kappa -0.08, Fisher's exact p = 0.77).",
         ),
-        (lambda spec, expected: 1 - expected, "It answers the wrong way round (kappa -1.00)."),
+        (lambda spec, expected: 1 - expected, "Inverted labels (kappa -1.00)."),
     ],
 )
 def test_judge_that_judges_nothing_is_called_so(answer: Answer, warning: str) -> None:
     (section,) = session_of(judged(answer)).table.judges
     assert judge_warnings(section, "binary") == [warning]
     assert any(
-        line.style == "yellow" and line.text.startswith("! It")
+        line.style == "yellow" and line.text.startswith(f"! {warning[:13]}")
         for line in session_lines(session_of(judged(answer)))
     )
 
@@ -179,11 +178,9 @@ def test_good_judge_is_not_warned_about_even_on_few_cases() -> None:
 
 def test_ordinal_judge_that_scores_at_random_is_called_so() -> None:
     (constant,) = session_of(scored(lambda spec, expected: 1)).table.judges
-    assert judge_warnings(constant, "ordinal") == [
-        "It gave 1 to every one of 30 cases: it does not judge."
-    ]
+    assert judge_warnings(constant, "ordinal") == ["Constant verdict: 1 for all 30 cases."]
     (turned,) = session_of(scored(lambda spec, expected: (expected + 1) % 3)).table.judges
-    assert judge_warnings(turned, "ordinal") == ["It answers the wrong way round (kappa -0.50)."]
+    assert judge_warnings(turned, "ordinal") == ["Inverted labels (kappa -0.50)."]
 
 
 def test_random_ordinal_judges_are_named_in_about_95_of_100_and_sound_ones_are_not() -> None:
