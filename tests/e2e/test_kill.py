@@ -7,7 +7,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.e2e.bench import Bench, read_cassette
+from tests.support.fork_server import python
 from tests.support.server_process import ServerProcess, server_process
 from tests.support.suites import SuiteFiles, write_suite
 
@@ -43,7 +43,7 @@ def pytest_process(
     suite: SuiteFiles, server: ServerProcess, *arguments: str
 ) -> Iterator[subprocess.Popen[str]]:
     command = [
-        sys.executable,
+        *python(),
         "-m",
         "pytest",
         suite.option,
@@ -93,7 +93,8 @@ def test_a_killed_recording_is_resumed_without_a_call_that_reached_the_disk(
         _wait(lambda: len(process.events("answered")) >= after or killed.poll() is not None)
         assert killed.poll() is None
         os.kill(killed.pid, signal.SIGKILL)
-        killed.wait()
+        # Its output ends with it, whoever forked it.
+        killed.communicate()
     on_disk = recorded_calls(suite)
     assert 0 < len(process.events("answered")) < CALLS
     first = Counter(event["digest"] for event in process.events("asked"))

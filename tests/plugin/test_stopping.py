@@ -16,6 +16,7 @@ import pytest
 from pytest_jrh.recording.cassettes import Cassette
 from tests.plugin.recorded import Recorded, environment
 from tests.support.faults import Fault
+from tests.support.fork_server import python
 from tests.support.model_server import ModelServer
 from tests.support.suites import SuiteFiles, write_suite
 
@@ -27,12 +28,12 @@ def running(
     suite: SuiteFiles,
     server: ModelServer,
     *arguments: str,
-    interpreter: Sequence[str] = (sys.executable,),
+    interpreter: Sequence[str] = (),
 ) -> Iterator[subprocess.Popen[str]]:
     """A recording session of its own process, in a process group of its own, as a terminal would
     start it."""
     command = [
-        *interpreter,
+        *(interpreter or python()),
         "-u",
         "-m",
         "pytest",
@@ -186,7 +187,8 @@ def test_the_workers_of_a_killed_controller_begin_no_further_call(tmp_path: Path
     with ModelServer() as server:
         hang = Fault.hang()
         server.faults.add(fault=hang, times=None, stage="verifier")
-        with running(suite, server, "-n", "2") as process:
+        # A real controller, and workers that are its children.
+        with running(suite, server, "-n", "2", interpreter=[sys.executable]) as process:
             # All places for calls in flight are taken then, so that no other one is on its way.
             server.wait_for(4, "verifier", timeout=PATIENCE)
             workers = children(process.pid)

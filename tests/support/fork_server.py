@@ -4,8 +4,9 @@ imported what is heavy.
 Importing litellm and Inspect takes seconds, and every started interpreter pays them again. A
 `ForkServer` pays once; within its block, `python()` gives the command that takes the place of
 `sys.executable`, and xdist starts its workers with it. What is forked is a process of its own with
-the environment, folder, arguments and standard streams of whoever asked. A test of what an
-interpreter imports, or of signals and process groups, starts a real one.
+the environment, folder, arguments and standard streams of whoever asked. It is the first of a
+process group of its own, which gets the SIGINT that its launcher gets, so a test may press Ctrl-C.
+A test of what an interpreter imports, or of its parent, starts a real one.
 """
 
 from __future__ import annotations
@@ -114,6 +115,7 @@ class _Asked:
     arguments: list[str]
     folder: str
     environment: dict[str, str]
+    interruptible: bool
     streams: list[int]
 
 
@@ -152,6 +154,8 @@ class _Server:
         alive, held = os.pipe()
         pid = os.fork()
         if pid == 0:
+            os.setsid()
+            launcher.sendall(struct.pack("!i", os.getpid()))
             # Whatever of the server's stayed open here would keep others from seeing that it has
             # ended.
             self._selector.close()
@@ -196,6 +200,9 @@ def _run(asked: _Asked) -> NoReturn:
     for number, stream in enumerate(asked.streams):
         os.dup2(stream, number)
         os.close(stream)
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler if asked.interruptible else signal.SIG_IGN
+    )
     os.environ.clear()
     os.environ.update(asked.environment)
     os.chdir(asked.folder)

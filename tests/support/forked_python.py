@@ -1,5 +1,5 @@
-"""Stands for an interpreter that `fork_server.py` forks: passes on its streams, and ends as that
-one ends.
+"""Stands for an interpreter that `fork_server.py` forks: passes on its streams and SIGINT, and ends
+as that one ends.
 
 Run as a file, without `site`, since its start is what every forked interpreter costs: `ADDRESS [-u]
 -m MODULE ...`.
@@ -15,7 +15,21 @@ import sys
 
 def main() -> None:
     address, *arguments = sys.argv[1:]
+    interruptible = signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+    group = 0
+    interrupts = 0
+
+    def pass_on(*_: object) -> None:
+        nonlocal interrupts
+        if group:
+            os.killpg(group, signal.SIGINT)
+        else:
+            interrupts += 1
+
+    if interruptible:
+        signal.signal(signal.SIGINT, pass_on)
     asked = {
+        "interruptible": interruptible,
         "arguments": arguments,
         "folder": os.getcwd(),  # noqa: PTH109 - pathlib takes longer to import than all this to run
         "environment": dict(os.environ),
@@ -29,6 +43,10 @@ def main() -> None:
         nothing = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
             os.dup2(nothing, stream)
+        leader = server.recv(4)
+        group = struct.unpack("!i", leader)[0] if leader else 0
+        for _ in range(interrupts if group else 0):
+            pass_on()
         status = server.recv(4)
     (code,) = struct.unpack("!i", status) if status else (1,)
     if code < 0:
