@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING
 
-from pytest_jrh.engine.runner import Session
+from pytest_jrh.engine.runner import CaseRunner
 from pytest_jrh.engine.settings import EngineSettings
 from pytest_jrh.engine.supplied import BrokenClient
 from pytest_jrh.engine.threads import Threads
@@ -40,7 +40,7 @@ class Engine:
 
     def __init__(self, suites: Mapping[str, ReadySuite], settings: EngineSettings) -> None:
         self._futures: dict[CaseSpec, Future[CaseResult]] = {}
-        self._session = Session(suites, settings)
+        self._runner = CaseRunner(suites, settings)
         self._ends_session = settings.ends_session
         self._ended = False
         self._loop = asyncio.new_event_loop()
@@ -51,7 +51,7 @@ class Engine:
     @property
     def notices(self) -> tuple[str, ...]:
         """What the client has to tell the user, each sentence once."""
-        return self._session.notices
+        return self._runner.notices
 
     def start(self, specs: Sequence[CaseSpec]) -> None:
         """Set these specs to work in order; those already announced are left as they are."""
@@ -59,12 +59,12 @@ class Engine:
         self._futures |= fresh
         if not self._thread.is_alive():
             self._thread.start()
-        asyncio.run_coroutine_threadsafe(self._session.feed(list(fresh.items())), self._loop)
+        asyncio.run_coroutine_threadsafe(self._runner.feed(list(fresh.items())), self._loop)
 
     @property
     def progress(self) -> Progress:
         """How far the cases are that were set to work."""
-        return self._session.progress
+        return self._runner.progress
 
     def result(self, spec: CaseSpec, meanwhile: Callable[[], None] | None = None) -> CaseResult:
         """Wait for the result of a spec, as `wait` does.
@@ -103,7 +103,7 @@ class Engine:
 
         Its calls go on, and are recorded.
         """
-        return self._session.given_up(spec, limit)
+        return self._runner.given_up(spec, limit)
 
     def survey(self, specs: Iterable[CaseSpec]) -> Iterator[Survey]:
         """Say of each case how far its recordings reach, asking nobody.
@@ -112,14 +112,14 @@ class Engine:
         """
         for spec in specs:
             try:
-                yield self._loop.run_until_complete(self._session.survey(spec))
+                yield self._loop.run_until_complete(self._runner.survey(spec))
             except SessionEnd as end:
                 raise end.error from None
 
     def stop(self) -> None:
         """Begin no more calls, wait until those in flight are recorded, and end the thread."""
         if self._thread.is_alive():
-            asyncio.run_coroutine_threadsafe(self._session.close(), self._loop).result()
+            asyncio.run_coroutine_threadsafe(self._runner.close(), self._loop).result()
             self._ended = True
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
@@ -131,7 +131,7 @@ class Engine:
             try:
                 self._loop.run_forever()
             except self._ends_session as error:
-                self._session.end(error)
+                self._runner.end(error)
             except SystemExit:
                 # Of a task that user code has started: whoever awaits that task gets it, and all
                 # others go on.

@@ -5,12 +5,12 @@ verdict.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from pytest_jrh.artifacts.debug import debug_paths
-from pytest_jrh.engine.attempts import Attempt, Generation
+from pytest_jrh.engine.attempts import Attempt
+from pytest_jrh.engine.making import FINAL, CaseMaker, to_its_end
 from pytest_jrh.engine.wiring import Calls
 from pytest_jrh.errors import InputError, NoVerdictCase, Unrecorded, Unscored
 from pytest_jrh.llm.calls import Stopped, make_complete
@@ -18,29 +18,24 @@ from pytest_jrh.models import Progress
 from pytest_jrh.reporting.explain import disagreement_text, unscored_text
 from pytest_jrh.stages import VERIFIER
 from pytest_jrh.stages.stage import NO_CALL
-from pytest_jrh.suite.cases import generation_id
 from pytest_jrh.transcript import has_media, render_transcript
 from pytest_jrh.user_code import SessionEnd, error_text
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from concurrent.futures import Future
 
     from pytest_jrh.engine.settings import EngineSettings
     from pytest_jrh.loading import ReadySuite
     from pytest_jrh.models import AgentRun, Case, CaseResult, CaseSpec, Verdict
     from pytest_jrh.planning import Survey
-    from pytest_jrh.recording.tapes import Tape
     from pytest_jrh.redact import Redactor
     from pytest_jrh.review.desk import ReviewDesk
 
-# What was recorded and cannot be used stays so on replay: the case has come to its end.
-_FINAL = frozenset({"invalid_response", "refused"})
 _WATCH = 0.25
-T = TypeVar("T")
 
 
-class Session:
+class CaseRunner:
     """The part of the engine that lives in its loop."""
 
     def __init__(self, suites: Mapping[str, ReadySuite], settings: EngineSettings) -> None:
@@ -63,7 +58,7 @@ class Session:
         self._watch: asyncio.Task[None] | None = None
         self._at_work: set[asyncio.Task[None]] = set()
         self._pending: set[Future[CaseResult]] = set()
-        self._generations: OrderedDict[str, Generation] = OrderedDict()
+        self._maker = CaseMaker(settings, self._calls, keep=2 * self._most_at_work)
         self._finalized: asyncio.Task[None] | None = None
         self._said: dict[str, None] = {}
         self.progress = Progress(0, 0)
@@ -204,7 +199,11 @@ class Session:
             ] = None
         async with self._calls.tape(attempt, ready, judging=True) as tape:
             complete = make_complete(tape, repeat=spec.repeat)
-            verdict = await self._to_its_end(tape, lambda: judge(case, spec.repeat, complete))
+            verdict = await to_its_end(
+                tape,
+                lambda: judge(case, spec.repeat, complete),
+                retry_unscored=self._settings.retry_unscored,
+            )
         if self._settings.review is not None:
             self._settings.review.judged(case, verdict)
         return verdict
@@ -215,7 +214,7 @@ class Session:
         try:
             if spec.skip_reason is not None:
                 raise NoVerdictCase(spec.skip_reason)
-            case = replace(await self._case(attempt, ready), spec=spec)
+            case = replace(await self._maker.case(attempt, ready), spec=spec)
         except (NoVerdictCase, Unscored, InputError):
             if review is not None:
                 review.miss(spec)
@@ -260,7 +259,7 @@ class Session:
         except Unrecorded:
             ended, letters = False, _letters(ready.read(spec))
         except Unscored as trouble:
-            unusable = trouble.outcome in _FINAL
+            unusable = trouble.outcome in FINAL
         except (NoVerdictCase, InputError):
             pass
         making = [tape for tape in attempt.tapes if tape is not attempt.judging]
@@ -283,73 +282,6 @@ class Session:
             unusable=unusable,
             renewed=any(tape.renewed for tape in attempt.tapes),
         )
-
-    async def _case(self, attempt: Attempt, ready: ReadySuite) -> Case:
-        made_before = ready.made_before(attempt.spec)
-        if made_before is not None:
-            return made_before
-        if len(ready.suite.judges) == 1:
-            return await self._generate(attempt, ready)
-        # The judges of a panel stand next to each other in the order: they share one generation,
-        # whose cost is the first one's.
-        key = generation_id(attempt.spec)
-        made = self._generations.get(key)
-        if made is None or made.is_spent(attempt.spec):
-            made = self._generations[key] = Generation(
-                asyncio.create_task(self._generate(attempt, ready))
-            )
-            if len(self._generations) > 2 * self._most_at_work:
-                self._generations.popitem(last=False)
-        made.asked_by.add(attempt.spec)
-        return await made.task
-
-    async def _generate(self, attempt: Attempt, ready: ReadySuite) -> Case:
-        # A frozen suite makes no case, and is spared the import.
-        from pytest_jrh.pipeline.generate import generate_case, goal_of
-
-        spec = attempt.spec
-        try:
-            run = await asyncio.to_thread(ready.read, spec)
-        except self._settings.ends_session as error:
-            raise SessionEnd(error) from error
-        goal = goal_of(ready.test(spec.test).objective, spec.target_score)
-        async with self._calls.tape(attempt, ready, judging=False) as tape:
-            complete, rubric = make_complete(tape), ready.rubric(spec.rubric_id)
-            pipeline = ready.pipelines[spec.test]
-            case = await self._to_its_end(
-                tape, lambda: generate_case(pipeline, complete, spec, run, rubric, goal)
-            )
-        self._settings.on_case(case)
-        return case
-
-    async def _to_its_end(self, tape: Tape, work: Callable[[], Awaitable[T]]) -> T:
-        """Await the work on a tape, and mark the tape complete where a replay would end in the same
-        way.
-        """
-        try:
-            made = await self._renewing(tape, work)
-        except NoVerdictCase:
-            await tape.finish()
-            raise
-        except Unscored as trouble:
-            if trouble.outcome in _FINAL:
-                await tape.finish()
-            raise
-        await tape.finish()
-        return made
-
-    async def _renewing(self, tape: Tape, work: Callable[[], Awaitable[T]]) -> T:
-        """Await the work.
-
-        Where the user asks for it, again for each stage whose recorded answers cannot be used.
-        """
-        while True:
-            try:
-                return await work()
-            except Unscored as trouble:
-                again = self._settings.retry_unscored and trouble.outcome in _FINAL
-                if not again or not await tape.forget(trouble.asked):
-                    raise
 
 
 def _without_secrets(case: Case, redactor: Redactor) -> Case:

@@ -1,0 +1,113 @@
+"""How a case of a session comes to be: taken as it is on disk, or made, once for all judges of a
+panel.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from typing import TYPE_CHECKING, TypeVar
+
+from pytest_jrh.engine.attempts import Generation
+from pytest_jrh.errors import NoVerdictCase, Unscored
+from pytest_jrh.llm.calls import make_complete
+from pytest_jrh.suite.cases import generation_id
+from pytest_jrh.user_code import SessionEnd
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from pytest_jrh.engine.attempts import Attempt
+    from pytest_jrh.engine.settings import EngineSettings
+    from pytest_jrh.engine.wiring import Calls
+    from pytest_jrh.loading import ReadySuite
+    from pytest_jrh.models import Case
+    from pytest_jrh.recording.tapes import Tape
+
+# What was recorded and cannot be used stays so on replay: the case has come to its end.
+FINAL = frozenset({"invalid_response", "refused"})
+T = TypeVar("T")
+
+
+class CaseMaker:
+    """Makes the cases of a session; the last `keep` that judges of a panel share are remembered."""
+
+    def __init__(self, settings: EngineSettings, calls: Calls, keep: int) -> None:
+        self._settings = settings
+        self._calls = calls
+        self._keep = keep
+        self._generations: OrderedDict[str, Generation] = OrderedDict()
+
+    async def case(self, attempt: Attempt, ready: ReadySuite) -> Case:
+        """The case of an attempt; raises what prevents it."""
+        made_before = ready.made_before(attempt.spec)
+        if made_before is not None:
+            return made_before
+        if len(ready.suite.judges) == 1:
+            return await self._generate(attempt, ready)
+        # The judges of a panel stand next to each other in the order: they share one generation,
+        # whose cost is the first one's.
+        key = generation_id(attempt.spec)
+        made = self._generations.get(key)
+        if made is None or made.is_spent(attempt.spec):
+            made = self._generations[key] = Generation(
+                asyncio.create_task(self._generate(attempt, ready))
+            )
+            if len(self._generations) > self._keep:
+                self._generations.popitem(last=False)
+        made.asked_by.add(attempt.spec)
+        return await made.task
+
+    async def _generate(self, attempt: Attempt, ready: ReadySuite) -> Case:
+        # A frozen suite makes no case, and is spared the import.
+        from pytest_jrh.pipeline.generate import generate_case, goal_of
+
+        spec = attempt.spec
+        try:
+            run = await asyncio.to_thread(ready.read, spec)
+        except self._settings.ends_session as error:
+            raise SessionEnd(error) from error
+        goal = goal_of(ready.test(spec.test).objective, spec.target_score)
+        async with self._calls.tape(attempt, ready, judging=False) as tape:
+            complete, rubric = make_complete(tape), ready.rubric(spec.rubric_id)
+            pipeline = ready.pipelines[spec.test]
+            case = await to_its_end(
+                tape,
+                lambda: generate_case(pipeline, complete, spec, run, rubric, goal),
+                retry_unscored=self._settings.retry_unscored,
+            )
+        self._settings.on_case(case)
+        return case
+
+
+async def to_its_end(tape: Tape, work: Callable[[], Awaitable[T]], *, retry_unscored: bool) -> T:
+    """Await the work on a tape, and mark the tape complete where a replay would end in the same
+    way.
+
+    With `retry_unscored` recorded answers that cannot be used are asked for again.
+    """
+    try:
+        made = await _renewing(tape, work, retry_unscored=retry_unscored)
+    except NoVerdictCase:
+        await tape.finish()
+        raise
+    except Unscored as trouble:
+        if trouble.outcome in FINAL:
+            await tape.finish()
+        raise
+    await tape.finish()
+    return made
+
+
+async def _renewing(tape: Tape, work: Callable[[], Awaitable[T]], *, retry_unscored: bool) -> T:
+    """Await the work.
+
+    Where the user asks for it, again for each stage whose recorded answers cannot be used.
+    """
+    while True:
+        try:
+            return await work()
+        except Unscored as trouble:
+            again = retry_unscored and trouble.outcome in FINAL
+            if not again or not await tape.forget(trouble.asked):
+                raise
