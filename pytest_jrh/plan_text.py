@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pytest_jrh.planning import Bounds, Plan, PlanRow
+from pytest_jrh.planning import CallPlan, Estimate, PlanRow
 from pytest_jrh.text import counted, shortened, wrapped
 
 _HEAD = ("stage", "model", "recorded", "to make", "tokens", "cost")
 
 
 def plan_lines(
-    plan: Plan,
+    plan: CallPlan,
     modes: Mapping[str, tuple[str, str]],
     *,
     max_calls: int | None = None,
@@ -67,7 +67,7 @@ def _limits(
     if unpriced := _unpriced(rows):
         yield f"A run with {limit} is refused, since no price is known of {', '.join(unpriced)}."
         return
-    cost = sum((row.cost for row in rows if row.cost is not None), Bounds())
+    cost = sum((row.cost for row in rows if row.cost is not None), Estimate())
     promises = {row.stage: row.promise for row in rows if row.calls.high and row.promise}
     if out := [stage for stage, promise in promises.items() if promise > max_cost]:
         most = max(promises.values())
@@ -85,7 +85,7 @@ def _limits(
         yield f"With {limit} perhaps not all of them are made; the rest is over_budget."
 
 
-def _cases(plan: Plan, modes: Mapping[str, tuple[str, str]]) -> Iterator[str]:
+def _cases(plan: CallPlan, modes: Mapping[str, tuple[str, str]]) -> Iterator[str]:
     """What there is to know about cases whose calls are not simply recorded or to be made."""
     if unpriced := _unpriced(plan.rows):
         yield f"No price is known of {', '.join(unpriced)}: what it costs is not in these figures."
@@ -131,8 +131,8 @@ def _table(rows: Sequence[PlanRow]) -> list[str]:
     ]
 
 
-def _calls(rows: Sequence[PlanRow]) -> Bounds:
-    return sum((row.calls for row in rows), Bounds())
+def _calls(rows: Sequence[PlanRow]) -> Estimate:
+    return sum((row.calls for row in rows), Estimate())
 
 
 def _unpriced(rows: Sequence[PlanRow]) -> list[str]:
@@ -141,18 +141,18 @@ def _unpriced(rows: Sequence[PlanRow]) -> list[str]:
 
 def _cost(rows: Sequence[PlanRow]) -> str:
     """The cost of the calls to make; what has no price is unknown, and never counted as nothing."""
-    known = sum((row.cost for row in rows if row.cost is not None), Bounds())
+    known = sum((row.cost for row in rows if row.cost is not None), Estimate())
     if not _unpriced(rows):
         return _dollars(known)
     return f"{_dollars(known)} and an unknown cost" if known.high else "at an unknown cost"
 
 
-def _whole(bounds: Bounds) -> str:
+def _whole(bounds: Estimate) -> str:
     low, high = f"{bounds.low:,.0f}", f"{bounds.high:,.0f}"
     return low if low == high else f"{low} to {high}"
 
 
-def _dollars(bounds: Bounds) -> str:
+def _dollars(bounds: Estimate) -> str:
     low, high = f"${bounds.low:,.4f}", f"${bounds.high:,.4f}"
     if not bounds.high:
         return "$0"

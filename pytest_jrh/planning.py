@@ -27,18 +27,18 @@ _SHORTEST_ANSWER, _LONGEST_ANSWER = 30, 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class Estimate:
     """At least and at most."""
 
     low: float = 0
     high: float = 0
 
-    def __add__(self, other: Bounds) -> Bounds:
-        return Bounds(self.low + other.low, self.high + other.high)
+    def __add__(self, other: Estimate) -> Estimate:
+        return Estimate(self.low + other.low, self.high + other.high)
 
-    def times(self, low: float, high: float) -> Bounds:
+    def times(self, low: float, high: float) -> Estimate:
         """Both ends multiplied."""
-        return Bounds(self.low * low, self.high * high)
+        return Estimate(self.low * low, self.high * high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ class PlanRow:
     stage: StageName
     model: str
     recorded: int
-    calls: Bounds
-    tokens: Bounds
-    cost: Bounds | None
+    calls: Estimate
+    tokens: Estimate
+    cost: Estimate | None
     promise: float | None = None
 
 
@@ -110,7 +110,7 @@ class Survey:
                 return CallRange(known, known)
         return CallRange(0, self.most_edits)
 
-    def to_make(self) -> dict[StageName, Bounds]:
+    def to_make(self) -> dict[StageName, Estimate]:
         """The calls of each stage that are still to be made for this case."""
         if self.ended:
             return {}
@@ -118,18 +118,18 @@ class Survey:
             return {}
         judges = self.evaluates and self.records_judging
         workload = Workload(self.edits, self.verifies, self.judge_calls if judges else NO_CALL)
-        whole = {stage.name: Bounds(*stage.calls(workload)) for stage in STAGES.values()}
+        whole = {stage.name: Estimate(*stage.calls(workload)) for stage in STAGES.values()}
         if self.made or not self.makes:
             return {name: whole[name] for name in whole if not STAGES[name].makes_cases}
         found = Counter(lookup.stage for lookup in self.lookups if lookup.answer is not None)
         return {
-            stage: Bounds(max(0, bounds.low - found[stage]), max(0, bounds.high - found[stage]))
+            stage: Estimate(max(0, bounds.low - found[stage]), max(0, bounds.high - found[stage]))
             for stage, bounds in whole.items()
         }
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CallPlan:
     """What a session would ask: calls per stage and model, and what of its cases has to be said
     beside them.
 
@@ -150,10 +150,10 @@ def plan_of(
     surveys: Iterable[Survey],
     models: Mapping[tuple[str, StageName, str | None], StageModel],
     prices: Callable[[str], Price | None],
-) -> Plan:
+) -> CallPlan:
     """Add surveys up; `models` and `prices` are those of `plan_rows`."""
     all_cases = list(surveys)
-    return Plan(
+    return CallPlan(
         rows=tuple(plan_rows(all_cases, models, prices)),
         cases=len(all_cases),
         unrecorded=sum(survey.stays_unrecorded for survey in all_cases),
@@ -174,8 +174,8 @@ def plan_rows(
     call that several cases share, such as the first summary of a run, counts once.
     """
     recorded: Counter[tuple[str, StageName, str]] = Counter()
-    calls: dict[tuple[str, StageName, str], Bounds] = {}
-    letters: dict[tuple[str, StageName, str], Bounds] = {}
+    calls: dict[tuple[str, StageName, str], Estimate] = {}
+    letters: dict[tuple[str, StageName, str], Estimate] = {}
     stages: dict[tuple[str, StageName, str], StageModel] = {}
     missing_once: set[str] = set()
     for survey in surveys:
@@ -191,7 +191,7 @@ def plan_rows(
             stages[key] = model
             own = [lookup for lookup in survey.lookups if lookup.stage == stage]
             recorded[key] += sum(lookup.answer is not None for lookup in own)
-            more = made.get(stage, Bounds())
+            more = made.get(stage, Estimate())
             shared = [
                 lookup.fingerprint
                 for lookup in own
@@ -199,10 +199,10 @@ def plan_rows(
             ]
             for fingerprint in shared if more.high else ():
                 if fingerprint in missing_once:
-                    more = Bounds(max(0, more.low - 1), max(0, more.high - 1))
+                    more = Estimate(max(0, more.low - 1), max(0, more.high - 1))
                 missing_once.add(fingerprint)
-            calls[key] = calls.get(key, Bounds()) + more
-            letters[key] = letters.get(key, Bounds()) + more.times(survey.letters, survey.letters)
+            calls[key] = calls.get(key, Estimate()) + more
+            letters[key] = letters.get(key, Estimate()) + more.times(survey.letters, survey.letters)
     return [
         _row(key, stages[key], recorded[key], calls[key], letters[key], prices) for key in stages
     ]
@@ -212,12 +212,12 @@ def _row(
     key: tuple[str, StageName, str],
     model: StageModel,
     recorded: int,
-    calls: Bounds,
-    letters: Bounds,
+    calls: Estimate,
+    letters: Estimate,
     prices: Callable[[str], Price | None],
 ) -> PlanRow:
     longest = model.max_tokens or _LONGEST_ANSWER
-    read = Bounds(letters.low / _MOST_LETTERS, letters.high / _FEWEST_LETTERS)
+    read = Estimate(letters.low / _MOST_LETTERS, letters.high / _FEWEST_LETTERS)
     written = calls.times(_SHORTEST_ANSWER, longest)
     price = prices(model.model)
     cost = promise = None

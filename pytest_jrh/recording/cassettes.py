@@ -20,7 +20,7 @@ from pytest_jrh.recording.cassette_text import Malformed, head_of, read, write
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RecordedCall:
     """One finished call: what was asked, in digests, and what was answered, in full.
 
     `scrubbed` is the fingerprint of the same call with its secrets taken out, where it had any: a
@@ -44,7 +44,7 @@ class Cassette:
 
     path: Path
     complete: bool = False
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, RecordedCall] = field(default_factory=dict)
 
     @classmethod
     def load(cls, path: Path, *, interactions: bool = False) -> Cassette:
@@ -65,7 +65,7 @@ class Cassette:
         except Malformed as error:
             raise _unreadable(path, error.why, error.line, error.key) from error
 
-    def find(self, fingerprint: str) -> Entry | None:
+    def find(self, fingerprint: str) -> RecordedCall | None:
         """The call with this fingerprint, as it was asked or with its secrets taken out.
 
         None where there is none.
@@ -92,7 +92,7 @@ class Cassette:
         return write({"jrh": ours}, [one for entry in ordered for one in entry.interactions])
 
 
-def _call_data(entry: Entry) -> dict[str, Any]:
+def _call_data(entry: RecordedCall) -> dict[str, Any]:
     answer = entry.answer
     return {
         "stage": entry.stage,
@@ -120,7 +120,7 @@ def _from_data(path: Path, data: Any, text: str, *, interactions: bool) -> Casse
     recorded = list(data.get("interactions") or [])
     for call in calls:
         own, recorded = recorded[: call.interactions], recorded[call.interactions :]
-        cassette.entries[call.fingerprint] = Entry(
+        cassette.entries[call.fingerprint] = RecordedCall(
             fingerprint=call.fingerprint,
             stage=call.stage,
             parts=call.parts(),

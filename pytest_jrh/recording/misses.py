@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_jrh.llm.calls import CallRequest
-    from pytest_jrh.recording.cassettes import Entry
+    from pytest_jrh.recording.cassettes import RecordedCall
 
 
 def unrecorded(
@@ -53,11 +53,11 @@ def unrecorded(
     )
 
 
-def nearest(cassette: Cassette, request: CallRequest) -> Entry | None:
+def nearest(cassette: Cassette, request: CallRequest) -> RecordedCall | None:
     """The recorded call of the same stage that has the most in common with a request."""
     wanted = request.parts
 
-    def likeness(entry: Entry) -> tuple[int, int]:
+    def likeness(entry: RecordedCall) -> tuple[int, int]:
         same_parts = sum(
             entry.parts.get(name) == wanted[name] for name in ("model", "parameters", "schema")
         )
@@ -74,7 +74,11 @@ def nearest(cassette: Cassette, request: CallRequest) -> Entry | None:
 
 
 def difference(
-    entry: Entry, request: CallRequest, *, redact: Callable[[str], str] = str, longest: int = 24
+    entry: RecordedCall,
+    request: CallRequest,
+    *,
+    redact: Callable[[str], str] = str,
+    longest: int = 24,
 ) -> str:
     """A short text that says in which parts a request differs from a recorded call (rule G3).
 
@@ -122,7 +126,7 @@ def _text_difference(recorded: Sequence[str], text: str) -> Iterator[str]:
             yield line if len(line) <= 160 else f"{line[:159]}…"  # noqa: PLR2004 - about two terminal lines
 
 
-def _texts_of(entry: Entry) -> Iterator[str]:
+def _texts_of(entry: RecordedCall) -> Iterator[str]:
     """Every text inside the recorded request bodies, whatever the provider's wire format."""
     pending: list[object] = []
     for interaction in entry.interactions:

@@ -18,7 +18,7 @@ from pytest_jrh.stages import STAGES
 
 if TYPE_CHECKING:
     from pytest_jrh.llm.calls import Answer, CallRequest
-    from pytest_jrh.recording.cassettes import Entry
+    from pytest_jrh.recording.cassettes import RecordedCall
 
 # The first summary is asked beside the plan, so it is one of the first two calls of a case.
 _FIRST_CALLS = 2
@@ -65,7 +65,7 @@ class Pointer:
     folder: Path
     session: str
 
-    def entry(self, fingerprint: str, *, asker: Path, anew: bool) -> Entry | None:
+    def entry(self, fingerprint: str, *, asker: Path, anew: bool) -> RecordedCall | None:
         """The call in the cassette that is named; None where it is not there, or that is `asker`.
 
         Where the call is to be recorded `anew`, a pointer of an earlier session does not count.

@@ -16,7 +16,7 @@ from pytest_jrh.errors import Unrecorded, Unscored
 from pytest_jrh.llm.calls import Answer, Attempts, CallRequest, Stopped, digest
 from pytest_jrh.llm.locks import held
 from pytest_jrh.models import RecordMode, SharedCall, Spending
-from pytest_jrh.recording.cassettes import Cassette, Entry
+from pytest_jrh.recording.cassettes import Cassette, RecordedCall
 from pytest_jrh.recording.misses import unrecorded
 from pytest_jrh.recording.room import room_for
 from pytest_jrh.recording.settings import Lookup, Recording
@@ -205,7 +205,7 @@ class Tape:
             finally:
                 # Also where no answer came: what was sent was asked, and may be billed.
                 self.spending += Spending(calls=attempts.sent, lost=attempts.lost)
-        self._cassette.entries[request.fingerprint] = Entry(
+        self._cassette.entries[request.fingerprint] = RecordedCall(
             request.fingerprint,
             request.stage.stage,
             request.parts,

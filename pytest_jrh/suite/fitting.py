@@ -18,7 +18,7 @@ from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.kinds import TESTS
 from pytest_jrh.suite.config_values import OUR_ERROR
 from pytest_jrh.suite.schema import Config
-from pytest_jrh.suite.sections import NotUsed, Section, Stage, takes
+from pytest_jrh.suite.sections import ConfigSection, NotUsed, StageSection, takes
 from pytest_jrh.text import nearest
 
 if TYPE_CHECKING:
@@ -76,17 +76,17 @@ def unused_keys(config: Config) -> list[str]:
     return list(_unused(config, ""))
 
 
-def _unused(section: Section, prefix: str) -> Iterator[str]:
+def _unused(section: ConfigSection, prefix: str) -> Iterator[str]:
     for name, field in type(section).model_fields.items():
         value = getattr(section, name)
         if any(isinstance(mark, NotUsed) for mark in field.metadata):
             if value is not None:
                 yield f"{prefix}{name}"
-        elif isinstance(value, Section):
+        elif isinstance(value, ConfigSection):
             yield from _unused(value, f"{prefix}{name}.")
         elif isinstance(value, tuple):
             for index, item in enumerate(value):
-                if isinstance(item, Section):
+                if isinstance(item, ConfigSection):
                     yield from _unused(item, f"{prefix}{name}[{index}].")
 
 
@@ -156,7 +156,7 @@ def _unknown_key(path: KeyPath, findings: Findings) -> None:
     if homes := [home for home in _homes(key) if home != dotted(path)]:
         hint = f"it belongs to {' or '.join(homes)}"
         findings.excused.update(homes)
-    elif issubclass(section, Stage) and _KEY_WORDS.search(key):
+    elif issubclass(section, StageSection) and _KEY_WORDS.search(key):
         hint = "keys come from the environment, such as OPENAI_API_KEY; a config never holds one"
     where = f"the keys of {dotted(path[:-1])} are" if path[:-1] else "the sections of a config are"
     findings.add(path, f"unknown key; {where} {listed(names)}", hint)
@@ -164,7 +164,7 @@ def _unknown_key(path: KeyPath, findings: Findings) -> None:
 
 def _not_a_section(path: KeyPath, value: object, findings: Findings) -> None:
     section, field = _lookup(path)
-    if issubclass(section, Stage) and isinstance(value, str):
+    if issubclass(section, StageSection) and isinstance(value, str):
         findings.add(
             path,
             f"got {shown(value)}; must be a mapping with the keys {listed(section.model_fields)}",
@@ -217,9 +217,9 @@ def _of_single_answers(value: str, choices: list[str]) -> bool:
     return not set(TESTS).isdisjoint(choices) and value.startswith(_RAND_TESTS)
 
 
-def _lookup(path: KeyPath) -> tuple[type[Section], FieldInfo | None]:
+def _lookup(path: KeyPath) -> tuple[type[ConfigSection], FieldInfo | None]:
     """Find the section class at (or around) a path, and the field that the path ends in."""
-    section: type[Section] = Config
+    section: type[ConfigSection] = Config
     field: FieldInfo | None = None
     for part in path:
         if isinstance(part, str):
@@ -231,9 +231,9 @@ def _lookup(path: KeyPath) -> tuple[type[Section], FieldInfo | None]:
     return section, field
 
 
-def _section_of(annotation: Any) -> type[Section] | None:
+def _section_of(annotation: Any) -> type[ConfigSection] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation if issubclass(annotation, Section) else None
+        return annotation if issubclass(annotation, ConfigSection) else None
     return next((found for part in get_args(annotation) if (found := _section_of(part))), None)
 
 
@@ -253,7 +253,7 @@ def _homes(key: str) -> list[str]:
     return found if len(found) <= 2 else []  # noqa: PLR2004 - more would be no help
 
 
-def _paths_to(key: str, section: type[Section], prefix: str) -> Iterator[str]:
+def _paths_to(key: str, section: type[ConfigSection], prefix: str) -> Iterator[str]:
     for name, field in section.model_fields.items():
         if name == key:
             yield f"{prefix}{name}"

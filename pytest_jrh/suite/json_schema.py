@@ -18,7 +18,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from pytest_jrh.suite.resolve import METRICS
 from pytest_jrh.suite.schema import Config
-from pytest_jrh.suite.sections import NotUsed, Section, takes
+from pytest_jrh.suite.sections import ConfigSection, NotUsed, takes
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -165,8 +165,8 @@ def _refine(sections: dict[str, dict[str, Any]]) -> None:
     files["additionalProperties"] = {"type": ["string", "null"]}
 
 
-def _model(name: str) -> type[Section]:
-    known = [Section]
+def _model(name: str) -> type[ConfigSection]:
+    known = [ConfigSection]
     for each in known:
         known += each.__subclasses__()
     return next(each for each in known if each.__name__ == name)

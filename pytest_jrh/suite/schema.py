@@ -18,6 +18,7 @@ from pydantic import (
 from pytest_jrh.models import Objective
 from pytest_jrh.suite import config_values as values
 from pytest_jrh.suite.sections import (
+    ConfigSection,
     Count,
     Flag,
     FreeMapping,
@@ -26,15 +27,14 @@ from pytest_jrh.suite.sections import (
     ModelDefaults,
     PanelJudge,
     PathText,
-    Recording,
+    RecordModeName,
     Runs,
-    Section,
-    Stage,
+    StageSection,
     Takes,
-    Template,
+    TemplateName,
     Tests,
     Text,
-    Verifier,
+    VerifierSection,
     Whole,
 )
 from pytest_jrh.suite.suite import MAX_SAMPLE_MB
@@ -48,7 +48,7 @@ def _without_nulls(value: object) -> object:
     )
 
 
-class DatasetConfig(Section):
+class DatasetConfig(ConfigSection):
     """Where the module's files are."""
 
     dataset_name: Text | None = None
@@ -66,7 +66,7 @@ class DatasetConfig(Section):
     use_original_data_as_expected: Ignored = None
 
 
-class PerturbationConfig(Section):
+class PerturbationConfig(ConfigSection):
     """Which tests are made."""
 
     use_HITL_process: Flag = False  # noqa: N815 - RAND's key
@@ -83,10 +83,10 @@ def _one_judge_is_a_panel(value: object) -> object:
     return [value] if isinstance(value, dict) else value
 
 
-class EvaluationConfig(Section):
+class EvaluationConfig(ConfigSection):
     """How the tests are judged."""
 
-    template: Template | None = None
+    template: TemplateName | None = None
     """agent_judge: each rubric is violated or satisfied. agent_autograder: each rubric has a scale
     of scores."""
     autograder_model_name: Text | None = None
@@ -116,7 +116,7 @@ class EvaluationConfig(Section):
     get_cost_curves: Ignored = None
 
 
-class Admin(Section):
+class Admin(ConfigSection):
     """The suite as a whole."""
 
     module_name: Text | None = None
@@ -134,7 +134,7 @@ class Admin(Section):
     """How the tests are judged."""
 
 
-class SyntheticDataParams(Section):
+class SyntheticDataParams(ConfigSection):
     """RAND's generation settings; three of them matter here."""
 
     generation_model_name: Text | None = None
@@ -158,7 +158,7 @@ class SyntheticDataParams(Section):
     max_consecutive_failures: Ignored = None
 
 
-class Output(Section):
+class Output(ConfigSection):
     """Where the cases of the tests are kept."""
 
     dir: PathText | None = None
@@ -175,7 +175,7 @@ class Output(Section):
     ones are added."""
 
 
-class AgentConfig(Section):
+class AgentConfig(ConfigSection):
     """How cases are made."""
 
     input_log_path: PathText | None = None
@@ -189,13 +189,13 @@ class AgentConfig(Section):
         tuple[str, ...], Field(strict=False), Takes("a list of rubric ids")
     ] = ()
     """The rubrics to use, by id. Empty: all in the file."""
-    planner: Stage = Stage.model_construct()
+    planner: StageSection = StageSection.model_construct()
     """Plans which turns to edit, and to what end."""
-    editor: Stage = Stage.model_construct()
+    editor: StageSection = StageSection.model_construct()
     """Writes each planned edit."""
-    summary: Stage = Stage.model_construct()
+    summary: StageSection = StageSection.model_construct()
     """Sums up long runs for the editor and the verifier. Left out: the editor's model."""
-    verifier: Verifier | None = None
+    verifier: VerifierSection | None = None
     """Confirms the label of every made case. Left out: the editor's model. false: labels stay
     unverified, and every output says so."""
     max_summary_messages: Count = 20
@@ -223,7 +223,7 @@ class AgentConfig(Section):
         | None
     ) = None
     """Another name of transcript_preprocessors."""
-    autograder_template: Template | None = None
+    autograder_template: TemplateName | None = None
     """The same as template in admin.evaluation_config, and stronger."""
     autograder_default_params: FreeMapping = Field(default_factory=dict)
     """lowest_score and highest_score, for rubrics without score_levels."""
@@ -247,16 +247,16 @@ class AgentConfig(Section):
     trace_messages: Ignored = None
 
 
-class Replay(Section):
+class Replay(ConfigSection):
     """Where recordings are and how they are used (rules G)."""
 
     cassette_dir: PathText | None = None
     """Where recordings are. Left out: inputs/cassettes/{suite}."""
-    record_mode: Recording | None = None
+    record_mode: RecordModeName | None = None
     """none: answer from recordings alone. once: record cases that are not complete. new_episodes:
     record what is
     missing. all: everything anew."""
-    judge_record_mode: Recording | None = None
+    judge_record_mode: RecordModeName | None = None
     """The record mode of the judge's calls alone, so that a changed judge can be recorded over the
     same cases."""
     frozen: Annotated[
@@ -268,7 +268,7 @@ class Replay(Section):
     """Take the cases from agent_perturbations.jsonl alone; the log is then not read."""
 
 
-class Gate(Section):
+class Gate(ConfigSection):
     """When the session fails (rule J4)."""
 
     min_accuracy: Annotated[
@@ -290,7 +290,7 @@ class Gate(Section):
     new."""
 
 
-class Config(Section):
+class Config(ConfigSection):
     """A whole config file."""
 
     admin: Admin = Admin.model_construct()

@@ -49,19 +49,19 @@ Whole: TypeAlias = Annotated[int, Takes("an integer")]
 Runs: TypeAlias = Annotated[int, Field(ge=0), Takes("an integer >= 0 (0 or null: all runs)")]
 Positive: TypeAlias = Annotated[float, Field(gt=0), Takes("a number above 0")]
 PathText: TypeAlias = Annotated[str, _NON_EMPTY, Takes("a path")]
-Template: TypeAlias = Annotated[
+TemplateName: TypeAlias = Annotated[
     Literal["agent_judge", "agent_autograder"],
     Takes("agent_judge (binary) or agent_autograder (ordinal)"),
 ]
 Tests: TypeAlias = Annotated[
     tuple[TestName, ...], Field(strict=False), Takes(f"a list of tests ({' or '.join(TESTS)})")
 ]
-Recording: TypeAlias = Annotated[RecordMode, Takes("none, once, new_episodes or all")]
+RecordModeName: TypeAlias = Annotated[RecordMode, Takes("none, once, new_episodes or all")]
 FreeMapping: TypeAlias = Annotated[dict[str, Any], Takes("a mapping of keys to values")]
 Ignored: TypeAlias = Annotated[Any, NotUsed()]
 
 
-class Section(BaseModel):
+class ConfigSection(BaseModel):
     """A mapping in the config: strict, frozen, closed; a null value is the same as no key."""
 
     model_config = ConfigDict(
@@ -85,7 +85,7 @@ class Section(BaseModel):
         }
 
 
-class RateLimitSection(Section):
+class RateLimitSection(ConfigSection):
     """At most `calls` calls in `period` seconds."""
 
     calls: Count
@@ -94,7 +94,7 @@ class RateLimitSection(Section):
     """The length of a period, in seconds."""
 
 
-class ModelDefaults(Section):
+class ModelDefaults(ConfigSection):
     """What every stage, the judges among them, takes over where it does not set it itself."""
 
     temperature: Annotated[float | None, Field(ge=0), Takes("a number >= 0")] = None
@@ -113,7 +113,7 @@ class ModelDefaults(Section):
     """A pace to keep to, beside what the server itself asks for."""
 
 
-class StageModelSection(Section):
+class StageModelSection(ConfigSection):
     """Which model a stage asks, and with which prompts."""
 
     model: Text | None = None
@@ -127,24 +127,26 @@ class StageModelSection(Section):
     """The system message, sent as it stands: nothing in it is filled in."""
 
 
-class Stage(ModelDefaults, StageModelSection):
+class StageSection(ModelDefaults, StageModelSection):
     """A stage model (rule A6)."""
 
 
-class Verifier(Stage):
+class VerifierSection(StageSection):
     """The verifier's stage model, or false."""
 
     @model_validator(mode="wrap")
     @classmethod
-    def _false_is_off(cls, data: Any, handler: ModelWrapValidatorHandler[Verifier]) -> Verifier:
+    def _false_is_off(
+        cls, data: Any, handler: ModelWrapValidatorHandler[VerifierSection]
+    ) -> VerifierSection:
         return NoVerifier.model_construct() if data is False else handler(data)
 
 
-class NoVerifier(Verifier):
+class NoVerifier(VerifierSection):
     """`verifier: false`."""
 
 
-class JudgeStage(Stage):
+class JudgeStage(StageSection):
     """The judge's stage model."""
 
     show_reasoning: Flag | None = None
@@ -159,6 +161,6 @@ class PanelJudge(JudgeStage):
 
     name: Text
     """How this judge is called in node ids, recordings and reports."""
-    template: Template | None = None
+    template: TemplateName | None = None
     """May repeat the suite's template; every judge takes that one."""
     preprocess_columns_map: Ignored = None

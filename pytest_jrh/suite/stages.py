@@ -8,7 +8,7 @@ from pytest_jrh.documents.problems import shown
 from pytest_jrh.models import RateLimit, StageModel, StageName
 from pytest_jrh.stages import JUDGE, MAKING
 from pytest_jrh.suite.fitting import AGENT
-from pytest_jrh.suite.sections import ModelDefaults, NoVerifier, Stage
+from pytest_jrh.suite.sections import ModelDefaults, NoVerifier, StageSection
 from pytest_jrh.suite.suite import JudgeSettings
 
 if TYPE_CHECKING:
@@ -34,14 +34,16 @@ def resolve_stages(
     agent, defaults = config.test_agent_perturbation_config, config.models
     stages: dict[StageName, StageModel] = {}
     for spec in MAKING:
-        section: Stage = getattr(agent, spec.name) or Stage()
+        section: StageSection = getattr(agent, spec.name) or StageSection()
         if isinstance(section, NoVerifier):
             continue
         model = config.synthetic_data_params.generation_model_name
         other = stages.get(spec.model_from)
         if other is not None:
-            if spec.settings_from_model and section == Stage():
-                section = Stage(temperature=other.temperature, system_prompt=other.system_prompt)
+            if spec.settings_from_model and section == StageSection():
+                section = StageSection(
+                    temperature=other.temperature, system_prompt=other.system_prompt
+                )
             section, model = _beside(section, other), other.model
         section = _with_defaults(section, defaults)
         stages[spec.name] = _stage(spec.name, section, model, findings, places)
@@ -91,7 +93,7 @@ def _check_template(entry: PanelJudge, mode: Mode | None, findings: Findings, ke
 
 
 def _judge_stage(
-    settings: Stage, general: str | None, findings: Findings, places: Places, key: KeyPath
+    settings: StageSection, general: str | None, findings: Findings, places: Places, key: KeyPath
 ) -> StageModel:
     model = settings.model or general
     if model is None and not findings.explained((*key, "model")):
@@ -104,7 +106,7 @@ def _judge_stage(
 
 
 def _stage(
-    name: StageName, settings: Stage, general: str | None, findings: Findings, places: Places
+    name: StageName, settings: StageSection, general: str | None, findings: Findings, places: Places
 ) -> StageModel:
     key: KeyPath = (AGENT, name)
     if settings.model is None and general is None and not findings.explained((*key, "model")):
@@ -118,7 +120,7 @@ def _stage(
 
 def _built(
     name: StageName,
-    settings: Stage,
+    settings: StageSection,
     model: str,
     findings: Findings,
     *,
@@ -143,7 +145,7 @@ def _built(
     )
 
 
-def _beside(settings: Stage, other: StageModel) -> Stage:
+def _beside(settings: StageSection, other: StageModel) -> StageSection:
     """Return the settings of a stage that uses another's model unless it names its own."""
     if settings.model is not None:
         return settings
@@ -156,7 +158,7 @@ def _beside(settings: Stage, other: StageModel) -> Stage:
     )
 
 
-def _with_defaults(settings: Stage, defaults: ModelDefaults) -> Stage:
+def _with_defaults(settings: StageSection, defaults: ModelDefaults) -> StageSection:
     """Fill in what a stage leaves to the section `models`."""
     names = ModelDefaults.model_fields
     return settings.model_copy(
@@ -164,13 +166,13 @@ def _with_defaults(settings: Stage, defaults: ModelDefaults) -> Stage:
     )
 
 
-def _over(entry: Stage, base: Stage, *, own_model: bool) -> Stage:
+def _over(entry: StageSection, base: StageSection, *, own_model: bool) -> StageSection:
     """Lay what a panel judge sets over what the section `judge` says.
 
     A server belongs to its model.
     """
     tied = {"model", "api_base", "rate_limit"} if own_model else set()
-    names = [name for name in Stage.model_fields if name not in tied]
+    names = [name for name in StageSection.model_fields if name not in tied]
     return entry.model_copy(
         update={name: _either(getattr(entry, name), getattr(base, name)) for name in names}
     )

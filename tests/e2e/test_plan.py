@@ -12,7 +12,7 @@ import pytest
 
 from pytest_jrh.engine import Engine
 from pytest_jrh.models import RecordMode
-from pytest_jrh.planning import Bounds, Plan, plan_of
+from pytest_jrh.planning import CallPlan, Estimate, plan_of
 from tests.e2e.bench import Bench
 from tests.e2e.test_spending import pytest_in
 from tests.support.model_server import Fault, ModelServer
@@ -26,7 +26,7 @@ BOTH = ["agent_perturbation", "agent_positives"]
 JUDGES = [{"name": "strict"}, {"name": "kind"}]
 
 
-def planned(bench: Bench, mode: RecordMode | None, **more: Any) -> Plan:
+def planned(bench: Bench, mode: RecordMode | None, **more: Any) -> CallPlan:
     """The plan of all cases, found out by an engine that asks nobody."""
     suite = bench.ready.suite
     models: dict[tuple[str, StageName, str | None], StageModel] = {}
@@ -41,13 +41,13 @@ def planned(bench: Bench, mode: RecordMode | None, **more: Any) -> Plan:
         engine.stop()
 
 
-def to_make(plan: Plan) -> dict[str, Bounds]:
+def to_make(plan: CallPlan) -> dict[str, Estimate]:
     """The calls to make, by stage; stages without any are left out."""
     stages: Counter[str] = Counter()
-    found: dict[str, Bounds] = {}
+    found: dict[str, Estimate] = {}
     for row in plan.rows:
         stages[row.stage] += 1
-        found[row.stage] = found.get(row.stage, Bounds()) + row.calls
+        found[row.stage] = found.get(row.stage, Estimate()) + row.calls
     return {stage: bounds for stage, bounds in found.items() if bounds.high}
 
 
@@ -60,11 +60,11 @@ def asked(
     return dict(Counter(request.stage for request in server.requests[before:]))
 
 
-def exactly(calls: dict[str, int]) -> dict[str, Bounds]:
-    return {stage: Bounds(number, number) for stage, number in calls.items()}
+def exactly(calls: dict[str, int]) -> dict[str, Estimate]:
+    return {stage: Estimate(number, number) for stage, number in calls.items()}
 
 
-def within(plan: Plan, calls: dict[str, int]) -> bool:
+def within(plan: CallPlan, calls: dict[str, int]) -> bool:
     bounds = to_make(plan)
     return all(
         bounds[stage].low <= calls.get(stage, 0) <= bounds[stage].high
@@ -135,7 +135,7 @@ def test_a_plan_obeys_the_record_mode_of_each_part(
     next(iter(sorted(bench.cassettes.rglob("*.generation.yaml")))).unlink()
     judge_alone: dict[str, Any] = {"judge_record_mode": "new_episodes"}
     plan = planned(bench, "none", **judge_alone)
-    assert (to_make(plan), plan.unrecorded) == ({"judge": Bounds(2, 2)}, 1)
+    assert (to_make(plan), plan.unrecorded) == ({"judge": Estimate(2, 2)}, 1)
     plan = planned(bench, "once", judge_record_mode="none")
     assert ("judge" in to_make(plan), plan.unrecorded) == (False, 3)
     assert asked(bench, server, "none", **judge_alone) == {"judge": 2}
@@ -154,7 +154,7 @@ def test_a_plan_knows_that_once_adds_nothing_to_a_complete_recording(
     assert (to_make(plan), plan.unrecorded, plan.complete) == ({}, 2, True)
     assert asked(bench, server, "once") == {}
     unsaid = planned(bench, None)
-    assert (to_make(unsaid), unsaid.complete) == ({"judge": Bounds(2, 2)}, True)
+    assert (to_make(unsaid), unsaid.complete) == ({"judge": Estimate(2, 2)}, True)
     assert to_make(planned(bench, "new_episodes")) == exactly(asked(bench, server, "new_episodes"))
 
 
@@ -166,7 +166,7 @@ def test_a_plan_counts_the_making_of_a_panels_case_once(
         runs=2, tests=BOTH, overrides={"admin": {"evaluation_config": {"judges": JUDGES}}}
     )
     plan = planned(bench, mode)
-    assert (to_make(plan)["planner"], to_make(plan)["judge"]) == (Bounds(4, 4), Bounds(8, 8))
+    assert (to_make(plan)["planner"], to_make(plan)["judge"]) == (Estimate(4, 4), Estimate(8, 8))
     assert within(plan, asked(bench, server, mode))
 
 

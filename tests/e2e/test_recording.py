@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.llm.calls import Answer
-from pytest_jrh.recording.cassettes import Cassette, Entry
+from pytest_jrh.recording.cassettes import Cassette, RecordedCall
 from pytest_jrh.transcript import storable
 from tests.e2e.bench import Bench, answers_in, cassette_files, is_complete, read_cassette
 from tests.support.model_server import Fault, ModelServer, Obedient, Reply, Request, override
@@ -297,7 +297,9 @@ def test_a_cassette_keeps_every_text_to_the_character(texts: list[str], tmp_path
                 "body": {"string": text},
             },
         }
-        entry = Entry(f"f{number}", "judge", {}, Answer(text, refusal=text), number, (exchange,))
+        entry = RecordedCall(
+            f"f{number}", "judge", {}, Answer(text, refusal=text), number, (exchange,)
+        )
         cassette.entries[entry.fingerprint] = entry
     cassette.save()
     head = Cassette.load(cassette.path)

@@ -265,6 +265,15 @@ def test_what_is_registered_is_imported_by_its_table_alone(table: str) -> None:
     assert not importers
 
 
+def test_no_name_of_a_class_is_used_twice() -> None:
+    places: dict[str, list[str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(path.relative_to(PACKAGE).as_posix())
+    assert not {name: files for name, files in places.items() if len(files) > 1}
+
+
 # The session of the plugin and what it is handed to know each other.
 HUB = {f"plugin.{name}" for name in ("collect", "commands", "reviewing", "session", "spooling")}
 

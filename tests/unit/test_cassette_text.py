@@ -16,7 +16,7 @@ from pytest_jrh.errors import InputError
 from pytest_jrh.llm.calls import Answer
 from pytest_jrh.models import Usage
 from pytest_jrh.recording import cassette_text
-from pytest_jrh.recording.cassettes import Cassette, Entry
+from pytest_jrh.recording.cassettes import Cassette, RecordedCall
 
 DEMO = Path(__file__).parents[2] / "inputs" / "cassettes" / "refund_agent"
 # Recorded before heads were JSON.
@@ -37,7 +37,7 @@ VALUES = st.recursive(
 )
 
 
-def calls_of(path: Path, *, interactions: bool = True) -> dict[str, Entry]:
+def calls_of(path: Path, *, interactions: bool = True) -> dict[str, RecordedCall]:
     return Cassette.load(path, interactions=interactions).entries
 
 
@@ -87,7 +87,7 @@ def test_a_recording_that_is_added_to_is_in_one_form(tmp_path: Path) -> None:
     cassette = Cassette.load(OLD, interactions=True)
     cassette.path = tmp_path / "c.yaml"
     before = dict(cassette.entries)
-    cassette.entries["f"] = Entry(
+    cassette.entries["f"] = RecordedCall(
         "f", "judge", {}, Answer("one\nmore", usage=Usage(1, 2), cost=1e-05), 99
     )
     cassette.save()

@@ -20,7 +20,7 @@ from pytest_jrh.suite.config import load_suite
 from pytest_jrh.suite.fitting import fit
 from pytest_jrh.suite.rubrics import read_rubrics
 from pytest_jrh.suite.schema import Config
-from pytest_jrh.suite.sections import Section
+from pytest_jrh.suite.sections import ConfigSection
 from tests.support.suites import SuiteFiles, copy_agentharm, merged, write_suite
 
 ROOT = Path(pytest_jrh.__file__).parents[1]
@@ -59,7 +59,7 @@ def test_published_schema_is_in_step_with_the_code(name: str, made: dict[str, An
 def test_every_key_of_a_config_is_described_and_none_is_left_out(
     config_schema: dict[str, Any],
 ) -> None:
-    def keys(model: type[Section]) -> set[str]:
+    def keys(model: type[ConfigSection]) -> set[str]:
         return set(model.model_fields)
 
     assert set(config_schema["properties"]) == keys(Config)

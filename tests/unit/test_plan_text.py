@@ -4,17 +4,17 @@ answer."""
 from __future__ import annotations
 
 from pytest_jrh.plan_text import plan_lines
-from pytest_jrh.planning import Bounds, Plan, PlanRow
+from pytest_jrh.planning import CallPlan, Estimate, PlanRow
 
 RECORDING = {"tiny": ("once", "once")}
 REPLAY = {"tiny": ("none", "none")}
 
 
 def row(stage: str = "judge", calls: int = 4, cost: float | None = 0.02, **more: object) -> PlanRow:
-    bounds = None if cost is None else Bounds(cost / 2, cost)
+    bounds = None if cost is None else Estimate(cost / 2, cost)
     given = {"promise": None if cost is None else 0.01, **more}
-    asked = Bounds(calls, calls)
-    return PlanRow("tiny", stage, "openai/x", 3, asked, Bounds(100, 900), bounds, **given)  # type: ignore[arg-type]
+    asked = Estimate(calls, calls)
+    return PlanRow("tiny", stage, "openai/x", 3, asked, Estimate(100, 900), bounds, **given)  # type: ignore[arg-type]
 
 
 def said(
@@ -23,7 +23,7 @@ def said(
     plan: dict[str, object] | None = None,
     **limits: object,
 ) -> str:
-    made = Plan(rows, cases=4, **(plan or {}))  # type: ignore[arg-type]
+    made = CallPlan(rows, cases=4, **(plan or {}))  # type: ignore[arg-type]
     return " ".join(" ".join(plan_lines(made, modes, **limits)).split())  # type: ignore[arg-type]
 
 

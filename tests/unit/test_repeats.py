@@ -12,7 +12,7 @@ from pytest_jrh.judges.prompt import judge_response
 from pytest_jrh.llm.calls import Answer, CallRequest, make_complete
 from pytest_jrh.models import CaseSpec, StageModel
 from pytest_jrh.pipeline.summarizer import SummaryResponse
-from pytest_jrh.recording.cassettes import Cassette, Entry
+from pytest_jrh.recording.cassettes import Cassette, RecordedCall
 from pytest_jrh.recording.misses import difference
 from pytest_jrh.suite.cases import case_id, cassette_path
 from tests.support.conversations import wait_for
@@ -26,7 +26,7 @@ SHAPES: dict[str, type[BaseModel]] = {"summary": SummaryResponse, "judge": judge
 SPEC = CaseSpec("suite", "agent_perturbation", "tone", "run", 1)
 
 
-def recorded(stage: str) -> tuple[Entry, CallRequest]:
+def recorded(stage: str) -> tuple[RecordedCall, CallRequest]:
     """A committed recording, and the request that it is of, read from its HTTP body."""
     cassette = Cassette.load(FILES[stage], interactions=True)
     entry = next(entry for entry in cassette.entries.values() if entry.stage == stage)
@@ -57,7 +57,7 @@ def test_a_further_repeat_is_written_and_read(tmp_path: Path) -> None:
     again = CallRequest(request.stage, request.messages, request.response_model, repeat=2)
     cassette = Cassette(tmp_path / "c.yaml")
     for one in (request, again):
-        cassette.entries[one.fingerprint] = Entry(
+        cassette.entries[one.fingerprint] = RecordedCall(
             one.fingerprint, "judge", one.parts, entry.answer, one.repeat
         )
     cassette.save()
