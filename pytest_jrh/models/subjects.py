@@ -16,6 +16,9 @@ class RunSummary:
     run_id: str
     epoch: int
     skip_reason: str | None = None
+    cluster: str | None = None
+    """What it shares with other runs, such as a task with many trials; None: its id, whose epochs
+    belong together."""
 
 
 @dataclass(frozen=True, slots=True)
