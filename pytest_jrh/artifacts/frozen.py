@@ -77,7 +77,8 @@ def _unknown(rubric_id: str, ids: list[str]) -> tuple[str, str]:
 def _mistake(suite: Suite, entry: RecordEntry, test: SuiteTest, rubric: Rubric) -> str | None:
     if entry.mode != suite.mode:
         return f"made for a suite in {entry.mode} mode; this suite is {suite.mode}"
-    if entry.objective != test.objective:
+    # An ordinal case aims at its score, whatever the objective.
+    if suite.mode == "binary" and entry.objective != test.objective:
         return f"made with the objective {entry.objective}; that of {test.name} is {test.objective}"
     scores = [level.score for level in rubric.score_levels] if suite.mode == "ordinal" else [0, 1]
     on_offer = f"the scores of the rubric {shown(rubric.id)} are {listed(map(str, scores))}"

@@ -57,6 +57,16 @@ def test_the_demo_is_green_against_its_committed_baseline(
     )
 
 
+def test_the_demo_runs_frozen_with_the_cases_that_its_replay_left(project: Path) -> None:
+    ordinal = "inputs/configs/refund_agent_ordinal.yml"
+    options = [f"--jrh-config={DEMO}", f"--jrh-config={ordinal}"]
+    replayed = run_pytest(project, *options)
+    frozen = run_pytest(project, *options, "--jrh-frozen")
+    assert replayed.code == frozen.code == pytest.ExitCode.OK, frozen.stdout
+    made = [line for line in replayed.lines if " passed" in line][-1].split(",")[0]
+    assert made.strip("= ") in frozen.lines[-1]
+
+
 # What a version or a machine decides is left out of the documents.
 _OF_THE_MACHINE = ("platform", "rootdir", "plugins", "SKIPPED", "0 calls made", "=")
 
