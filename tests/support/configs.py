@@ -1,0 +1,165 @@
+"""Small configs in a folder of their own, and what is said about them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.suite.config import load_suite
+
+if TYPE_CHECKING:
+    from pytest_jrh.suite.suite import Suite
+
+AGENT = "test_agent_perturbation_config"
+CONFIG = "inputs/configs/demo.yml"
+ORDINAL_RUBRIC = [
+    {
+        "id": "kind",
+        "instructions": "Is it kind?",
+        "score_levels": [{"score": n, "label": f"{n}!"} for n in range(4)],
+    }
+]
+FULL = """\
+admin:
+  module_name: demo
+  time_stamp: null
+  test_debug_mode: false
+  output_file_format: csv
+  dataset_config:
+    dataset_name: demo.eval
+    default_params_path: {rubric: rubric.json}
+    use_original_data_as_expected: false
+    default_params: {min_score: "1", max_score: "6"}
+  perturbation_config:
+    use_HITL_process: true
+    tests_to_run: [agent_perturbation, agent_positives]
+    preprocess_columns_map: {request: r}
+  evaluation_config:
+    template: agent_autograder
+    autograder_model_name: openai/judge
+    judges: [{name: a, model: m, template: agent_autograder, preprocess_columns_map: {}}]
+    overwrite_results: true
+    max_workers: 5
+    tests_to_evaluate: [agent_perturbation]
+    metric: accuracy_score
+    bootstrap_size: 0.1
+    bootstrap_repetitions: 1
+    get_cost_curves: false
+    aggregation_method: majority_vote
+    aggregation_reference_column: x
+synthetic_data_params:
+  {generation_model_name: openai/maker, validation_model_name: v, max_workers: 5, seed: 1}
+test_stochastic_stability_config: {anything: [1, {at: all}]}
+test_agent_perturbation_config:
+  input_log_path: ./inputs/data/demo/demo.eval
+  rubric_path: ./inputs/data/demo/rubric.json
+  target_rubric_ids: [kind]
+  planner: {model: p, temperature: 1, system_prompt: s, max_tokens: 9, timeout: 1.5, api_base: "http://h/v1"}
+  editor: {rate_limit: {calls: 1, period: 2}}
+  summary: {}
+  verifier: {model: v}
+  max_summary_messages: 60
+  max_edit_rounds: 20
+  transcript_preprocessors: [agent_helpers.preprocessors.drop_reasoning_traces]
+  trace_messages: false
+  autograder_default_params: {lowest_score: 1, highest_score: 3}
+  score_targets: "1,3"
+  objective: fail
+  pass_required: false
+  output: {dir: ./outputs/x, write_jsonl: true, overwrite: false}
+  sample_num_from_orig: 5
+  sampling_seed: 87
+judge: {temperature: 0, show_reasoning: true}
+gate:
+  {min_accuracy: {agent_perturbation: 0.85}, lower_bound: true, max_regressions: 1, min_cases: 2}
+replay: {cassette_dir: tapes, record_mode: none, judge_record_mode: all, frozen: false}
+"""
+"""Every key that a config may have."""
+
+
+def minimal() -> dict[str, Any]:
+    return {
+        "admin": {
+            "module_name": "demo",
+            "dataset_config": {
+                "dataset_name": "demo.eval",
+                "default_params_path": {"rubric": "rubric.json"},
+            },
+            "perturbation_config": {"tests_to_run": ["agent_perturbation", "agent_positives"]},
+            "evaluation_config": {
+                "template": "agent_judge",
+                "autograder_model_name": "openai/judge",
+            },
+        },
+        "synthetic_data_params": {"generation_model_name": "openai/maker"},
+        AGENT: {},
+    }
+
+
+class Folder:
+    """A project folder in which suites are written and loaded."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.data = root / "inputs/data/demo"
+        self.data.mkdir(parents=True)
+        (root / "inputs/configs").mkdir()
+        (self.data / "demo.eval").write_bytes(b"log")
+        self.rubrics(
+            [
+                {"id": "kind", "instructions": "Is it kind?"},
+                {"id": "safe", "instructions": "Is it safe?"},
+            ]
+        )
+
+    def rubrics(self, entries: object) -> None:
+        (self.data / "rubric.json").write_text(json.dumps(entries), encoding="utf-8")
+
+    def config(self, data: object) -> Path:
+        return self.text(data if isinstance(data, str) else yaml.safe_dump(data, sort_keys=False))
+
+    def text(self, text: str) -> Path:
+        (self.root / CONFIG).write_text(text, encoding="utf-8")
+        return Path(CONFIG)
+
+    def load(self, data: object, **options: Any) -> Suite:
+        return load_suite(self.config(data), cwd=self.root, rootdir=self.root, **options)
+
+    def problems(self, data: object, **options: Any) -> tuple[Problem, ...]:
+        with pytest.raises(InputError) as caught:
+            self.load(data, **options)
+        return caught.value.problems
+
+    def problem(self, data: object, **options: Any) -> Problem:
+        (problem,) = self.problems(data, **options)
+        return problem
+
+
+def changed(path: str, value: object) -> dict[str, Any]:
+    """The minimal config with one dotted key set."""
+    data = minimal()
+    here = data
+    *sections, key = path.split(".")
+    for section in sections:
+        here = here.setdefault(section, {})
+    here[key] = value
+    return data
+
+
+def without(path: str) -> dict[str, Any]:
+    data = minimal()
+    here = data
+    *sections, key = path.split(".")
+    for section in sections:
+        here = here[section]
+    del here[key]
+    return data
+
+
+def ordinal() -> dict[str, Any]:
+    return changed("admin.evaluation_config.template", "agent_autograder")

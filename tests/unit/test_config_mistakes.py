@@ -1,0 +1,289 @@
+"""What is said about keys and values of a config that cannot be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pytest_jrh.errors import InputError
+from pytest_jrh.suite.config import load_suite
+from tests.support.configs import AGENT, CONFIG, ORDINAL_RUBRIC, Folder, changed, minimal
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name", ["label_flip", "format_invariance_2", "verbosity_bias_long", "stochastic_stability"]
+)
+def test_rands_tests_of_single_answers_are_said_not_to_exist_here(
+    folder: Folder, name: str
+) -> None:
+    problem = folder.problem(
+        changed("admin.perturbation_config.tests_to_run", ["agent_perturbation", name])
+    )
+    assert problem.message == f'got "{name}"; must be agent_perturbation or agent_positives'
+    assert (
+        problem.hint
+        == f"RAND's harness has {name} for single answers; here only the agentic ones exist"
+    )
+
+
+def test_rands_templates_for_single_answers_are_said_not_to_exist_here(folder: Folder) -> None:
+    problem = folder.problem(changed("admin.evaluation_config.template", "single_judge"))
+    assert problem.hint is not None
+    assert "only the agentic ones exist" in problem.hint
+
+
+def test_score_levels_in_a_binary_suite_are_said_to_have_no_effect(folder: Folder) -> None:
+    folder.rubrics([*ORDINAL_RUBRIC, {"id": "safe", "instructions": "Is it safe?"}])
+    (notice,) = folder.load(minimal()).notices
+    assert notice.startswith(f"{CONFIG}: score_levels of the rubrics kind have no effect")
+    assert "agent_autograder" in notice
+
+
+def test_score_targets_in_a_binary_suite_are_said_to_have_no_effect(folder: Folder) -> None:
+    (notice,) = folder.load(changed(f"{AGENT}.score_targets", [1])).notices
+    assert "score_targets has no effect" in notice
+
+
+def test_unknown_key_names_the_nearest_match_and_its_line(folder: Folder) -> None:
+    problem = folder.problem(
+        "admin:\n  modul_name: x\n"
+        + yaml.safe_dump(minimal()).split("admin:\n", 1)[1].replace("  module_name: demo\n", "")
+    )
+    assert (problem.file, problem.line, problem.key) == (CONFIG, 2, "admin.modul_name")
+    assert problem.message.startswith("unknown key; the keys of admin are module_name, ")
+    assert problem.hint == "module_name is the nearest key"
+
+
+def test_a_key_in_the_wrong_section_is_told_where_it_belongs(folder: Folder) -> None:
+    problem = folder.problem(changed("admin.tests_to_run", ["agent_positives"]))
+    assert problem.hint == "it belongs to admin.perturbation_config.tests_to_run"
+
+
+def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> None:
+    problem = folder.problem(changed(f"{AGENT}.editor.api_key", "sk-" + "a" * 40))
+    assert "environment" in (problem.hint or "")
+    assert "sk-" not in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message", "hint"),
+    [
+        (
+            "admin.perturbation_config.use_HITL_process",
+            "false",
+            'got "false"; must be true or false',
+            "without quotes",
+        ),
+        (f"{AGENT}.pass_required", 1, "got 1; must be true or false", None),
+        (f"{AGENT}.max_edit_rounds", 0, "got 0; must be an integer >= 1", None),
+        (f"{AGENT}.max_edit_rounds", 1.5, "got 1.5; must be an integer", None),
+        (f"{AGENT}.max_edit_rounds", True, "got true; must be an integer", None),
+        (f"{AGENT}.sampling_seed", "87", 'got "87"; must be an integer', None),
+        (f"{AGENT}.objective", "fial", 'got "fial"; must be fail or pass', "fail is the nearest"),
+        (f"{AGENT}.output.dir", 3, "got 3; must be a path", None),
+        (
+            f"{AGENT}.output",
+            "x",
+            'got "x"; must be a mapping with the keys dir, results_dir, write_jsonl, overwrite',
+            None,
+        ),
+        (
+            f"{AGENT}.planner",
+            "gpt-5",
+            'got "gpt-5"; must be a mapping',
+            'write planner: {model: "gpt-5"}',
+        ),
+        (f"{AGENT}.planner.temperature", "hot", 'got "hot"; must be a number >= 0', None),
+        (f"{AGENT}.planner.temperature", -1, "got -1; must be a number >= 0", None),
+        (f"{AGENT}.planner.temperature", float("nan"), "got nan; must be a number", None),
+        (f"{AGENT}.planner.timeout", 0, "got 0; must be a number of seconds above 0", None),
+        (f"{AGENT}.planner.max_tokens", 0.5, "got 0.5; must be an integer", None),
+        (f"{AGENT}.planner.api_base", "host:80", 'got "host:80"; must be a URL', None),
+        (f"{AGENT}.planner.model", 5, "got 5; must be text", 'write "5" in quotes'),
+        (f"{AGENT}.planner.model", "", 'got ""; must be text', None),
+        (f"{AGENT}.planner.rate_limit.calls", 3, "is missing; must be a number above 0", None),
+        (f"{AGENT}.verifier", True, "got true; must be a mapping", None),
+        (
+            f"{AGENT}.target_rubric_ids",
+            "kind",
+            'got "kind"; must be a list of rubric ids',
+            "write [kind]",
+        ),
+        (f"{AGENT}.score_targets", "1,x", 'got "x"; must be integers', None),
+        (
+            f"{AGENT}.transcript_preprocessors",
+            [3],
+            "got 3; must be the dotted name of a function",
+            None,
+        ),
+        (
+            "admin.evaluation_config.template",
+            "single_judge",
+            "agent_judge (binary) or agent_autograder",
+            None,
+        ),
+        ("admin.evaluation_config.max_workers", "5", 'got "5"; must be an integer', None),
+        (
+            "admin.evaluation_config.aggregation_method",
+            "mean",
+            "must be majority_vote or null",
+            None,
+        ),
+        (
+            "admin.evaluation_config.tests_to_evaluate",
+            ["x"],
+            'got "x"; must be agent_perturbation or agent_positives',
+            None,
+        ),
+        (
+            "admin.perturbation_config.tests_to_run",
+            ["agent_positive"],
+            'got "agent_positive"',
+            "agent_positives is",
+        ),
+        ("admin.perturbation_config.tests_to_run", [], "no test is to be run", None),
+        ("admin.dataset_config.default_params_path", {"rubric": 3}, "got 3; must be text", None),
+        (
+            "admin.dataset_config.default_params_path.instuction",
+            "i.txt",
+            "unknown key",
+            "instruction is the nearest",
+        ),
+        (
+            "admin.evaluation_config.metric",
+            "kappa",
+            'got "kappa"; must be',
+            "cohen_kappa_score is the nearest",
+        ),
+        (
+            "admin.dataset_config",
+            [],
+            "got a list; must be a mapping with the keys dataset_name",
+            None,
+        ),
+        (
+            "admin.output_file_format",
+            "xls",
+            'got "xls"; must be csv or xlsx',
+            "xlsx is the nearest",
+        ),
+        ("replay.record_mode", "new", "must be none, once, new_episodes or all", None),
+        ("replay.frozen", 1, "got 1; must be true", None),
+        ("gate.min_accuracy", 90, "got 90; must be a number from 0 to 1", None),
+        ("gate.min_accuracy", {"x": 0.9}, 'got a threshold for "x"', None),
+        ("gate.lower_bound", "no", 'got "no"; must be true or false', None),
+        ("gate.max_regressions", -1, "got -1; must be an integer >= 0", None),
+        ("judge.show_reasoning", "yes", 'got "yes"; must be true or false', None),
+        ("planer", {}, "unknown key; the sections of a config are admin", None),
+    ],
+)
+def test_a_bad_value_says_what_was_there_and_what_may_be_there(
+    folder: Folder, path: str, value: object, message: str, hint: str | None
+) -> None:
+    problem = folder.problems(changed(path, value))[0]
+    assert (problem.key or "").startswith(path.rpartition(".")[0])
+    assert message in problem.message
+    assert "nput should" not in problem.message
+    if hint:
+        assert hint in (problem.hint or "")
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "a\\b", "..", ".", "a\nb", "x" * 300])
+def test_names_that_would_leave_their_folder_are_refused(folder: Folder, name: str) -> None:
+    problem = folder.problem(changed("admin.module_name", name))
+    assert problem.key == "admin.module_name"
+    assert "plain name" in problem.message
+    stamp = folder.problem(changed("admin.time_stamp", name))
+    assert stamp.key == "admin.time_stamp"
+
+
+def test_a_suite_whose_file_name_cannot_name_a_folder_is_refused(folder: Folder) -> None:
+    odd = folder.root / "inputs/configs/a\nb.yml"
+    odd.write_text(yaml.safe_dump(minimal()), encoding="utf-8")
+    with pytest.raises(InputError, match="rename the file"):
+        load_suite(odd, cwd=folder.root, rootdir=folder.root)
+
+
+def test_a_test_to_evaluate_must_be_run(folder: Folder) -> None:
+    data = changed("admin.perturbation_config.tests_to_run", ["agent_perturbation"])
+    data["admin"]["evaluation_config"]["tests_to_evaluate"] = ["agent_positives"]
+    problem = folder.problem(data)
+    assert problem.key == "admin.evaluation_config.tests_to_evaluate[0]"
+    assert problem.hint == "add agent_positives to tests_to_run"
+
+
+def test_every_mistake_of_the_config_and_the_rubrics_is_reported_at_once(folder: Folder) -> None:
+    folder.rubrics(
+        [
+            {"id": "a"},
+            {"id": "b", "instructions": "x", "score_levels": [{"score": 0.5, "label": "x"}]},
+        ]
+    )
+    data = minimal()
+    data["admin"]["evaluation_config"]["metric"] = "acuracy_score"
+    data["admin"]["dataset_config"]["dataset_name"] = "no.eval"
+    data["admin"]["evaluation_config"]["template"] = "judge"
+    data[AGENT] = {"planner": {"modle": "x", "prompt_path": "no.md"}, "max_edit_rounds": "3"}
+    keys = [problem.key for problem in folder.problems(data)]
+    assert keys == [
+        "admin.dataset_config.dataset_name",
+        "admin.evaluation_config.template",
+        "admin.evaluation_config.metric",
+        f"{AGENT}.planner.modle",
+        f"{AGENT}.planner.prompt_path",
+        f"{AGENT}.max_edit_rounds",
+        "[0].instructions",
+        "[1].score_levels[0].score",
+    ]
+
+
+def test_a_section_that_is_missing_is_reported_once_per_thing_that_is_needed(
+    folder: Folder,
+) -> None:
+    messages = [str(problem) for problem in folder.problems({"admin": {}})]
+    needed = (
+        "module_name",
+        "template",
+        "tests_to_run",
+        "input_log_path",
+        "rubric_path",
+        "autograder_model_name",
+    )
+    for name in (*needed, "generation_model_name"):
+        assert sum(f".{name}:" in message for message in messages) == 1
+    assert len(messages) == len(needed) + 1
+
+
+def test_values_are_shortened_and_stripped_of_escapes(folder: Folder) -> None:
+    problem = folder.problem(changed(f"{AGENT}.objective", "\x1b[31mred\x1b[0m\x07 " + "x" * 500))
+    assert "\x1b" not in problem.message
+    assert "\x07" not in problem.message
+    assert '"red' in problem.message
+    assert len(problem.message) < 130
+
+
+@pytest.mark.parametrize(
+    "judged",
+    [{"tests_to_run": ["agent_perturbation"]}, {"tests_to_evaluate": ["agent_perturbation"]}],
+)
+def test_a_minimal_accuracy_for_a_test_without_verdicts_is_refused(
+    folder: Folder, judged: dict[str, list[str]]
+) -> None:
+    (name, tests), *_ = judged.items()
+    section = "perturbation_config" if name == "tests_to_run" else "evaluation_config"
+    config = changed("gate.min_accuracy", {"agent_positives": 0.9})
+    config["admin"]["perturbation_config"]["tests_to_run"] = [
+        "agent_perturbation",
+        "agent_positives",
+    ]
+    config["admin"].setdefault(section, {})[name] = tests
+    (problem,) = folder.problems(config)
+    assert problem.key == "gate.min_accuracy.agent_positives"
+    assert "the suite has no verdicts; it judges agent_perturbation" in problem.message

@@ -1,0 +1,91 @@
+"""Whole configs: every key, RAND's own, and the metrics on offer."""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pytest_jrh.suite import resolve
+from pytest_jrh.suite.config import load_suite
+from tests.support.configs import AGENT, CONFIG, FULL, Folder, changed, minimal
+
+AGENTHARM = Path(__file__).parents[3] / "shared" / "data" / "agentharm"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+def test_known_keys_without_meaning_are_named_once_together(folder: Folder) -> None:
+    (notice,) = folder.load(FULL).notices
+    assert notice == (
+        f"{CONFIG}: not used by agentic tests: admin.test_debug_mode, "
+        "admin.dataset_config.use_original_data_as_expected, "
+        "admin.perturbation_config.preprocess_columns_map, "
+        "admin.evaluation_config.judges[0].preprocess_columns_map, admin.evaluation_config."
+        "{aggregation_reference_column, overwrite_results, bootstrap_size, bootstrap_repetitions, "
+        "get_cost_curves}, "
+        "synthetic_data_params.{validation_model_name, max_workers}, "
+        f"{AGENT}.trace_messages, test_stochastic_stability_config"
+    )
+
+
+def test_the_resolved_config_leaves_nothing_open_and_loads_to_the_same_suite(
+    folder: Folder,
+) -> None:
+    for text in (FULL, yaml.safe_dump(minimal())):
+        suite = folder.load(text)
+        written = yaml.safe_dump(dict(suite.resolved), sort_keys=False)
+        again = folder.load(written)
+        assert replace(again, notices=()) == replace(suite, notices=())
+        assert yaml.safe_dump(dict(again.resolved), sort_keys=False) == written
+        assert str(folder.root) not in written
+
+
+@pytest.mark.skipif(not AGENTHARM.is_dir(), reason="the shared AgentHarm data is not here")
+def test_rands_agentharm_config_loads_unchanged(tmp_path: Path) -> None:
+    shutil.copytree(AGENTHARM, tmp_path / "agentharm")
+    root = tmp_path / "agentharm"
+    suite = load_suite(Path("inputs/configs/config_agentharm.yml"), cwd=root, rootdir=root)
+    assert (suite.name, suite.mode, suite.source.sample_num, suite.source.sampling_seed) == (
+        "config_agentharm",
+        "binary",
+        5,
+        87,
+    )
+    assert [(rubric.id, rubric.line) for rubric in suite.rubrics] == [("agentharm", 2)]
+    assert suite.source.path == root / "inputs/data/agentharm/agentharm.eval"
+    assert suite.tests[0].output_dir == root / "outputs/agent_perturbation/agentharm"
+    assert suite.generation.stages["verifier"].model == "openai/gpt-4.1-mini"
+    assert suite.instruction.startswith("Assess the harmfulness")
+    assert suite.source.preprocessors == ("agent_helpers.preprocessors.drop_reasoning_traces",)
+    assert (suite.max_workers, suite.generation.use_hitl) == (5, True)
+
+
+def test_a_metric_needs_scikit_learn_and_a_known_name(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unknown = folder.problem(changed("admin.evaluation_config.metric", "f1_scor"))
+    assert unknown.hint == "f1_score is the nearest"
+    monkeypatch.setattr(resolve, "find_spec", lambda name: None)
+    missing = folder.problem(changed("admin.evaluation_config.metric", "f1_score"))
+    assert "pytest-jrh[sklearn]" in (missing.hint or "")
+    assert (
+        folder.load(changed("admin.evaluation_config.metric", "accuracy_score")).output.metric
+        == "accuracy_score"
+    )
+
+
+@pytest.mark.skipif(find_spec("sklearn") is None, reason="scikit-learn is not installed")
+def test_every_metric_on_offer_is_a_number_of_labels_against_labels() -> None:
+    metrics = importlib.import_module("sklearn.metrics")
+
+    for name in resolve.METRICS:
+        assert isinstance(float(getattr(metrics, name)([0, 1, 1, 0], [0, 1, 0, 0])), float)

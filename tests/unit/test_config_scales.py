@@ -1,0 +1,127 @@
+"""The rubrics that a config targets, its scale, and how many runs it takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.configs import AGENT, ORDINAL_RUBRIC, Folder, changed, minimal, ordinal
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+def test_only_the_targeted_rubrics_are_kept(folder: Folder) -> None:
+    suite = folder.load(changed(f"{AGENT}.target_rubric_ids", ["safe"]))
+    assert [rubric.id for rubric in suite.rubrics] == ["safe"]
+    problem = folder.problem(changed(f"{AGENT}.target_rubric_ids", ["safe", "knid"]))
+    assert problem.key == f"{AGENT}.target_rubric_ids[1]"
+    assert "kind, safe" in problem.message
+    assert problem.hint == "kind is the nearest id"
+
+
+def test_targets_are_every_score_and_for_positives_the_highest(folder: Folder) -> None:
+    folder.rubrics(ORDINAL_RUBRIC)
+    negatives, positives = folder.load(ordinal()).tests
+    assert negatives.targets == {"kind": (0, 1, 2, 3)}
+    assert positives.targets == {"kind": (3,)}
+    assert folder.load(minimal()).tests[0].targets == {"kind": (None,)}
+
+
+@pytest.mark.parametrize("targets", ["0, 2 ,2", [2, 0], ["2", 0]])
+def test_score_targets_are_a_list_or_text(folder: Folder, targets: object) -> None:
+    folder.rubrics(ORDINAL_RUBRIC)
+    data = ordinal()
+    data[AGENT] = {"score_targets": targets}
+    assert folder.load(data).tests[0].targets == {"kind": (0, 2)}
+
+
+def test_a_score_target_outside_the_scale_names_the_range(folder: Folder) -> None:
+    folder.rubrics(ORDINAL_RUBRIC)
+    data = ordinal()
+    data[AGENT] = {"score_targets": [1, 7]}
+    problem = folder.problem(data)
+    assert problem.key == f"{AGENT}.score_targets"
+    assert problem.message == 'got 7; the scores of the rubric "kind" go from 0 to 3'
+
+
+@pytest.mark.parametrize(
+    ("own", "general"),
+    [
+        ({"lowest_score": "1", "highest_score": 3}, {"min_score": 0, "max_score": 9}),
+        ({}, {"min_score": "1", "max_score": "3"}),
+        ({"lowest_score": 1}, {"highest_score": 3, "lowest_score": 0}),
+    ],
+)
+def test_a_rubric_without_levels_takes_the_configured_range(
+    folder: Folder, own: object, general: object
+) -> None:
+    data = ordinal()
+    data[AGENT]["autograder_default_params"] = own
+    data["admin"]["dataset_config"]["default_params"] = general
+    suite = folder.load(data)
+    assert [level.score for level in suite.rubrics[0].score_levels] == [1, 2, 3]
+    assert suite.tests[1].targets == {"kind": (3,), "safe": (3,)}
+
+
+def test_without_levels_and_range_each_rubric_is_named_with_its_line(folder: Folder) -> None:
+    (folder.data / "rubric.json").write_text(
+        '[\n{"id": "a", "instructions": "x"}\n]', encoding="utf-8"
+    )
+    problem = folder.problem(ordinal())
+    assert (problem.file, problem.line) == ("inputs/data/demo/rubric.json", 2)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "message"),
+    [
+        ("a", 3, "must be an integer"),
+        (3, 1, "lowest first"),
+        (0, 10**6, "2 to 1000 levels"),
+        (True, 3, "got true"),
+    ],
+)
+def test_a_range_that_is_no_range_is_refused(
+    folder: Folder, low: object, high: object, message: str
+) -> None:
+    data = ordinal()
+    data[AGENT]["autograder_default_params"] = {"lowest_score": low, "highest_score": high}
+    first = folder.problems(data)[0]
+    assert first.key == f"{AGENT}.autograder_default_params.lowest_score"
+    assert message in first.message
+
+
+def test_a_reversed_range_is_one_problem_whichever_rubrics_rely_on_it(folder: Folder) -> None:
+    data = changed("admin.evaluation_config.template", "agent_autograder")
+    data[AGENT]["autograder_default_params"] = {"lowest_score": 5, "highest_score": 1}
+    problem = folder.problem(data)
+    assert problem.key == f"{AGENT}.autograder_default_params.lowest_score"
+    assert "from 5 to 1" in problem.message
+
+
+def test_a_range_that_is_no_range_does_not_hide_a_bad_scale(folder: Folder) -> None:
+    folder.rubrics(
+        [{"id": "kind", "instructions": "?", "score_levels": [{"score": 0, "label": "one"}]}]
+    )
+    data = changed("admin.evaluation_config.template", "agent_autograder")
+    data[AGENT]["autograder_default_params"] = {"lowest_score": "few", "highest_score": 1}
+    bound, scale = folder.problems(data)
+    assert "integer" in bound.message
+    assert "a scale of one score" in scale.message
+
+
+@pytest.mark.parametrize("section", ["synthetic_data_params", AGENT])
+def test_a_negative_number_of_runs_is_refused_and_0_and_null_mean_all(
+    folder: Folder, section: str
+) -> None:
+    problem = folder.problem(changed(f"{section}.sample_num_from_orig", -3))
+    assert (problem.key, problem.message) == (
+        f"{section}.sample_num_from_orig",
+        "got -3; must be an integer >= 0 (0 or null: all runs)",
+    )
+    assert problem.line is not None
+    assert folder.load(changed(f"{section}.sample_num_from_orig", 0)).source.sample_num is None
+    assert folder.load(changed(f"{section}.sample_num_from_orig", None)).source.sample_num is None
