@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pytest_jrh.loading import ReadySuite
     from pytest_jrh.models import CaseResult, CaseSpec
     from pytest_jrh.redact import Redactor
-    from pytest_jrh.reporting.report import Asked, Display
+    from pytest_jrh.reporting.report import AskedFiles, Display
     from pytest_jrh.reporting.session_results import SessionResults
 
 _NOTHING_JUDGED = "No case reached a verdict, so this run is not green."
@@ -81,7 +81,7 @@ class EndSettings:
     """
 
     baseline: BaselineFile
-    reports: Asked
+    reports: AskedFiles
     redactor: Redactor
     folder: Path
     update_command: Callable[[ReadySuite], str]

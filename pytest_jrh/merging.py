@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pytest_jrh.gate.accepted import BaselineFile
     from pytest_jrh.loading import ReadySuite
     from pytest_jrh.models import CaseSpec
-    from pytest_jrh.reporting.report import Asked
+    from pytest_jrh.reporting.report import AskedFiles
     from pytest_jrh.suite.suite import Suite
 
 _WHICH = "Name the `outputs` folder that a shard's run has written."
@@ -47,7 +47,7 @@ class MergeSettings:
 
     baseline: BaselineFile
     folder: Path
-    reports: Asked = field(default_factory=dict)
+    reports: AskedFiles = field(default_factory=dict)
     width: int = 80
 
 

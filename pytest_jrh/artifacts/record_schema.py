@@ -76,38 +76,38 @@ def _usable(messages: list[Any]) -> list[dict[str, Any]]:
     return messages
 
 
-class _Part(BaseModel):
+class _RecordPart(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
 
 _Messages = Annotated[list[Any], AfterValidator(_usable)]
 
 
-class StoredLevel(_Part):
+class StoredLevel(_RecordPart):
     """One level of a scale."""
 
     score: int
     label: str
 
 
-class _TargetRubric(_Part):
+class _TargetRubric(_RecordPart):
     id: str
     instructions: str
     score_levels: list[StoredLevel] = []
 
 
-class _PlanStep(_Part):
+class _PlanStep(_RecordPart):
     message_index: int
     goal: str
     rationale: str
 
 
-class _Plan(_Part):
+class _Plan(_RecordPart):
     thesis: str
     steps: list[_PlanStep]
 
 
-class _Edit(_Part):
+class _Edit(_RecordPart):
     message_index: int
     message_id: str
     round_index: int
@@ -120,13 +120,13 @@ class _Edit(_Part):
     dropped_reasoning: int
 
 
-class _Verification(_Part):
+class _Verification(_RecordPart):
     verdict: Literal["PASS", "FAIL"]
     rationale: str
     score: int | None
 
 
-class StoredPerturbation(_Part):
+class StoredPerturbation(_RecordPart):
     """How the case was made."""
 
     failure_confirmed: bool | None
@@ -138,11 +138,11 @@ class StoredPerturbation(_Part):
     verification: _Verification | None
 
 
-class _Review(_Part):
+class _Review(_RecordPart):
     action: str
 
 
-class StoredRecord(_Part):
+class StoredRecord(_RecordPart):
     """A record that can be used: every reader finds what it needs, and the record agrees with its
     own id.
     """

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from pytest_jrh.errors import Unscored
 from pytest_jrh.llm.calls import CallRequest
@@ -18,6 +19,7 @@ from pytest_jrh.user_code import error_text, library_places
 
 _RETRIED_STATUS = frozenset({408, 409, 425, 429})
 _LONGEST_WORDS = 400
+_Cause = TypeVar("_Cause", bound=BaseException)
 # litellm puts the names of its classes before the provider's message, and a traceback after it.
 _CLASS_NAMES = re.compile(
     r"^(?:(?:litellm\.)?\w+(?:Error|Exception): )*(?:\w+(?:Error|Exception) - )?"
@@ -100,30 +102,37 @@ def failure_of(
     import httpx
 
     known = litellm().exceptions
-
-    said = " ".join(_CLASS_NAMES.sub("", redact(str(getattr(error, "message", error)))).split())
-    said = said.partition(_TRACEBACK)[0].rstrip()
-    words = said if len(said) <= _LONGEST_WORDS else f"{said[: _LONGEST_WORDS - 1]}…"
+    said = _said(error, redact)
+    words = _shortened(said)
     if isinstance(error, known.ContentPolicyViolationError):
         return Failure(f"the provider's content policy stopped the call: {words}", refused=True)
     if isinstance(error, known.Timeout):
         return unanswered
-    unusable = next((cause for cause in _causes(error) if isinstance(cause, UnusableAnswer)), None)
-    if unusable is not None:
+    if unusable := _cause_of(error, UnusableAnswer):
         return Failure(f"no usable answer: {redact(str(unusable))}", advice=_SERVER_ADVICE)
-    broken = next(
-        (cause for cause in _causes(error) if isinstance(cause, httpx.TransportError)), None
-    )
-    if broken is not None:
-        return Failure(
-            f"no connection: {redact(str(broken)) or words}", retry=True, advice=_CONNECTION_ADVICE
-        )
+    if broken := _cause_of(error, httpx.TransportError):
+        reason = redact(str(broken)) or words
+        return Failure(f"no connection: {reason}", retry=True, advice=_CONNECTION_ADVICE)
     answered = http_status(error)
-    return (
-        _refused(error, said, words, missing)
-        if answered is None
-        else _status(error, answered, said, words)
-    )
+    if answered is None:
+        return _refused(error, said, words, missing)
+    return _status(error, answered, said, words)
+
+
+def _said(error: Exception, redact: Callable[[str], str]) -> str:
+    """The provider's message on one line, without class names of the SDK and its traceback."""
+    message = redact(str(getattr(error, "message", error)))
+    line = " ".join(_CLASS_NAMES.sub("", message).split())
+    return line.partition(_TRACEBACK)[0].rstrip()
+
+
+def _shortened(words: str) -> str:
+    return words if len(words) <= _LONGEST_WORDS else f"{words[: _LONGEST_WORDS - 1]}…"
+
+
+def _cause_of(error: Exception, kind: type[_Cause]) -> _Cause | None:
+    """The error itself, or what it was raised from, of this kind."""
+    return next((cause for cause in _causes(error) if isinstance(cause, kind)), None)
 
 
 def unforeseen(error: Exception, unanswered: Failure, redact: Callable[[str], str]) -> Failure:
@@ -137,8 +146,7 @@ def unforeseen(error: Exception, unanswered: Failure, redact: Callable[[str], st
         return failure_of(error, unanswered, redact)
     words = redact(error_text(error))
     return Failure(
-        "litellm raised "
-        f"{words if len(words) <= _LONGEST_WORDS else f'{words[: _LONGEST_WORDS - 1]}…'}",
+        f"litellm raised {_shortened(words)}",
         advice="The error is inside litellm: another version of it, or what the server answers, "
         "may be the cause. Then run again: recorded calls are kept, and only the missing ones are "
         "made.",

@@ -17,6 +17,8 @@ from pytest_jrh.stats.contradictions import REASONING_DISAGREES, stated_score
 from pytest_jrh.text import counted, escape_commands, one_line, shortened, visible, wrapped
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
     from pytest_jrh.models import Case, Edit, Verdict
 
 WIDTH = 80
@@ -134,37 +136,50 @@ def edit_diff(edit: Edit, width: int = WIDTH) -> list[str]:
     length.
     """
     before, after = _units(edit.original_content), _units(edit.edited_content)
-    shared = 0
-    while shared < min(len(before), len(after)) and before[shared] == after[shared]:
-        shared += 1
     # What both begin with costs time to compare and shows nothing; one sentence of it is context.
-    start = max(shared - 1, 0)
-    old, new = before[start:], after[start:]
-    dropped = max(len(old), len(new)) - _MOST_DIFF_UNITS
-    old, new = old[:_MOST_DIFF_UNITS], new[:_MOST_DIFF_UNITS]
-    lines: list[str] = [_GAP] if start else []
+    start = max(_shared(before, after) - 1, 0)
+    old = before[start : start + _MOST_DIFF_UNITS]
+    new = after[start : start + _MOST_DIFF_UNITS]
+    uncompared = max(len(before), len(after)) - start > _MOST_DIFF_UNITS
+    lines = [_GAP] if start else []
+    lines += _diff_lines(old, new, width)
+    cut = len(lines) - _MOST_DIFF_LINES
+    if cut <= 0 and not uncompared:
+        return lines
+    more = "more" if uncompared else counted(cut, "more line")
+    return [*lines[:_MOST_DIFF_LINES], f"... ({more} in the debug bundle)"]
+
+
+def _shared(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many sentences both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next(
+        (number for number, (left, right) in pairs if left != right), min(len(one), len(other))
+    )
+
+
+def _diff_lines(old: Sequence[str], new: Sequence[str], width: int) -> list[str]:
+    lines: list[str] = []
     end = 0
     for number, group in enumerate(difflib.SequenceMatcher(None, old, new).get_grouped_opcodes(1)):
-        lines += [_GAP] if number else []
+        if number:
+            lines.append(_GAP)
         for kind, i1, i2, j1, j2 in group:
-            marked = (
-                [(" ", unit) for unit in old[i1:i2]]
-                if kind == "equal"
-                else [("-", unit) for unit in old[i1:i2]]
-            )
-            marked += [] if kind == "equal" else [("+", unit) for unit in new[j1:j2]]
-            lines += [
-                f"{mark} {line}".rstrip()
-                for mark, unit in marked
-                for line in wrapped(unit, width - 2)
-            ]
+            if kind == "equal":
+                lines += _marked(" ", old[i1:i2], width)
+            else:
+                lines += _marked("-", old[i1:i2], width)
+                lines += _marked("+", new[j1:j2], width)
             end = i2
-    lines += [_GAP] if end < len(old) else []
-    cut = len(lines) - _MOST_DIFF_LINES
-    if cut > 0 or dropped > 0:
-        more = f"{counted(cut, 'more line')}" if cut > 0 and dropped <= 0 else "more"
-        lines = [*lines[:_MOST_DIFF_LINES], f"... ({more} in the debug bundle)"]
+    if end < len(old):
+        lines.append(_GAP)
     return lines
+
+
+def _marked(mark: str, units: Iterable[str], width: int) -> Iterator[str]:
+    for unit in units:
+        for line in wrapped(unit, width - 2):
+            yield f"{mark} {line}".rstrip()
 
 
 def _edits(case: Case, width: int) -> list[str]:

@@ -126,5 +126,5 @@ class Report:
         return ()
 
 
-Asked: TypeAlias = Mapping[str, "Path"]
+AskedFiles: TypeAlias = Mapping[str, "Path"]
 """The files that were asked for, by `Report.option`."""

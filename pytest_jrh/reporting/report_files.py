@@ -12,10 +12,10 @@ from pytest_jrh.files import encoded
 from pytest_jrh.reporting.reports import REPORTS
 
 if TYPE_CHECKING:
-    from pytest_jrh.reporting.report import Asked, Material
+    from pytest_jrh.reporting.report import AskedFiles, Material
 
 
-def write_reports(asked: Asked, material: Material) -> tuple[list[Path], list[str]]:
+def write_reports(asked: AskedFiles, material: Material) -> tuple[list[Path], list[str]]:
     """Write the files that were asked for, and what environment variables ask for; gives the files
     and what went wrong.
 

@@ -13,7 +13,7 @@ from pytest_jrh.reporting.markdown import MarkdownReport
 from pytest_jrh.reporting.terminal import TerminalReport
 
 if TYPE_CHECKING:
-    from pytest_jrh.reporting.report import Asked, Report
+    from pytest_jrh.reporting.report import AskedFiles, Report
 
 REPORTS: tuple[Report, ...] = (
     TerminalReport(),
@@ -26,7 +26,7 @@ REPORTS: tuple[Report, ...] = (
 )
 
 
-def asked(options: object) -> Asked:
+def asked(options: object) -> AskedFiles:
     """The files of reports that options name, each under the name of its option."""
     named = {report.option: getattr(options, report.option, None) for report in REPORTS}
     return {option: path for option, path in named.items() if option and path is not None}

@@ -57,32 +57,32 @@ class Reply:
 Answer = Callable[[Asked], Reply]
 
 
-class _Body(BaseModel):
+class _RequestBody(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
 
-class _Decided(_Body):
+class _Decided(_RequestBody):
     digest: str
     action: Literal["accepted", "rejected", "withdrawn"]
     note: str = ""
 
 
-class _TurnText(_Body):
+class _TurnText(_RequestBody):
     digest: str
     content: str | None
 
 
-class _Label(_Body):
+class _Label(_RequestBody):
     digest: str
     expected: int
 
 
-class _Draft(_Body):
+class _Draft(_RequestBody):
     text: str
     case: str = ""
 
 
-BodyT = TypeVar("BodyT", bound=_Body)
+BodyT = TypeVar("BodyT", bound=_RequestBody)
 
 
 class Api:

@@ -39,7 +39,7 @@ class LogPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class Ignored:
+class IgnoredFile:
     """A file that git leaves out, and the pattern that says so (`FILE:LINE: PATTERN`)."""
 
     file: str
@@ -69,7 +69,7 @@ def place_log(log: Path, folder: Path, name: str) -> LogPlace:
     return LogPlace(f"inputs/data/{name}/{file}", copied=True, committed=True)
 
 
-def ignored_files(folder: Path, files: Sequence[str]) -> tuple[Ignored, ...]:
+def ignored_files(folder: Path, files: Sequence[str]) -> tuple[IgnoredFile, ...]:
     """Ask git which of the files, relative to the folder, it would leave out of a commit.
 
     They need not exist. None where the folder is in no repository, or git is not installed.
@@ -92,7 +92,7 @@ def ignored_files(folder: Path, files: Sequence[str]) -> tuple[Ignored, ...]:
     found = zip(fields[0::4], fields[1::4], fields[2::4], fields[3::4], strict=False)
     # The last pattern that matches decides, and one that begins with ! takes a file back in.
     return tuple(
-        Ignored(file, printable(f"{source}:{line}: {pattern}"))
+        IgnoredFile(file, printable(f"{source}:{line}: {pattern}"))
         for source, line, pattern, file in found
         if not pattern.startswith("!")
     )
@@ -104,7 +104,7 @@ def add_command(
     files: Sequence[str],
     folders: Sequence[str],
     locks: str,
-    ignored: Sequence[Ignored],
+    ignored: Sequence[IgnoredFile],
 ) -> str:
     """Write the `git add` that leaves out nothing a clone needs.
 
@@ -122,7 +122,7 @@ def add_command(
     return shlex.join(["git", "add", "-f", *outside, *inside, *folders, f":!{locks}"])
 
 
-def about_committing(place: LogPlace, ignored: Sequence[Ignored]) -> list[str]:
+def about_committing(place: LogPlace, ignored: Sequence[IgnoredFile]) -> list[str]:
     """Say what is unusual: a log that is not committed, and files that git would leave out."""
     lines = []
     if not place.committed:

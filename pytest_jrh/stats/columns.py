@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_jrh.stats.statistics import AccuracyInterval, BinaryStats, OrdinalStats, Statistics
 
 Value: TypeAlias = "Figure | Share | AccuracyInterval | int"
-Kind: TypeAlias = Literal["count", "rate", "share", "number", "bounds"]
+FigureKind: TypeAlias = Literal["count", "rate", "share", "number", "bounds"]
 NONE = "-"
 _BOTH: tuple[Mode, ...] = ("binary", "ordinal")
 
@@ -33,7 +33,7 @@ class Column:
     """
 
     of: Callable[[Statistics], Value | None]
-    kind: Kind
+    kind: FigureKind
     meaning: str
     title: str = ""
     head: tuple[str, str] | None = None

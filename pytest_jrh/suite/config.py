@@ -186,7 +186,6 @@ def _output_settings(
         dir=places.find_or_new(folder),
         format=resolve.resolve_format(config),
         metric=metric,
-        aggregation_method=config.admin.evaluation_config.aggregation_method,
         write_jsonl=output.write_jsonl,
     )
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 AGENT = "test_agent_perturbation_config"
 _AS_WRITTEN: tuple[KeyPath, ...] = (("admin", "time_stamp"), (AGENT, "target_rubric_ids"))
 _ROUNDS = 20
+_SMALLEST_PANEL = 2
 # The names of RAND's tests and templates that are not agentic; some tests exist in numbered or
 # named variants.
 _RAND_TESTS = (
@@ -73,7 +74,11 @@ def fit(document: Document) -> tuple[Config, Findings]:
 
 def unused_keys(config: Config) -> list[str]:
     """List the known keys in a config that have no meaning for agentic tests, as dotted names."""
-    return list(_unused(config, ""))
+    unused = list(_unused(config, ""))
+    evaluation = config.admin.evaluation_config
+    if evaluation.aggregation_method is not None and len(evaluation.judges) < _SMALLEST_PANEL:
+        unused.append("admin.evaluation_config.aggregation_method")
+    return unused
 
 
 def _unused(section: ConfigSection, prefix: str) -> Iterator[str]:

@@ -108,7 +108,8 @@ class EvaluationConfig(ConfigSection):
     aggregation_method: Annotated[
         Literal["majority_vote"] | None, Takes("majority_vote or null")
     ] = None
-    """majority_vote adds the panel's vote to the report."""
+    """How the verdicts of a panel are joined: majority_vote is the only method, and what null means
+    too. Without a panel it has no meaning."""
     aggregation_reference_column: Ignored = None
     overwrite_results: Ignored = None
     bootstrap_size: Ignored = None

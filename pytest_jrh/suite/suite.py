@@ -144,7 +144,6 @@ class OutputSettings:
     dir: Path
     format: Literal["csv", "xlsx"] = "csv"
     metric: str = "accuracy_score"
-    aggregation_method: str | None = None
     write_jsonl: bool = True
 
 

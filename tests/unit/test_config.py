@@ -54,11 +54,7 @@ def test_a_minimal_config_takes_every_default(folder: Folder) -> None:
     assert suite.replay.cassette_dir == root / "inputs/cassettes/demo"
     assert suite.custom_prompts_dir == root / "inputs/custom_prompts/demo"
     assert suite.output.dir == root / "outputs/demo"
-    assert (suite.output.format, suite.output.metric, suite.output.aggregation_method) == (
-        "csv",
-        "accuracy_score",
-        None,
-    )
+    assert (suite.output.format, suite.output.metric) == ("csv", "accuracy_score")
     assert (
         suite.instruction,
         suite.source.preprocessors,

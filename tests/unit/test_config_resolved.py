@@ -31,10 +31,19 @@ def test_known_keys_without_meaning_are_named_once_together(folder: Folder) -> N
         "admin.perturbation_config.preprocess_columns_map, "
         "admin.evaluation_config.judges[0].preprocess_columns_map, admin.evaluation_config."
         "{aggregation_reference_column, overwrite_results, bootstrap_size, bootstrap_repetitions, "
-        "get_cost_curves}, "
+        "get_cost_curves, aggregation_method}, "
         "synthetic_data_params.{validation_model_name, max_workers}, "
         f"{AGENT}.trace_messages, test_stochastic_stability_config"
     )
+
+
+def test_majority_vote_has_a_meaning_with_a_panel_alone(folder: Folder) -> None:
+    panel = FULL.replace(
+        "judges: [{name: a, model: m, template: agent_autograder, preprocess_columns_map: {}}]",
+        "judges: [{name: a, model: m}, {name: b, model: n}]",
+    )
+    assert "aggregation_method" in folder.load(FULL).notices[0]
+    assert "aggregation_method" not in folder.load(panel).notices[0]
 
 
 def test_the_resolved_config_leaves_nothing_open_and_loads_to_the_same_suite(

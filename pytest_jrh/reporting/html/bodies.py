@@ -17,7 +17,7 @@ from pytest_jrh.text import visible
 from pytest_jrh.transcript import render_transcript
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from pytest_jrh.artifacts.spools import ReadRecord
     from pytest_jrh.models import CaseResult
@@ -46,10 +46,10 @@ def by_run(session: SessionResults) -> dict[RunKey, list[CaseResult]]:
         groups.setdefault(run_key(result), []).append(result)
     worse = {case_id for decision in session.decisions.values() for case_id in decision.regressions}
 
-    def urgency(group: Iterable[CaseResult]) -> int:
-        return min(
-            0 if each.case_id in worse else 1 if each.outcome == "disagree" else 2 for each in group
-        )
+    def urgency(group: Collection[CaseResult]) -> int:
+        if any(each.case_id in worse for each in group):
+            return 0
+        return 1 if any(each.outcome == "disagree" for each in group) else 2
 
     return dict(sorted(groups.items(), key=lambda item: urgency(item[1])))
 

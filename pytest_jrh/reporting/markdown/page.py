@@ -37,6 +37,7 @@ _CUT = (
     "everything.*\n"
 )
 _RESERVED = 400
+_MARKS = {None: "", True: "✅ ", False: "❌ "}
 _MOST_NAMED = 200
 
 
@@ -49,7 +50,7 @@ def markdown_report(session: SessionResults, limit: int = LIMIT) -> str:
     if not session.results:
         return ""
     page = _Page(limit - _RESERVED)
-    page.block([f"## {_mark(session.passed)}Judge reliability\n"])
+    page.block([f"## {_MARKS[session.passed]}Judge reliability\n"])
     for sentence in extent_sentences(session):
         page.block([f"⚠️ {prose(sentence)}\n"])
     _decisions(page, session)
@@ -112,10 +113,6 @@ def _joined(lines: Iterable[str]) -> str:
 
 def _size(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
-
-
-def _mark(passed: bool | None) -> str:  # noqa: FBT001 - a private helper
-    return "" if passed is None else "✅ " if passed else "❌ "
 
 
 def _decisions(page: _Page, session: SessionResults) -> None:
