@@ -94,7 +94,7 @@ def without(*path: str | int) -> Change:
             "perturbation.failure_rationale: input should be a valid",
         ),
         (without("format"), "no `format`"),
-        (set_at("format", to=True), "format True; format 1 can be read"),
+        (set_at("format", to=True), "format True; must be 1"),
     ],
 )
 def test_a_record_that_cannot_be_used_is_named_with_its_line(
