@@ -32,9 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"pytest-jrh {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     _declare_merge(
-        commands.add_parser(
-            "merge", help="put the shards of a suite together, and decide about the whole"
-        )
+        commands.add_parser("merge", help="merge the shards of a suite, and decide about the whole")
     )
     _declare_init(commands.add_parser("init", help="write the files of a new suite"))
     schema = commands.add_parser(
@@ -63,14 +61,14 @@ def _declare_merge(merge: argparse.ArgumentParser) -> None:
         "--jrh-config", type=Path, required=True, metavar="FILE", help="the suite that was sharded"
     )
     merge.add_argument(
-        "folders", nargs="+", type=Path, metavar="DIR", help="a shard's outputs folder"
+        "folders", nargs="+", type=Path, metavar="DIR", help="the outputs folder of a shard"
     )
     for option in _OF_MERGE:
-        told: dict[str, Any] = {"dest": option.sets, "help": option.help}
+        settings: dict[str, Any] = {"dest": option.sets, "help": option.help}
         if option.kind == "bool":
-            merge.add_argument(option.flag, action="store_true", **told)
+            merge.add_argument(option.flag, action="store_true", **settings)
         else:
-            merge.add_argument(option.flag, type=_here, metavar=option.metavar, **told)
+            merge.add_argument(option.flag, type=_here, metavar=option.metavar, **settings)
 
 
 def _here(name: str) -> Path:
@@ -103,7 +101,7 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="the project's folder (default: here)",
     )
-    init.add_argument("--force", action="store_true", help="overwrite files that are there already")
+    init.add_argument("--force", action="store_true", help="overwrite existing files")
 
 
 def _init(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""What rendering a prompt template may take: steps, sizes and time.
+"""Bounds on rendering a prompt template: steps, sizes and time.
 
 A prompt file is the user's, but it may come out of somebody else's repository, and it is rendered
 with transcripts of any size. jinja2's sandbox keeps a template from reaching what it was not given;

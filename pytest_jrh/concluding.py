@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 _NOTHING_JUDGED = "No case reached a verdict, so this run is not green."
 _UNWRITTEN = (
-    "This run is not green, because of what could not be written. Make room or fix the "
-    "permissions, and run again: what is recorded is not asked again."
+    "This run is not green, because of failed writes. Free disk space or fix the permissions, and "
+    "run again: recorded calls are not made again."
 )
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong, as few classes as the callers can tell apart.
+"""The errors: as few classes as callers need to distinguish.
 
 JrhError
 |- InputError      the user's files: one or more problems, each with its place (exit code 4)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pytest_jrh.reporting.report import AskedFiles
     from pytest_jrh.suite.suite import Suite
 
-_WHICH = "Name the `outputs` folder that a shard's run has written."
+_WHICH = "Name the `outputs` folder written by a shard's run."
 _SAME_COMMIT = "Run the shard again from the same commit as this merge, or name another folder."
 _MOST_PROBLEMS = 10
 
@@ -64,7 +64,7 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
     suite's files.
 
     Every `case_results.jsonl` and `agent_perturbations.jsonl` below a folder counts; of a case that
-    several shards ran, the last one named. A case that no shard reported is red, because nobody
+    several shards ran, the last one named. A case that no shard reported is red, because no session
     here knows why. Raises `InputError` for a folder that holds no results, for results and made
     cases that cannot be used or do not fit the suite or each other, for results of another judge
     than the config's, and for a baseline that cannot be used.

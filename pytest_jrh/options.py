@@ -87,7 +87,7 @@ class Options:
     record_mode: RecordMode | None = _option(
         "string",
         "none: answer from cassettes alone; once: record or resume cases that are not "
-        "complete; new_episodes: record what is missing; all: record everything anew (default: "
+        "complete; new_episodes: record what is missing; all: record everything again (default: "
         "the suite's own, else none)",
         "MODE",
         _MODES,
@@ -98,17 +98,17 @@ class Options:
     cassette_dir: Path | None = _option(
         "path", "where cassettes are (default: inputs/cassettes/SUITE)", "DIR"
     )
-    disable_recording: bool = _option("bool", "ask the models for everything, and keep nothing")
+    disable_recording: bool = _option("bool", "call the models for everything, and record nothing")
     replay: Replay = _option(
         "string",
-        "how recorded calls are answered: from the recorded completion, or the whole way "
-        "through litellm and vcrpy (default: completion)",
+        "how recorded calls are replayed: from the recorded completion, or through litellm and "
+        "vcrpy (default: completion)",
         "HOW",
         _REPLAYS,
         default="completion",
     )
-    report_unused: bool = _option("bool", "list the cassettes that no case of the suites uses")
-    prune: bool = _option("bool", "remove the cassettes that no case of the suites uses")
+    report_unused: bool = _option("bool", "list unused cassettes")
+    prune: bool = _option("bool", "remove unused cassettes")
     max_workers: int | None = _option(
         "int",
         "model calls in flight at once (default: the suite's evaluation_config.max_workers)",
@@ -121,17 +121,17 @@ class Options:
     )
     retry_unscored: bool = _option(
         "bool",
-        "in a recording mode: ask again what was recorded but could not be used (refused, "
-        "invalid), and nothing else",
+        "in a recording mode: only repeat calls whose recorded answer is unusable (refused, "
+        "invalid)",
     )
     plan: bool = _option(
-        "bool", "print what is recorded, what would be asked and what that may cost; ask nothing"
+        "bool", "print the recorded calls, the calls to make and their cost, without making any"
     )
     max_calls: int | None = _option(
-        "int", "make at most so many model calls; the rest is over_budget", "N"
+        "int", "make at most this many model calls; the rest is over_budget", "N"
     )
     max_cost: float | None = _option(
-        "float", "spend at most so many US dollars; the rest is over_budget", "USD"
+        "float", "spend at most this many US dollars; the rest is over_budget", "USD"
     )
     free_models: frozenset[str] = _option(
         "names",
@@ -146,10 +146,10 @@ class Options:
         "judging waits for Finalize",
     )
     baseline: Path | None = _option(
-        "path", "hold the verdicts against this baseline: a regression fails", "FILE", merged=True
+        "path", "compare the verdicts with this baseline: a regression fails", "FILE", merged=True
     )
     update_baseline: bool = _option(
-        "bool", "take this session's verdicts over into the file of --jrh-baseline", merged=True
+        "bool", "update the file of --jrh-baseline with this session's verdicts", merged=True
     )
     report: Path | None = _option(
         "path", "write a report as one HTML file", "FILE.html", merged=True
@@ -185,8 +185,7 @@ def mistakes(options: Options) -> Iterator[str]:
     modes = (options.record_mode, options.judge_record_mode)
     if options.disable_recording and any(modes):
         yield (
-            "--jrh-disable-recording asks the models and keeps nothing, so it takes no record "
-            "mode beside it"
+            "--jrh-disable-recording records nothing, so it cannot be combined with a record mode"
         )
     if options.update_baseline and options.baseline is None:
         yield "--jrh-update-baseline: name the file to update with --jrh-baseline=FILE"

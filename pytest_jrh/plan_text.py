@@ -65,15 +65,15 @@ def _limits(
         return
     limit = f"--jrh-max-cost={max_cost:g}"
     if unpriced := _unpriced(rows):
-        yield f"A run with {limit} is refused, since no price is known of {', '.join(unpriced)}."
+        yield f"A run with {limit} is refused: no known price for {', '.join(unpriced)}."
         return
     cost = sum((row.cost for row in rows if row.cost is not None), Estimate())
     promises = {row.stage: row.promise for row in rows if row.calls.high and row.promise}
     if out := [stage for stage, promise in promises.items() if promise > max_cost]:
         most = max(promises.values())
         yield (
-            f"With {limit} no call of {', '.join(out)} is made: a budget sets aside for each call "
-            f"the most that it can cost, here ${most:,.4f} or more. A smaller max_tokens lowers "
+            f"With {limit} no call of {', '.join(out)} is made: a budget reserves the maximum "
+            f"cost of each call, here ${most:,.4f} or more. A smaller max_tokens lowers "
             "that."
         )
     elif cost.low > max_cost:
@@ -88,18 +88,18 @@ def _limits(
 def _cases(plan: CallPlan, modes: Mapping[str, tuple[str, str]]) -> Iterator[str]:
     """What there is to know about cases whose calls are not simply recorded or to be made."""
     if unpriced := _unpriced(plan.rows):
-        yield f"No price is known of {', '.join(unpriced)}: what it costs is not in these figures."
+        yield f"No known price for {', '.join(unpriced)}: its cost is not in these figures."
     if plan.unrecorded:
         yield (
-            f"{counted(plan.unrecorded, 'case')} would be unrecorded: the record mode lets none "
-            "of their missing calls be made (once adds nothing to a complete recording; "
-            "new_episodes does)."
+            f"{counted(plan.unrecorded, 'case')} would be unrecorded: the record mode does not "
+            "make their missing calls (once does not add to a complete recording; new_episodes "
+            "does)."
         )
     if plan.renewed:
         yield f"--jrh-retry-unscored asks again in {counted(plan.renewed, 'case')}."
     elif plan.unusable:
         yield (
-            f"{counted(plan.unusable, 'case')} with recorded answers that cannot be used; "
+            f"{counted(plan.unusable, 'case')} with unusable recorded answers; "
             "--jrh-retry-unscored in a recording mode asks again."
         )
     if _calls(plan.rows).high and all(pair == ("none", "none") for pair in modes.values()):

@@ -1,4 +1,4 @@
-"""Keeping secrets out of every file that is written (rule G4)."""
+"""Removes secrets from every file that is written (rule G4)."""
 
 from __future__ import annotations
 

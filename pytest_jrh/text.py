@@ -1,4 +1,4 @@
-"""Making the text of models and logs fit for a terminal, a cell, and a file."""
+"""Makes the text of models and logs safe for a terminal, a cell, and a file."""
 
 from __future__ import annotations
 

@@ -1,3 +1,1 @@
-"""WHAT is kept of cases and results: records, spools, tables, and the checks of what is read
-again.
-"""
+"""Stored cases and results: records, spools, tables, and the validation of what is read back."""

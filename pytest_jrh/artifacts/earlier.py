@@ -66,8 +66,8 @@ def earlier_results(
         path.replace(aside)
         return Earlier(
             notes=(
-                f"The results of earlier sessions cannot be used; they are in {aside.name} "
-                f"now.\n{error}",
+                "The results of earlier sessions cannot be used; they were moved to "
+                f"{aside.name}.\n{error}",
             )
         )
     kept: dict[str, CaseResult] = {}

@@ -58,7 +58,7 @@ def is_foreign(record: Mapping[str, Any]) -> bool:
 
 def _usable(messages: list[Any]) -> list[dict[str, Any]]:
     for index, message in enumerate(messages):
-        # Nearly all messages are told to be right by this, at a tenth of the time.
+        # Accepts nearly all valid messages, in a tenth of the time.
         if (
             type(message) is dict
             and type(message.get("content")) is str

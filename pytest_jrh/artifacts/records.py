@@ -42,7 +42,7 @@ def to_record(case: Case, review: Mapping[str, str] | None = None) -> dict[str, 
     `suite`, `test`, `expected`, `verified`, `human_reviewed`, `case_digest`, `format`, `notes`, and
     what `from_record` needs to build the same case again. `failure_confirmed` is null where no PASS
     or FAIL was asked for. `review` is what a person decided about the case (`action` and `note`),
-    and in the record only where somebody did.
+    and in the record only where there is one.
     """
     run, outcome = case.run, case.outcome
     generated = _generated_metadata(case)
@@ -92,7 +92,7 @@ def stored_record(
     clean: dict[str, Any] = redactor.value(record)
     if clean == record:
         return record
-    # Without secrets in its own ids, a record can lose its case; whoever reads it is told.
+    # Once secrets are removed from its ids, a record can lose its case, which readers report.
     with contextlib.suppress(InputError):
         clean["stored_digest"] = case_digest(_case(checked(clean), None, None))
     return clean

@@ -54,8 +54,7 @@ class Sink:
 
     def _fail(self, error: OSError) -> None:
         self._add = None
-        # The open table is told of the error, removes its temporary file, and raises the error
-        # again.
+        # The open table gets the error, removes its temporary file, and raises the error again.
         with contextlib.suppress(OSError):
             self._open.__exit__(type(error), error, error.__traceback__)
         self._outputs.problem(f"{self._path} was not written: {error.strerror or error}.")

@@ -127,9 +127,9 @@ class Spool:
 def read_jsonl(path: Path, made: RecordIndex | None = None) -> RecordIndex:
     """Index a JSONL file, each record checked by its schema; a missing file has no records.
 
-    A line that is byte for byte one of `made`, cases of this session, needs no check.
-    Raises `InputError` with file and line for each line that is no JSON object, no usable record,
-    or a second record of a case.
+    A line that is byte for byte one of `made`, cases of this session, needs no check. Raises
+    `InputError` with file and line for each line that is not a JSON object, no usable record, or a
+    second record of a case.
     """
     known = {
         entry.line_digest: (case_id, entry)
@@ -236,7 +236,7 @@ def write_jsonl(target: Path, index: RecordIndex) -> RecordIndex:
     return RecordIndex(placed, tuple(foreign), index.torn)
 
 
-_REPAIR = "Repair or remove this line; nothing was written over it."
+_REPAIR = "Repair or remove this line; the file was not changed."
 
 
 def _lines(path: Path) -> Iterator[tuple[int, RecordEntry, bytes]]:
@@ -263,7 +263,7 @@ def _object(line: bytes) -> dict[str, Any] | str:
     try:
         value = json.loads(line.decode())
     except (ValueError, RecursionError) as error:
-        return f"this line is no JSON object ({error}); it may have been cut off"
+        return f"this line is not a JSON object ({error}); it may be truncated"
     return (
         value
         if isinstance(value, dict)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 RESULTS_NAME = "case_results.jsonl"
-_AGAIN = "Run the shard again; a file that was cut off or changed by hand is not counted."
+_AGAIN = "Run the shard again; a truncated or edited file is not used."
 _MOST_PROBLEMS = 10
 _HEX = re.compile("[0-9a-f]{64}", re.ASCII)
 
@@ -133,7 +133,7 @@ def read_results(path: Path) -> dict[str, StoredResult]:
         ) from error
     if problems:
         more = len(problems) - _MOST_PROBLEMS
-        rest = [Problem(f"and {more} more lines like these", str(path))] if more > 0 else []
+        rest = [Problem(f"and {more} more lines", str(path))] if more > 0 else []
         raise InputError([*problems[:_MOST_PROBLEMS], *rest])
     return found
 
@@ -207,7 +207,7 @@ def _problem(error: ValueError, path: Path, line: int) -> Problem:
     first = error.errors(include_url=False, include_input=False)[0]
     key = ".".join(str(part) for part in first["loc"]) or None
     return Problem(
-        f"no case result: {first['msg'][:1].lower()}{first['msg'][1:]}",
+        f"not a case result: {first['msg'][:1].lower()}{first['msg'][1:]}",
         str(path),
         line,
         key,

@@ -1,4 +1,4 @@
-"""Runs case specs ahead of whoever asks for their results: generate, review, judge, compare.
+"""Runs case specs ahead of the items that wait for them: generate, review, judge, compare.
 
 One asyncio loop in one thread; at most `max_workers` calls in flight and as many cases at work, or
 about twice as many where calls are made, in the order of the specs. Nothing here knows pytest.
@@ -76,7 +76,7 @@ class Engine:
         # again.
         future = self._futures.pop(spec)
         if not future.done():
-            raise RuntimeError("the engine's thread has ended, so this case cannot be run")
+            raise RuntimeError("the engine's thread has stopped, so this case cannot be run")
         return future.result()
 
     def wait(self, spec: CaseSpec, meanwhile: Callable[[], None] | None = None) -> None:
@@ -106,7 +106,7 @@ class Engine:
         return self._runner.given_up(spec, limit)
 
     def survey(self, specs: Iterable[CaseSpec]) -> Iterator[Survey]:
-        """Say of each case how far its recordings reach, asking nobody.
+        """How far the recordings of each case reach, without any call.
 
         Instead of `start` and `result`.
         """
@@ -133,8 +133,8 @@ class Engine:
             except self._ends_session as error:
                 self._runner.end(error)
             except SystemExit:
-                # Of a task that user code has started: whoever awaits that task gets it, and all
-                # others go on.
+                # Of a task that user code has started: its awaiter gets it, and all others
+                # continue.
                 continue
         self._loop.run_until_complete(_cancelled())
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
@@ -149,12 +149,12 @@ async def _cancelled() -> None:
     as what it waits for is done; a task that goes on all the same ends with the loop.
     """
     for _ in range(_CANCELLATIONS):
-        # Anew each time: a task that ends may have begun another one.
+        # Listed again each time: a task that ends may have started another one.
         leftover = asyncio.all_tasks() - {asyncio.current_task()}
         if not leftover:
             return
         for task in leftover:
             task.cancel()
         done, _pending = await asyncio.wait(leftover, timeout=_BETWEEN_CANCELLATIONS)
-        # Looked at, since asyncio logs an exception that nobody has seen.
+        # Retrieved, since asyncio logs exceptions that were never retrieved.
         await asyncio.gather(*done, return_exceptions=True)

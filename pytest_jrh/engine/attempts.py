@@ -24,8 +24,8 @@ class Generation:
     asked_by: set[CaseSpec] = field(default_factory=set)
 
     def is_spent(self, spec: CaseSpec) -> bool:
-        """Whether it came to nothing, and a judge that knows so asks again: a rerun is worth
-        another try.
+        """Whether it was not made, and a judge that knows so asks again: a rerun is worth another
+        try.
         """
         return spec in self.asked_by and self.task.done() and self.task.exception() is not None
 

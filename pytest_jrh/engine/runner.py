@@ -82,7 +82,7 @@ class CaseRunner:
                 self._at_work.add(task)
                 task.add_done_callback(self._at_work.discard)
         except BaseException as error:
-            # Whoever waits for one of these cases would wait for ever.
+            # Otherwise the items that wait for these cases would wait for ever.
             self._fail(error)
             raise
 
@@ -93,7 +93,7 @@ class CaseRunner:
         self._fail(error)
 
     async def _end_as_orphan(self, is_orphan: Callable[[], bool]) -> None:
-        """End once nobody is left to report to, so that waiting retries are not sent either."""
+        """Stop once there is no process to report to, so that no retries are sent."""
         while not is_orphan():
             await asyncio.sleep(_WATCH)
         self.end(Stopped())
@@ -103,9 +103,9 @@ class CaseRunner:
         trouble = Unscored(
             "model_error",
             stage="case",
-            cause=f"A time limit on this item ended the wait for it: {error_text(limit)}",
-            advice="Calls in flight go on and are recorded; run again to use them, or raise the "
-            "limit.",
+            cause=f"A time limit on this item expired: {error_text(limit)}",
+            advice="Calls in flight continue and are recorded; run again to use them, or raise "
+            "the limit.",
         )
         return Attempt(spec).result(trouble.outcome, detail=self._explain(spec, trouble))
 
@@ -115,7 +115,7 @@ class CaseRunner:
         self._pending.clear()
 
     def _give(self, future: Future[CaseResult], result: CaseResult | BaseException) -> None:
-        """Answer whoever waits for a case, unless the session's end has."""
+        """Set the result of a case, unless the end of the session has done so."""
         if future not in self._pending:
             return
         self._pending.remove(future)
@@ -235,7 +235,7 @@ class CaseRunner:
         made meanwhile.
         """
         if self._finalized is None:
-            # One for all: every change of the review wakes whoever listens.
+            # One for all: every change of the review wakes all listeners.
             self._finalized = asyncio.create_task(review.board.until_finalized())
         self._places.release()
         try:

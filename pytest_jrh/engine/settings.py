@@ -31,7 +31,7 @@ class EngineSettings:
     again what was recorded and could not be used. `processes` and `session` say how many processes
     share the session's limits, and which session it is; `shared_slots` are lock files, one for each
     call that all of them together may have in flight; `ledger` holds the budget that they share.
-    Without `ask`, nobody is asked whatever the mode. `review` is where cases go before they are
+    Without `ask`, no call is made whatever the mode. `review` is where cases go before they are
     judged; `on_reviewed` gets each case that a person decided about and that is used, with the
     decision. `is_orphan` says whether the process that this one works for is gone: nothing more is
     asked then. `ends_session` are the errors of user code that end the session instead of the case

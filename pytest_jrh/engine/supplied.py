@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pytest_jrh.models import Complete, Completion, ResponseT, StageModel
 
 _CONTRACT = (
-    "The hook must return an `async def complete(stage, messages, response_model)`, and that a "
-    "`pytest_jrh.Completion`, whose `text` is what the model answered."
+    "The hook must return an `async def complete(stage, messages, response_model)`, and it a "
+    "`pytest_jrh.Completion`, whose `text` is the model's answer."
 )
 # Outcomes that a client which is built on ours ends in without having asked.
 _UNSENT = frozenset({"unrecorded", "over_budget", "input_error"})
@@ -112,7 +112,7 @@ class SuppliedExchange:
     def _forget(self, asked: asyncio.Task[str]) -> None:
         self._given_up.discard(asked)
         if not asked.cancelled():
-            # Looked at, since asyncio logs an exception that nobody has seen.
+            # Retrieved, since asyncio logs exceptions that were never retrieved.
             asked.exception()
 
     async def _text(self, request: CallRequest) -> str:
@@ -175,8 +175,7 @@ def _raised(stage: str, who: str, error: BaseException) -> Unscored:
         "model_error",
         stage=stage,
         cause=f"{who} raised {error_text(error)}",
-        advice="Mend it and run again: recorded calls are kept, and only the missing ones are "
-        "made.",
+        advice="Fix it and run again: recorded calls are kept, and only the missing ones are made.",
         places=error_places(error),
     )
 
@@ -189,7 +188,7 @@ def _late(stage: StageModel, timeout: float, attempts: int) -> Unscored:
         cause=f"The client of `pytest_jrh_complete` gave no answer within {timeout:g} s "
         f"({attempts} attempts); `timeout` is {timeout:g}{default}.",
         advice="Set a longer `timeout` for this stage or for all of them under `models`, or let "
-        "the client give up earlier; then run again: only the missing calls are made.",
+        "the client time out earlier; then run again: only the missing calls are made.",
     )
 
 

@@ -1,4 +1,4 @@
-"""HOW a case is judged: the kinds of judges, each in a file of its own, in one table."""
+"""The kinds of judges, each in a file of its own, in one table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kind of test says of itself; nothing else compares the name of one."""
+"""A kind of test; nothing else compares the name of one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vocabulary: frozen values that the rooms of the house hand to each other.
+"""The data model: frozen values that all packages share.
 
 Messages are Inspect's own chat messages as plain JSON dictionaries (`role`, `content` as text or a
 list of blocks, `tool_calls`, `tool_call_id`, `function`, `error`); nobody may change one in place.

@@ -1,1 +1,1 @@
-"""HOW a case is made: summarizer, planner, editor, verifier, and the perturber that drives them."""
+"""Makes cases: summarizer, planner, editor, verifier, and the perturber that runs them."""

@@ -66,7 +66,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile 
     from pytest_jrh.plugin.activation import collect
 
     # A file that is named as a suite is one, however little it looks like it: its mistakes are to
-    # be told.
+    # be reported.
     return collect(file_path, parent, certain=named or discovered)
 
 

@@ -78,9 +78,7 @@ def activate_named(config: pytest.Config) -> None:
     session.check_budget()
     session.reviewing.check()
     if session.options.plan and config.getoption("dist", "no") != "no" and not session.is_worker:
-        raise pytest.UsageError(
-            "--jrh-plan asks nobody and is quick: run it in one process, with -n0"
-        )
+        raise pytest.UsageError("--jrh-plan: not supported under xdist; run it with -n0")
     folder = config.invocation_params.dir
     covered = {absolute(folder / argument.partition("::")[0]) for argument in others}
     config.args[:] = [
@@ -152,8 +150,8 @@ def _refuse_forked(config: pytest.Config) -> None:
     """Refuse pytest-forked: the thread that makes the calls does not exist in a forked child."""
     if config.getoption("forked", default=False):
         raise pytest.UsageError(
-            "--forked: not supported for suites of judges, whose calls are made by a thread that "
-            "a forked process does not have; run without --forked, or in several processes with "
+            "--forked: not supported with judge suites, because their calls are made in a thread; "
+            "run without --forked, or in several processes with "
             "-n"
         )
 
@@ -175,8 +173,8 @@ def _refuse_remote_recording(session: SuiteSession) -> None:
     )
     if asking:
         raise pytest.UsageError(
-            f"--tx={remote[0]}: a worker on another machine replays recordings and makes none; "
-            "record here first, then run it there with --jrh-record-mode=none"
+            f"--tx={remote[0]}: recording is not supported on remote workers; record here first, "
+            "then run it there with --jrh-record-mode=none"
         )
 
 
@@ -199,7 +197,7 @@ class _SuiteHooks:
         if options.collectonly or stopped:
             return None
         specs = _specs(session.items)
-        self._session.share_out(specs)
+        self._session.assign_generation(specs)
         if self._session.is_worker:
             self._session.import_readers(specs)
             return None
@@ -275,7 +273,7 @@ class _SuiteHooks:
             if terminal is not None and self._session.is_running:
                 terminal.ensure_newline()
                 terminal.write_line(
-                    "jrh: calls in flight are awaited and recorded; Ctrl-C again leaves at once"
+                    "jrh: waiting for calls in flight, to record them; Ctrl-C again quits at once"
                 )
             self._session.stop()
         except KeyboardInterrupt:

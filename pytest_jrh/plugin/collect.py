@@ -30,7 +30,7 @@ class _Discreet(pytest.Collector):
     """A level of the tree whose errors show no secret."""
 
     def repr_failure(self, excinfo: ExceptionInfo[BaseException]) -> str | TerminalRepr:  # type: ignore[override]
-        """Say what is wrong with the suite.
+        """Describe what is wrong with the suite.
 
         Anything else is a mistake of ours, with its traceback.
         """
@@ -51,7 +51,7 @@ class SuiteFile(_Discreet, pytest.File):
         try:
             session = self.config.stash[SESSION]
             ready = session.suite(self.path)
-            # Read here too, so that its mistakes are told before anything is asked.
+            # Read here too, so that its mistakes are reported before any call.
             _ = session.baseline.content
         except InputError as error:
             raise self.CollectError(str(error)) from None
@@ -110,7 +110,7 @@ class CaseItem(pytest.Item):
 
         What prevents a verdict is a skip or an error here (rules F).
         """
-        # A bug in this attempt must not be told as the result of the one before.
+        # A bug in this attempt must not be reported as the result of the one before.
         self.result = None
         result = self.result = self.config.stash[SESSION].result(self)
         if result.outcome == "no_case" or result.outcome in UNSCORED:
@@ -136,7 +136,7 @@ class CaseItem(pytest.Item):
         raise Disagreement(result)
 
     def _tell(self, result: CaseResult) -> None:
-        """Give JUnit, and whoever reads reports, the case's figures.
+        """Add the case's figures to JUnit and other reports.
 
         Every report from here on carries them.
         """

@@ -49,7 +49,7 @@ class _Reported:
         self._counted = (0, 0)
 
     def add(self, report: pytest.TestReport) -> None:
-        """Note what a report says of its case."""
+        """Record what a report tells about its case."""
         result = getattr(report, RESULT_ATTRIBUTE, None)
         if result is not None:
             self._unread.append(result)
@@ -69,8 +69,7 @@ class _Reported:
 
     @property
     def _total(self) -> int:
-        # Counted again when there are more: whoever asks before the workers have collected knows of
-        # none.
+        # Counted again when there are more: before the workers have collected there are none.
         if self._counted[0] != len(self._selected):
             self._counted = len(self._selected), sum(map(may_be_case, self._selected))
         return self._counted[1]

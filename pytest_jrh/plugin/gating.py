@@ -73,4 +73,4 @@ def undecided(ready: ReadySuite, baseline: Baseline | None, selected: int) -> st
         if selected
         else "none of its cases was selected"
     )
-    return f"Not green: the gate of suite {ready.suite.name} has decided nothing, because {why}."
+    return f"Not green: the gate of suite {ready.suite.name} made no decision, because {why}."

@@ -62,7 +62,7 @@ def suites_nearby(config: pytest.Config) -> list[str]:
     names = [os.path.relpath(path, folder) for path in found]
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return [
-        "jrh: not collected, because in a folder only *.jrh.yml is: "
+        "jrh: not collected, because in a folder only *.jrh.yml is collected: "
         f"{', '.join(names[:_MOST_NAMED])}{more}",
         f"jrh: name the file: pytest --jrh-config={names[0]}",
     ]

@@ -48,7 +48,7 @@ class Keyboard:
                 termios.tcsetattr(self.descriptor, termios.TCSANOW, before)
 
     def entered(self) -> bool:
-        """Whether somebody has pressed Enter on an empty line since the last time of asking."""
+        """Whether Enter was pressed on an empty line since the last call."""
         import select
 
         if (

@@ -51,8 +51,8 @@ def read_options(config: pytest.Config) -> Options:
     Raises `pytest.UsageError` for a bad ini value, and for options that contradict each other.
     """
     values = {option.key: _value(config, option) for option in OPTIONS}
-    said = {option.key for option in OPTIONS if config.getoption(option.key) is not None}
-    _settle(values, said)
+    on_command_line = {option.key for option in OPTIONS if config.getoption(option.key) is not None}
+    _settle(values, on_command_line)
     options = Options(**{option.sets: option.value(values[option.key]) for option in OPTIONS})
     for mistake in mistakes(options):
         raise pytest.UsageError(mistake)
@@ -72,15 +72,15 @@ def may_be_case(nodeid: str) -> bool:
     return nodeid.partition("::")[0].endswith(YAML_SUFFIXES)
 
 
-def _settle(values: dict[str, Any], said: set[str]) -> None:
-    """Drop what the ini file says against the command line."""
+def _settle(values: dict[str, Any], on_command_line: set[str]) -> None:
+    """Drop ini values that contradict the command line."""
     modes = {key for key in ("jrh_record_mode", "jrh_judge_record_mode") if values[key]}
     asking = {key for key in modes if values[key] != "none"}
     disabled = {"jrh_disable_recording"} if values["jrh_disable_recording"] else set()
     whole_way = {"jrh_replay"} if values["jrh_replay"] == "http" else set()
     for one, other in ((disabled, modes), (whole_way, asking | disabled)):
-        if one and other and bool(one & said) != bool(other & said):
-            values.update(dict.fromkeys(other if one & said else one))
+        if one and other and bool(one & on_command_line) != bool(other & on_command_line):
+            values.update(dict.fromkeys(other if one & on_command_line else one))
 
 
 def _value(config: pytest.Config, option: Option) -> Any:
@@ -108,12 +108,12 @@ def _ini_value(config: pytest.Config, option: Option) -> Any:
         kind = {"int": "an integer", "float": "a number", "bool": "true or false"}.get(
             option.kind, "names of files"
         )
-        raise pytest.UsageError(f"{option.key}: it takes {kind} ({error})") from None
+        raise pytest.UsageError(f"{option.key}: must be {kind} ({error})") from None
     if option.choices and value not in option.choices:
         close = nearest(value, option.choices)
         meant = f"; did you mean {close}?" if close else ""
         raise pytest.UsageError(
-            f"{option.key} = {value}: it takes one of {', '.join(option.choices)}{meant}"
+            f"{option.key} = {value}: must be one of {', '.join(option.choices)}{meant}"
         )
     return value
 

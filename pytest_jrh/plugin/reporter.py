@@ -1,4 +1,4 @@
-"""The controller's part: gathers results from reports, decides, writes the artefacts, and prints
+"""The controller's part: gathers results from reports, decides, writes the artifacts, and prints
 what came of it.
 """
 
@@ -111,12 +111,12 @@ class Reporter:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Take over what a worker's client had to say."""
-        self._session.hear(getattr(node, "workeroutput", {}).get(NOTICES_KEY, ()))
+        self._session.add_notices(getattr(node, "workeroutput", {}).get(NOTICES_KEY, ()))
 
     # Last of all, because until xdist has ended its workers they go on spooling.
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Decide, and write baseline, artefacts and reports.
+        """Decide, and write baseline, artifacts and reports.
 
         A session without verdicts is not green (rule F2).
         """
@@ -240,8 +240,7 @@ class Reporter:
         if len(ordered) < len(results):
             unknown = counted(len(results) - len(ordered), "result")
             self._lose(
-                f"{unknown} belong to no case of the suites as this process reads them, and were "
-                "not written."
+                f"{unknown} belong to no case of the suites of this process, and were not written."
             )
         results |= {result.case_id: result for result in counted_once(ordered)}
         runs = [

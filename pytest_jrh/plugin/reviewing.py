@@ -95,8 +95,8 @@ class Reviewing:
 
     @cached_property
     def desk(self) -> ReviewDesk | None:
-        """Where the engine hands in its cases; None where nobody has decided or can decide about
-        any.
+        """Where the engine submits its cases; None where there are no decisions and can be none
+        about any.
 
         Raises `InputError` for decisions that cannot be read.
         """
@@ -113,8 +113,7 @@ class Reviewing:
         return ReviewDesk(ReviewBoard(stores, digest=case_digest), obeying, self._on_page)
 
     def wait(self) -> None:
-        """Wait until somebody finalizes, on the page or with Enter; not if there is nothing to look
-        at.
+        """Wait for Finalize, on the page or with Enter; not if there is nothing to look at.
 
         Before the first item: the time that people take is none of its own, and no limit on it
         counts.
@@ -135,7 +134,7 @@ class Reviewing:
         finally:
             if line is not None:
                 line.clear()
-                # How long the cases take is told by what comes after.
+                # The time that the cases take shows in what follows.
                 line.started = time.monotonic()
 
     def close(self) -> None:
@@ -159,22 +158,17 @@ class Reviewing:
 
     def _refusal(self) -> str | None:
         if self._is_distributed:
-            return (
-                "no review page under xdist, whose workers would all wait for it; review with -n0"
-            )
+            return "the review page is not supported under xdist; review with -n0"
         if os.environ.get("CI"):
-            return (
-                "no review page where CI is set, for nobody would finalize it; decisions on "
-                "the disk count"
-            )
+            return "no review page where CI is set; recorded decisions apply"
         return None
 
     def _refusal_unasked(self, terminal: pytest.TerminalReporter) -> str | None:
         """Why a suite that asks for the page itself does not get it where `--jrh-review` would."""
         if self._keyboard is None or not terminal.isatty:
             return (
-                "use_HITL_process opens the review page on a terminal alone; --jrh-review "
-                "opens it anywhere"
+                "use_HITL_process opens the review page only on a terminal; --jrh-review opens it "
+                "anywhere"
             )
         from pytest_jrh.review.server import require_review
 
@@ -200,11 +194,11 @@ class Reviewing:
         assert self._server is not None
         here = ", on the page or with Enter here" if self._keyboard is not None else " on the page"
         terminal.write_line(f"jrh: review the cases at {self._server.url}", bold=True)
-        terminal.write_line(f"jrh: judging waits until you finalize{here}")
+        terminal.write_line(f"jrh: judging starts when you finalize{here}")
         # Through a pipe it would stand in a buffer, and everybody wait.
         terminal.flush()
 
 
 def _waiting_line(now: ReviewProgress, key: str) -> str:
     made = f"jrh: {now.made:,} of {now.total - now.missed:,} cases to review"
-    return f"{made} | {now.decided:,} decided | {key} goes on to the judge"
+    return f"{made} | {now.decided:,} decided | {key} starts judging"

@@ -87,7 +87,7 @@ class SuiteSession:
             dict.fromkeys([*spoken, *(self._engine.notices if self._engine else ()), *self._heard])
         )
 
-    def hear(self, notices: Sequence[str]) -> None:
+    def add_notices(self, notices: Sequence[str]) -> None:
         """Take over what an xdist worker has to tell the user."""
         self._heard += notices
 
@@ -124,7 +124,7 @@ class SuiteSession:
             self.options.record_mode, self.options.judge_record_mode
         )
 
-    def share_out(self, specs: Iterable[CaseSpec]) -> None:
+    def assign_generation(self, specs: Iterable[CaseSpec]) -> None:
         """Let the making of a panel's case count for the first of its judges that is to run,
         whoever runs it.
         """
@@ -187,7 +187,7 @@ class SuiteSession:
 
     @cached_property
     def live_line(self) -> ProgressLine | None:
-        """The line of this process that says how far it is; None where nothing is to be said."""
+        """The progress line of this process; None where there is none."""
         return live_line(self.config)
 
     def survey(self, specs: Sequence[CaseSpec]) -> Iterator[Survey]:
@@ -215,9 +215,10 @@ class SuiteSession:
         )
         if unpriced:
             raise pytest.UsageError(
-                f"--jrh-max-cost={limit:g}: no price is known of {', '.join(unpriced)}, so the "
-                "limit could not hold; limit the calls with --jrh-max-calls, or say that it is "
-                f"free: --jrh-free-model={unpriced[0]}"
+                f"--jrh-max-cost={limit:g}: no known price for {', '.join(unpriced)}, so the "
+                "limit cannot be enforced; limit the calls with --jrh-max-calls, or declare it "
+                "free "
+                "of charge: --jrh-free-model={unpriced[0]}"
             )
 
     def stop(self) -> None:
@@ -308,8 +309,8 @@ class SuiteSession:
     def _session_id(self) -> str:
         if not self.is_worker:
             return self._token
-        told = self.config.workerinput  # type: ignore[attr-defined]
-        return str(told.get(SPOOLS_KEY, {}).get("token") or told["testrunuid"])
+        given = self.config.workerinput  # type: ignore[attr-defined]
+        return str(given.get(SPOOLS_KEY, {}).get("token") or given["testrunuid"])
 
     def _ledger_file(self) -> Path:
         return self.cassette_dir(self.suites[0]) / ".locks" / f"budget-{self._session_id()}.json"

@@ -79,8 +79,10 @@ class Spooling:
             )
         except OSError as error:
             # The case is recorded, and made again for nothing: a verdict must not be lost over its
-            # artefact.
-            session.hear([f"A made case could not be kept in {folder}: {error.strerror or error}."])
+            # artifact.
+            session.add_notices(
+                [f"A made case could not be written to {folder}: {error.strerror or error}."]
+            )
 
     def carried(self, spec: CaseSpec) -> dict[str, Any] | None:
         """The record of a made case that has to travel with a report, because no disk is shared."""
@@ -99,7 +101,7 @@ class Spooling:
                 atomic_write(path, b"".join(record_line(record) for record in records))
         except OSError as error:
             return [
-                f"{counted(len(records), 'made case')} could not be kept in {path}: "
+                f"{counted(len(records), 'made case')} could not be written to {path}: "
                 f"{error.strerror}."
             ]
         return []
@@ -173,13 +175,13 @@ def _spools_in(folder: Path) -> list[Path]:
 def _tidied(folder: Path) -> str:
     """Remove the spools of a session that did not come to its end.
 
-    What is said of it, if anything.
+    A message about it, if any.
     """
     lock = _lock_of(folder)
     if not lock.is_file():
         return (
-            f"{folder} holds made cases of another session that are in no file of results. It is "
-            "left as it is; remove it if that session has ended."
+            f"{folder} contains made cases of another session that are not in its results. It was "
+            "not changed; remove it if that session has ended."
         )
     release = claimed(lock)
     if release is None:
@@ -188,6 +190,6 @@ def _tidied(folder: Path) -> str:
     lock.unlink(missing_ok=True)
     release()
     return (
-        f"Removed {folder}, which a session left that did not come to its end. What it recorded "
-        "is in the cassettes, and its cases are made from them when they run again."
+        f"Removed {folder}, left behind by an unfinished session. Its recordings are in the "
+        "cassettes, and its cases are made from them on the next run."
     )

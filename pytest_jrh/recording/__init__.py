@@ -1,1 +1,1 @@
-"""KEEPING answers of models: cassettes, and the tapes that a case's calls go through."""
+"""Recording and replay: cassettes, and the tapes that answer a case's calls."""

@@ -123,9 +123,7 @@ def check(data: object, text: str, *, interactions: bool) -> tuple[bool, list[St
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         if first["type"] == "literal_error" and first["loc"][-1] == "format":
-            raise Malformed(
-                f"its format is {first['input']!r}, and this version reads {FORMAT}"
-            ) from None
+            raise Malformed(f"its format is {first['input']!r}; must be {FORMAT}") from None
         path = tuple("schema" if part == "shape" else part for part in first["loc"])
         raise Malformed(_said(first), line=line_of(text, path), key=_dotted(path)) from None
     calls = file.metadata.jrh.calls
@@ -138,7 +136,7 @@ def check(data: object, text: str, *, interactions: bool) -> tuple[bool, list[St
     wanted, there = sum(call.interactions for call in calls), len(file.interactions or ())
     if interactions and wanted != there:
         raise Malformed(
-            f"the calls have {wanted} interactions, but the file holds {there}", key="interactions"
+            f"the calls have {wanted} interactions, but the file has {there}", key="interactions"
         )
     return file.metadata.jrh.complete, calls
 

@@ -141,7 +141,7 @@ def _read_yaml(text: str) -> object:
     ) as error:
         # What the constructor of dates and numbers raises for `2001-99-99`, `0b` or a number of
         # 5,000 digits.
-        raise Malformed(f"it holds a value that cannot be read ({error})") from error
+        raise Malformed(f"it has an invalid value ({error})") from error
 
 
 def _may_be_deep(text: str) -> bool:

@@ -1,5 +1,5 @@
-"""What is said of a call that a cassette does not hold: the nearest one that it holds, and how the
-two differ (rule G3).
+"""Describes a call that a cassette does not have: the nearest recorded one, and the difference
+(rule G3).
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ def unrecorded(
     entry = nearest(with_bodies, request)
     if entry is not None:
         cause = (
-            f"the cassette holds no such call; the nearest recorded {request.stage.stage} "
-            "call differs."
+            f"the call is not in the cassette; the nearest recorded {request.stage.stage} call "
+            "differs."
         )
     elif with_bodies.entries:
-        cause = f"the cassette holds no {request.stage.stage} call."
+        cause = f"the cassette has no {request.stage.stage} call."
     else:
         cause = "the case has no recording."
     if closed:
-        cause = f"the cassette is complete, and mode `once` adds nothing to it: {cause}"
+        cause = f"the cassette is complete, and mode `once` does not add to it: {cause}"
     return Unrecorded(
         stage=request.stage.stage,
         cause=f"{why}{cause[0].upper()}{cause[1:]}" if why else cause,
@@ -114,7 +114,7 @@ def difference(
 
 def _text_difference(recorded: Sequence[str], text: str) -> Iterator[str]:
     if not recorded:
-        yield "(differs; the recording holds no HTTP request to compare it with)"
+        yield "(differs; the recording has no HTTP request to compare with)"
         return
     wanted = text.splitlines()
     shared = set(wanted)

@@ -2,8 +2,8 @@
 whose.
 
 vcrpy sends every HTTP exchange of the patched libraries to one object that looks like a cassette to
-it. Which call an exchange belongs to is told by a `ContextVar`, so tasks of different cases record
-side by side without seeing each other. All dependence on vcrpy's insides is in `_Router`.
+it. A `ContextVar` identifies the call that an exchange belongs to, so tasks of different cases
+record side by side without seeing each other. All dependence on vcrpy's insides is in `_Router`.
 """
 
 from __future__ import annotations

@@ -169,7 +169,8 @@ class Tape:
                     # Before the call is made, so that a kill loses nothing.
                     with self._writing(
                         request.stage.stage,
-                        f"nothing was asked, because no answer can be kept under {self._locks}",
+                        "no call was made, because its answer could not be stored under "
+                        f"{self._locks}",
                     ):
                         pointer.write(self.path)
                     return await self._record(request, sequence)
@@ -231,7 +232,8 @@ class Tape:
         with contextlib.ExitStack() as room:
             if self._recording.keep:
                 refusal = (
-                    f"nothing was asked, because no answer can be kept under {self.path.parent}"
+                    "no call was made, because its answer could not be stored under "
+                    f"{self.path.parent}"
                 )
                 with self._writing(request.stage.stage, refusal):
                     room.enter_context(room_for(request, self.path, self._locks))
@@ -300,7 +302,7 @@ class Tape:
 
     async def _hold(self, resources: contextlib.AsyncExitStack, lock: Path, stage: str) -> None:
         with self._writing(
-            stage, f"nothing was asked, because no answer can be kept under {self._folder}"
+            stage, f"no call was made, because its answer could not be stored under {self._folder}"
         ):
             await resources.enter_async_context(held(lock, self._recording.stopping))
 

@@ -1,1 +1,1 @@
-"""WHAT people and programs are shown: one module for each report, told from one value."""
+"""The reports: one module each, rendered from one value."""

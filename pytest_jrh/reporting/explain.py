@@ -1,4 +1,4 @@
-"""What a person reads where a case fails or has no verdict, as pure text (rules F).
+"""The report of a case that fails or has no verdict, as pure text (rules F).
 
 Text of models and logs is wrapped, bounded, and shown with control characters as escapes.
 """
@@ -34,11 +34,11 @@ _GAP = "  ..."
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)")
 _TROUBLES = {
     "model_error": "{stage} got no answer from its model",
-    "invalid_response": "{stage}'s model gave no answer that can be used",
+    "invalid_response": "{stage}'s model gave no usable answer",
     "refused": "{stage}'s model refused to answer",
     "unrecorded": "{stage}'s call is not recorded",
-    "over_budget": "the budget was spent before {stage}'s call",
-    "input_error": "the case's input cannot be used",
+    "over_budget": "the budget was exhausted before {stage}'s call",
+    "input_error": "the case's input is invalid",
 }
 _ADVICE = {
     "over_budget": "Raise --jrh-max-calls or --jrh-max-cost and run again: only the missing calls "
@@ -73,10 +73,10 @@ def disagreement_text(
     if verification is not None and verification.rationale:
         lines += _prose(verification.rationale, width)
     lines += ["", f"given: {given}, because", *_prose(verdict.reasoning or "(no reasoning)", width)]
-    said = stated_score(verdict.reasoning, binary=case.mode == "binary")
-    if said not in (None, verdict.score):
+    stated = stated_score(verdict.reasoning, binary=case.mode == "binary")
+    if stated not in (None, verdict.score):
         lines += [
-            f"{_INDENT}({REASONING_DISAGREES}: the reasoning ends in {said}; the score counts)"
+            f"{_INDENT}({REASONING_DISAGREES}: the reasoning ends in {stated}; the score counts)"
         ]
     lines += ["", *_edits(case, width)]
     files = {"debug bundle": debug_bundle, "cassette": cassette}
@@ -220,9 +220,7 @@ def _verified(case: Case) -> str:
     if not case.verified:
         said = case.outcome.verification
         return (
-            "a label that nobody verified"
-            if said is None
-            else "although the verifier did not confirm it:"
+            "an unverified label" if said is None else "although the verifier did not confirm it:"
         )
     return "confirmed by the verifier:"
 

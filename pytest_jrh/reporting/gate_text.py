@@ -1,4 +1,4 @@
-"""What the gate says, as pure text: one sentence, the power line, and the cases (rule J5)."""
+"""The gate's decision as pure text: one sentence, the power line, and the cases (rule J5)."""
 
 from __future__ import annotations
 
@@ -37,9 +37,11 @@ def decision_sentence(decision: GateDecision) -> str:
     if decision.passed:
         if not decision.active:
             return "No gate is set: each disagreement fails its item."
-        told = [each for each in decision.thresholds if each.rule != "min_cases" or each.limit > 1]
+        relevant = [
+            each for each in decision.thresholds if each.rule != "min_cases" or each.limit > 1
+        ]
         met = "; ".join(
-            threshold_text(threshold, decision) for threshold in told or decision.thresholds
+            threshold_text(threshold, decision) for threshold in relevant or decision.thresholds
         )
         return f"Gate passed: {met or 'nothing was to be judged'}."
     failed = [
@@ -61,7 +63,7 @@ def comparison_sentence(decision: GateDecision) -> str | None:
     if decision.p_value.value is None:
         return f"Compared with the baseline: {decision.p_value.reason}."
     p_value = decision.p_value.value
-    noise = "more than noise" if p_value < SIGNIFICANCE else "no more than noise can give"
+    noise = "more than noise" if p_value < SIGNIFICANCE else "within noise"
     changed = f"{counted(len(decision.regressions), 'regression')}, {_fixes(len(decision.fixes))}"
     odds = (
         f"exact McNemar p = {p_value:.3g}, {noise}"
@@ -72,16 +74,16 @@ def comparison_sentence(decision: GateDecision) -> str | None:
 
 
 def power_sentence(n: int) -> str:
-    """Say the smallest drop that could have been told from noise over `n` compared cases."""
+    """The smallest detectable drop of accuracy over `n` compared cases."""
     drop, fewest = smallest_visible_drop(n).value, fewest_visible_regressions()
     if drop is None:
         return (
-            f"With {counted(n, 'case')}, no drop could be seen: it takes {fewest} regressions "
+            f"With {counted(n, 'case')}, no drop is detectable: that takes {fewest} regressions "
             "without a fix."
         )
     number = f"{100 * drop:.3g}"
     points = "1 point" if number == "1" else f"{number} points"
-    return f"With {counted(n, 'case')}, a drop under {points} could not be seen."
+    return f"With {counted(n, 'case')}, a drop under {points} is not detectable."
 
 
 def threshold_text(threshold: Threshold, decision: GateDecision) -> str:
@@ -167,7 +169,7 @@ def _few_cases(decision: GateDecision) -> Iterator[str]:
             by = f" by {one_line(threshold.judge)}" if threshold.judge else ""
             yield (
                 f"Few cases for a gate: {counted(threshold.n, 'verdict')}{by}, and with min_cases: "
-                f"{threshold.limit:,.0f} a single one would do; set gate.min_cases to what the "
+                f"{threshold.limit:,.0f} one verdict is enough; set gate.min_cases to what the "
                 "suite should have."
             )
 

@@ -28,8 +28,8 @@ def review_counts(session: SessionResults) -> str:
 
 def review_lines(session: SessionResults) -> Iterator[str]:
     """Tell of the counts, and name the cases whose decisions are void."""
-    if told := review_counts(session):
-        yield f"review: {told}"
+    if counts := review_counts(session):
+        yield f"review: {counts}"
     void = [result for result in _once(session) if result.human_reviewed == "void"]
     if void:
         decisions = "decision is" if len(void) == 1 else "decisions are"

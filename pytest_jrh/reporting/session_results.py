@@ -1,4 +1,4 @@
-"""All that a session came to, in one value: what the terminal, Markdown, HTML and annotations tell
+"""The results of a session in one value: what the terminal, Markdown, HTML and annotations show
 from.
 """
 
@@ -58,12 +58,12 @@ class SessionResults:
     @property
     def passed(self) -> bool | None:
         """Whether every gate passed; None where there is none to pass, and nothing is missing."""
-        told = [
+        relevant = [
             decision
             for decision in self.decisions.values()
             if decision.active or not decision.passed
         ]
-        return all(decision.passed for decision in told) if told else None
+        return all(decision.passed for decision in relevant) if relevant else None
 
     def node(self, case_id: str) -> str:
         """What pytest calls the case; its id where that is not known."""
@@ -140,8 +140,8 @@ def recording_sentence(session: SessionResults) -> str:
     if not session.record_command or not missing:
         return ""
     return (
-        f"{counted(missing, 'case')} unrecorded. With a key for the model, this asks for what "
-        "is missing alone:"
+        f"{counted(missing, 'case')} unrecorded. With an API key, this records only what is "
+        "missing:"
     )
 
 

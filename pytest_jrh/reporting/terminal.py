@@ -63,9 +63,11 @@ def session_lines(
     """
     if not session.results:
         return []
-    told = sections(session.table)
+    every_section = sections(session.table)
     lines = [
-        line for section in told for line in _section(section, told, session, width, verbosity)
+        line
+        for section in every_section
+        for line in _section(section, every_section, session, width, verbosity)
     ]
     lines += [
         Styled(line, "yellow")
@@ -99,11 +101,15 @@ class _Widths:
 
 
 def _section(
-    section: Section, told: Sequence[Section], session: SessionResults, width: int, verbosity: int
+    section: Section,
+    every_section: Sequence[Section],
+    session: SessionResults,
+    width: int,
+    verbosity: int,
 ) -> Iterator[Styled]:
-    if section is not told[0]:
+    if section is not every_section[0]:
         yield Styled("")
-    if heading := _heading(section, told):
+    if heading := _heading(section, every_section):
         yield Styled(shortened(heading, width), "bold")
     widths = _widths(section, width)
     for line in _head(section, widths):
@@ -139,10 +145,16 @@ def _contradicted(section: Section, session: SessionResults) -> Iterator[Styled]
         yield Styled(f"{_GAP}and {len(found) - MOST_NAMED:,} more")
 
 
-def _heading(section: Section, told: Sequence[Section]) -> str:
+def _heading(section: Section, every_section: Sequence[Section]) -> str:
     """Name what tells this section from the others."""
-    parts = [f"suite {one_line(section.suite)}"] if len({each.suite for each in told}) > 1 else []
-    parts += [f"judge {one_line(section.judge)}"] if section.judge and len(told) > 1 else []
+    parts = (
+        [f"suite {one_line(section.suite)}"]
+        if len({each.suite for each in every_section}) > 1
+        else []
+    )
+    parts += (
+        [f"judge {one_line(section.judge)}"] if section.judge and len(every_section) > 1 else []
+    )
     return ", ".join(parts)
 
 
@@ -190,16 +202,16 @@ def _matrices(section: Section, width: int) -> Iterator[Styled]:
     if len(shown) > _MOST_MATRICES:
         shown = shown[:1]
     found = [(row.name, matrix_of(row.statistics, section.mode)) for row in shown]
-    told = [(name, matrix) for name, matrix in found if matrix is not None and matrix.n]
-    if told:
+    every_section = [(name, matrix) for name, matrix in found if matrix is not None and matrix.n]
+    if every_section:
         yield Styled("")
         for line in wrapped("confusion matrices (rows: right answer, columns: the judge's)", width):
             yield Styled(line)
-    for name, matrix in told:
+    for name, matrix in every_section:
         yield Styled(shortened(one_line(name), width))
         for line in _matrix(matrix):
             yield Styled(line)
-    if told:
+    if every_section:
         yield Styled("")
 
 

@@ -118,7 +118,7 @@ class Api:
         )
 
     def answer(self, answer: Answer, asked: Asked) -> Reply:
-        """Answer, and turn what cannot be done into a reply that says why."""
+        """Answer; errors become replies with the reason."""
         try:
             return answer(asked)
         except ValidationError as error:
@@ -131,9 +131,9 @@ class Api:
             problems = [_described(problem) for problem in error.problems]
             return _json({"error": str(error), "problems": problems}, HTTPStatus.CONFLICT)
         except LookupError:
-            return _problem(HTTPStatus.NOT_FOUND, "there is no such thing in this session")
+            return _problem(HTTPStatus.NOT_FOUND, "not found in this session")
         except OSError as error:
-            return _problem(HTTPStatus.INSUFFICIENT_STORAGE, f"the disk refused: {error.strerror}")
+            return _problem(HTTPStatus.INSUFFICIENT_STORAGE, f"write failed: {error.strerror}")
 
     def changes(self, since: int) -> tuple[int, str]:
         """The present version, and as JSON what is new since an earlier one."""

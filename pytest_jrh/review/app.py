@@ -59,7 +59,7 @@ class ReviewApp:
         return StreamingResponse(self._stream(since), media_type="text/event-stream")
 
     async def _stream(self, since: int) -> AsyncIterator[str]:
-        """What is there, and then what changes, as server-sent events."""
+        """The present state, and then changes, as server-sent events."""
         loop, woken = asyncio.get_running_loop(), asyncio.Event()
 
         def wake() -> None:

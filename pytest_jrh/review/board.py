@@ -77,16 +77,16 @@ class ReviewBoard:
         self._tell()
 
     def miss(self) -> None:
-        """Count an announced case that came to nothing: no case, or an error."""
+        """Count an announced case that was not made: no case, or an error."""
         with self._lock:
             self._missed += 1
             self._version += 1
         self._tell()
 
     def set_verdict(self, case: Case, verdict: Verdict) -> None:
-        """Keep what the judge in the case's spec said.
+        """Keep what the judge in the case's spec decided.
 
-        Nobody sees it unasked before having decided.
+        It is not shown unasked before a decision.
         """
         with self._lock:
             entry = self._entries.get(generation_id(case.spec))
@@ -109,11 +109,9 @@ class ReviewBoard:
             return final if final is not None and final.is_about(digest) else None
 
     def is_void(self, case: Case) -> bool:
-        """Whether somebody decided about another version of this case, and nobody about this one
-        (rule K2).
-        """
-        said = self._store(case).get(generation_id(case.spec))
-        return said is not None and not said.is_about(self._digest(case))
+        """Whether another version of this case was decided, and this one was not (rule K2)."""
+        decided = self._store(case).get(generation_id(case.spec))
+        return decided is not None and not decided.is_about(self._digest(case))
 
     def finalize(self) -> None:
         """End the review: what is decided now is what the tests assert with.
@@ -148,13 +146,13 @@ class ReviewBoard:
         """
         loop, ended = asyncio.get_running_loop(), asyncio.Event()
 
-        def heard() -> None:
+        def notified() -> None:
             # The loop may have ended while another thread was telling of a change.
             with contextlib.suppress(RuntimeError):
                 if self.finalized:
                     loop.call_soon_threadsafe(ended.set)
 
-        stop = self.subscribe(heard)
+        stop = self.subscribe(notified)
         try:
             if not self.finalized:
                 await ended.wait()
@@ -245,7 +243,7 @@ class ReviewBoard:
         """Change a decision, on the disk first.
 
         Raises `LookupError` for an unknown key, `InputError` where the case is another one by now
-        or the change cannot be, and `OSError` where the disk refuses; then nothing has changed.
+        or the change cannot be, and `OSError` if the write fails; then nothing has changed.
         """
         with self._lock:
             entry = self._current(key, digest)
@@ -273,7 +271,7 @@ class ReviewBoard:
         entry = self._entries[self._ids[key]]
         if entry.digest != digest:
             raise InputError(
-                Problem("this case has been made anew since; look at it again before you decide")
+                Problem("this case has been regenerated; look at it again before you decide")
             )
         return entry
 
@@ -282,10 +280,10 @@ class ReviewBoard:
         self._entries[entry.case_id] = replace(entry, version=self._version)
 
     def _of(self, entry: ReviewCase) -> Reviewed:
-        said = self._store(entry.case).get(entry.case_id)
-        if said is None or said.is_about(entry.digest):
-            return Reviewed(entry, said, None)
-        return Reviewed(entry, None, said)
+        decided = self._store(entry.case).get(entry.case_id)
+        if decided is None or decided.is_about(entry.digest):
+            return Reviewed(entry, decided, None)
+        return Reviewed(entry, None, decided)
 
     def _store(self, case: Case) -> DecisionStore:
         return self._stores[case.spec.suite, case.spec.test]

@@ -31,7 +31,7 @@ def with_turn(decision: Decision, case: Case, message_index: int, content: str |
     messages = case.messages
     if not is_editable(messages, message_index):
         raise InputError(
-            Problem(f"message {message_index} is no assistant turn, so its text stays")
+            Problem(f"message {message_index} is not an assistant turn; its text cannot be edited")
         )
     if content is not None and not content.strip():
         raise InputError(
@@ -57,7 +57,9 @@ def with_label(decision: Decision, entry: ReviewCase, expected: int) -> Decision
     there = labels(entry.case)
     if expected not in there:
         listed = ", ".join(map(str, there))
-        raise InputError(Problem(f"{expected} is no label of this case; there are {listed}"))
+        raise InputError(
+            Problem(f"{expected} is not a label of this case; must be one of {listed}")
+        )
     same = expected == entry.case.expected and decision.expected is None
     back = expected == entry.case.expected and decision.case_digest == entry.digest
     kept = None if same or back else expected

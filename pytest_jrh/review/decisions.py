@@ -1,4 +1,4 @@
-"""What people decided about cases: on disk at once, and obeyed by every later run (rule K2)."""
+"""Review decisions: written at once, and applied by every later run (rule K2)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Action = Literal["accepted", "rejected", "edited"]
 
 REJECTED = "rejected in review"
 BY_HAND = "edited in review"
-_ANEW = "delete the line to decide about the case anew"
+_ANEW = "delete the line to decide about the case again"
 
 
 class _Line(BaseModel):
@@ -310,7 +310,7 @@ def _problem(error: ValidationError, path: Path, line: int) -> Problem:
     first = error.errors(include_url=False)[0]
     key = ".".join(str(part) for part in first["loc"]) or None
     return Problem(
-        f"this line is no decision: {first['msg'][:1].lower()}{first['msg'][1:]}",
+        f"this line is not a decision: {first['msg'][:1].lower()}{first['msg'][1:]}",
         str(path),
         line,
         key,

@@ -40,7 +40,7 @@ class ReviewDesk:
             self.board.announce(len(self._announced))
 
     def miss(self, spec: CaseSpec) -> None:
-        """Count a case that came to nothing, once."""
+        """Count an announced case that was not made, once."""
         case_id = generation_id(spec)
         if spec.suite in self.on_page and case_id not in self._missed:
             self._missed.add(case_id)

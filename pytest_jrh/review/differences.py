@@ -1,4 +1,4 @@
-"""Word-level differences between two texts, bounded so that no text can stall the page."""
+"""Word-level differences between two texts, in bounded time."""
 
 from __future__ import annotations
 

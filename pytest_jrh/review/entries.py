@@ -55,7 +55,7 @@ class Reviewed:
 
 @dataclass(frozen=True, slots=True)
 class ReviewProgress:
-    """How far generation and review are; `missed` counts the cases that came to nothing."""
+    """How far generation and review are; `missed` counts the cases that were not made."""
 
     total: int
     made: int

@@ -1,4 +1,4 @@
-"""Who may talk to the page: this machine's browsers that were given the session's token (rule K4).
+"""Access control of the page: browsers on this machine that have the session's token (rule K4).
 
 Plain ASGI around the app, so that nothing of a request is looked at before it has passed.
 """

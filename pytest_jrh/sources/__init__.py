@@ -1,4 +1,4 @@
-"""WHERE transcripts come from: the sources, each in a file of its own, in one table."""
+"""The sources of transcripts, each in a file of its own, in one table."""
 
 from __future__ import annotations
 

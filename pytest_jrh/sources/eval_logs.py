@@ -205,7 +205,7 @@ def _by_key(path: Path, rows: Sequence[SampleRow]) -> dict[Key, SampleRow]:
         if known is not row:
             raise refused(
                 path,
-                f"two samples go by one name: the ids {known.id!r} and {row.id!r} at epoch "
+                f"two samples have the same name: the ids {known.id!r} and {row.id!r} at epoch "
                 f"{row.epoch}",
             )
     return by_key

@@ -43,7 +43,7 @@ class JsonLog:
                 path, f"is truncated or damaged JSON: {error}", "copy the log again, whole"
             ) from None
         if not {"version", "eval"} <= keys.keys():
-            raise refused(path, "is JSON, but no Inspect log: it has no `version` and `eval`")
+            raise refused(path, "is JSON, but not an Inspect log: it has no `version` and `eval`")
         try:
             spec = self._json(keys["eval"])
         except DamagedError as error:
@@ -119,7 +119,7 @@ def _scan_bytes(data: mmap.mmap) -> tuple[dict[str, Span], list[Span]]:
         match token[0][:1]:
             case b'"':
                 if token[1] is None:
-                    raise DamagedError(f"a text that begins at byte {token.start()} does not end")
+                    raise DamagedError(f"unterminated string at byte {token.start()}")
                 if len(opened) == 1 and token[2]:
                     key = token[1][1:-1].decode("utf-8", "replace")
                     keys[key] = (token.end(), token.end())
@@ -132,7 +132,7 @@ def _scan_bytes(data: mmap.mmap) -> tuple[dict[str, Span], list[Span]]:
                 elif len(opened) == 2 and key == "samples":  # noqa: PLR2004 - the object, and its list
                     samples.append(span)
             case _:
-                raise DamagedError(f"a brace too many at byte {token.start()}")
+                raise DamagedError(f"unmatched brace at byte {token.start()}")
     if opened:
-        raise DamagedError("it ends before its last brace")
+        raise DamagedError("unexpected end of input: unclosed brace")
     return keys, samples

@@ -42,7 +42,7 @@ def open_log(path: Path, most_bytes: int) -> LogFile:
         with path.open("rb") as file:
             start = file.read(_START)
     except FileNotFoundError:
-        raise refused(path, "there is no such log file") from None
+        raise refused(path, "no such log file") from None
     except IsADirectoryError:
         raise refused(
             path, "is a folder, not an Inspect log", "name one .eval or .json file in it"
@@ -50,13 +50,13 @@ def open_log(path: Path, most_bytes: int) -> LogFile:
     except OSError as error:
         raise refused(path, f"cannot be read: {error.strerror or error}") from None
     if not start:
-        raise refused(path, "is empty, so it is no Inspect log")
+        raise refused(path, "is empty, so it is not an Inspect log")
     if _is_archive(start):
         return ZipLog(path, most_bytes)
     if _is_object(start):
         return JsonLog(path, most_bytes)
     raise refused(
-        path, "is no Inspect log: neither an .eval archive (a zip file) nor a JSON object"
+        path, "is not an Inspect log: neither an .eval archive (a zip file) nor a JSON object"
     )
 
 

@@ -84,7 +84,7 @@ def too_big(most_bytes: int) -> str:
 def log_header(path: Path, data: Any) -> dict[str, Any]:
     """The header, where it is one; raises InputError."""
     if not isinstance(data, dict) or not isinstance(data.get("eval"), dict):
-        raise refused(path, "is no Inspect log: its header has no `eval`")
+        raise refused(path, "is not an Inspect log: its header has no `eval`")
     return data
 
 

@@ -107,7 +107,7 @@ class ZipLog:
                     return log_header(self._path, self._json(name))
                 except DamagedError as error:
                     raise refused(self._path, f"its header is damaged: {error}") from None
-        raise refused(self._path, "is a zip archive, but no Inspect log: it has no header.json")
+        raise refused(self._path, "is a zip archive, but not an Inspect log: it has no header.json")
 
     def _json(self, name: str) -> Any:
         try:
@@ -125,7 +125,7 @@ class ZipLog:
             # archive's directory says.
             data = member.read(info.file_size + 1)
         if len(data) != info.file_size:
-            raise DamagedError("it is not as long as the archive's directory says")
+            raise DamagedError("its length differs from the archive's directory")
         return data
 
 

@@ -256,8 +256,8 @@ def _refuse_existing(folder: Path, files: Sequence[str], *, spared: Sequence[str
     there = [file for file in files if file not in spared and (folder / file).exists()]
     if there:
         hint = "Choose another name, or overwrite with --force."
-        found = [Problem("is there already", str(folder / file)) for file in there[:-1]]
-        raise InputError([*found, Problem("is there already", str(folder / there[-1]), hint=hint)])
+        found = [Problem("already exists", str(folder / file)) for file in there[:-1]]
+        raise InputError([*found, Problem("already exists", str(folder / there[-1]), hint=hint)])
 
 
 def _write(folder: Path, texts: Mapping[str, str], copies: Mapping[str, Path]) -> None:
@@ -282,7 +282,7 @@ def _said(folder: Path, written: Sequence[str], kept: Sequence[str]) -> list[str
     lines = [f"Written {where}:", *(f"  {file}" for file in written)]
     if kept:
         lines += [
-            "Left as it was; add the new suite's --jrh-config to it:",
+            "Unchanged; add the new suite's --jrh-config to it:",
             *(f"  {file}" for file in kept),
         ]
     return lines
@@ -310,18 +310,18 @@ def _next_steps(values: Mapping[str, str], folder: Path, add: str) -> list[str]:
         f"  1. Write your rubrics in {values['rubrics']}, choose the models in {values['config']},",
         "     and look at the cases:",
         f"       {run} --collect-only -q",
-        "  2. See what recording would take, and record. This asks the models, and costs money:",
+        "  2. See what recording would cost, and record. This calls the models, and costs money:",
         f"       {run} --jrh-record-mode=once --jrh-plan",
         "       export OPENAI_API_KEY=...",
         f"       {run} --jrh-record-mode=once --jrh-max-cost=5",
-        "  3. Replay, which needs no key and costs nothing. Where a case fails, is the judge "
-        "wrong, or the rubric?",
+        "  3. Replay, which needs no key and costs nothing. Where a case fails, either the judge "
+        "or the rubric is wrong.",
         f"       {replay}",
-        "  4. Keep what the judge gets right today as the baseline, and commit all that a clone "
+        "  4. Accept the present verdicts as the baseline, and commit all that a clone "
         "needs to replay:",
         f"       {replay} {gate} --jrh-update-baseline",
         "       echo /outputs/ >> .gitignore",
         f"       {add}",
-        f"  5. Change {values['judge']}, ask the judge anew, and see what became worse:",
+        f"  5. Change {values['judge']}, record its new verdicts, and see what regressed:",
         f"       {replay} --jrh-judge-record-mode=new_episodes {gate}",
     ]

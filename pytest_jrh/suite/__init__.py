@@ -1,1 +1,1 @@
-"""WHAT is tested: configs, rubrics, agent logs, and the cases they expand to."""
+"""Suites: configs, rubrics, agent logs, and the cases they expand to."""

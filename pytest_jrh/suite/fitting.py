@@ -1,4 +1,4 @@
-"""From a parsed file to a `Config`: pydantic's findings said in our own words.
+"""From a parsed file to a `Config`: pydantic's errors in our own words.
 
 What does not fit is reported and left out, so that the rest can be checked in the same run.
 """
@@ -54,10 +54,7 @@ def fit(document: Document) -> tuple[Config, Findings]:
     """
     findings = Findings(document, list(document.problems))
     if not isinstance(document.data, dict):
-        message = (
-            f"holds {shown(document.data)} where a suite's config is expected: a mapping with the "
-            "section `admin`"
-        )
+        message = f"got {shown(document.data)}; must be a mapping with the section `admin`"
         raise InputError([*findings.problems, Problem(message, document.file, 1)])
     data = _as_written(document)
     for _ in range(_ROUNDS):

@@ -175,7 +175,7 @@ def _model(name: str) -> type[ConfigSection]:
 def _rubric() -> dict[str, Any]:
     instructions = {
         **_TEXT,
-        "description": "The criterion in full, for it is all that the judge is told: what counts, "
+        "description": "The criterion in full; the judge sees nothing else of it: what counts, "
         "and what does not.",
     }
     return {
@@ -188,8 +188,7 @@ def _rubric() -> dict[str, Any]:
         ],
         "properties": {
             "id": {
-                "description": "A short name without repetition: it stands in node ids, "
-                "recordings and reports.",
+                "description": "A short unique name, used in node ids, recordings and reports.",
                 "type": ["string", "number", "boolean"],
                 "pattern": r"\S",
             },

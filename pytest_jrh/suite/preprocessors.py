@@ -127,14 +127,15 @@ def resolve(name: str | Preprocessor) -> Preprocessor:
     if module_name in ("", _RAND_MODULE) and attribute in BUILT_IN:
         return BUILT_IN[attribute]
     if not module_name or not attribute or module_name == _RAND_MODULE:
-        raise _refused(f"there is no built-in preprocessor {printable(path)!r}", attribute)
+        raise _refused(f"unknown built-in preprocessor {printable(path)!r}", attribute)
     try:
         found = getattr(importlib.import_module(module_name), attribute)
     except ModuleNotFoundError as error:
         raise _refused(
             f"the preprocessor {printable(path)!r} cannot be imported: {error}",
             attribute,
-            "is its folder importable? pytest's ini option `pythonpath = .` adds the project's own",
+            "its folder must be importable; pytest's ini option `pythonpath = .` adds the "
+            "project's",
         ) from error
     except AttributeError as error:
         raise _refused(
@@ -149,8 +150,7 @@ def resolve(name: str | Preprocessor) -> Preprocessor:
         ) from error
     if not callable(found):
         raise _refused(
-            f"{printable(path)!r} is no preprocessor: it is {type(found).__name__}, and cannot be "
-            "called"
+            f"{printable(path)!r} is not a preprocessor: {type(found).__name__} is not callable"
         )
     return found  # type: ignore[no-any-return]  # callable() is all that can be known of it
 
@@ -241,7 +241,7 @@ def _mistake(state: Mapping[str, Any], run: AgentRun) -> str | None:
     try:
         json.dumps([state["messages"], state["metadata"]])
     except (TypeError, ValueError, RecursionError) as error:
-        return f"left something that JSON cannot hold: {printable(str(error))}"
+        return f"left a value that is not JSON: {printable(str(error))}"
     wrong = (_message_mistake(index, message) for index, message in enumerate(state["messages"]))
     return next((sentence for sentence in wrong if sentence), None)
 

@@ -69,7 +69,7 @@ def check_name(name: str) -> str | None:
     if _UNSAFE.search(name):
         return "holds a path separator or a control character"
     if name in {".", ".."}:
-        return "is not a name but a way up the folders"
+        return "must not be `.` or `..`"
     if len(name.encode("utf-8", "surrogatepass")) > _LONGEST_NAME:
         return f"is longer than {_LONGEST_NAME} bytes"
     return None

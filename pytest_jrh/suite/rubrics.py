@@ -73,7 +73,9 @@ def read_rubrics(path: Path, *, file: str | None = None) -> tuple[list[Rubric], 
                 f"duplicate id {shown(rubric.id)}, in lines {lines[rubric.id]} and {rubric.line}"
             )
             findings.add(
-                (*prefix, index, "id"), message, "ids must differ: they name cases and recordings"
+                (*prefix, index, "id"),
+                message,
+                "ids must be unique: they name cases and recordings",
             )
             continue
         lines[rubric.id] = rubric.line
@@ -103,10 +105,7 @@ def with_scales(
             )
             problems.append(Problem(message, file, rubric.line, "score_levels", hint))
         elif len(levels) == 1:
-            message = (
-                f"the rubric {shown(rubric.id)} has a scale of one score, so no verdict could be "
-                "wrong"
-            )
+            message = f"the rubric {shown(rubric.id)} has a scale with a single score"
             problems.append(
                 Problem(message, file, rubric.line, "score_levels", "give at least two levels")
             )

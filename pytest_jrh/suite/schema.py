@@ -172,8 +172,9 @@ class Output(ConfigSection):
     write_jsonl: Flag = True
     """Whether made cases are written to agent_perturbations.jsonl."""
     overwrite: Flag = True
-    """true: the selected cases are made anew. false: cases that are there are reused, and missing
-    ones are added."""
+    """true: the selected cases are made again. false: existing cases are reused, and missing ones
+    are added.
+    """
 
 
 class AgentConfig(ConfigSection):
@@ -195,7 +196,7 @@ class AgentConfig(ConfigSection):
     editor: StageSection = StageSection.model_construct()
     """Writes each planned edit."""
     summary: StageSection = StageSection.model_construct()
-    """Sums up long runs for the editor and the verifier. Left out: the editor's model."""
+    """Summarizes long runs for the editor and the verifier. Left out: the editor's model."""
     verifier: VerifierSection | None = None
     """Confirms the label of every made case. Left out: the editor's model. false: labels stay
     unverified, and every output says so."""
@@ -225,7 +226,7 @@ class AgentConfig(ConfigSection):
     ) = None
     """Another name of transcript_preprocessors."""
     autograder_template: TemplateName | None = None
-    """The same as template in admin.evaluation_config, and stronger."""
+    """The same as template in admin.evaluation_config, which it overrides."""
     autograder_default_params: FreeMapping = Field(default_factory=dict)
     """lowest_score and highest_score, for rubrics without score_levels."""
     score_targets: Annotated[
@@ -255,8 +256,8 @@ class Replay(ConfigSection):
     """Where recordings are. Left out: inputs/cassettes/{suite}."""
     record_mode: RecordModeName | None = None
     """none: answer from recordings alone. once: record cases that are not complete. new_episodes:
-    record what is
-    missing. all: everything anew."""
+    record what is missing. all: record everything again.
+    """
     judge_record_mode: RecordModeName | None = None
     """The record mode of the judge's calls alone, so that a changed judge can be recorded over the
     same cases."""
@@ -280,8 +281,9 @@ class Gate(ConfigSection):
     ] = None
     """The share of cases that the judge must get right, over all or per test."""
     lower_bound: Flag = False
-    """Hold the lower end of the accuracy's 95% interval against min_accuracy, not the accuracy
-    itself."""
+    """Compare the lower end of the accuracy's 95% interval with min_accuracy, not the accuracy
+    itself.
+    """
     max_regressions: Annotated[int, Field(ge=0), Takes("an integer >= 0")] = 0
     """How many cases may be judged wrong now that were right in the baseline."""
     min_cases: Annotated[int, Field(ge=0), Takes("an integer >= 0")] = 1

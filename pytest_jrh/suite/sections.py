@@ -98,7 +98,8 @@ class ModelDefaults(ConfigSection):
     """What every stage, the judges among them, takes over where it does not set it itself."""
 
     temperature: Annotated[float | None, Field(ge=0), Takes("a number >= 0")] = None
-    """Sent where it is set. Reasoning models refuse one; it is then left out, with a notice."""
+    """Sent where it is set. Reasoning models do not accept one; it is then left out, with a notice.
+    """
     max_tokens: Count | None = None
     """The longest answer to ask for, in tokens."""
     timeout: Annotated[float | None, Field(gt=0), Takes("a number of seconds above 0")] = None
@@ -110,7 +111,7 @@ class ModelDefaults(ConfigSection):
     ] = None
     """An OpenAI-compatible server to ask instead of the provider's own."""
     rate_limit: RateLimitSection | None = None
-    """A pace to keep to, beside what the server itself asks for."""
+    """A rate limit, in addition to the server's own."""
 
 
 class StageModelSection(ConfigSection):
@@ -124,7 +125,7 @@ class StageModelSection(ConfigSection):
     prompt_path: PathText | None = None
     """A prompt file in place of the built-in one."""
     system_prompt: Annotated[str | None, Takes("text")] = None
-    """The system message, sent as it stands: nothing in it is filled in."""
+    """The system message, sent verbatim: it is not a template."""
 
 
 class StageSection(ModelDefaults, StageModelSection):
@@ -160,7 +161,7 @@ class PanelJudge(JudgeStage):
     """One judge of a panel (rule E4)."""
 
     name: Text
-    """How this judge is called in node ids, recordings and reports."""
+    """The name of this judge in node ids, recordings and reports."""
     template: TemplateName | None = None
     """May repeat the suite's template; every judge takes that one."""
     preprocess_columns_map: Ignored = None

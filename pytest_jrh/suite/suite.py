@@ -1,4 +1,4 @@
-"""A suite as the rest of the house sees it: resolved, validated, frozen."""
+"""A suite as the other packages use it: resolved, validated, frozen."""
 
 from __future__ import annotations
 

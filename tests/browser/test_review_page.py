@@ -27,7 +27,7 @@ def test_cases_appear_while_others_are_still_being_made(sessions: Sessions) -> N
     wait_open(page, "support-000")
     session.board.add(made_case(1))
     session.board.miss()
-    page.wait_for_selector("#counts:text-is('0 of 2 decided · 1 came to nothing')")
+    page.wait_for_selector("#counts:text-is('0 of 2 decided · 1 without a case')")
     assert names(page) == ["support-000", "support-001"]
     # What was being read stays open.
     assert page.inner_text("#case-title") == "support-000"

@@ -117,7 +117,7 @@ def test_results_that_find_no_room_are_named_and_verdicts_and_recordings_are_kep
         said = " ".join(full.stdout.split())
         assert "made case" in said
         assert f"agent_perturbations_summary.json was not written: {FULL}." in said
-        assert "This run is not green, because of what could not be written." in said
+        assert "This run is not green, because of failed writes." in said
         assert "INTERNALERROR" not in full.stdout + full.stderr
         assert server.count() == CALLS
 
@@ -140,7 +140,7 @@ def test_nothing_is_asked_where_its_answer_could_not_be_kept(
         patch.setattr(tapes, "room_for", no_room)
         refused = bench.run().only
     assert (refused.outcome, server.count()) == ("model_error", 0)
-    assert "Nothing was asked, because no answer can be kept under" in " ".join(
+    assert "No call was made, because its answer could not be stored under" in " ".join(
         refused.detail.split()
     )
     assert str(bench.cassettes) in "".join(refused.detail.split())

@@ -65,7 +65,7 @@ def test_once_adds_nothing_to_a_complete_recording(bench: Bench, server: ModelSe
     _change_model(bench, "openai/gpt-4o-mini")
     session = bench.run("once")
     assert session.only.outcome == "unrecorded"
-    assert "mode `once` adds nothing" in " ".join(session.only.detail.split())
+    assert "mode `once` does not add" in " ".join(session.only.detail.split())
     assert (cassette_files(bench.cassettes), server.count()) == (before, asked)
 
 

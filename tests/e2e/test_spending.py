@@ -238,7 +238,7 @@ def test_a_limit_in_dollars_over_a_model_without_a_price_refuses_to_start(
     files = write_suite(tmp_path / "suite", runs=1, overrides=unpriced)
     done = pytest_in(files, server, "--jrh-record-mode=once", "--jrh-max-cost=1")
     assert done.returncode == 4
-    assert "no price is known of openai/some-local-model" in done.stderr
+    assert "no known price for openai/some-local-model" in done.stderr
     assert "Traceback" not in done.stderr
     assert server.count() == 0
     told = pytest_in(
@@ -360,7 +360,7 @@ def test_shards_are_merged_as_if_one_machine_had_run_them(
 ) -> None:
     files = write_suite(tmp_path / "suite", runs=2)
     pytest_in(files, server, "--jrh-record-mode=once", "-q")
-    whole = _artefacts(files)
+    whole = _artifacts(files)
     shards = []
     for number, test in enumerate(BOTH):
         shutil.rmtree(files.folder / "outputs")
@@ -373,7 +373,7 @@ def test_shards_are_merged_as_if_one_machine_had_run_them(
         [*command, *shards], cwd=files.folder, capture_output=True, text=True, check=False
     )
     assert merged.returncode == 0, merged.stdout + merged.stderr
-    assert _artefacts(files) == whole
+    assert _artifacts(files) == whole
     half = subprocess.run(
         [*command, shards[0]], cwd=files.folder, capture_output=True, text=True, check=False
     )
@@ -381,7 +381,7 @@ def test_shards_are_merged_as_if_one_machine_had_run_them(
     assert "never reported (2):" in half.stdout
 
 
-def _artefacts(files: SuiteFiles) -> dict[str, Any]:
+def _artifacts(files: SuiteFiles) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for path in sorted((files.folder / "outputs").rglob("*")):
         if path.name == "agent_perturbations.jsonl":

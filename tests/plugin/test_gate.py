@@ -60,8 +60,8 @@ def test_a_laxer_prompt_fails_with_its_regressions_named(
     result.stdout.fnmatch_lines(
         [
             "8 cases compared with the baseline: 3 regressions, 0 fixes (exact McNemar p =",
-            "0.25, no more than noise can give).",
-            "With 8 cases, a drop under * points could not be seen.",
+            "0.25, within noise).",
+            "With 8 cases, a drop under * points is not detectable.",
             "Gate failed: 3 regressions, at most 0 allowed.",
         ]
     )

@@ -166,7 +166,7 @@ def test_a_gate_that_saw_none_of_its_cases_is_not_green(
     done.assert_outcomes(passed=1, deselected=0 if workers else 8)
     assert done.ret == pytest.ExitCode.TESTS_FAILED
     why = (
-        "Not green: the gate of suite tiny has decided nothing, because none of its cases was "
+        "Not green: the gate of suite tiny made no decision, because none of its cases was "
         "selected."
     )
     assert f"note: {why}" in done.outlines

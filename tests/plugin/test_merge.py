@@ -197,7 +197,7 @@ def test_a_result_that_does_not_fit_is_a_usage_error(
     stranger = "tiny::agent_perturbation::rubric-1::run-9[e1]"
     mistakes: list[tuple[dict[str, object], str]] = [
         ({"outcome": "agree"}, "outcome is agree, but score is 0 and expected is 1"),
-        ({"outcome": "fine"}, "outcome: no case result: input should be 'agree', 'disagree'"),
+        ({"outcome": "fine"}, "outcome: not a case result: input should be 'agree', 'disagree'"),
         ({"score": 7}, "score: got 7; the scores on offer are 0, 1"),
         ({"run_id": "run-9", "case_id": stranger}, f"the suite 'tiny' has no case \"{stranger}\""),
         ({"case_digest": "0" * 64}, "the result is of another version of the case than the one in"),

@@ -150,7 +150,7 @@ def test_workers_obey_and_no_worker_opens_a_page(
     assert outcomes(result.outlines)[node("run-2")] == "PASSED"
     result.stdout.fnmatch_lines(
         [
-            "jrh: no review page under xdist, whose workers would all wait for it; review with -n0",
+            "jrh: the review page is not supported under xdist; review with -n0",
             "review: 1 accepted, 1 edited, 1 rejected, 2 undecided",
         ]
     )

@@ -105,7 +105,7 @@ def test_judging_waits_for_finalize_and_no_case_holds_another_up(tmp_path: Path)
         running(suite, server, "--jrh-review", "--jrh-max-workers=1") as process,
     ):
         url = address(read_until(process, "jrh: review the cases at"))
-        assert "judging waits until you finalize on the page" in read_until(
+        assert "judging starts when you finalize on the page" in read_until(
             process, "jrh: judging waits"
         )
         # With one place for work, all are made nevertheless: who waits for a person holds none.
@@ -137,10 +137,8 @@ def test_nobody_is_waited_for_where_no_case_could_be_made(
 def test_enter_on_the_terminal_finalizes(tmp_path: Path) -> None:
     suite = write_suite(tmp_path, runs=2, tests=["agent_positives"], overrides=HITL)
     with ModelServer() as server, on_a_terminal(suite, server) as (process, terminal):
-        before = shown(
-            terminal, "jrh: 2 of 2 cases to review | 0 decided | Enter goes on to the judge"
-        )
-        assert "judging waits until you finalize, on the page or with Enter here" in before
+        before = shown(terminal, "jrh: 2 of 2 cases to review | 0 decided | Enter starts judging")
+        assert "judging starts when you finalize, on the page or with Enter here" in before
         os.write(terminal, b"not an empty line\n")
         os.write(terminal, b"\n")
         assert "2 passed" in shown(terminal)
@@ -170,10 +168,7 @@ def test_no_page_where_ci_is_set_and_the_run_goes_on(
         result = pytester.runpytest_inprocess(suite.option, "--jrh-record-mode=all", *asking, "-q")
         result.assert_outcomes(passed=1)
         said = [line for line in result.outlines if "page" in line]
-        assert said == [
-            "jrh: no review page where CI is set, for nobody would finalize it; decisions on the "
-            "disk count"
-        ]
+        assert said == ["jrh: no review page where CI is set; recorded decisions apply"]
 
 
 def test_a_suite_that_asks_for_the_page_gets_it_on_a_terminal_and_while_recording_alone(
@@ -184,7 +179,7 @@ def test_a_suite_that_asks_for_the_page_gets_it_on_a_terminal_and_while_recordin
     recording.assert_outcomes(passed=1)
     recording.stdout.fnmatch_lines(
         [
-            "jrh: use_HITL_process opens the review page on a terminal alone; --jrh-review opens "
+            "jrh: use_HITL_process opens the review page only on a terminal; --jrh-review opens "
             "it anywhere"
         ]
     )

@@ -270,7 +270,7 @@ def test_a_link_counts_as_the_log_that_it_leads_to(
     link.parent.mkdir(parents=True)
     link.symlink_to(elsewhere)
     assert init("first", "--log", link) == 4
-    assert f"{link}: is there already" in capsys.readouterr().err
+    assert f"{link}: already exists" in capsys.readouterr().err
     assert init("first", "--log", link, "--force") == 0
     assert log_path(project) == "inputs/data/first/runs.eval"
     assert not link.is_symlink()
@@ -284,7 +284,7 @@ def test_another_log_of_the_same_name_is_not_overwritten(
     there.parent.mkdir(parents=True)
     there.write_bytes(b"another")
     assert init("first", "--log", log) == 4
-    assert f"{there}: is there already" in capsys.readouterr().err
+    assert f"{there}: already exists" in capsys.readouterr().err
     assert there.read_bytes() == b"another"
     assert files(project) == ["inputs/data/first/runs.eval"]
 
@@ -348,8 +348,8 @@ def test_existing_files_are_listed_and_left_alone(
     before = files(project)
     assert init("first", "--log", log) == 4
     said = capsys.readouterr().err
-    assert f"{project / 'inputs/configs/first.yml'}: is there already" in said
-    assert f"{project / 'inputs/prompts/first/judge.md'}: is there already" in said
+    assert f"{project / 'inputs/configs/first.yml'}: already exists" in said
+    assert f"{project / 'inputs/prompts/first/judge.md'}: already exists" in said
     assert "--force" in said
     assert files(project) == before
     assert init("first", "--log", log, "--force") == 0
@@ -367,8 +367,7 @@ def test_a_second_suite_leaves_the_workflow_as_it_is(
     assert init("second", "--log", log) == 0
     assert (project / SUITE[0]).read_bytes() == workflow
     assert (
-        "Left as it was; add the new suite's --jrh-config to it:\n  .github"
-        in capsys.readouterr().out
+        "Unchanged; add the new suite's --jrh-config to it:\n  .github" in capsys.readouterr().out
     )
 
 

@@ -88,7 +88,7 @@ def test_ctrl_c_awaits_the_calls_in_flight_and_begins_no_other(tmp_path: Path) -
             interrupt(process)
             read_until(
                 process,
-                "jrh: calls in flight are awaited and recorded; Ctrl-C again leaves at once",
+                "jrh: waiting for calls in flight, to record them; Ctrl-C again quits at once",
             )
             hang.release()
             rest, _ = process.communicate(timeout=PATIENCE)
@@ -107,7 +107,7 @@ def test_a_second_ctrl_c_leaves_at_once(tmp_path: Path) -> None:
         with running(suite, server) as process:
             server.wait_for(2, "verifier", timeout=PATIENCE)
             interrupt(process)
-            read_until(process, "Ctrl-C again leaves at once")
+            read_until(process, "Ctrl-C again quits at once")
             interrupt(process)
             rest, _ = process.communicate(timeout=PATIENCE)
             assert not hang.hold.done()  # type: ignore[union-attr]

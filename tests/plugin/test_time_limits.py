@@ -97,9 +97,7 @@ def test_a_limit_that_ends_the_wait_is_a_model_error_and_calls_are_kept(
     assert "1 error in" in done.lines[-1], done
     words = " ".join(done.stdout.split())
     assert "No verdict (model_error): " in words
-    assert (
-        "A time limit on this item ended the wait for it: Failed: the project's own limit." in words
-    )
+    assert "A time limit on this item expired: Failed: the project's own limit." in words
     assert "never reported" not in words
     assert "Traceback" not in done.stdout
     replayed = run_pytest(pytester.path, suite, "-k", "run-1", "--noconftest")

@@ -256,7 +256,7 @@ def test_nothing_is_asked_after_an_error_of_collection(
         ),
         (
             ["--jrh-disable-recording", "--jrh-record-mode=once"],
-            "*--jrh-disable-recording asks the models*",
+            "*--jrh-disable-recording records nothing*",
         ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -340,7 +340,8 @@ def test_a_folder_that_collects_nothing_names_the_suites_in_it(
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
     result.stdout.fnmatch_lines(
         [
-            "jrh: not collected, because in a folder only *.jrh.yml is: inputs/configs/panel.yml, "
+            "jrh: not collected, because in a folder only *.jrh.yml is collected: "
+            "inputs/configs/panel.yml, "
             "*",
             "jrh: name the file: pytest --jrh-config=inputs/configs/panel.yml",
         ]
@@ -380,7 +381,7 @@ def test_recording_on_other_machines_is_refused(
     )
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["*socket=127.0.0.1:9: a worker on another machine replays recordings*"]
+        ["*socket=127.0.0.1:9: recording is not supported on remote workers*"]
     )
     append_to(recorded.scale.config, "replay: {judge_record_mode: once}\n")
     result = pytester.runpytest_inprocess(recorded.scale.option, *elsewhere)
@@ -401,7 +402,7 @@ def test_forked_is_refused(pytester: pytest.Pytester, recorded: Recorded) -> Non
     )
     result = pytester.runpytest_inprocess(recorded.tiny.option, "--forked")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --forked: not supported for suites of judges, *"])
+    result.stderr.fnmatch_lines(["ERROR: --forked: not supported with judge suites, *"])
 
 
 def test_pruning_by_another_log_is_refused(pytester: pytest.Pytester, recorded: Recorded) -> None:

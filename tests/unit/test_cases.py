@@ -135,7 +135,7 @@ def test_specs_come_by_test_rubric_run_target_and_judge(tmp_path: Path) -> None:
         for test in suite.tests
     )
     suite = replace(suite, tests=tests, judges=(JudgeSettings("a", lone), JudgeSettings("b", lone)))
-    runs = [RunSummary("r", 1), RunSummary("r", 2, "no assistant turn")]
+    runs = [RunSummary("r", 1), RunSummary("r", 2, "not an assistant turn")]
     specs = list(cases.expand(suite, runs))
     names = [f"{spec.test[6:9]} {spec.rubric_id[:5]} {cases.case_name(spec)}" for spec in specs]
     assert names == [
@@ -159,7 +159,7 @@ def test_specs_come_by_test_rubric_run_target_and_judge(tmp_path: Path) -> None:
         "pos other r[e2-score_1]",
     ]
     assert [spec.skip_reason for spec in specs[:4]] == [None] * 4
-    assert specs[4].skip_reason == "no assistant turn"
+    assert specs[4].skip_reason == "not an assistant turn"
 
 
 def test_names_of_an_ordinary_case() -> None:

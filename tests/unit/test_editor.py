@@ -130,5 +130,5 @@ def test_edit_keeps_calls_ids_and_media_and_drops_reasoning() -> None:
 
 @pytest.mark.parametrize("index", [0, 1, 3, 7, 99, -1])
 def test_index_that_is_no_assistant_turn_is_refused(index: int) -> None:
-    with pytest.raises(ValueError, match="no assistant turn"):
+    with pytest.raises(ValueError, match="not an assistant turn"):
         apply_single_edit(MESSAGES, index, "new")

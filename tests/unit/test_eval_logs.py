@@ -292,21 +292,24 @@ def test_ids_that_differ_in_type_alone_are_refused(tmp_path: Path) -> None:
     log = write_log(tmp_path / "log.eval", [sample(1), sample("1")])
     assert "has the sample ids 1 and '1', which Inspect stores under one name" in refusal(log)
     log = write_log(tmp_path / "log.json", [sample(1), sample("1")])
-    assert "two samples go by one name: the ids 1 and '1' at epoch 1" in refusal(log)
+    assert "two samples have the same name: the ids 1 and '1' at epoch 1" in refusal(log)
 
 
 def test_a_sample_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     log = write_log(tmp_path / "log.json", [sample("x"), sample("x", 2), sample("x")])
-    assert "two samples go by one name: the ids 'x' and 'x' at epoch 1" in refusal(log)
+    assert "two samples have the same name: the ids 'x' and 'x' at epoch 1" in refusal(log)
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "is empty, so it is no Inspect log"),
-        (b"hello", "is no Inspect log: neither an .eval archive (a zip file) nor a JSON object"),
-        (b"[1, 2]", "is no Inspect log: neither"),
-        (b"{}", "is JSON, but no Inspect log: it has no `version` and `eval`"),
+        (b"", "is empty, so it is not an Inspect log"),
+        (
+            b"hello",
+            "is not an Inspect log: neither an .eval archive (a zip file) nor a JSON object",
+        ),
+        (b"[1, 2]", "is not an Inspect log: neither"),
+        (b"{}", "is JSON, but not an Inspect log: it has no `version` and `eval`"),
         (b'{"version": 2, "eval": 3}', "its header is damaged"),
         (b'{"version": 2, "eval": {}}', "is an Inspect log without samples"),
         (b'{"version": 2, "eval": {}, "samples": null}', "is an Inspect log without samples"),
@@ -326,7 +329,10 @@ def test_a_sample_that_is_there_twice_is_refused(tmp_path: Path) -> None:
         ),
         (b'{"version": 2}}', "is truncated or damaged JSON: a brace too many"),
         (b"PK\x03\x04" + b"x" * 500, "is a truncated or damaged .eval archive"),
-        (b"PK\x05\x06" + b"\0" * 18, "is a zip archive, but no Inspect log: it has no header.json"),
+        (
+            b"PK\x05\x06" + b"\0" * 18,
+            "is a zip archive, but not an Inspect log: it has no header.json",
+        ),
     ],
 )
 @pytest.mark.parametrize("name", ["log.eval", "log.json"])
@@ -338,7 +344,7 @@ def test_a_file_that_is_no_log_is_refused(
 
 
 def test_a_path_that_is_no_file_is_refused(tmp_path: Path) -> None:
-    assert "there is no such log file" in refusal(tmp_path / "missing.eval")
+    assert "no such log file" in refusal(tmp_path / "missing.eval")
     assert "is a folder, not an Inspect log" in refusal(tmp_path)
 
 
@@ -363,9 +369,9 @@ def replaced(name: str, data: bytes) -> Callable[[dict[str, bytes]], None]:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (without("header.json", "_journal/start.json"), "is a zip archive, but no Inspect log"),
+        (without("header.json", "_journal/start.json"), "is a zip archive, but not an Inspect log"),
         (replaced("header.json", b"{"), "its header is damaged: header.json"),
-        (replaced("header.json", b"[]"), "is no Inspect log: its header has no `eval`"),
+        (replaced("header.json", b"[]"), "is not an Inspect log: its header has no `eval`"),
         (replaced("summaries.json", b"[{]"), "its sample summaries are damaged: summaries.json"),
         (
             replaced("summaries.json", b"{}"),
@@ -445,7 +451,7 @@ def test_a_sample_that_is_not_there_is_an_input_error(made: Path, log_copy: Path
 
 
 def test_a_log_that_went_away_is_an_input_error_of_the_run(made: Path, tmp_path: Path) -> None:
-    assert "there is no such log file" in fault(tmp_path / "gone.eval", "zulu")
+    assert "no such log file" in fault(tmp_path / "gone.eval", "zulu")
 
 
 def test_the_raw_sample_is_whole_only_for_those_who_take_it(made: Path) -> None:
@@ -480,7 +486,7 @@ def test_loading_begins_before_a_later_sample_is_looked_at(log_copy: Path) -> No
 
 
 def test_an_unknown_preprocessor_is_reported_before_the_log_is_read(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no built-in preprocessor 'nope'"):
+    with pytest.raises(InputError, match="unknown built-in preprocessor 'nope'"):
         next(load_inspect_eval_runs(tmp_path / "missing.eval", ["nope"]))
 
 

@@ -298,12 +298,12 @@ def test_no_disagreement_falls_between_item_and_gate(
 
 class TestText:
     def test_power_line_says_what_could_not_be_seen(self) -> None:
-        assert power_sentence(24) == "With 24 cases, a drop under 25 points could not be seen."
-        assert power_sentence(46) == "With 46 cases, a drop under 13 points could not be seen."
-        assert power_sentence(600) == "With 600 cases, a drop under 1 point could not be seen."
+        assert power_sentence(24) == "With 24 cases, a drop under 25 points is not detectable."
+        assert power_sentence(46) == "With 46 cases, a drop under 13 points is not detectable."
+        assert power_sentence(600) == "With 600 cases, a drop under 1 point is not detectable."
         assert (
             power_sentence(5)
-            == "With 5 cases, no drop could be seen: it takes 6 regressions without a fix."
+            == "With 5 cases, no drop is detectable: that takes 6 regressions without a fix."
         )
 
     def test_sentence_names_the_threshold_that_failed_and_its_figure(self) -> None:
@@ -313,7 +313,7 @@ class TestText:
         )
         assert comparison_sentence(decision) == (
             "5 cases compared with the baseline: 3 regressions, 0 fixes (exact McNemar p = 0.25, "
-            "no more than noise can give)."
+            "within noise)."
         )
 
     def test_significant_loss_is_called_more_than_noise(self) -> None:
@@ -363,11 +363,11 @@ class TestText:
             "  run-03[e1] (unrecorded)",
             "not comparable with the baseline (1):",
             "  run-04[e1] (no verdict now: no_case)",
-            "3 cases compared with the baseline: 1 regression, 1 fix (exact McNemar p = 1, no "
-            "more than noise can give).",
-            "With 3 cases, no drop could be seen: it takes 6 regressions without a fix.",
-            "Few cases for a gate: 4 verdicts, and with min_cases: 1 a single one would do; "
-            "set gate.min_cases to what the suite should have.",
+            "3 cases compared with the baseline: 1 regression, 1 fix (exact McNemar p = 1, within "
+            "noise).",
+            "With 3 cases, no drop is detectable: that takes 6 regressions without a fix.",
+            "Few cases for a gate: 4 verdicts, and with min_cases: 1 one verdict is enough; set "
+            "gate.min_cases to what the suite should have.",
             "Gate failed: 1 regression and 1 disagreement not in the baseline, at most 0 allowed; "
             "1 case never reported; 1 case unscored.",
         ]

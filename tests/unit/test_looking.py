@@ -93,7 +93,7 @@ def test_labels_that_are_all_the_same_are_said(
 @FORMS
 def test_few_cases_for_a_gate_are_said(tmp_path: Path, form: Form) -> None:
     few = judged(right, runs=1, rubrics=["tone"])
-    said = "Few cases for a gate: 2 verdicts, and with min_cases: 1 a single one would do"
+    said = "Few cases for a gate: 2 verdicts, and with min_cases: 1 one verdict is enough"
     assert said in form(session_of(few, min_accuracy=0.5), tmp_path)
     assert "Few cases" not in form(session_of(few, min_accuracy=0.5, min_cases=2), tmp_path)
     assert "Few cases" not in form(session_of(judged(right), min_accuracy=0.5), tmp_path)

@@ -31,7 +31,7 @@ def test_a_model_without_a_price_costs_an_unknown_amount_and_never_nothing() -> 
     text = said(row(cost=None))
     assert "4 to make, at an unknown cost." in text
     assert "$" not in text
-    assert "No price is known of openai/x" in text
+    assert "No known price for openai/x" in text
     assert "$0.0100 to $0.0200 and an unknown cost." in said(row(), row("planner", cost=None))
 
 
@@ -50,7 +50,7 @@ def test_limits_of_calls_are_obeyed() -> None:
 
 
 def test_limits_of_cost_are_obeyed() -> None:
-    assert "With --jrh-max-cost=0.005 no call of judge is made: a budget sets aside" in said(
+    assert "With --jrh-max-cost=0.005 no call of judge is made: a budget reserves" in said(
         row(), max_cost=0.005
     )
     short = said(row(calls=90, cost=2.0), max_cost=0.5)
@@ -59,7 +59,7 @@ def test_limits_of_cost_are_obeyed() -> None:
         row(), max_cost=0.025
     )
     assert "max-cost" not in said(row(), max_cost=0.031)
-    assert "A run with --jrh-max-cost=1 is refused, since no price is known of" in said(
+    assert "A run with --jrh-max-cost=1 is refused: no known price for" in said(
         row(cost=None), max_cost=1.0
     )
 
@@ -67,7 +67,7 @@ def test_limits_of_cost_are_obeyed() -> None:
 def test_cases_that_stay_as_they_are_are_counted() -> None:
     assert "2 cases would be unrecorded" in said(row(calls=0, cost=0.0), plan={"unrecorded": 2})
     assert "--jrh-retry-unscored asks again in 2 cases." in said(row(), plan={"renewed": 2})
-    assert "2 cases with recorded answers that cannot be used; --jrh-retry-unscored" in said(
+    assert "2 cases with unusable recorded answers; --jrh-retry-unscored" in said(
         row(), plan={"unusable": 2}
     )
 

@@ -129,10 +129,10 @@ def test_own_preprocessors_are_imported(
         ("no_such_module_here.fn", "No module named 'no_such_module_here'"),
         ("no_such_module_here.fn", "pythonpath"),
         ("json.loadz", "has no attribute 'loadz'"),
-        ("json.decoder", "is no preprocessor: it is module"),
-        ("", "no built-in preprocessor ''"),
-        ("..", "no built-in preprocessor '..'"),
-        (":fn", "no built-in preprocessor ':fn'"),
+        ("json.decoder", "is not a preprocessor: module is not callable"),
+        ("", "unknown built-in preprocessor ''"),
+        ("..", "unknown built-in preprocessor '..'"),
+        (":fn", "unknown built-in preprocessor ':fn'"),
     ],
 )
 def test_a_name_that_finds_nothing_is_explained(name: str, said: str) -> None:
@@ -198,7 +198,7 @@ def forget(run: dict[str, Any]) -> None:
         (lambda _: {"mesages": []}, "set the key 'mesages', which is most like 'messages'"),
         (lambda _: {"messages": None}, "left 'messages' as NoneType instead of list"),
         (lambda _: {"metadata": []}, "left 'metadata' as list instead of dict"),
-        (lambda _: {"metadata": {"when": object()}}, "left something that JSON cannot hold"),
+        (lambda _: {"metadata": {"when": object()}}, "left a value that is not JSON"),
         (lambda _: ["text"], "left message 0 as str instead of a dict"),
         (lambda _: [{"role": "robot", "content": ""}], "left message 0 with the role 'robot'"),
         (lambda _: [{"role": "user"}], "left message 0 with the content None, which is neither"),

@@ -112,7 +112,7 @@ def test_unverified_label_is_called_so() -> None:
     unverified = replace(
         case, verified=False, outcome=replace(case.outcome, verification=None, confirmed=False)
     )
-    assert "1 (violated), a label that nobody verified" in explained(unverified)
+    assert "1 (violated), an unverified label" in explained(unverified)
     assert "although the verifier did not confirm it" in explained(replace(case, verified=False))
 
 
@@ -185,8 +185,8 @@ def test_unscored_is_a_paragraph_with_stage_cause_and_advice() -> None:
         advice="Raise max_tokens.",
     )
     assert unscored_text(trouble, command="pytest x") == (
-        "No verdict (invalid_response): the summarizer's model gave no answer that can be\n"
-        "used. The answer was empty. Raise max_tokens.\n"
+        "No verdict (invalid_response): the summarizer's model gave no usable answer. The\n"
+        "answer was empty. Raise max_tokens.\n"
         "\n"
         "run it again: pytest x"
     )

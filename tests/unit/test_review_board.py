@@ -91,7 +91,7 @@ def test_a_decision_about_another_version_is_void_and_shown_so(
 def test_deciding_about_a_case_that_was_made_anew_meanwhile_is_refused(board: ReviewBoard) -> None:
     key, digest = key_of(board)
     board.add(make_case(new_text="Something else."))
-    with pytest.raises(InputError, match="made anew"):
+    with pytest.raises(InputError, match="regenerated"):
         board.decide(key, digest, "accepted")
 
 
@@ -139,7 +139,7 @@ def test_withdrawing_drops_the_edits_too(board: ReviewBoard) -> None:
 
 @pytest.mark.parametrize(
     ("index", "text", "why"),
-    [(0, "x", "no assistant turn"), (99, "x", "no assistant turn"), (3, " \n", "empty")],
+    [(0, "x", "not an assistant turn"), (99, "x", "not an assistant turn"), (3, " \n", "empty")],
 )
 def test_an_edit_that_cannot_be_is_refused_with_the_reason(
     board: ReviewBoard, index: int, text: str, why: str
@@ -152,7 +152,7 @@ def test_an_edit_that_cannot_be_is_refused_with_the_reason(
 def test_a_label_that_the_judge_cannot_give_is_refused_with_those_it_can(tmp_path: Path) -> None:
     board = board_in(tmp_path)
     board.add(make_case(make_spec(target_score=2)))
-    with pytest.raises(InputError, match="there are 0, 1, 2"):
+    with pytest.raises(InputError, match="must be one of 0, 1, 2"):
         board.set_label(*key_of(board), 3)
 
 

@@ -71,5 +71,5 @@ def test_a_log_is_recognized_by_its_first_bytes(tmp_path: Path) -> None:
 
 def test_what_no_source_recognizes_is_refused_by_the_last(tmp_path: Path) -> None:
     (tmp_path / "list.json").write_text("[]")
-    with pytest.raises(InputError, match="is no Inspect log"):
+    with pytest.raises(InputError, match="is not an Inspect log"):
         open_source(tmp_path / "list.json").summaries()

@@ -45,13 +45,13 @@ def test_results_are_read_back_as_they_were(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"outcome": "fine"}, "outcome: no case result: input should be 'agree', 'disagree'"),
-        ({"outcome": None}, "outcome: no case result: input should be 'agree'"),
+        ({"outcome": "fine"}, "outcome: not a case result: input should be 'agree', 'disagree'"),
+        ({"outcome": None}, "outcome: not a case result: input should be 'agree'"),
         ({"outcome": "agree"}, "outcome is agree, but score is 0 and expected is 1"),
         ({"score": 1}, "outcome is disagree, but score is 1 and expected is 1"),
         ({"score": None}, "score and expected must be integers where outcome is disagree"),
-        ({"score": "1"}, "score: no case result: input should be a valid integer"),
-        ({"score": True}, "score: no case result: input should be a valid integer"),
+        ({"score": "1"}, "score: not a case result: input should be a valid integer"),
+        ({"score": True}, "score: not a case result: input should be a valid integer"),
         ({"outcome": "no_case"}, "score must be null where outcome is no_case, got 0"),
         ({"outcome": "unrecorded"}, "score must be null where outcome is unrecorded, got 0"),
         ({"case_digest": ""}, 'case_digest must be 64 hexadecimal digits, got ""'),
@@ -59,8 +59,8 @@ def test_results_are_read_back_as_they_were(tmp_path: Path) -> None:
         ({"test": "agent_labels"}, "test must be one of agent_perturbation, agent_positives"),
         ({"run_id": "b"}, "case_id is"),
         ({"judge": "strict"}, "case_id is"),
-        ({"epoch": "1"}, "epoch: no case result: input should be a valid integer"),
-        ({"spending": None}, "spending: no case result:"),
+        ({"epoch": "1"}, "epoch: not a case result: input should be a valid integer"),
+        ({"spending": None}, "spending: not a case result:"),
         (
             {"spending": {"usage": {"input_tokens": -1}}},
             "epoch and the figures of spending",
@@ -90,7 +90,7 @@ def test_two_results_of_one_case_are_refused(tmp_path: Path) -> None:
 def test_bytes_that_are_no_result_are_named(tmp_path: Path, line: bytes) -> None:
     path = written(tmp_path / "r.jsonl", result_data(RESULTS[0]))
     path.write_bytes(path.read_bytes() + line + b"\n")
-    with pytest.raises(InputError, match=r"r.jsonl:2: .*no case result"):
+    with pytest.raises(InputError, match=r"r.jsonl:2: .*not a case result"):
         read_results(path)
 
 

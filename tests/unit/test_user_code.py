@@ -190,7 +190,7 @@ def test_a_loop_that_dies_leaves_nobody_waiting(tmp_path: Path) -> None:
     settings = bench.settings("new_episodes", [], complete=complete, ends_session=())
     engine = Engine({bench.ready.suite.name: bench.ready}, settings)
     engine.start(bench.specs)
-    with pytest.raises(RuntimeError, match="the engine's thread has ended"):
+    with pytest.raises(RuntimeError, match="the engine's thread has stopped"):
         engine.result(bench.specs[0])
     engine._thread.join()
     # What a dead thread has left behind would warn, in whichever test it is collected.

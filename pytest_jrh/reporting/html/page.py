@@ -41,7 +41,7 @@ _ONE_LINE = 10_000
 def page(session: SessionResults, blocks: Mapping[RunKey, str], redactor: Redactor) -> str:
     """The page, with `BODIES` where the data blocks belong."""
     style, script = ((_TEMPLATES / name).read_text("utf-8") for name in ("report.css", "report.js"))
-    told = sections(session.table)
+    every_section = sections(session.table)
     listed = CaseList(session, blocks)
     values = {
         "title": _title(session),
@@ -56,7 +56,9 @@ def page(session: SessionResults, blocks: Mapping[RunKey, str], redactor: Redact
             "sentence": recording_sentence(session),
             "command": one_line(session.record_command),
         },
-        "sections": [section_values(section, several=len(told) > 1) for section in told],
+        "sections": [
+            section_values(section, several=len(every_section) > 1) for section in every_section
+        ],
         "panels": [_panel(panel) for panel in session.panels],
         "columns": listed.columns(),
         "cases": listed.rows(),

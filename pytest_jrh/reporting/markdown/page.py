@@ -54,9 +54,9 @@ def markdown_report(session: SessionResults, limit: int = LIMIT) -> str:
     for sentence in extent_sentences(session):
         page.block([f"⚠️ {prose(sentence)}\n"])
     _decisions(page, session)
-    told = sections(session.table)
-    for section in told:
-        _figures(page, section, several=len(told) > 1)
+    every_section = sections(session.table)
+    for section in every_section:
+        _figures(page, section, several=len(every_section) > 1)
     _left_out(page, session)
     for decision in session.decisions.values():
         _changes(page, session, decision)
@@ -66,7 +66,7 @@ def markdown_report(session: SessionResults, limit: int = LIMIT) -> str:
         _panel(page, panel)
     spent = " | ".join(spending_lines(session.spending, session.wall_seconds, LONGEST_NAME))
     page.block([f"\n{spent}\n"])
-    for section in told:
+    for section in every_section:
         _more_figures(page, section)
     _cases(page, session)
     return page.text()
@@ -155,8 +155,8 @@ def _left_out(page: _Page, session: SessionResults) -> None:
     parts = [f"{number:,} {kind}" for kind, number in left_out(session.table.overall)]
     if parts:
         page.block([f"Not in these figures: {', '.join(parts)}.\n"])
-    if told := review_counts(session):
-        page.block([f"Reviewed by people: {told}.\n"])
+    if counts := review_counts(session):
+        page.block([f"Reviewed by people: {counts}.\n"])
     if unverified := session.table.overall.counts.unverified:
         page.block(
             [
@@ -206,7 +206,7 @@ def _panel(page: _Page, panel: Panel) -> None:
 
 
 def _cases(page: _Page, session: SessionResults) -> None:
-    """What the judge said of the cases that it got wrong, and why others have no verdict."""
+    """The judge's reasoning on the cases that it got wrong, and why others have no verdict."""
     wrong = [result for result in session.results if result.outcome == "disagree"]
     first = {case_id for decision in session.decisions.values() for case_id in decision.regressions}
     wrong.sort(key=lambda result: result.case_id not in first)

@@ -123,7 +123,7 @@ class Assembler:
             self._keep_spools = True
         if made.torn:
             self._outputs.problems.append(
-                f"Skipped {made.torn} unfinished line(s) that a killed process left in a spool."
+                f"Skipped {made.torn} unfinished line(s) of a killed process in a spool."
             )
         self._made |= made.entries.keys()
         return made

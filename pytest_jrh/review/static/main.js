@@ -56,7 +56,7 @@ function showProgress(now) {
   const open = now.total - now.missed - now.made;
   const parts = [`${now.decided} of ${total} decided`];
   if (open > 0) parts.push(`${open} still to be made`);
-  if (now.missed) parts.push(`${now.missed} came to nothing`);
+  if (now.missed) parts.push(`${now.missed} without a case`);
   $("counts").textContent = now.total || now.made ? parts.join(" · ") : "waiting for the first case";
   document.title = `${now.decided}/${total} · Review`;
   if (now.finalized) {
