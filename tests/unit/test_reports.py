@@ -1,0 +1,85 @@
+"""The tables that reports and their columns are found in."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import pytest_jrh.reporting
+from pytest_jrh.artifacts.spools import RecordIndex
+from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.options import OPTIONS
+from pytest_jrh.redact import Redactor
+from pytest_jrh.reporting import report_files
+from pytest_jrh.reporting.report import Material, Report
+from pytest_jrh.reporting.reports import REPORTS, asked
+from pytest_jrh.stats.columns import COLUMNS
+from tests.support.judged_sessions import judged, right, session_of
+
+
+def test_every_report_of_the_package_is_in_the_table() -> None:
+    for module in pkgutil.walk_packages(
+        pytest_jrh.reporting.__path__, f"{pytest_jrh.reporting.__name__}."
+    ):
+        importlib.import_module(module.name)
+    ours = {kind for kind in Report.__subclasses__() if kind.__module__.startswith("pytest_jrh.")}
+    assert {type(report) for report in REPORTS} == ours
+    assert len({report.name for report in REPORTS}) == len(REPORTS)
+
+
+def test_an_option_that_names_a_reports_file_is_one_of_a_session_and_of_a_merge() -> None:
+    declared = {option.sets for option in OPTIONS if option.kind == "path" and option.merged}
+    assert {report.option for report in REPORTS if report.option} <= declared
+
+
+def test_only_files_that_options_name_are_asked_for(tmp_path: Path) -> None:
+    class Options:
+        report = tmp_path / "r.html"
+        summary = None
+
+    assert asked(Options()) == {"report": tmp_path / "r.html"}
+
+
+class Broken(Report):
+    name = "broken"
+    option = "broken"
+
+    def text(self, material: Material) -> str:
+        raise InputError(Problem("cannot be told"))
+
+
+class Told(Report):
+    name = "told"
+    option = "told"
+    variable = "TOLD_FILE"
+
+    def text(self, material: Material) -> str:
+        return f"{material.session.table.overall.counts.n} verdicts\n"
+
+
+def test_a_report_in_the_table_is_written_where_it_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared, own = tmp_path / "shared.md", tmp_path / "own.md"
+    shared.write_text("before\n")
+    monkeypatch.setenv("TOLD_FILE", str(shared))
+    monkeypatch.setattr(report_files, "REPORTS", (Broken(), Told()))
+    session = session_of(judged(right))
+    material = Material(session, [RecordIndex()], Redactor(()), "model", tmp_path)
+    files = {"broken": tmp_path / "broken.md", "told": own}
+    written, problems = report_files.write_reports(files, material)
+    assert written == [own]
+    assert problems == [f"{tmp_path / 'broken.md'} was not written: cannot be told."]
+    said = f"{session.table.overall.counts.n} verdicts\n"
+    assert (own.read_text(), shared.read_text()) == (said, f"before\n{said}")
+
+
+@pytest.mark.parametrize("mode", ["binary", "ordinal"])
+def test_titles_and_keys_of_columns_are_distinct(mode: str) -> None:
+    own = [column for column in COLUMNS if mode in column.modes]
+    for names in ([one.title for one in own], [one.key for one in own]):
+        given = [name for name in names if name]
+        assert len(given) == len(set(given))
