@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pytest_jrh.documents.problems import KeyPath
     from pytest_jrh.models import Mode, Rubric, StageModel, StageName
     from pytest_jrh.suite.schema import Config
-    from pytest_jrh.suite.suite import SuiteTest
+    from pytest_jrh.suite.suite import JudgeSettings, SuiteTest
 
 _SECTION = re.compile(
     rf"^[\"']?(?:admin|{AGENT})[\"']?[ \t]*:|\A\s*\{{(?s:.*?)[\"'](?:admin|{AGENT})[\"']\s*:",
@@ -50,6 +50,24 @@ class _Rubrics:
     targeted: tuple[Rubric, ...] = ()
     untargeted: frozenset[str] = frozenset()
     problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a config without a mistake comes to, before it is put together as a suite."""
+
+    name: str
+    module: str
+    mode: Mode
+    rubric_file: Path
+    rubrics: _Rubrics
+    tests: tuple[SuiteTest, ...]
+    stages: Mapping[StageName, StageModel]
+    judges: tuple[JudgeSettings, ...]
+    frozen: Path | None
+    log: Path
+    instruction: str
+    metric: str
 
 
 def looks_like_suite(path: Path) -> bool:
@@ -94,46 +112,65 @@ def load_suite(
     problems = [*sorted(findings.problems, key=lambda each: each.line or 0), *rubrics.problems]
     if problems or mode is None or rubrics.path is None or log is None:
         raise InputError(problems)
-    dataset = config.admin.dataset_config.dataset_name or log.name
-    source = _source_settings(config, log)
-    generation = _generation_settings(config, stages)
-    replay = _replay_settings(config, places, name, frozen_file)
-    output = _output_settings(config, places, config_file, metric)
+    found = _Found(
+        name=name,
+        module=module,
+        mode=mode,
+        rubric_file=rubrics.path,
+        rubrics=rubrics,
+        tests=tests,
+        stages=stages,
+        judges=judges,
+        frozen=frozen_file,
+        log=log,
+        instruction=instruction,
+        metric=metric,
+    )
+    return _suite(config, config_file, places, found)
+
+
+def _suite(config: Config, config_file: Path, places: Places, found: _Found) -> Suite:
+    dataset = config.admin.dataset_config.dataset_name or found.log.name
+    source = _source_settings(config, found.log)
+    generation = _generation_settings(config, found.stages)
+    replay = _replay_settings(config, places, found.name, found.frozen)
+    output = _output_settings(config, places, config_file, found.metric)
     resolved = as_resolved(
         config,
         places,
-        mode=mode,
+        mode=found.mode,
         dataset_name=dataset,
-        rubric_file=rubrics.path,
-        rubrics=rubrics.targeted,
-        tests=tests,
-        judges=judges,
+        rubric_file=found.rubric_file,
+        rubrics=found.rubrics.targeted,
+        tests=found.tests,
+        judges=found.judges,
         source=source,
         generation=generation,
         replay=replay,
         output=output,
     )
+    file = places.name(config_file)
     return Suite(
-        name=name,
+        name=found.name,
         key=places.key(config_file),
         config_file=config_file,
-        module_name=module,
+        module_name=found.module,
         dataset_name=dataset,
-        mode=mode,
-        rubric_file=rubrics.path,
-        rubrics=tuple(rubrics.targeted),
-        tests=tests,
-        judges=judges,
+        mode=found.mode,
+        rubric_file=found.rubric_file,
+        rubrics=found.rubrics.targeted,
+        tests=found.tests,
+        judges=found.judges,
         source=source,
         generation=generation,
         replay=replay,
         output=output,
-        custom_prompts_dir=places.find_or_new(f"inputs/custom_prompts/{module}"),
-        instruction=instruction,
+        custom_prompts_dir=places.find_or_new(f"inputs/custom_prompts/{found.module}"),
+        instruction=found.instruction,
         max_workers=config.admin.evaluation_config.max_workers,
         gate=resolve.resolve_gate(config),
-        untargeted=rubrics.untargeted,
-        notices=resolve.notices(config, mode, rubrics.targeted, places.name(config_file)),
+        untargeted=found.rubrics.untargeted,
+        notices=resolve.notices(config, found.mode, found.rubrics.targeted, file),
         resolved=resolved,
     )
 
