@@ -2,12 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from pytest_jrh.planning import CallPlan, Estimate, PlanRow
+from pytest_jrh.llm.prices import Price, price_of
+from pytest_jrh.planning import CallPlan, Estimate, PlanRow, plan_of
 from pytest_jrh.text import counted, shortened, wrapped
 
+if TYPE_CHECKING:
+    from pytest_jrh.loaded import LoadedSuites
+    from pytest_jrh.models import StageModel, StageName
+    from pytest_jrh.options import Options
+    from pytest_jrh.planning import Survey
+
 _HEAD = ("stage", "model", "recorded", "to make", "tokens", "cost")
+
+
+def session_plan(
+    suites: LoadedSuites, surveys: Iterable[Survey], options: Options, width: int
+) -> list[str]:
+    """What a session of these suites would ask, of whose cases the recordings were surveyed."""
+    models: dict[tuple[str, StageName, str | None], StageModel] = {}
+    for ready in suites:
+        for stage, model in ready.suite.generation.stages.items():
+            models[ready.suite.name, stage, None] = model
+        for name, judge in ready.judges.items():
+            for model in judge.models:
+                models[ready.suite.name, model.stage, name] = model
+
+    def price(model: str) -> Price | None:
+        return Price(0.0, 0.0) if model in options.free_models else price_of(model)
+
+    disabled = ("disabled", "disabled")
+    return plan_lines(
+        plan_of(surveys, models, price),
+        {
+            ready.suite.name: disabled if options.disable_recording else suites.modes(ready)
+            for ready in suites
+        },
+        max_calls=options.max_calls,
+        max_cost=options.max_cost,
+        width=width,
+    )
 
 
 def plan_lines(

@@ -19,13 +19,13 @@ from pytest_jrh.plugin.options import OPTIONS_READ, YAML_SUFFIXES
 from pytest_jrh.plugin.reporter import Reporter
 from pytest_jrh.plugin.secrecy import Secrecy
 from pytest_jrh.plugin.session import (
+    HANDOVER_KEY,
     NOTICES_KEY,
     RECORD_ATTRIBUTE,
     RESULT_ATTRIBUTE,
     SESSION,
     SuiteSession,
 )
-from pytest_jrh.plugin.spooling import SPOOLS_KEY
 from pytest_jrh.plugin.time_limits import TimeLimits
 from pytest_jrh.suite.config import looks_like_suite
 from pytest_jrh.suite.rubrics import looks_like_rubrics
@@ -38,7 +38,8 @@ def activate(config: pytest.Config) -> SuiteSession:
     """The session's suites; the first call registers the hooks that act on them."""
     if SESSION not in config.stash:
         _refuse_forked(config)
-        session = config.stash[SESSION] = SuiteSession(config, config.stash[OPTIONS_READ])
+        session = SuiteSession(config, config.stash[OPTIONS_READ])
+        config.stash[SESSION] = session
         config.pluginmanager.register(_SuiteHooks(session), "jrh-session")
         config.pluginmanager.register(Secrecy(session.redactor), "jrh-secrecy")
         config.pluginmanager.register(TimeLimits(), "jrh-time-limits")
@@ -65,7 +66,7 @@ def activate_named(config: pytest.Config) -> None:
     problems: list[Problem] = []
     for path in session.options.configs:
         try:
-            session.suite(path)
+            session.suites.load(path)
         except InputError as error:
             problems += error.problems
     if problems:
@@ -117,10 +118,12 @@ def _stands_in(argument: str, session: SuiteSession) -> bool:
     if path.suffix in SUFFIXES and (
         not may_be_rubrics or (path.is_file() and not looks_like_rubrics(path))
     ):
-        session.log_path = _only(argument, path, session.log_path, "log")
+        session.suites.log_path = _only(argument, path, session.suites.log_path, "log")
         return True
     if may_be_rubrics and looks_like_rubrics(path):
-        session.rubric_file = _only(argument, path, session.rubric_file, "rubric file")
+        session.suites.rubric_file = _only(
+            argument, path, session.suites.rubric_file, "rubric file"
+        )
         return True
     return False
 
@@ -137,7 +140,7 @@ def _refuse_pruning(session: SuiteSession) -> None:
     """Refuse to call the recordings of the suite's own log unused where another log or rubric file
     stands in for it.
     """
-    options, other = session.options, session.log_path or session.rubric_file
+    options, other = session.options, session.suites.log_path or session.suites.rubric_file
     if other is not None and (options.prune or options.report_unused):
         option = "--jrh-prune" if options.prune else "--jrh-report-unused"
         raise pytest.UsageError(
@@ -169,7 +172,7 @@ def _refuse_remote_recording(session: SuiteSession) -> None:
     if not remote or session.is_worker:
         return
     asking = session.options.disable_recording or any(
-        mode != "none" for ready in session.suites for mode in session.modes(ready)
+        mode != "none" for ready in session.suites for mode in session.suites.modes(ready)
     )
     if asking:
         raise pytest.UsageError(
@@ -202,7 +205,7 @@ class _SuiteHooks:
             self._session.import_readers(specs)
             return None
         if self._session.options.plan:
-            from pytest_jrh.plugin.planned import plan
+            from pytest_jrh.plan_text import session_plan
 
             if not session.config.pluginmanager.has_plugin("terminalreporter"):
                 raise pytest.UsageError(
@@ -210,13 +213,14 @@ class _SuiteHooks:
                 )
             writer = session.config.get_terminal_writer()
             writer.sep("=", "judge reliability plan")
-            for line in plan(self._session, specs, writer.fullwidth):
+            suites, surveys = self._session.suites, self._session.survey(specs)
+            for line in session_plan(suites, surveys, self._session.options, writer.fullwidth):
                 writer.line(line)
             return True
         self._session.import_readers(specs)
         self._session.reviewing.open(specs)
         self._session.start(specs)
-        self._session.reviewing.wait()
+        self._session.reviewing.wait(self._session.live_line)
         return None
 
     # Outside of all other plugins: pytest-timeout measures an item's time in a wrapper of this
@@ -232,7 +236,7 @@ class _SuiteHooks:
         if self._session.is_worker:
             self._session.start(_specs(one for one in (item, nextitem) if one is not None))
         if isinstance(item, CaseItem) and item.get_closest_marker("skip") is None:
-            self._session.wait(item)
+            self._session.wait(item.spec)
         return (yield)
 
     @pytest.hookimpl(wrapper=True)
@@ -253,7 +257,7 @@ class _SuiteHooks:
             call.when == "call" or (call.when == "setup" and not report.passed)
         ):
             setattr(report, RESULT_ATTRIBUTE, result_text(item.result))
-            record = self._session.spooling.carried(item.spec)
+            record = self._session.handover.carried(item.spec)
             if record is not None:
                 setattr(report, RECORD_ATTRIBUTE, record)
         return report
@@ -282,7 +286,9 @@ class _SuiteHooks:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Tell an xdist worker where the session's spools are."""
-        node.workerinput[SPOOLS_KEY] = self._session.spooling.describe()
+        node.workerinput[HANDOVER_KEY] = self._session.handover.describe(
+            ready.suite for ready in self._session.suites
+        )
 
 
 def _specs(items: Iterable[pytest.Item]) -> list[CaseSpec]:

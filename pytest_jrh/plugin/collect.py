@@ -16,6 +16,7 @@ from pytest_jrh.errors import Disagreement, InputError, JrhError
 from pytest_jrh.models import UNSCORED, CaseResult, CaseSpec, Spending
 from pytest_jrh.plugin.secrecy import mistake_text
 from pytest_jrh.plugin.session import SESSION
+from pytest_jrh.plugin.time_limits import paused
 from pytest_jrh.stats.panels import spending_of
 from pytest_jrh.suite.cases import case_name, node_part
 from pytest_jrh.text import log_line
@@ -50,7 +51,7 @@ class SuiteFile(_Discreet, pytest.File):
         """
         try:
             session = self.config.stash[SESSION]
-            ready = session.suite(self.path)
+            ready = session.suites.load(self.path)
             # Read here too, so that its mistakes are reported before any call.
             _ = session.baseline.content
         except InputError as error:
@@ -112,7 +113,12 @@ class CaseItem(pytest.Item):
         """
         # A bug in this attempt must not be reported as the result of the one before.
         self.result = None
-        result = self.result = self.config.stash[SESSION].result(self)
+        session = self.config.stash[SESSION]
+        if not session.has_ended(self.spec):
+            # Rerun plugins run an item again inside its time limit.
+            with paused(self):
+                session.wait(self.spec)
+        result = self.result = session.result(self.spec)
         if result.outcome == "no_case" or result.outcome in UNSCORED:
             self._tell(result)
         if result.outcome == "no_case":

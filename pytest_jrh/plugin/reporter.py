@@ -48,6 +48,13 @@ class Reporter:
 
     def __init__(self, session: SuiteSession) -> None:
         self._session = session
+        self._config = session.config
+        self._options = session.options
+        self._suites = session.suites
+        self._handover = session.handover
+        self._commands = session.commands
+        self._baseline = session.baseline
+        self._selected = session.selected
         self._started = time.monotonic()
         self._results: dict[str, CaseResult] = {}
         self._sent: dict[str, Mapping[str, Any]] = {}
@@ -64,15 +71,15 @@ class Reporter:
 
     def pytest_report_header(self) -> list[str]:
         """Say which suites are in play, and where their calls are answered from."""
-        options = self._session.options
+        options = self._options
         lines = []
-        for ready in self._session.suites:
+        for ready in self._suites:
             mode, judge = (
-                ("disabled",) * 2 if options.disable_recording else self._session.modes(ready)
+                ("disabled",) * 2 if options.disable_recording else self._suites.modes(ready)
             )
             judging = f", judge {judge}" if judge != mode else ""
             folder = relative_path(
-                self._session.cassette_dir(ready), self._session.config.invocation_params.dir
+                self._suites.cassette_dir(ready), self._config.invocation_params.dir
             )
             lines.append(
                 f"jrh: suite {ready.suite.name} ({ready.suite.mode}), recording {mode}{judging}, "
@@ -82,9 +89,7 @@ class Reporter:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Keep what is to run; under xdist the workers tell it."""
-        self._session.selected.update(
-            item.nodeid for item in session.items if isinstance(item, CaseItem)
-        )
+        self._selected.update(item.nodeid for item in session.items if isinstance(item, CaseItem))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -121,7 +126,7 @@ class Reporter:
         A session without verdicts is not green (rule F2).
         """
         places = self._places()
-        nodes = case_ids([*self._session.selected, *self._results], places)
+        nodes = case_ids([*self._selected, *self._results], places)
         concluded = not self._heard.isdisjoint(nodes.values())
         green = self._conclude(session, list(places.values()), nodes) if concluded else True
         green = (
@@ -131,10 +136,12 @@ class Reporter:
         )
         if not green and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        self._problems += self._session.spooling.clear(self._kept_spools)
-        if self._session.options.report_unused or self._session.options.prune:
-            self._pruned = self._session.options.prune and not session.config.option.collectonly
-            for ready in self._session.suites:
+        self._problems += self._handover.clear(
+            (ready.suite for ready in self._suites), self._kept_spools
+        )
+        if self._options.report_unused or self._options.prune:
+            self._pruned = self._options.prune and not session.config.option.collectonly
+            for ready in self._suites:
                 self._look_for_unused(ready)
             if self._unpruned and session.exitstatus == pytest.ExitCode.OK:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -144,8 +151,8 @@ class Reporter:
         beside the cases.
         """
         display = Display(
-            folder=self._session.config.invocation_params.dir,
-            workspace=self._session.config.rootpath,
+            folder=self._config.invocation_params.dir,
+            workspace=self._config.rootpath,
             width=terminalreporter._tw.fullwidth,
             verbosity=terminalreporter.verbosity,
             # With -rs or -ra pytest lists every skip with its whole reason.
@@ -163,7 +170,7 @@ class Reporter:
             terminalreporter.write_line(styled.text, **style)
 
     def _unused_lines(self, folder: Path) -> list[str]:
-        if not (self._session.options.report_unused or self._session.options.prune):
+        if not (self._options.report_unused or self._options.prune):
             return []
         done = "removed" if self._pruned else "unused"
         return [
@@ -176,22 +183,20 @@ class Reporter:
 
         A controller meets discovered ones here.
         """
-        root = self._session.config.rootpath
-        loaded = {ready.suite.config_file for ready in self._session.suites}
+        root = self._config.rootpath
+        loaded = {ready.suite.config_file for ready in self._suites}
         certain = set(map(place_of, self._results))
         found: dict[str, ReadySuite] = {}
-        for place in dict.fromkeys(map(place_of, [*self._session.selected, *self._results])):
+        for place in dict.fromkeys(map(place_of, [*self._selected, *self._results])):
             path = absolute(root / place)
             known = place in certain or path in loaded
             if not known and not (place.endswith(YAML_SUFFIXES) and looks_like_suite(path)):
                 continue
             try:
-                found[place] = self._session.suite(path)
+                found[place] = self._suites.load(path)
             except InputError as error:
                 self._lose(f"The results of {place} were not written: {error}")
-        order = {
-            ready.suite.config_file: number for number, ready in enumerate(self._session.suites)
-        }
+        order = {ready.suite.config_file: number for number, ready in enumerate(self._suites)}
         return dict(sorted(found.items(), key=lambda item: order[item[1].suite.config_file]))
 
     def _lose(self, problem: str) -> None:
@@ -205,19 +210,18 @@ class Reporter:
         """
         if (
             session.config.option.collectonly
-            or self._session.options.plan
+            or self._options.plan
             or session.exitstatus not in _FINISHED
         ):
             return True
         done = {ready.suite.config_file for ready in decided}
-        named = named_suites(self._session.config, self._session.options)
+        named = named_suites(self._config, self._options)
         selected = Counter(
-            absolute(self._session.config.rootpath / place_of(each))
-            for each in self._session.selected
+            absolute(self._config.rootpath / place_of(each)) for each in self._selected
         )
         left = [
-            undecided(ready, self._session.baseline.content, selected[ready.suite.config_file])
-            for ready in self._session.suites
+            undecided(ready, self._baseline.content, selected[ready.suite.config_file])
+            for ready in self._suites
             if ready.suite.config_file in named - done
         ]
         reasons = [reason for reason in left if reason is not None]
@@ -247,14 +251,14 @@ class Reporter:
             self._run(ready, specs[ready.suite.name], results, nodes.keys(), left_out)
             for ready in suites
         ]
-        commands, config = self._session.commands, self._session.config
+        commands = self._commands
         concluded = conclude(
             runs,
             EndSettings(
-                baseline=self._session.baseline,
-                reports=asked(self._session.options),
+                baseline=self._baseline,
+                reports=asked(self._options),
                 redactor=self._session.redactor,
-                folder=config.invocation_params.dir,
+                folder=self._config.invocation_params.dir,
                 update_command=lambda ready: commands.update_baseline(ready.suite),
                 record_command=commands.record_all(
                     [ready.suite for ready in suites], results.values()
@@ -266,9 +270,10 @@ class Reporter:
         )
         self._concluded = concluded
         self._problems += concluded.problems
-        spooling = self._session.spooling
         self._kept_spools |= {
-            spooling.folder(run.ready.suite) for run in runs if run.name in concluded.kept_spools
+            self._handover.folder(run.ready.suite)
+            for run in runs
+            if run.name in concluded.kept_spools
         }
         return concluded.passed
 
@@ -284,24 +289,23 @@ class Reporter:
 
         `selected` and `left_out` are case ids of all suites.
         """
-        session = self._session
         ran = {case: spec for case, spec in specs.items() if case in results}
-        self._problems += session.spooling.add_sent(ready.suite, self._sent.values())
+        self._problems += self._handover.add_sent(ready.suite, self._sent.values())
         return SuiteRun(
             ready,
             [results[case] for case in ran],
             known=frozenset(specs),
             selected=frozenset(case for case in selected if case in specs and case not in left_out),
             specs=list(ran.values()),
-            spools=sorted(session.spooling.folder(ready.suite).glob("*.jsonl")),
-            cases=ready.cases(own_log=not (session.rubric_file or session.log_path)),
-            nodes={case: session.commands.node(spec) for case, spec in specs.items()},
+            spools=sorted(self._handover.folder(ready.suite).glob("*.jsonl")),
+            cases=ready.cases(own_log=not (self._suites.rubric_file or self._suites.log_path)),
+            nodes={case: self._commands.node(spec) for case, spec in specs.items()},
             # Every case of the HTML report has its command; elsewhere those that went well need
             # none.
             commands={
-                case: session.commands.rerun(spec)
+                case: self._commands.rerun(spec)
                 for case, spec in ran.items()
-                if session.options.report is not None or results[case].outcome != "agree"
+                if self._options.report is not None or results[case].outcome != "agree"
             },
             left_out=[spec for case, spec in specs.items() if case in left_out],
             frozen=ready.frozen_cases if ready.suite.replay.frozen is not None else None,
@@ -309,7 +313,7 @@ class Reporter:
 
     def _look_for_unused(self, ready: ReadySuite) -> None:
         """Find a suite's cassettes that no case uses, and remove them where that is asked for."""
-        folder = self._session.cassette_dir(ready)
+        folder = self._suites.cassette_dir(ready)
         used = {
             cassette_path(folder, spec, judging=judging)
             for spec in ready.specs()

@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_jrh.errors import InputError
-from pytest_jrh.plugin.keyboard import Keyboard, keyboard
 from pytest_jrh.review.decision_files import has_decisions
+from pytest_jrh.review.keyboard import Keyboard, terminal_input
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pytest_jrh.loaded import LoadedSuites
     from pytest_jrh.loading import ReadySuite
     from pytest_jrh.models import CaseSpec
-    from pytest_jrh.plugin.session import SuiteSession
+    from pytest_jrh.options import Options
+    from pytest_jrh.plugin.progress import ProgressLine
+    from pytest_jrh.redact import Redactor
     from pytest_jrh.review.desk import ReviewDesk
     from pytest_jrh.review.entries import ReviewProgress
     from pytest_jrh.review.server import ReviewServer
@@ -35,15 +38,21 @@ class Reviewing:
     one at most.
     """
 
-    def __init__(self, session: SuiteSession) -> None:
-        self._session = session
+    def __init__(
+        self, config: pytest.Config, options: Options, suites: LoadedSuites, redactor: Redactor
+    ) -> None:
+        self._config = config
+        self._options = options
+        self._suites = suites
+        self._redactor = redactor
         self._on_page: frozenset[str] = frozenset()
         self._server: ReviewServer | None = None
         self._keyboard: Keyboard | None = None
 
     def check(self) -> None:
         """Refuse `--jrh-review` where what the page needs is not installed (exit code 4)."""
-        if self._session.options.review and not self._session.is_worker and self._refusal() is None:
+        is_worker = hasattr(self._config, "workerinput")
+        if self._options.review and not is_worker and self._refusal() is None:
             from pytest_jrh.review.server import require_review
 
             try:
@@ -51,35 +60,25 @@ class Reviewing:
             except InputError as error:
                 raise pytest.UsageError(f"--jrh-review: {error}") from None
 
-    @staticmethod
-    def check_decisions(suite: Suite) -> None:
-        """Raise `InputError` where a suite's decisions cannot be read, before anything is asked."""
-        if has_decisions(suite):
-            from pytest_jrh.review.decisions import open_stores
-
-            open_stores([suite])
-
     def open(self, specs: Sequence[CaseSpec]) -> None:
         """Serve the page where it is wanted for these cases, and say where.
 
         Or say in one line why there is none.
         """
-        asked = self._session.options.review
+        asked = self._options.review
         selected = {spec.suite for spec in specs}
         running = [
-            ready
-            for ready in self._session.suites
-            if ready.suite.name in selected or self._is_distributed
+            ready for ready in self._suites if ready.suite.name in selected or self._is_distributed
         ]
         wanted = [ready.suite for ready in running if asked or self._is_wanted(ready)]
-        terminal: pytest.TerminalReporter | None = self._session.config.pluginmanager.get_plugin(
+        terminal: pytest.TerminalReporter | None = self._config.pluginmanager.get_plugin(
             "terminalreporter"
         )
         if not wanted or terminal is None:
             return
         refusal = self._refusal()
         if refusal is None:
-            self._keyboard = keyboard(self._session.config)
+            self._keyboard = _keyboard(self._config)
         if refusal is None and not asked:
             refusal = self._refusal_unasked(terminal)
         if refusal is not None:
@@ -100,7 +99,7 @@ class Reviewing:
 
         Raises `InputError` for decisions that cannot be read.
         """
-        suites = [ready.suite for ready in self._session.suites]
+        suites = [ready.suite for ready in self._suites]
         obeying = self._on_page.union(suite.name for suite in suites if has_decisions(suite))
         if not obeying:
             return None
@@ -109,10 +108,10 @@ class Reviewing:
         from pytest_jrh.review.decisions import open_stores
         from pytest_jrh.review.desk import ReviewDesk
 
-        stores = open_stores(suites, redact=self._session.redactor.text)
+        stores = open_stores(suites, redact=self._redactor.text)
         return ReviewDesk(ReviewBoard(stores, digest=case_digest), obeying, self._on_page)
 
-    def wait(self) -> None:
+    def wait(self, line: ProgressLine | None) -> None:
         """Wait for Finalize, on the page or with Enter; not if there is nothing to look at.
 
         Before the first item: the time that people take is none of its own, and no limit on it
@@ -120,7 +119,7 @@ class Reviewing:
         """
         if self._server is None or self.desk is None:
             return
-        board, line, keys = self.desk.board, self._session.live_line, self._keyboard
+        board, keys = self.desk.board, self._keyboard
         try:
             with keys.quiet() if keys is not None else contextlib.nullcontext():
                 while not board.wait_finalized(_MEANWHILE):
@@ -150,11 +149,11 @@ class Reviewing:
         """
         if not ready.suite.generation.use_hitl or ready.suite.replay.frozen is not None:
             return False
-        return self._session.options.disable_recording or self._session.modes(ready)[0] != "none"
+        return self._options.disable_recording or self._suites.modes(ready)[0] != "none"
 
     @property
     def _is_distributed(self) -> bool:
-        return bool(self._session.config.getoption("dist", "no") != "no")
+        return bool(self._config.getoption("dist", "no") != "no")
 
     def _refusal(self) -> str | None:
         if self._is_distributed:
@@ -197,6 +196,19 @@ class Reviewing:
         terminal.write_line(f"jrh: judging starts when you finalize{here}")
         # Through a pipe it would stand in a buffer, and everybody wait.
         terminal.flush()
+
+
+def _keyboard(config: pytest.Config) -> Keyboard | None:
+    """The terminal that pytest was started from, between two tests; None where there is none."""
+    capture = config.pluginmanager.get_plugin("capturemanager")
+    if capture is not None:
+        capture.suspend_global_capture(in_=True)
+    try:
+        return terminal_input()
+    finally:
+        if capture is not None:
+            capture.resume_global_capture()
+            capture.suspend_global_capture()
 
 
 def _waiting_line(now: ReviewProgress, key: str) -> str:

@@ -1,42 +1,39 @@
-"""What a pytest session holds for its suites: the loaded suites, the engine, and the spools."""
+"""What a pytest process holds for its suites, and how it runs their cases."""
 
 from __future__ import annotations
 
 import os
 import secrets
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_jrh.artifacts.handover import Handover
+from pytest_jrh.commands import Commands
 from pytest_jrh.engine import BrokenClient, Engine, EngineSettings
-from pytest_jrh.errors import InputError, Problem
-from pytest_jrh.files import absolute
 from pytest_jrh.gate.accepted import BaselineFile
-from pytest_jrh.loading import ReadySuite, make_ready
-from pytest_jrh.plugin.commands import Commands
+from pytest_jrh.loaded import Invocation, LoadedSuites
 from pytest_jrh.plugin.imports import uncollected
 from pytest_jrh.plugin.progress import ProgressLine, live_line
 from pytest_jrh.plugin.reviewing import Reviewing
-from pytest_jrh.plugin.spooling import SPOOLS_KEY, Spooling
-from pytest_jrh.plugin.time_limits import paused
 from pytest_jrh.redact import Redactor, secrets_of
 from pytest_jrh.suite.cases import generation_id
 from pytest_jrh.suite.preprocessors import wants_raw_sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from pytest_jrh.llm.budget import Ledger
-    from pytest_jrh.models import Case, CaseResult, CaseSpec, Complete, RecordMode
+    from pytest_jrh.models import Case, CaseResult, CaseSpec, Complete
     from pytest_jrh.options import Options
     from pytest_jrh.planning import Survey
-    from pytest_jrh.plugin.collect import CaseItem
     from pytest_jrh.review.decisions import Decision
 
 SESSION = pytest.StashKey["SuiteSession"]()
 NOTICES_KEY = "jrh_notices"
+HANDOVER_KEY = "jrh_spools"
 RESULT_ATTRIBUTE = "jrh_result"
 RECORD_ATTRIBUTE = "jrh_record"
 _ENDS_SESSION = (KeyboardInterrupt, pytest.exit.Exception)
@@ -45,27 +42,35 @@ _TIME_LIMITS = (pytest.fail.Exception, TimeoutError)
 
 
 class SuiteSession:
-    """The suites of one pytest process, controller or xdist worker alike."""
+    """One pytest process with suites, controller or xdist worker alike: its parts, and the engine
+    that runs their cases.
+    """
 
     def __init__(self, config: pytest.Config, options: Options) -> None:
         self.config = config
         self.options = options
         self.redactor = Redactor(secrets_of(os.environ))
-        self.rubric_file: Path | None = None
-        self.log_path: Path | None = None
-        self.reviewing = Reviewing(self)
-        self.commands = Commands(self)
+        invocation = Invocation(
+            config.invocation_params.dir,
+            config.rootpath,
+            config.inipath,
+            names_ini=bool(config.option.inifilename),
+            names_rootdir=bool(config.option.rootdir),
+        )
+        self.suites = LoadedSuites(options, invocation)
+        self.commands = Commands(self.suites, options, invocation)
+        self.reviewing = Reviewing(config, options, self.suites, self.redactor)
         self.baseline = BaselineFile(
             options.baseline, config.invocation_params.dir, update=options.update_baseline
         )
         self.selected: set[str] = set()
-        self._ready: dict[Path, ReadySuite] = {}
+        self._token = secrets.token_hex(16)
+        given = config.workerinput.get(HANDOVER_KEY, {}) if self.is_worker else None  # type: ignore[attr-defined]
+        self.handover = Handover(self._token, self.redactor, given)
         self._engine: Engine | None = None
         self._abandoned = False
-        self._heard: list[str] = []
+        self._workers_notices: list[str] = []
         self._makers: frozenset[CaseSpec] = frozenset()
-        self._token = secrets.token_hex(16)
-        self.spooling = Spooling(self, self._token)
         self._parent = os.getppid()
         self._limits: dict[CaseSpec, BaseException] = {}
 
@@ -75,54 +80,20 @@ class SuiteSession:
         return hasattr(self.config, "workerinput")
 
     @property
-    def suites(self) -> tuple[ReadySuite, ...]:
-        """The suites loaded so far."""
-        return tuple(self._ready.values())
-
-    @property
     def notices(self) -> tuple[str, ...]:
         """Sentences of the suites and of the models' client that the user should read once."""
-        spoken = [notice for ready in self.suites for notice in ready.suite.notices]
-        return tuple(
-            dict.fromkeys([*spoken, *(self._engine.notices if self._engine else ()), *self._heard])
-        )
+        engine = self._engine.notices if self._engine else ()
+        own = (*self.suites.notices, *engine, *self._workers_notices, *self.handover.notices)
+        return tuple(dict.fromkeys(own))
 
     def add_notices(self, notices: Sequence[str]) -> None:
-        """Take over what an xdist worker has to tell the user."""
-        self._heard += notices
+        """Add the notices of an xdist worker."""
+        self._workers_notices += notices
 
     @property
     def is_running(self) -> bool:
         """Whether cases have been set to work in this process."""
         return self._engine is not None
-
-    def suite(self, path: Path) -> ReadySuite:
-        """The suite of a config file, loaded once; raises `InputError` with every problem."""
-        path = absolute(path)
-        if path not in self._ready:
-            named = path in self.options.configs
-            ready = make_ready(
-                path,
-                cwd=self.config.invocation_params.dir,
-                rootdir=self.config.rootpath,
-                rubric_file=self.rubric_file if named else None,
-                log_path=self.log_path if named else None,
-                frozen=self.options.frozen,
-            )
-            self._refuse_shared_places(ready)
-            self.reviewing.check_decisions(ready.suite)
-            self._ready[path] = ready
-        return self._ready[path]
-
-    def cassette_dir(self, ready: ReadySuite) -> Path:
-        """Where a suite's cassettes are in this session."""
-        return self.options.cassette_dir or ready.suite.replay.cassette_dir
-
-    def modes(self, ready: ReadySuite) -> tuple[RecordMode, RecordMode]:
-        """The record modes of a suite's generation and judging in this session (rule G1)."""
-        return ready.suite.replay.record_modes(
-            self.options.record_mode, self.options.judge_record_mode
-        )
 
     def assign_generation(self, specs: Iterable[CaseSpec]) -> None:
         """Let the making of a panel's case count for the first of its judges that is to run,
@@ -155,35 +126,32 @@ class SuiteSession:
         if specs:
             self._running().start(specs)
 
-    def wait(self, item: CaseItem) -> None:
-        """Wait until an item's case has come to its end, or a time limit ends the waiting."""
+    def wait(self, spec: CaseSpec) -> None:
+        """Wait until a case has come to its end, or a time limit ends the waiting."""
         engine, line = self._running(), self.live_line
         try:
-            engine.wait(
-                item.spec, (lambda: line.draw(engine.progress)) if line is not None else None
-            )
+            engine.wait(spec, (lambda: line.draw(engine.progress)) if line is not None else None)
         except _TIME_LIMITS as limit:
-            self._limits[item.spec] = limit
+            self._limits[spec] = limit
         finally:
             if line is not None:
                 line.clear()
 
-    def result(self, item: CaseItem) -> CaseResult:
-        """The result of an item's case, once there is one.
+    def has_ended(self, spec: CaseSpec) -> bool:
+        """Whether a case has come to its end, or a time limit has ended the waiting for it."""
+        return self._running().is_done(spec) or spec in self._limits
+
+    def result(self, spec: CaseSpec) -> CaseResult:
+        """The result of a case, once there is one.
 
         A case that a time limit gave up is a `model_error`.
         """
-        engine, spec = self._running(), item.spec
-        if not engine.is_done(spec) and spec not in self._limits:
-            # Rerun plugins run an item again inside its time limit.
-            with paused(item):
-                self.wait(item)
-        limit = self._limits.pop(spec, None)
-        return (
-            engine.result(spec)
-            if limit is None or engine.is_done(spec)
-            else engine.given_up(spec, limit)
-        )
+        if not self.has_ended(spec):
+            self.wait(spec)
+        engine, limit = self._running(), self._limits.pop(spec, None)
+        if limit is None or engine.is_done(spec):
+            return engine.result(spec)
+        return engine.given_up(spec, limit)
 
     @cached_property
     def live_line(self) -> ProgressLine | None:
@@ -206,7 +174,7 @@ class SuiteSession:
                 *ready.suite.generation.stages.values(),
                 *(model for judge in ready.judges.values() for model in judge.models),
             )
-            if self.modes(ready) != ("none", "none") or self.options.disable_recording
+            if self.suites.asks(ready)
         }
         from pytest_jrh.llm.prices import price_of
 
@@ -229,8 +197,8 @@ class SuiteSession:
         if self._engine is not None and not self._abandoned:
             self._engine.stop()
         self.reviewing.close()
-        self.spooling.close()
-        if not self.is_worker and self.suites:
+        self.handover.close()
+        if not self.is_worker and len(self.suites):
             for path in self._ledger_file().parent.glob(f"*-{self._token}*"):
                 path.unlink(missing_ok=True)
 
@@ -251,7 +219,7 @@ class SuiteSession:
             settings = EngineSettings(
                 max_workers=workers,
                 redactor=self.redactor,
-                on_case=self.spooling.keep if not options.plan else lambda _case: None,
+                on_case=self._keep if not options.plan else lambda _case: None,
                 rerun_command=self.commands.rerun,
                 record_command=self.commands.record,
                 record_mode=options.record_mode,
@@ -298,9 +266,13 @@ class SuiteSession:
 
         return Ledger(self._ledger_file(), Limits(options.max_calls, options.max_cost))
 
+    def _keep(self, case: Case) -> None:
+        self.handover.keep(case, self.suites.named(case.spec.suite).suite)
+
     def _keep_reviewed(self, case: Case, decision: Decision) -> None:
         """Keep a case as a person wants it, over the one that was made."""
-        self.spooling.keep(case, {"action": decision.action, "note": decision.note})
+        suite = self.suites.named(case.spec.suite).suite
+        self.handover.keep(case, suite, {"action": decision.action, "note": decision.note})
 
     def _is_orphan(self) -> bool:
         """Whether the process that started this one, an xdist controller, is gone."""
@@ -310,47 +282,12 @@ class SuiteSession:
         if not self.is_worker:
             return self._token
         given = self.config.workerinput  # type: ignore[attr-defined]
-        return str(given.get(SPOOLS_KEY, {}).get("token") or given["testrunuid"])
+        return str(given.get(HANDOVER_KEY, {}).get("token") or given["testrunuid"])
 
     def _ledger_file(self) -> Path:
-        return self.cassette_dir(self.suites[0]) / ".locks" / f"budget-{self._session_id()}.json"
+        folder = self.suites.cassette_dir(next(iter(self.suites)))
+        return folder / ".locks" / f"budget-{self._session_id()}.json"
 
     def _slot_files(self, number: int) -> tuple[Path, ...]:
         folder = self._ledger_file().parent
         return tuple(folder / f"slot-{self._session_id()}-{slot}.lock" for slot in range(number))
-
-    def by_name(self, name: str) -> ReadySuite:
-        """The loaded suite of this name."""
-        return next(ready for ready in self.suites if ready.suite.name == name)
-
-    def _refuse_shared_places(self, ready: ReadySuite) -> None:
-        """Two suites need two names, for their ids, and two cassette folders, so that none spoils
-        the other's.
-        """
-        for other in self.suites:
-            place = str(ready.suite.config_file)
-            if other.suite.name == ready.suite.name:
-                raise InputError(
-                    Problem(
-                        f"a suite is named after its file, and {other.suite.config_file} is a "
-                        "suite "
-                        f"`{ready.suite.name}` too",
-                        file=place,
-                        hint="Rename one of the two files.",
-                    )
-                )
-            own, theirs = (
-                {"results": one.suite.output.dir, "cassette": self.cassette_dir(one)}
-                for one in (ready, other)
-            )
-            for what, key in (
-                ("results", "output.results_dir"),
-                ("cassette", "replay.cassette_dir"),
-            ):
-                if own[what] == theirs[what]:
-                    message = (
-                        f"this suite and {other.suite.config_file} would share the {what} "
-                        f"folder {own[what]}"
-                    )
-                    hint = f"Give each its own `{key}`, or run one of them at a time."
-                    raise InputError(Problem(message, file=place, hint=hint))

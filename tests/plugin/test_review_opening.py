@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_jrh.plugin.keyboard import Keyboard
 from pytest_jrh.review import server as review_server
+from pytest_jrh.review.keyboard import Keyboard
 from tests.plugin.recorded import environment
 from tests.plugin.test_stopping import PATIENCE, interrupt, read_until, running
 from tests.support.model_server import ModelServer, Obedient, override

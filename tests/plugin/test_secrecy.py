@@ -14,7 +14,7 @@ _BROKEN_RESULT = """
 import logging, sys
 from pytest_jrh.plugin.session import SuiteSession
 
-def result(self, item):
+def result(self, spec):
     key = self.redactor.secrets[0]
     print("printed", key)
     logging.getLogger("some").warning("logged %s", key)

@@ -15,34 +15,37 @@ from pytest_jrh.suite.places import argument
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from pytest_jrh.loaded import Invocation, LoadedSuites
     from pytest_jrh.models import CaseResult, CaseSpec
-    from pytest_jrh.plugin.session import SuiteSession
+    from pytest_jrh.options import Options
     from pytest_jrh.suite.suite import Suite
 
 
 class Commands:
     """Writes commands for the suites of a session."""
 
-    def __init__(self, session: SuiteSession) -> None:
-        self._session = session
-        folder = session.config.invocation_params.dir
+    def __init__(self, suites: LoadedSuites, options: Options, invocation: Invocation) -> None:
+        self._suites = suites
+        self._options = options
+        self._invocation = invocation
+        folder = invocation.folder
         # A suite has one config file, and thousands of cases that are named after it.
         self._relative = cache(lambda path: argument(path, folder))
 
     def node(self, spec: CaseSpec) -> str:
         """The case as an argument of pytest."""
-        path = self._relative(self._session.by_name(spec.suite).suite.config_file)
+        path = self._relative(self._suites.named(spec.suite).suite.config_file)
         return "::".join([path, spec.test, node_part(spec.rubric_id), case_name(spec)])
 
     def rerun(self, spec: CaseSpec) -> str:
         """The command that runs this case again, as it was run here."""
         return self._of_case(
-            spec, ["--jrh-disable-recording"] if self._session.options.disable_recording else []
+            spec, ["--jrh-disable-recording"] if self._options.disable_recording else []
         )
 
     def record(self, spec: CaseSpec) -> str:
         """The command that records what this case misses."""
-        if self._session.options.disable_recording:
+        if self._options.disable_recording:
             return self.rerun(spec)
         return self._of_case(spec, ["--jrh-record-mode=new_episodes"])
 
@@ -54,14 +57,14 @@ class Commands:
         missing = {result.suite for result in results if result.outcome == "unrecorded"}
         if not missing:
             return ""
-        options = self._session.options
+        options = self._options
         own = [suite for suite in suites if suite.name in missing]
         found = [
             self._relative(suite.config_file)
             for suite in own
             if suite.config_file not in options.configs
         ]
-        again = self._options(own)
+        again = self._chosen(own)
         if options.baseline is not None:
             again.append(f"--jrh-baseline={self._relative(options.baseline)}")
         return shlex.join(
@@ -71,12 +74,12 @@ class Commands:
     def update_baseline(self, suite: Suite) -> str:
         """The command that takes the suite's verdicts over into the baseline."""
         path = self._relative(suite.config_file)
-        found = [] if suite.config_file in self._session.options.configs else [path]
-        baseline = self._session.options.baseline
+        found = [] if suite.config_file in self._options.configs else [path]
+        baseline = self._options.baseline
         named = [f"--jrh-baseline={self._relative(baseline)}"] if baseline is not None else []
         command = [
             "pytest",
-            *self._options([suite]),
+            *self._chosen([suite]),
             *named,
             "--jrh-update-baseline",
             *found,
@@ -85,19 +88,19 @@ class Commands:
         return shlex.join(command)
 
     def _of_case(self, spec: CaseSpec, extra: list[str]) -> str:
-        options = self._options([self._session.by_name(spec.suite).suite])
+        options = self._chosen([self._suites.named(spec.suite).suite])
         return shlex.join(["pytest", *options, *extra, *self._stand_ins(), self.node(spec)])
 
-    def _options(self, suites: Sequence[Suite]) -> list[str]:
-        config, options = self._session.config, self._session.options
-        outside = any(not suite.config_file.is_relative_to(config.rootpath) for suite in suites)
+    def _chosen(self, suites: Sequence[Suite]) -> list[str]:
+        invocation, options = self._invocation, self._options
+        outside = any(not suite.config_file.is_relative_to(invocation.rootdir) for suite in suites)
         chosen = []
         # pytest looks for its ini file around its arguments, and a command may have other ones than
         # this session.
-        if config.inipath is not None and (outside or config.option.inifilename):
-            chosen += ["-c", self._relative(config.inipath)]
-        if config.option.rootdir:
-            chosen.append(f"--rootdir={self._relative(config.rootpath)}")
+        if invocation.ini_file is not None and (outside or invocation.names_ini):
+            chosen += ["-c", self._relative(invocation.ini_file)]
+        if invocation.names_rootdir:
+            chosen.append(f"--rootdir={self._relative(invocation.rootdir)}")
         named = [suite.config_file for suite in suites if suite.config_file in options.configs]
         chosen += [f"--jrh-config={self._relative(path)}" for path in named]
         if options.cassette_dir is not None:
@@ -105,9 +108,5 @@ class Commands:
         return [*chosen, "--jrh-frozen"] if options.frozen else chosen
 
     def _stand_ins(self) -> list[str]:
-        session = self._session
-        return [
-            self._relative(path)
-            for path in (session.rubric_file, session.log_path)
-            if path is not None
-        ]
+        replacing = (self._suites.rubric_file, self._suites.log_path)
+        return [self._relative(path) for path in replacing if path is not None]

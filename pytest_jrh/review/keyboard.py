@@ -12,9 +12,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    import pytest
-
 _MOST = 4096
 
 
@@ -82,8 +79,8 @@ class Keyboard:
             return not self.ended
 
 
-def keyboard(config: pytest.Config) -> Keyboard | None:
-    """The terminal on standard input, between two tests.
+def terminal_input() -> Keyboard | None:
+    """The terminal on standard input, while nothing else captures it.
 
     None where there is none, and on Windows.
     """
@@ -91,17 +88,10 @@ def keyboard(config: pytest.Config) -> Keyboard | None:
         return None
     import termios
 
-    capture = config.pluginmanager.get_plugin("capturemanager")
-    if capture is not None:
-        capture.suspend_global_capture(in_=True)
     try:
         descriptor = os.dup(0)
     except OSError:
         return None
-    finally:
-        if capture is not None:
-            capture.resume_global_capture()
-            capture.suspend_global_capture()
     if not os.isatty(descriptor):
         os.close(descriptor)
         return None

@@ -18,40 +18,42 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from pytest_jrh.models import Case, CaseSpec
-    from pytest_jrh.plugin.session import SuiteSession
+    from pytest_jrh.redact import Redactor
     from pytest_jrh.suite.suite import Suite
 
-SPOOLS_KEY = "jrh_spools"
 _MARK_FILE = "mark"
 _PREFIX = ".spool-"
 
 
-class Spooling:
-    """The spools of one pytest process; their folders belong to the controller, or to a session
+class Handover:
+    """Where one process puts its made cases; the folders belong to the controller, or to a session
     without workers.
 
     A folder is named after its session, never after a process, whose id another one may get again.
     A lock file beside it is held as long as the session runs, so that no other session takes it for
-    abandoned.
+    abandoned. An xdist worker is `given` what its controller's `describe` says; None in any other
+    process. `notices` are sentences about cases that could not be kept.
     """
 
-    def __init__(self, session: SuiteSession, token: str) -> None:
-        self._session = session
+    def __init__(self, token: str, redactor: Redactor, given: Mapping[str, Any] | None) -> None:
         self._token = token
+        self._redactor = redactor
+        self._given = given
         self._spools: dict[str, Spool] = {}
         self._carried: dict[str, dict[str, Any]] = {}
         self._claims: dict[Path, Callable[[], None] | None] = {}
+        self.notices: list[str] = []
 
     def folder(self, suite: Suite) -> Path:
         """Where the suite's made cases are spooled in this session."""
         return suite.output.dir / f"{_PREFIX}{self._token[:16]}"
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self, suites: Iterable[Suite]) -> dict[str, Any]:
         """What a worker needs to know to spool where the controller reads.
 
         A token in each folder tells a worker whether it shares the controller's disk.
         """
-        folders = {ready.suite.name: self.folder(ready.suite) for ready in self._session.suites}
+        folders = {suite.name: self.folder(suite) for suite in suites}
         for folder in folders.values():
             # Where nothing can be written, as on a full disk, no worker finds the token, and
             # reports carry the cases.
@@ -63,25 +65,22 @@ class Spooling:
             "folders": {name: str(folder) for name, folder in folders.items()},
         }
 
-    def keep(self, case: Case, review: Mapping[str, str] | None = None) -> None:
+    def keep(self, case: Case, suite: Suite, review: Mapping[str, str] | None = None) -> None:
         """Spool a made case where the controller can read it, else let its report carry it."""
-        session = self._session
-        suite = session.by_name(case.spec.suite).suite
-        folder = self._controllers_folder(suite) if session.is_worker else self.folder(suite)
+        given = self._given
+        folder = self.folder(suite) if given is None else _given_folder(given, suite)
         if folder is None:
-            self._carried[generation_id(case.spec)] = stored_record(case, review, session.redactor)
+            self._carried[generation_id(case.spec)] = stored_record(case, review, self._redactor)
             return
         try:
-            if not session.is_worker:
+            if given is None:
                 self._claim(folder)
-            self._spools.setdefault(suite.name, Spool(folder, session.redactor)).append(
-                case, review
-            )
+            self._spools.setdefault(suite.name, Spool(folder, self._redactor)).append(case, review)
         except OSError as error:
             # The case is recorded, and made again for nothing: a verdict must not be lost over its
             # artifact.
-            session.add_notices(
-                [f"A made case could not be written to {folder}: {error.strerror or error}."]
+            self.notices.append(
+                f"A made case could not be written to {folder}: {error.strerror or error}."
             )
 
     def carried(self, spec: CaseSpec) -> dict[str, Any] | None:
@@ -111,13 +110,13 @@ class Spooling:
         for spool in self._spools.values():
             spool.close()
 
-    def clear(self, kept: Collection[Path]) -> list[str]:
+    def clear(self, suites: Iterable[Suite], kept: Collection[Path]) -> list[str]:
         """Remove this session's folders but those to be kept, and those of sessions that ended
         without doing so.
 
         A folder whose lock is held belongs to a session at work. Returns what the user should know.
         """
-        folders = dict.fromkeys(self.folder(ready.suite) for ready in self._session.suites)
+        folders = dict.fromkeys(map(self.folder, suites))
         for folder in folders:
             if folder not in kept:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -145,21 +144,21 @@ class Spooling:
             self._claims[folder] = claimed(_lock_of(folder))
         folder.mkdir(exist_ok=True)
 
-    def _controllers_folder(self, suite: Suite) -> Path | None:
-        """Where the controller lets this worker spool.
 
-        None where it does not, or where no disk is shared.
-        """
-        given = self._session.config.workerinput.get(SPOOLS_KEY, {})  # type: ignore[attr-defined]
-        folder = given.get("folders", {}).get(suite.name)
-        try:
-            shared = (
-                folder is not None
-                and Path(folder, _MARK_FILE).read_text(encoding="utf-8") == given["token"]
-            )
-        except (OSError, UnicodeDecodeError):
-            return None
-        return Path(folder) if shared else None
+def _given_folder(given: Mapping[str, Any], suite: Suite) -> Path | None:
+    """Where the controller lets this worker spool.
+
+    None where it does not, or where no disk is shared.
+    """
+    folder = given.get("folders", {}).get(suite.name)
+    try:
+        shared = (
+            folder is not None
+            and Path(folder, _MARK_FILE).read_text(encoding="utf-8") == given["token"]
+        )
+    except (OSError, UnicodeDecodeError):
+        return None
+    return Path(folder) if shared else None
 
 
 def _lock_of(folder: Path) -> Path:
