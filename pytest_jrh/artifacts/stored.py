@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -114,18 +115,18 @@ def read_results(path: Path) -> dict[str, StoredResult]:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 try:
-                    result = _checked(line)
+                    stored = _checked(line)
                 except ValueError as error:
                     problems.append(_problem(error, path, number))
                     continue
+                result = CaseResult(**{name: getattr(stored, name) for name in _NAMES})
                 if result.case_id in found:
                     message = (
                         f"duplicate case_id {result.case_id!r}, first on line "
                         f"{found[result.case_id].line}"
                     )
                     problems.append(Problem(message, str(path), number, hint=_AGAIN))
-                beside = json.loads(line)
-                config, kept = str(beside.get("config", "")), beside.get("kept", False) is not False
+                config, kept = str(stored.config), stored.kept is not False
                 found[result.case_id] = StoredResult(result, number, config, kept)
     except OSError as error:
         raise InputError(
@@ -138,13 +139,24 @@ def read_results(path: Path) -> dict[str, StoredResult]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Line(CaseResult):
+    """A line of the file, read in one go with what is beside the result."""
+
+    config: Any = ""
+    kept: Any = False
+
+
+_NAMES = tuple(field.name for field in fields(CaseResult))
+
+
 @lru_cache(maxsize=1)
-def _schema() -> TypeAdapter[CaseResult]:
+def _schema() -> TypeAdapter[_Line]:
     # Built when a file is read: no session without one pays for it.
-    return TypeAdapter(CaseResult)
+    return TypeAdapter(_Line)
 
 
-def _checked(line: bytes) -> CaseResult:
+def _checked(line: bytes) -> _Line:
     """Read a line; raises `ValueError`, of which pydantic's error is one, where it is no result."""
     result = _schema().validate_json(line, strict=True)
     for mistake in _contradictions(result):

@@ -44,12 +44,13 @@ def activate(config: pytest.Config) -> SuiteSession:
         config.pluginmanager.register(Secrecy(session.redactor), "jrh-secrecy")
         config.pluginmanager.register(TimeLimits(), "jrh-time-limits")
         if not session.is_worker:
-            config.pluginmanager.register(Reporter(session), "jrh-reporter")
+            reporter = Reporter(session)
+            config.pluginmanager.register(reporter, "jrh-reporter")
             if config.getoption("dist", "no") != "no":
                 from pytest_jrh.plugin.distributed import controller_progress
 
                 config.pluginmanager.register(
-                    controller_progress(config, session.selected), "jrh-progress"
+                    controller_progress(config, session.selected, reporter.results), "jrh-progress"
                 )
     return config.stash[SESSION]
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_jrh.artifacts.stored import result_from
 from pytest_jrh.models import Progress, Spending
 from pytest_jrh.plugin import progress as lines
 from pytest_jrh.plugin.options import may_be_case
@@ -22,17 +21,21 @@ from pytest_jrh.plugin.progress import LiveLine, PlainLine, live_line
 from pytest_jrh.plugin.session import RESULT_ATTRIBUTE
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Set
+    from collections.abc import Generator, Mapping, Set
+
+    from pytest_jrh.models import CaseResult
 
 
 def controller_progress(
-    config: pytest.Config, selected: Set[str]
+    config: pytest.Config, selected: Set[str], results: Mapping[str, CaseResult]
 ) -> ControllerLine | ControllerTicker:
     """The plugin that shows a controller's progress.
 
-    `selected` are the node ids that the workers have collected.
+    `selected` are the node ids that the workers have collected; `results` are those that the
+    reporter has read so far, by node id.
     """
-    return (ControllerLine if sys.stdout.isatty() else ControllerTicker)(config, selected)
+    kind = ControllerLine if sys.stdout.isatty() else ControllerTicker
+    return kind(config, _Reported(selected, results))
 
 
 class _Reported:
@@ -41,25 +44,22 @@ class _Reported:
     `selected` also holds the node ids of other tests.
     """
 
-    def __init__(self, selected: Set[str]) -> None:
+    def __init__(self, selected: Set[str], results: Mapping[str, CaseResult]) -> None:
         self._selected = selected
+        self._results = results
         self._done: set[str] = set()
-        self._unread: list[str] = []
         self._spending = Spending()
         self._counted = (0, 0)
 
     def add(self, report: pytest.TestReport) -> None:
-        """Record what a report tells about its case."""
-        result = getattr(report, RESULT_ATTRIBUTE, None)
-        if result is not None:
-            self._unread.append(result)
+        """Note what a report says of its case, once the reporter has read its result."""
+        if hasattr(report, RESULT_ATTRIBUTE):
+            self._spending += self._results[report.nodeid].spending
         if report.when == "teardown" and may_be_case(report.nodeid):
             self._done.add(report.nodeid)
 
     def progress(self) -> Progress:
-        """How far the cases are; results are read when they are wanted."""
-        unread, self._unread = self._unread, []
-        self._spending = sum((result_from(result).spending for result in unread), self._spending)
+        """How far the cases are."""
         return Progress(len(self._done), self._total, self._spending)
 
     @property
@@ -80,9 +80,9 @@ class ControllerTicker:
     arrives.
     """
 
-    def __init__(self, config: pytest.Config, selected: Set[str]) -> None:
+    def __init__(self, config: pytest.Config, reported: _Reported) -> None:
         self._config = config
-        self._reported = _Reported(selected)
+        self._reported = reported
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A phase of a test has ended; one of them tells what the case took."""
@@ -117,9 +117,9 @@ class ControllerTicker:
 class ControllerLine:
     """Takes the live line away before pytest writes about a test, and draws it again afterwards."""
 
-    def __init__(self, config: pytest.Config, selected: Set[str]) -> None:
+    def __init__(self, config: pytest.Config, reported: _Reported) -> None:
         self._config = config
-        self._reported = _Reported(selected)
+        self._reported = reported
 
     @cached_property
     def _line(self) -> LiveLine | None:
@@ -147,8 +147,10 @@ class ControllerLine:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None]:
         """A phase of a test has ended; one of them tells what the case took."""
+        self._clear()
+        yield
         self._reported.add(report)
-        yield from self._around()
+        self._draw()
 
     @pytest.hookimpl(wrapper=True, optionalhook=True)
     def pytest_testnodedown(self) -> Generator[None]:
@@ -167,6 +169,9 @@ class ControllerLine:
     def _around(self) -> Generator[None]:
         self._clear()
         yield
+        self._draw()
+
+    def _draw(self) -> None:
         if self._line is not None and not self._reported.is_done:
             self._line.draw(self._reported.progress())
 

@@ -56,7 +56,7 @@ class Reporter:
         self._baseline = session.baseline
         self._selected = session.selected
         self._started = time.monotonic()
-        self._results: dict[str, CaseResult] = {}
+        self.results: dict[str, CaseResult] = {}
         self._sent: dict[str, Mapping[str, Any]] = {}
         self._repeated: set[str] = set()
         self._problems: list[str] = []
@@ -105,7 +105,7 @@ class Reporter:
             report.user_properties[:] = properties_of_others(report.user_properties)
         result = getattr(report, RESULT_ATTRIBUTE, None)
         if result is not None:
-            self._results[report.nodeid] = result_from(result)
+            self.results[report.nodeid] = result_from(result)
         elif report.when == "setup" and report.skipped:
             # A marker or another plugin has skipped it: it was left out on purpose.
             self._left_out.add(report.nodeid)
@@ -126,7 +126,7 @@ class Reporter:
         A session without verdicts is not green (rule F2).
         """
         places = self._places()
-        nodes = case_ids([*self._selected, *self._results], places)
+        nodes = case_ids([*self._selected, *self.results], places)
         concluded = not self._heard.isdisjoint(nodes.values())
         green = self._conclude(session, list(places.values()), nodes) if concluded else True
         green = (
@@ -185,9 +185,9 @@ class Reporter:
         """
         root = self._config.rootpath
         loaded = {ready.suite.config_file for ready in self._suites}
-        certain = set(map(place_of, self._results))
+        certain = set(map(place_of, self.results))
         found: dict[str, ReadySuite] = {}
-        for place in dict.fromkeys(map(place_of, [*self._selected, *self._results])):
+        for place in dict.fromkeys(map(place_of, [*self._selected, *self.results])):
             path = absolute(root / place)
             known = place in certain or path in loaded
             if not known and not (place.endswith(YAML_SUFFIXES) and looks_like_suite(path)):
@@ -232,7 +232,7 @@ class Reporter:
         self, session: pytest.Session, suites: list[ReadySuite], nodes: Mapping[str, str]
     ) -> bool:
         """Write all that follows from the session's results, and say whether they are green."""
-        results = {result.case_id: result for result in self._results.values()}
+        results = {result.case_id: result for result in self.results.values()}
         left_out = {
             case for case, nodeid in nodes.items() if nodeid in self._left_out
         } - results.keys()

@@ -59,7 +59,7 @@ def test_a_plain_line_is_written_once_an_interval_from_a_line_of_its_own() -> No
 
 def test_a_controller_that_asks_before_its_workers_have_collected_learns_of_their_cases() -> None:
     selected: set[str] = set()
-    reported = _Reported(selected)
+    reported = _Reported(selected, {})
     assert reported.progress().total == 0
     selected |= {f"tiny.yml::agent_positives::rubric-1::run-{number}[e1]" for number in (1, 2)}
     selected.add("test_ordinary.py::test_ordinary")
