@@ -297,7 +297,7 @@ def test_workers_repeat_attempts_and_pass_on_what_their_clients_have_to_say(tmp_
     assert done.code == pytest.ExitCode.OK, done.stdout
     assert "4 passed, 1 rerun" in done.stdout
     assert any(line.split()[:3] == ["rubric-1", "4", "100.0%"] for line in done.lines)
-    assert done.stdout.count("takes no temperature") == 1
+    assert done.stdout.count("does not accept temperature") == 1
     assert_told_once(tmp_path / "junit.xml", cases=4)
 
 
