@@ -239,9 +239,9 @@ def test_nothing_is_asked_after_an_error_of_collection(
             ["-o", "jrh_record_mode=new_episode"],
             "*jrh_record_mode = new_episode: *did you mean new_episodes?*",
         ),
-        (["-o", "jrh_replay=htp"], "*jrh_replay = htp: it takes one of completion, http*"),
+        (["-o", "jrh_replay=htp"], "*jrh_replay = htp: must be one of completion, http*"),
         (["-o", "jrh_max_workers=many"], "*jrh_max_workers: must be an integer*many*"),
-        (["-o", "jrh_prune=perhaps"], "*jrh_prune: it takes true or false*perhaps*"),
+        (["-o", "jrh_prune=perhaps"], "*jrh_prune: must be true or false*perhaps*"),
         (
             ["--jrh-replay=http", "--jrh-record-mode=once"],
             "*--jrh-replay=http answers recorded calls alone*",
@@ -283,7 +283,7 @@ def test_a_bad_ini_value_is_told_where_only_discovered_suites_are_in_play(
     result = pytester.runpytest_inprocess()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["ERROR: jrh_record_mode = never: it takes one of none, once, new_episodes, all"]
+        ["ERROR: jrh_record_mode = never: must be one of none, once, new_episodes, all"]
     )
 
 
