@@ -25,50 +25,19 @@ from pytest_jrh.text import Styled
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pytest_jrh.artifacts.earlier import SuiteCases
-    from pytest_jrh.artifacts.spools import RecordIndex
     from pytest_jrh.gate.accepted import BaselineFile
     from pytest_jrh.gate.decision import GateDecision
-    from pytest_jrh.loading import ReadySuite
-    from pytest_jrh.models import CaseResult, CaseSpec
     from pytest_jrh.redact import Redactor
     from pytest_jrh.reporting.report import AskedFiles, Display
     from pytest_jrh.reporting.session_results import SessionResults
+    from pytest_jrh.reporting.suite_files.run import SuiteRun
+    from pytest_jrh.suite.suite import Suite
 
 _NOTHING_JUDGED = "No case reached a verdict, so this run is not green."
 _UNWRITTEN = (
     "This run is not green, because of failed writes. Free disk space or fix the permissions, and "
     "run again: recorded calls are not made again."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class SuiteRun:
-    """What a session ran of one suite.
-
-    `results` hold the last one of each case, in the suite's order; `known` are the ids of all its
-    cases, `selected` those that were to run, and `left_out` those of them that something else
-    skipped. `specs` are the cases whose files are written, `spools` the files with the cases that
-    were made, and `frozen` the index of a frozen suite's file where it has been read. `nodes` and
-    `commands` give by case id what pytest calls it and what runs it again.
-    """
-
-    ready: ReadySuite
-    results: Sequence[CaseResult]
-    known: frozenset[str]
-    selected: frozenset[str]
-    specs: Sequence[CaseSpec]
-    spools: Sequence[Path]
-    cases: SuiteCases
-    nodes: Mapping[str, str]
-    commands: Mapping[str, str]
-    left_out: Sequence[CaseSpec] = ()
-    frozen: RecordIndex | None = None
-
-    @property
-    def name(self) -> str:
-        """The suite's name."""
-        return self.ready.suite.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +53,7 @@ class EndSettings:
     reports: AskedFiles
     redactor: Redactor
     folder: Path
-    update_command: Callable[[ReadySuite], str]
+    update_command: Callable[[Suite], str]
     record_command: str = ""
     wall_seconds: float = 0.0
     stopped: bool = False
@@ -187,7 +156,7 @@ def _decide(run: SuiteRun, settings: EndSettings) -> GateDecision:
     Where a session was stopped on purpose and there is no gate, what was not reached is nobody's
     loss. One that updates the baseline may have nothing to compare.
     """
-    suite, baseline = run.ready.suite, settings.baseline
+    suite, baseline = run.suite, settings.baseline
     rules = replace(suite.gate, allow_uncompared=suite.gate.allow_uncompared or baseline.updating)
     wanted = run.selected
     if settings.stopped and not gate.is_active(rules, baseline.content):
@@ -197,7 +166,7 @@ def _decide(run: SuiteRun, settings: EndSettings) -> GateDecision:
         run.results, baseline.content, rules, scope, suite.source.sampling_seed, run.left_out
     )
     return replace(
-        made, update_command=settings.update_command(run.ready) if made.uncompared else ""
+        made, update_command=settings.update_command(run.suite) if made.uncompared else ""
     )
 
 
@@ -206,13 +175,13 @@ def _gathered(
 ) -> SessionResults:
     return gather(
         [result for run in runs for result in run.results],
-        runs[0].ready.suite.source.sampling_seed,
+        runs[0].suite.source.sampling_seed,
         rubrics={
             (run.name, rubric.id): replace(
                 rubric, file=str(absolute(settings.folder / rubric.file))
             )
             for run in runs
-            for rubric in run.ready.suite.rubrics
+            for rubric in run.suite.rubrics
         },
         decisions=decisions,
         extents={
@@ -237,21 +206,13 @@ def _interrupted(decision: GateDecision, settings: EndSettings) -> bool:
 
 def _write(run: SuiteRun, decision: GateDecision, settings: EndSettings) -> Written:
     return write_suite_outputs(
-        run.ready.suite,
-        run.specs,
-        run.results,
-        run.spools,
-        redactor=settings.redactor,
-        decision=decision,
-        frozen=run.frozen,
-        cases=run.cases,
-        interrupted=_interrupted(decision, settings),
+        run, settings.redactor, decision, interrupted=_interrupted(decision, settings)
     )
 
 
 def _model(runs: Iterable[SuiteRun]) -> str:
     """The model of all judges, under which an Inspect log is listed."""
-    models = {judge.label for run in runs for judge in run.ready.judges.values()}
+    models = {label for run in runs for label in run.judges}
     return models.pop() if len(models) == 1 else "several"
 
 

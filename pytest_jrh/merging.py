@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_jrh.artifacts.spools import read_jsonl
 from pytest_jrh.artifacts.stored import RESULTS_NAME, read_results
-from pytest_jrh.concluding import EndSettings, SuiteRun, conclude, ending_lines
+from pytest_jrh.concluding import EndSettings, conclude, ending_lines
 from pytest_jrh.documents.problems import listed, shown
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.models import JUDGED, CaseResult
 from pytest_jrh.redact import Redactor, secrets_of
 from pytest_jrh.reporting.report import Display
 from pytest_jrh.reporting.session_results import recording_options
+from pytest_jrh.reporting.suite_files.run import SuiteRun
 from pytest_jrh.stats.panels import counted_once, made_case_id
 from pytest_jrh.suite.cases import CASES_FILE, case_id
 from pytest_jrh.suite.places import argument
@@ -79,13 +80,14 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
     nodes = {case: f"{config}::{case.partition('::')[2]}" for case in specs}
     recording = recording_options(results)
     run = SuiteRun(
-        ready,
+        suite,
         results,
         known=frozenset(specs),
         selected=frozenset(specs),
         specs=list(specs.values()),
         spools=records,
         cases=ready.cases(),
+        judges=[judge.label for judge in ready.judges.values()],
         nodes=nodes,
         commands={
             case: shlex.join(["pytest", f"--jrh-config={config}", node])
@@ -99,7 +101,7 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
             reports=settings.reports,
             redactor=Redactor(secrets_of(os.environ)),
             folder=settings.folder,
-            update_command=lambda ready: _update_command(ready.suite, folders, settings),
+            update_command=lambda suite: _update_command(suite, folders, settings),
             record_command=shlex.join(["pytest", f"--jrh-config={config}", *recording])
             if recording
             else "",

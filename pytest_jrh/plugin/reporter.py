@@ -16,7 +16,6 @@ from pytest_jrh.artifacts.stored import result_from
 from pytest_jrh.concluding import (
     Concluded,
     EndSettings,
-    SuiteRun,
     conclude,
     ending_lines,
 )
@@ -30,6 +29,7 @@ from pytest_jrh.plugin.session import NOTICES_KEY, RECORD_ATTRIBUTE, RESULT_ATTR
 from pytest_jrh.recording.unused import prune, unused_cassettes
 from pytest_jrh.reporting.report import Display
 from pytest_jrh.reporting.reports import asked
+from pytest_jrh.reporting.suite_files.run import SuiteRun
 from pytest_jrh.stats.panels import counted_once
 from pytest_jrh.suite.cases import case_id, cassette_path
 from pytest_jrh.suite.config import looks_like_suite
@@ -259,7 +259,7 @@ class Reporter:
                 reports=asked(self._options),
                 redactor=self._session.redactor,
                 folder=self._config.invocation_params.dir,
-                update_command=lambda ready: commands.update_baseline(ready.suite),
+                update_command=commands.update_baseline,
                 record_command=commands.record_all(
                     [ready.suite for ready in suites], results.values()
                 ),
@@ -271,9 +271,7 @@ class Reporter:
         self._concluded = concluded
         self._problems += concluded.problems
         self._kept_spools |= {
-            self._handover.folder(run.ready.suite)
-            for run in runs
-            if run.name in concluded.kept_spools
+            self._handover.folder(run.suite) for run in runs if run.name in concluded.kept_spools
         }
         return concluded.passed
 
@@ -292,12 +290,13 @@ class Reporter:
         ran = {case: spec for case, spec in specs.items() if case in results}
         self._problems += self._handover.add_sent(ready.suite, self._sent.values())
         return SuiteRun(
-            ready,
+            ready.suite,
             [results[case] for case in ran],
             known=frozenset(specs),
             selected=frozenset(case for case in selected if case in specs and case not in left_out),
             specs=list(ran.values()),
             spools=sorted(self._handover.folder(ready.suite).glob("*.jsonl")),
+            judges=[judge.label for judge in ready.judges.values()],
             cases=ready.cases(own_log=not (self._suites.rubric_file or self._suites.log_path)),
             nodes={case: self._commands.node(spec) for case, spec in specs.items()},
             # Every case of the HTML report has its command; elsewhere those that went well need

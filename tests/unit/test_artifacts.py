@@ -15,6 +15,7 @@ from pytest_jrh.artifacts.spools import Spool
 from pytest_jrh.redact import Redactor
 from pytest_jrh.reporting.judge_report import judge_file_names
 from pytest_jrh.reporting.suite_files import write_suite_outputs
+from pytest_jrh.reporting.suite_files.run import SuiteRun
 from pytest_jrh.suite.cases import generation_id
 from pytest_jrh.suite.suite import JudgeSettings
 from pytest_jrh.text import one_line
@@ -59,7 +60,7 @@ def write(
     for case in [make_case(A), make_case(P, edited=False)] if cases is None else cases:
         spool.append(case)
     spool.close()
-    return write_suite_outputs(suite, specs, results, [spool.path], redactor=redactor)
+    return write_suite_outputs(SuiteRun(suite, [*results], specs, [spool.path]), redactor)
 
 
 def rows(path: Path) -> list[dict[str, str]]:

@@ -23,6 +23,7 @@ from pytest_jrh.loading import ReadySuite, make_ready
 from pytest_jrh.models import Case, Rubric, ScoreLevel
 from pytest_jrh.redact import Redactor
 from pytest_jrh.reporting.suite_files import write_suite_outputs
+from pytest_jrh.reporting.suite_files.run import SuiteRun
 from pytest_jrh.suite.cases import perturbed_idx
 from tests.support.made_cases import MESSAGES, make_case, make_result, make_spec, make_suite
 from tests.support.suites import SuiteFiles, rubric, write_suite
@@ -161,7 +162,7 @@ def test_whatever_is_read_can_be_written_and_nothing_else_is_read(
         return
     assert len(index.entries) == 1
     done = write_suite_outputs(
-        suite, [spec], [make_result(spec)], [], redactor=Redactor(), frozen=index
+        SuiteRun(suite, [make_result(spec)], [spec], frozen=index), Redactor()
     )
     assert done.problems == ()
 

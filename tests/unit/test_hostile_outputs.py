@@ -18,6 +18,7 @@ from pytest_jrh.redact import Redactor
 from pytest_jrh.reporting.html.file import write_html
 from pytest_jrh.reporting.markdown.page import markdown_report
 from pytest_jrh.reporting.suite_files import write_suite_outputs
+from pytest_jrh.reporting.suite_files.run import SuiteRun
 from pytest_jrh.text import visible
 from tests.support.judged_sessions import HOSTILE, session_of
 from tests.support.made_cases import (
@@ -58,7 +59,7 @@ def suite(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         spool.append(replace(case, rubric=replace(case.rubric, instructions=HOSTILE)))
         results.append(make_result(spec, "disagree", reasoning=FORMULA, detail=HOSTILE, **DIGESTS))
     spool.close()
-    written = write_suite_outputs(suite, specs, results, [spool.path], redactor=Redactor())
+    written = write_suite_outputs(SuiteRun(suite, results, specs, [spool.path]), Redactor())
     assert written.problems == ()
     session = session_of(results)
     write_html(folder / "report.html", session, [written.records], redactor=Redactor())

@@ -15,7 +15,7 @@ from pytest_jrh.artifacts.outputs import Outputs
 from pytest_jrh.artifacts.records import canonical_json, json_value
 from pytest_jrh.artifacts.spools import RecordIndex
 from pytest_jrh.artifacts.stored import RESULTS_NAME, stored_data
-from pytest_jrh.models import CaseResult, CaseSpec
+from pytest_jrh.models import CaseSpec
 from pytest_jrh.redact import without_credentials
 from pytest_jrh.reporting.report import SuiteMaterial
 from pytest_jrh.reporting.reports import REPORTS
@@ -26,12 +26,13 @@ from pytest_jrh.suite.cases import case_id, generation_id
 from pytest_jrh.transcript import storable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from pytest_jrh.artifacts.earlier import SuiteCases
     from pytest_jrh.gate.decision import GateDecision
     from pytest_jrh.redact import Redactor
+    from pytest_jrh.reporting.suite_files.run import SuiteRun
     from pytest_jrh.suite.suite import Suite
 
 CONFIG_NAME = "config_resolved.yml"
@@ -54,30 +55,24 @@ class Written:
 
 
 def write_suite_outputs(
-    suite: Suite,
-    specs: Sequence[CaseSpec],
-    results: Iterable[CaseResult],
-    spools: Sequence[Path],
-    *,
+    run: SuiteRun,
     redactor: Redactor,
     decision: GateDecision | None = None,
-    frozen: RecordIndex | None = None,
-    cases: SuiteCases | None = None,
+    *,
     interrupted: bool = False,
 ) -> Written:
     """Write everything of rules H1 and H2 for one suite, streaming over the records.
 
-    `specs` are the selected cases in item order, `results` what came of those that ran (the last
-    attempt of a case counts), `spools` the session's spool files, `decision` what the gate says of
-    the suite, `frozen` the index of a frozen suite's file where it has been read already. With
-    `cases`, results of the others are kept, and a session of all drops records of cases that are
-    gone. A file that cannot be written becomes a sentence, and the others are written; files of
-    unchanged content are not written again.
+    `decision` is what the gate says of the suite. A file that cannot be written becomes a sentence,
+    and the others are written; files of unchanged content are not written again.
     """
-    latest = {result.case_id: result for result in results}
-    items = [Item(spec, generation_id(spec), latest.get(case_id(spec))) for spec in specs]
+    suite, cases = run.suite, run.cases
+    latest = {result.case_id: result for result in run.results}
+    items = [Item(spec, generation_id(spec), latest.get(case_id(spec))) for spec in run.specs]
     outputs = Outputs(redactor)
-    assembled = Assembler(suite, outputs, frozen=frozen, cases=cases).assemble(items, spools)
+    assembled = Assembler(suite, outputs, frozen=run.frozen, cases=cases).assemble(
+        items, run.spools
+    )
     if cases is not None:
         items = _with_earlier(suite, cases, items, assembled, outputs)
     write_summaries(suite, items, assembled, outputs)
