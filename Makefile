@@ -26,7 +26,7 @@ record-demo-real: .venv/installed $(MODEL)/installed
 	$(BIN)/python -m examples.small_judge.record $(MODEL)/bin/python
 
 test: .venv/installed
-	$(BIN)/pytest -n auto $(ARGS)
+	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
 
 test-lowest: .venv-lowest/installed
 	$(LOWEST)/pytest $(SUITES)
@@ -37,7 +37,7 @@ check: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n auto $(ARGS)
+	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
 
 format: .venv/installed
 	$(BIN)/ruff format .

@@ -6,9 +6,7 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +19,7 @@ from pytest_jrh.review import server as review_server
 from pytest_jrh.review.keyboard import Keyboard
 from tests.plugin.recorded import environment
 from tests.plugin.test_stopping import PATIENCE, interrupt, read_until, running
+from tests.support.fork_server import python
 from tests.support.model_server import ModelServer, Obedient, override
 from tests.support.suites import SuiteFiles, write_suite
 
@@ -37,18 +36,15 @@ def on_a_terminal(
     The other end of it is given too.
     """
     ours, theirs = os.openpty()
-    command = [sys.executable, "-m", "pytest", suite.option, RECORDING, *arguments]
-
-    def on_the_terminal() -> None:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        os.login_tty(theirs)
-
+    command = [*python(), "-m", "pytest", suite.option, RECORDING, *arguments]
     with subprocess.Popen(
         command,
         cwd=suite.folder,
         env=environment({**server.environment, "TERM": "xterm"}),
-        preexec_fn=on_the_terminal,  # noqa: PLW1509 - only what is safe after a fork is called
-        pass_fds=[theirs],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
     ) as process:
         os.close(theirs)
         try:

@@ -12,6 +12,7 @@ A test of what an interpreter imports, or of its parent, starts a real one.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gc
 import importlib
 import io
@@ -24,6 +25,7 @@ import socket
 import struct
 import subprocess
 import sys
+import termios
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -200,6 +202,9 @@ def _run(asked: _Asked) -> NoReturn:
     for number, stream in enumerate(asked.streams):
         os.dup2(stream, number)
         os.close(stream)
+    # A terminal that controls no process yet controls this one, as it would one that is logged in.
+    with contextlib.suppress(OSError):
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     signal.signal(
         signal.SIGINT, signal.default_int_handler if asked.interruptible else signal.SIG_IGN
     )
