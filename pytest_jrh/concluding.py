@@ -132,7 +132,7 @@ def ending_lines(
     unused: Iterable[str] = (),
 ) -> list[Styled]:
     """What is printed of a session, or of a merge: figures and decisions, files that were written,
-    notices, what is said of `unused` cassettes, and in a job of GitHub Actions its annotations.
+    notices, the lines about `unused` cassettes, and in a job of GitHub Actions its annotations.
 
     None is a session in which no case has ended.
     """

@@ -76,8 +76,8 @@ class Pipeline:
         )
 
     def goals(self, rubric: Rubric) -> tuple[Goal, ...]:
-        """What it makes of a run under a rubric: one case, or one for each level in ascending order
-        (rule D8).
+        """The cases that it makes of a run under a rubric: one case, or one for each level in
+        ascending order (rule D8).
         """
         if self.mode == "binary":
             return (Goal(self.objective),)

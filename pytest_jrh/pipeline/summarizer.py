@@ -1,4 +1,4 @@
-"""The summarizer: a rolling summary of the conversation, asked anew only when a turn changed (rule
+"""The summarizer: a rolling summary of the conversation, updated only when a turn changed (rule
 D5).
 """
 

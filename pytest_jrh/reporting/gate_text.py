@@ -176,9 +176,7 @@ def _few_cases(decision: GateDecision) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class CaseGroup:
-    """Cases that the gate has to name, by id, each with what is to be said of
-    it beside the title.
-    """
+    """Cases that the gate has to name, by id, each with a remark beside the title."""
 
     title: str
     cases: tuple[tuple[str, str], ...]

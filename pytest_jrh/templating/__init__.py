@@ -1,4 +1,4 @@
-"""Prompt templates and pages: the one room that knows jinja2 (rules D9, D10, K4).
+"""Prompt templates and pages: the only importer of jinja2 (rules D9, D10, K4).
 
 A template is the user's or ours; what is put into it is hostile. So a template is rendered once, no
 value is ever read as a template, and no value can close a delimiter that the template opened. Pages
@@ -57,7 +57,7 @@ class Template:
         if missing:
             raise InputError(
                 Problem(
-                    f"no value was given for {listed(missing)}; there are {listed(values)}",
+                    f"no value was given for {listed(missing)}; available: {listed(values)}",
                     file=self.origin,
                 )
             )
@@ -112,7 +112,7 @@ def parse_template(
 def jinja_template(
     source: str, origin: str, *, allowed: Collection[str], required: Collection[str] = ()
 ) -> Template:
-    """Take a jinja template that is known to be right, as `parse_template` would, without the time
+    """Build a jinja template that is known to be valid, as `parse_template` would, without the time
     to check it.
     """
     words = {word for block in _JINJA.findall(source) for word in _WORD.findall(block)}
@@ -160,7 +160,7 @@ def _missing_problem(
 ) -> Problem:
     message = f"the template does not use the required {listed(missing)}; "
     message += f"it uses {listed(used)}" if used else "it uses no variable at all"
-    message += f"; there are {listed(allowed)}"
+    message += f"; available: {listed(allowed)}"
     near = [f"{{{name}}}" for name in single_braced(source) if nearest(name, missing)]
     placeholder = f"{{{missing[0]}}}" if style == "braces" else f"{{{{ {missing[0]} }}}}"
     hint = f"write {placeholder} where it belongs" + (f"; the text holds {near[0]}" if near else "")

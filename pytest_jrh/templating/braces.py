@@ -72,13 +72,13 @@ def check_braces(
             problems.append(unknown_problem(f"{{{name}}}", name, origin, line, allowed))
         elif not name:
             message = (
-                f"a lone `{text}`: a placeholder reads {{name}}, and {text * 2} stands for the "
+                f"unmatched `{text}`: a placeholder is written {{name}}, and {text * 2} is the "
                 "brace itself"
             )
             problems.append(Problem(message, file=origin, line=line))
         else:
             message = (
-                f"{text} is no placeholder: only a plain name can stand in braces, without "
+                f"{text} is not a placeholder: only a plain name is allowed in braces, without "
                 "spaces, `.`, `[`, `:` or `!`"
             )
             hint = f"write {{{text}}} for the text itself, or one of {listed(allowed)} in braces"

@@ -72,9 +72,7 @@ def check_jinja(
     except TemplateSyntaxError as error:
         hint = None
         if '{{"' in re.sub(r"\s", "", source):
-            hint = (
-                f"{{{{ stands for a brace only beside single-brace placeholders: {listed(allowed)}"
-            )
+            hint = f"{{{{ is a brace only beside single-brace placeholders: {listed(allowed)}"
         problem = Problem(
             f"not a jinja template: {error.message}", file=origin, line=error.lineno, hint=hint
         )
@@ -165,15 +163,15 @@ def _cause(error: Exception) -> str:
         case RecursionError() | MemoryError():
             return "it is nested too deeply, or calls itself without end"
         case SyntaxError():
-            return f"jinja makes no program of it that Python takes: {error.msg}"
+            return f"jinja compiles it to invalid Python: {error.msg}"
         case _:
             return str(error) or f"an expression failed with {type(error).__name__}"
 
 
 def _mixed_problem(name: str, origin: str, line: int) -> Problem:
     return Problem(
-        f"{{{name}}} stands in single braces, but this is a jinja template, where it would stay "
-        "as it is",
+        f"{{{name}}} is in single braces, but this is a jinja template, which would leave it "
+        "unchanged",
         file=origin,
         line=line,
         hint=f"write {{{{ {name} }}}}, or {{{{ '{{{name}}}' }}}} for the text itself",

@@ -1,4 +1,4 @@
-"""What is said of the mistakes of both kinds of templates."""
+"""Messages about mistakes in both kinds of templates."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 def unknown_problem(
     shown: str, name: str, origin: str, line: int | None, allowed: Collection[str]
 ) -> Problem:
-    """Say that a name is no variable of the template, and which one it may have meant."""
+    """Describe an unknown variable of a template, with the nearest match."""
     near = nearest(name, sorted(allowed))
     return Problem(
-        f"unknown variable {shown}; there are {listed(allowed)}",
+        f"unknown variable {shown}; available: {listed(allowed)}",
         file=origin,
         line=line,
         hint=f"nearest match: {near}" if near else None,

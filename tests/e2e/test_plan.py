@@ -27,7 +27,7 @@ JUDGES = [{"name": "strict"}, {"name": "kind"}]
 
 
 def planned(bench: Bench, mode: RecordMode | None, **more: Any) -> CallPlan:
-    """The plan of all cases, found out by an engine that asks nobody."""
+    """The plan of all cases, made by an engine without any call."""
     suite = bench.ready.suite
     models: dict[tuple[str, StageName, str | None], StageModel] = {}
     for stage, model in suite.generation.stages.items():

@@ -325,9 +325,9 @@ def test_a_sample_that_is_there_twice_is_refused(tmp_path: Path) -> None:
         (b'{"version": 2, "eval": {"task": "x', "is truncated or damaged JSON"),
         (
             b'{"version": 2, "eval": {}, "samples": [{"id": 1}',
-            "is truncated or damaged JSON: it ends before",
+            "is truncated or damaged JSON: unexpected end of input",
         ),
-        (b'{"version": 2}}', "is truncated or damaged JSON: a brace too many"),
+        (b'{"version": 2}}', "is truncated or damaged JSON: unmatched brace"),
         (b"PK\x03\x04" + b"x" * 500, "is a truncated or damaged .eval archive"),
         (
             b"PK\x05\x06" + b"\0" * 18,

@@ -233,7 +233,7 @@ def test_a_prompt_without_a_required_variable_is_refused_by_name(stage: StageNam
     for name in STAGES[stage].required:
         rest = " ".join(f"{{{{ {other} }}}}" for other in STAGES[stage].variables - {name})
         with pytest.raises(
-            InputError, match=f"does not use the required {name}; it uses .*; there are .*{name}"
+            InputError, match=f"does not use the required {name}; it uses .*; available: .*{name}"
         ):
             prompts.parse_prompt(rest, "mine.md", stage=stage)
 

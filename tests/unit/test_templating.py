@@ -169,31 +169,31 @@ def test_json_in_a_single_brace_file_stands_for_itself(source: str, rendered: st
         (
             "{rubric}\n{transcrpt}",
             2,
-            "unknown variable {transcrpt}; there are max_steps, rubric,",
+            "unknown variable {transcrpt}; available: max_steps, rubric,",
             "transcript",
         ),
         (
             "{{ rubric }}\n{{ transcrpt }}",
             2,
-            "unknown variable {{ transcrpt }}; there are max_steps,",
+            "unknown variable {{ transcrpt }}; available: max_steps,",
             "transcript",
         ),
         (
             "{rubric.__class__}",
             1,
-            "{rubric.__class__} is no placeholder: only a plain name",
+            "{rubric.__class__} is not a placeholder: only a plain name",
             "{{rubric.__class__}}",
         ),
-        ("{rubric}\n\n{ summary }", 3, "{ summary } is no placeholder", "{{ summary }}"),
-        ("{rubric!r}", 1, "{rubric!r} is no placeholder", "{{rubric!r}}"),
+        ("{rubric}\n\n{ summary }", 3, "{ summary } is not a placeholder", "{{ summary }}"),
+        ("{rubric!r}", 1, "{rubric!r} is not a placeholder", "{{rubric!r}}"),
         (
             "{rubric} {insert text here}",
             1,
-            "{insert text here} is no placeholder",
+            "{insert text here} is not a placeholder",
             "{{insert text here}}",
         ),
-        ("{rubric}\nopen {transcript", 2, "a lone `{`", None),
-        ("{rubric}\nclose }", 2, "a lone `}`", None),
+        ("{rubric}\nopen {transcript", 2, "unmatched `{`", None),
+        ("{rubric}\nclose }", 2, "unmatched `}`", None),
         (
             "{{ rubric }}\n{% if summary %}",
             2,
@@ -215,7 +215,7 @@ def test_json_in_a_single_brace_file_stands_for_itself(source: str, rendered: st
         (
             "{{ rubric }}\n\nand {summary}",
             3,
-            "{summary} stands in single braces, but",
+            "{summary} is in single braces, but",
             "{{ '{summary}' }}",
         ),
         ('Answer {{"a": "b"}}', 1, "not a jinja template", "beside single-brace placeholders"),
@@ -245,7 +245,7 @@ def test_all_mistakes_of_a_file_are_reported_at_once() -> None:
 def test_a_missing_required_variable_is_named_with_those_there_are() -> None:
     (problem,) = problems_of("{{ summary }}", required=frozenset({"rubric", "summary"}))
     assert problem.message == (
-        "the template does not use the required rubric; it uses summary; there are max_steps, "
+        "the template does not use the required rubric; it uses summary; available: max_steps, "
         "rubric, summary, transcript"
     )
 
@@ -271,7 +271,7 @@ def test_an_expression_that_fails_is_an_input_error_at_its_line(expression: str)
 
 @pytest.mark.parametrize("template", [JINJA, BRACES], ids=["jinja", "braces"])
 def test_a_value_that_was_not_given_is_named(template: Template) -> None:
-    with pytest.raises(InputError, match=r"no value was given for transcript; there are rubric"):
+    with pytest.raises(InputError, match=r"no value was given for transcript; available: rubric"):
         template.render({"rubric": "R"})
 
 
