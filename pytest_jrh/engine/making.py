@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pytest_jrh.engine.attempts import Generation
 from pytest_jrh.errors import NoVerdictCase, Unscored
 from pytest_jrh.llm.calls import make_complete
+from pytest_jrh.models import UNSCORED
 from pytest_jrh.suite.cases import generation_id
 from pytest_jrh.user_code import SessionEnd
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from pytest_jrh.models import Case
     from pytest_jrh.recording.tapes import Tape
 
-# What was recorded and cannot be used stays so on replay: the case has come to its end.
-FINAL = frozenset({"invalid_response", "refused"})
 T = TypeVar("T")
 
 
@@ -92,7 +91,7 @@ async def to_its_end(tape: Tape, work: Callable[[], Awaitable[T]], *, retry_unsc
         await tape.finish()
         raise
     except Unscored as trouble:
-        if trouble.outcome in FINAL:
+        if UNSCORED[trouble.outcome].final:
             await tape.finish()
         raise
     await tape.finish()
@@ -108,6 +107,6 @@ async def _renewing(tape: Tape, work: Callable[[], Awaitable[T]], *, retry_unsco
         try:
             return await work()
         except Unscored as trouble:
-            again = retry_unscored and trouble.outcome in FINAL
+            again = retry_unscored and UNSCORED[trouble.outcome].final
             if not again or not await tape.forget(trouble.asked):
                 raise

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.artifacts.debug import debug_paths
 from pytest_jrh.engine.attempts import Attempt
-from pytest_jrh.engine.making import FINAL, CaseMaker, to_its_end
+from pytest_jrh.engine.making import CaseMaker, to_its_end
 from pytest_jrh.engine.wiring import Calls
 from pytest_jrh.errors import InputError, NoVerdictCase, Unrecorded, Unscored
 from pytest_jrh.llm.calls import Stopped, make_complete
-from pytest_jrh.models import Progress
+from pytest_jrh.models import UNSCORED, Progress
 from pytest_jrh.reporting.explain import disagreement_text, unscored_text
 from pytest_jrh.stages import VERIFIER
 from pytest_jrh.stages.stage import NO_CALL
@@ -178,7 +178,7 @@ class CaseRunner:
 
     def _explain(self, spec: CaseSpec, trouble: Unscored) -> str:
         # A call that failed is in no cassette either: only a recording run makes it again.
-        again = trouble.outcome in ("unrecorded", "model_error", "over_budget")
+        again = UNSCORED[trouble.outcome].unanswered
         command = self._settings.record_command if again else self._settings.rerun_command
         # Before the text is wrapped: a secret that is spread over two lines would not be found.
         trouble.cause = self._settings.redactor.text(trouble.cause)
@@ -259,7 +259,7 @@ class CaseRunner:
         except Unrecorded:
             ended, letters = False, _letters(ready.read(spec))
         except Unscored as trouble:
-            unusable = trouble.outcome in FINAL
+            unusable = UNSCORED[trouble.outcome].final
         except (NoVerdictCase, InputError):
             pass
         making = [tape for tape in attempt.tapes if tape is not attempt.judging]

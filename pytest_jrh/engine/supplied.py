@@ -26,8 +26,6 @@ _CONTRACT = (
     "The hook must return an `async def complete(stage, messages, response_model)`, and it a "
     "`pytest_jrh.Completion`, whose `text` is the model's answer."
 )
-# Outcomes that a client which is built on ours ends in without having asked.
-_UNSENT = frozenset({"unrecorded", "over_budget", "input_error"})
 
 
 class SuppliedExchange:
@@ -84,7 +82,8 @@ class SuppliedExchange:
         try:
             text = await self._in_time(request, timeout)
         except Unscored as trouble:
-            attempts.sent -= trouble.outcome in _UNSENT
+            # A client that is built on ours may end without having asked.
+            attempts.sent -= not UNSCORED[trouble.outcome].asked
             attempts.lost += trouble.outcome == "model_error"
             raise
         attempts.lost += text is None

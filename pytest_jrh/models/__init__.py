@@ -26,6 +26,7 @@ from pytest_jrh.models.made_cases import (
     PlanStep,
     Verification,
 )
+from pytest_jrh.models.outcomes import JUDGED, MADE, OUTCOMES, UNSCORED, Outcome
 from pytest_jrh.models.subjects import (
     AgentRun,
     Preprocessor,
@@ -35,13 +36,9 @@ from pytest_jrh.models.subjects import (
 )
 from pytest_jrh.models.terms import (
     DEFAULT_SEED,
-    JUDGED,
-    MADE,
-    UNSCORED,
     HumanReview,
     Message,
     Mode,
-    Outcome,
     RecordMode,
     StageName,
     TestName,
@@ -57,6 +54,7 @@ __all__ = [
     "DEFAULT_SEED",
     "JUDGED",
     "MADE",
+    "OUTCOMES",
     "UNSCORED",
     "AgentRun",
     "Case",

@@ -1,4 +1,4 @@
-"""The words that have a fixed set of values: modes, stages, outcomes, record modes."""
+"""The words that have a fixed set of values: modes, stages, record modes."""
 
 from __future__ import annotations
 
@@ -15,25 +15,7 @@ else:
     TestName = Literal[TESTS]
 Mode: TypeAlias = Literal["binary", "ordinal"]
 StageName: TypeAlias = str
-Outcome: TypeAlias = Literal[
-    "agree",
-    "disagree",
-    "generated",
-    "no_case",
-    "model_error",
-    "invalid_response",
-    "refused",
-    "unrecorded",
-    "over_budget",
-    "input_error",
-]
 RecordMode: TypeAlias = Literal["none", "once", "new_episodes", "all"]
 HumanReview: TypeAlias = Literal["", "undecided", "accepted", "edited", "rejected", "void"]
 # Of samples and of intervals, where a suite names none.
 DEFAULT_SEED = 8234
-JUDGED: tuple[Outcome, ...] = ("agree", "disagree")
-# A case was made, and came to its end: judged, or not to be judged.
-MADE: tuple[Outcome, ...] = (*JUDGED, "generated")
-UNSCORED: frozenset[str] = frozenset(
-    {"model_error", "invalid_response", "refused", "unrecorded", "over_budget", "input_error"}
-)

@@ -8,7 +8,8 @@ from typing import Protocol
 
 from pytest_jrh.models.completions import SharedCall, Spending
 from pytest_jrh.models.made_cases import Case
-from pytest_jrh.models.terms import HumanReview, Outcome
+from pytest_jrh.models.outcomes import Outcome
+from pytest_jrh.models.terms import HumanReview
 
 
 @dataclass(frozen=True, slots=True)

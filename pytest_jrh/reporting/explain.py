@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.errors import Unrecorded, Unscored
 from pytest_jrh.files import relative_path
+from pytest_jrh.models import UNSCORED
 from pytest_jrh.stages import STAGES
 from pytest_jrh.stats.contradictions import REASONING_DISAGREES, stated_score
 from pytest_jrh.text import counted, escape_commands, one_line, shortened, visible, wrapped
@@ -32,19 +33,6 @@ _LONGEST_LABEL = 50
 _LONGEST_CAUSE = 1_000
 _GAP = "  ..."
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)")
-_TROUBLES = {
-    "model_error": "{stage} got no answer from its model",
-    "invalid_response": "{stage}'s model gave no usable answer",
-    "refused": "{stage}'s model refused to answer",
-    "unrecorded": "{stage}'s call is not recorded",
-    "over_budget": "the budget was exhausted before {stage}'s call",
-    "input_error": "the case's input is invalid",
-}
-_ADVICE = {
-    "over_budget": "Raise --jrh-max-calls or --jrh-max-cost and run again: only the missing calls "
-    "are made.",
-    "unrecorded": "Record it with the command below, or undo the change.",
-}
 
 
 def disagreement_text(
@@ -103,13 +91,14 @@ def unscored_text(
     """
     known = STAGES.get(trouble.stage)
     stage = known.title if known is not None else f"the {trouble.stage}"
-    what = _TROUBLES.get(trouble.outcome, "{stage} could not finish").format(stage=stage)
+    outcome = UNSCORED[trouble.outcome]
+    what = outcome.happened.format(stage=stage)
     if trouble.same_as:
         # One line: the case that it names says it all.
         first = shortened(one_line(trouble.cause), _LONGEST_LABEL * 2)
         line = f"{stage}'s model was not asked, as case {visible(trouble.same_as)}: {first}"
         return escape_commands(f"No verdict ({trouble.outcome}): {line}")
-    advice = trouble.advice or _ADVICE.get(trouble.outcome, "")
+    advice = trouble.advice or outcome.advice
     cause = shortened(trouble.cause, _LONGEST_CAUSE)
     sentences = [f"No verdict ({trouble.outcome}): {what}.", _sentence(cause), _sentence(advice)]
     lines = wrapped(" ".join(sentence for sentence in sentences if sentence), width)

@@ -7,9 +7,10 @@ A figure is `{value, reason}`, a share `{count, n, value, reason}`; `value` is n
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any, get_args
 
-from pytest_jrh.models import Mode
+from pytest_jrh.models import OUTCOMES, Mode
 from pytest_jrh.reporting.gate_text import change_sentences, decision_sentence, update_sentence
 from pytest_jrh.stats.columns import keys_of
 from pytest_jrh.stats.diagnosis import all_warnings
@@ -72,9 +73,10 @@ def statistics_data(statistics: Statistics) -> dict[str, Any]:
 
 def with_figures(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Give the report's JSON schema with the figures of both modes as the table of columns has
-    them.
+    them, and with the outcomes that there are.
     """
-    definitions = dict(schema["definitions"])
+    definitions = copy.deepcopy(dict(schema["definitions"]))
+    definitions["Test"]["properties"]["outcomes"]["propertyNames"] = {"enum": [*OUTCOMES]}
     for mode in get_args(Mode):
         kinds = {column.key: _DEFINITIONS[column.kind] for column in keys_of(mode)}
         properties = {
