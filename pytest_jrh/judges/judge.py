@@ -9,8 +9,12 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from pytest_jrh.models import Case, Complete, Mode, StageModel, Verdict
+    from pytest_jrh.sections import ConfigSection
     from pytest_jrh.stages.stage import CallRange
-    from pytest_jrh.suite.suite import JudgeSettings
+
+
+DEFAULT_JUDGE = "prompt"
+"""The kind of a judge whose section sets the key of no other: a model with a prompt."""
 
 
 class SuiteJudge(Protocol):
@@ -44,12 +48,36 @@ class SuiteJudge(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeKind:
-    """A kind of judge: its key in a config's judge section, and how one is built.
+class JudgeSettings:
+    """One judge of a config; `name` is None where the suite has a single one (rule E4).
 
-    `build` takes the settings, the suite's mode and its instruction, the note to the judge. It
-    raises `InputError` for settings that cannot be used.
+    `kind` is its key in `pytest_jrh.judges.JUDGES`; `stage` holds its model, prompt and settings.
+    `section` is its section of the config, of a kind that has keys of its own.
+    """
+
+    name: str | None
+    stage: StageModel
+    show_reasoning: bool = False
+    kind: str = DEFAULT_JUDGE
+    section: ConfigSection | None = None
+
+    @property
+    def label(self) -> str:
+        """What reports call it: its model, else its kind."""
+        return self.stage.model or self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeKind:
+    """A kind of judge: its keys in a judge's section of a config, and how one is built.
+
+    A judge is of this kind where the key named `key` is set; `keys` are that key and those that go
+    with it, None where it needs none beside those of every judge. Without `asks_model` its section
+    need name no model. `build` takes the settings, the suite's mode and its instruction, the note
+    to the judge; it raises `InputError` for settings that cannot be used.
     """
 
     key: str
     build: Callable[[JudgeSettings, Mode, str], SuiteJudge]
+    keys: type[ConfigSection] | None = None
+    asks_model: bool = True

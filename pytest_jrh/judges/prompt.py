@@ -11,20 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import create_model
 
-from pytest_jrh.judges.judge import JudgeKind
+from pytest_jrh.judges.judge import DEFAULT_JUDGE, JudgeKind
 from pytest_jrh.llm.prompts import load_template
 from pytest_jrh.llm.shapes import Response, score_on_offer
 from pytest_jrh.llm.stage import Stage, scale_values, with_scale
 from pytest_jrh.models import Case, Judge, Verdict
 from pytest_jrh.stages import JUDGE
 from pytest_jrh.stages.stage import ONE_CALL
-from pytest_jrh.suite.suite import DEFAULT_JUDGE
 from pytest_jrh.transcript import render_transcript
 
 if TYPE_CHECKING:
+    from pytest_jrh.judges.judge import JudgeSettings
     from pytest_jrh.models import Complete, Mode, StageModel
     from pytest_jrh.stages.stage import CallRange
-    from pytest_jrh.suite.suite import JudgeSettings
     from pytest_jrh.templating import Template
 
 BINARY_SCORES = (0, 1)

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_jrh.gate.decision import GateDecision
+    from pytest_jrh.judges.judge import JudgeSettings
     from pytest_jrh.reporting.report import SuiteMaterial
     from pytest_jrh.stats.panels import Panel
-    from pytest_jrh.suite.suite import JudgeSettings, Suite
+    from pytest_jrh.suite.suite import Suite
 
 
 class JudgeReport(Report):

@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 
     from pytest_jrh.documents.findings import Findings
     from pytest_jrh.documents.problems import KeyPath
+    from pytest_jrh.judges.judge import JudgeSettings
     from pytest_jrh.models import Mode, Rubric, StageModel, StageName
     from pytest_jrh.suite.schema import Config
-    from pytest_jrh.suite.suite import JudgeSettings, SuiteTest
+    from pytest_jrh.suite.suite import SuiteTest
 
 _SECTION = re.compile(
     rf"^[\"']?(?:admin|{AGENT})[\"']?[ \t]*:|\A\s*\{{(?s:.*?)[\"'](?:admin|{AGENT})[\"']\s*:",

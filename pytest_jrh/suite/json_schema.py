@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
+from pytest_jrh.sections import ConfigSection, NotUsed, takes
 from pytest_jrh.suite.resolve import METRICS
 from pytest_jrh.suite.schema import Config
-from pytest_jrh.suite.sections import ConfigSection, NotUsed, takes
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo

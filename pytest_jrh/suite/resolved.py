@@ -7,17 +7,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_jrh.judges import own_keys
 from pytest_jrh.stages import MAKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pytest_jrh.judges.judge import JudgeSettings
     from pytest_jrh.models import Mode, Rubric, StageModel
     from pytest_jrh.suite.places import Places
     from pytest_jrh.suite.schema import Config
     from pytest_jrh.suite.suite import (
         GenerationSettings,
-        JudgeSettings,
         OutputSettings,
         ReplaySettings,
         SourceSettings,
@@ -86,6 +87,7 @@ def _set_judges(data: dict[str, Any], judges: Sequence[JudgeSettings], places: P
     entries = [
         _stage(judge.stage, places)
         | {"show_reasoning": judge.show_reasoning}
+        | own_keys(judge)
         | ({"name": judge.name} if judge.name else {})
         for judge in judges
     ]

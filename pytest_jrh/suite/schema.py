@@ -7,7 +7,7 @@ takes is said by `Takes`; editors show both (`suite.json_schema`).
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import (
     BeforeValidator,
@@ -15,9 +15,9 @@ from pydantic import (
     PlainValidator,
 )
 
+from pytest_jrh.judges import with_own_keys
 from pytest_jrh.models import Objective
-from pytest_jrh.suite import config_values as values
-from pytest_jrh.suite.sections import (
+from pytest_jrh.sections import (
     ConfigSection,
     Count,
     Flag,
@@ -25,7 +25,6 @@ from pytest_jrh.suite.sections import (
     Ignored,
     JudgeStage,
     ModelDefaults,
-    PanelJudge,
     PathText,
     RecordModeName,
     Runs,
@@ -37,6 +36,7 @@ from pytest_jrh.suite.sections import (
     VerifierSection,
     Whole,
 )
+from pytest_jrh.suite import config_values as values
 from pytest_jrh.suite.suite import MAX_SAMPLE_MB
 
 
@@ -46,6 +46,23 @@ def _without_nulls(value: object) -> object:
         if isinstance(value, dict)
         else value
     )
+
+
+if TYPE_CHECKING:
+    JudgeSection = JudgeStage
+else:
+    # With the keys of every registered kind of judge.
+    JudgeSection = with_own_keys(JudgeStage)
+
+
+class PanelJudge(JudgeSection):
+    """One judge of a panel (rule E4)."""
+
+    name: Text
+    """The name of this judge in node ids, recordings and reports."""
+    template: TemplateName | None = None
+    """May repeat the suite's template; every judge takes that one."""
+    preprocess_columns_map: Ignored = None
 
 
 class DatasetConfig(ConfigSection):
@@ -305,7 +322,7 @@ class Config(ConfigSection):
     test_agent_perturbation_config: AgentConfig = AgentConfig.model_construct()
     """How cases are made: log, rubrics, stages, sampling."""
     test_stochastic_stability_config: Ignored = None
-    judge: JudgeStage = JudgeStage.model_construct()
+    judge: JudgeSection = JudgeSection.model_construct()
     """The judge's model, prompt and settings."""
     gate: Gate = Gate.model_construct()
     """When the session fails."""

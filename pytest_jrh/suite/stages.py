@@ -5,19 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from pytest_jrh.documents.problems import shown
+from pytest_jrh.judges import kind_of
+from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.models import RateLimit, StageModel, StageName
+from pytest_jrh.sections import ModelDefaults, NoVerifier, StageSection
 from pytest_jrh.stages import JUDGE, MAKING
 from pytest_jrh.suite.fitting import AGENT
-from pytest_jrh.suite.sections import ModelDefaults, NoVerifier, StageSection
-from pytest_jrh.suite.suite import JudgeSettings
 
 if TYPE_CHECKING:
     from pytest_jrh.documents.findings import Findings
     from pytest_jrh.documents.problems import KeyPath
+    from pytest_jrh.judges.judge import JudgeKind
     from pytest_jrh.models import Mode
     from pytest_jrh.suite.places import Places
-    from pytest_jrh.suite.schema import Config
-    from pytest_jrh.suite.sections import PanelJudge
+    from pytest_jrh.suite.schema import Config, PanelJudge
 
 _EVALUATION: KeyPath = ("admin", "evaluation_config")
 _T = TypeVar("_T")
@@ -61,8 +62,11 @@ def resolve_judges(
     general = config.judge.model or evaluation.autograder_model_name
     if not evaluation.judges:
         settings = _with_defaults(config.judge, config.models)
-        stage = _judge_stage(settings, general, findings, places, ("judge",))
-        return (JudgeSettings(None, stage, _first(config.judge.show_reasoning, default=False)),)
+        kind = kind_of(config.judge)
+        stage = _judge_stage(settings, general, findings, places, ("judge",), kind)
+        reasoning = _first(config.judge.show_reasoning, default=False)
+        section = config.judge if kind.keys is not None else None
+        return (JudgeSettings(None, stage, reasoning, kind.key, section),)
     judges: list[JudgeSettings] = []
     for index, entry in enumerate(evaluation.judges):
         key: KeyPath = (*_EVALUATION, "judges", index)
@@ -75,9 +79,11 @@ def resolve_judges(
         settings = _with_defaults(
             _over(entry, config.judge, own_model=entry.model is not None), config.models
         )
-        stage = _judge_stage(settings, general, findings, places, key)
+        kind = kind_of(entry)
+        stage = _judge_stage(settings, general, findings, places, key, kind)
         reasoning = _first(entry.show_reasoning, config.judge.show_reasoning, default=False)
-        judges.append(JudgeSettings(entry.name, stage, reasoning))
+        section = entry if kind.keys is not None else None
+        judges.append(JudgeSettings(entry.name, stage, reasoning, kind.key, section))
     return tuple(judges)
 
 
@@ -93,10 +99,15 @@ def _check_template(entry: PanelJudge, mode: Mode | None, findings: Findings, ke
 
 
 def _judge_stage(
-    settings: StageSection, general: str | None, findings: Findings, places: Places, key: KeyPath
+    settings: StageSection,
+    general: str | None,
+    findings: Findings,
+    places: Places,
+    key: KeyPath,
+    kind: JudgeKind,
 ) -> StageModel:
-    model = settings.model or general
-    if model is None and not findings.explained((*key, "model")):
+    model = (settings.model or general) if kind.asks_model else settings.model
+    if model is None and kind.asks_model and not findings.explained((*key, "model")):
         message = (
             "no model for the judge; set autograder_model_name in admin.evaluation_config, or "
             "judge.model"

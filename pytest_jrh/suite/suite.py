@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.models import (
     DEFAULT_SEED,
     Mode,
@@ -18,8 +19,6 @@ from pytest_jrh.models import (
     TestName,
 )
 
-DEFAULT_JUDGE = "prompt"
-"""The kind of a judge whose section does not name another: a model with a prompt."""
 MAX_SAMPLE_MB = 256
 """How much one sample of a log may be when unpacked, in MB, where the config says nothing."""
 
@@ -36,24 +35,6 @@ class SuiteTest:
     output_dir: Path
     evaluate: bool
     targets: Mapping[str, tuple[int | None, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeSettings:
-    """One judge of the panel; `name` is None where the suite has a single judge (rule E4).
-
-    `kind` is its key in `pytest_jrh.judges.JUDGES`; `stage` holds its model, prompt and settings.
-    """
-
-    name: str | None
-    stage: StageModel
-    show_reasoning: bool = False
-    kind: str = DEFAULT_JUDGE
-
-    @property
-    def label(self) -> str:
-        """What reports call it: its model."""
-        return self.stage.model
 
 
 @dataclass(frozen=True, slots=True)

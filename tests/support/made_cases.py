@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
+from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.models import (
     AgentRun,
     Case,
@@ -28,7 +29,6 @@ from pytest_jrh.models import (
 from pytest_jrh.suite.cases import case_id
 from pytest_jrh.suite.suite import (
     GenerationSettings,
-    JudgeSettings,
     OutputSettings,
     ReplaySettings,
     SourceSettings,

@@ -12,12 +12,12 @@ import yaml
 from pytest_jrh.artifacts.debug import debug_paths, write_debug
 from pytest_jrh.artifacts.records import to_record
 from pytest_jrh.artifacts.spools import Spool
+from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.redact import Redactor
 from pytest_jrh.reporting.judge_report import judge_file_names
 from pytest_jrh.reporting.suite_files import write_suite_outputs
 from pytest_jrh.reporting.suite_files.run import SuiteRun
 from pytest_jrh.suite.cases import generation_id
-from pytest_jrh.suite.suite import JudgeSettings
 from pytest_jrh.text import one_line
 from tests.support.made_cases import (
     MESSAGES,

@@ -10,10 +10,10 @@ import jsonschema
 import pytest
 
 from pytest_jrh.artifacts.records import json_value
+from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.models import CaseResult
 from pytest_jrh.reporting.judge_report import judge_report
 from pytest_jrh.stats.panels import panels
-from pytest_jrh.suite.suite import JudgeSettings
 from tests.support.judged_sessions import (
     HOSTILE,
     SEED,

@@ -12,15 +12,15 @@ import pytest
 import yaml
 
 import pytest_jrh
+from pytest_jrh import sections as parts
 from pytest_jrh.documents.reading import read_document
 from pytest_jrh.errors import InputError
+from pytest_jrh.sections import ConfigSection
 from pytest_jrh.suite import json_schema, schema
-from pytest_jrh.suite import sections as parts
 from pytest_jrh.suite.config import load_suite
 from pytest_jrh.suite.fitting import fit
 from pytest_jrh.suite.rubrics import read_rubrics
 from pytest_jrh.suite.schema import Config
-from pytest_jrh.suite.sections import ConfigSection
 from tests.support.suites import SuiteFiles, copy_agentharm, merged, write_suite
 
 ROOT = Path(pytest_jrh.__file__).parents[1]

@@ -155,13 +155,3 @@ class JudgeStage(StageSection):
 
     Edited turns have lost theirs, which can give a case away.
     """
-
-
-class PanelJudge(JudgeStage):
-    """One judge of a panel (rule E4)."""
-
-    name: Text
-    """The name of this judge in node ids, recordings and reports."""
-    template: TemplateName | None = None
-    """May repeat the suite's template; every judge takes that one."""
-    preprocess_columns_map: Ignored = None

@@ -1,0 +1,64 @@
+"""The table of judges: which kind a section of a config is of, and that a new one owns its keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from pytest_jrh import judges
+from pytest_jrh.judges import JUDGES, kind_of, own_keys, with_own_keys
+from pytest_jrh.judges.judge import DEFAULT_JUDGE, JudgeKind, JudgeSettings
+from pytest_jrh.models import StageModel
+from pytest_jrh.sections import ConfigSection, JudgeStage, Text
+
+STAGE = StageModel("judge", "")
+
+
+class CoinKeys(ConfigSection):
+    """The keys of a judge that throws a coin."""
+
+    coin: Text | None = None
+    """Which coin."""
+    seeds: tuple[int, ...] | None = None
+    """Its seeds."""
+
+
+def never_built(*_: Any) -> Any:
+    raise AssertionError
+
+
+@pytest.fixture
+def coin(monkeypatch: pytest.MonkeyPatch) -> JudgeKind:
+    kind = JudgeKind("coin", never_built, CoinKeys, asks_model=False)
+    monkeypatch.setattr(judges, "JUDGES", {**JUDGES, "coin": kind})
+    return kind
+
+
+def test_a_section_without_the_key_of_another_kind_is_a_prompt() -> None:
+    assert kind_of(JudgeStage()) is JUDGES[DEFAULT_JUDGE]
+    assert JudgeSettings(None, StageModel("judge", "openai/x")).label == "openai/x"
+
+
+def test_a_kind_brings_its_keys_into_the_section_of_a_judge(coin: JudgeKind) -> None:
+    section = with_own_keys(JudgeStage)
+    assert kind_of(section.model_validate({"coin": "penny", "timeout": 3.0})) is coin
+    assert kind_of(section.model_validate({"model": "openai/x"})) is JUDGES[DEFAULT_JUDGE]
+    # The keys of every judge come first, as editors show them.
+    assert list(section.model_fields) == [*JudgeStage.model_fields, "coin", "seeds"]
+    assert section.model_fields["coin"].description == "Which coin."
+    with pytest.raises(ValidationError, match="Extra inputs are not permitted"):
+        section.model_validate({"coyn": "penny"})
+
+
+def test_what_is_written_back_are_the_keys_of_the_kind(coin: JudgeKind) -> None:
+    section = with_own_keys(JudgeStage).model_validate({"coin": "penny", "timeout": 3.0})
+    settings = JudgeSettings(None, STAGE, kind=coin.key, section=section)
+    assert own_keys(settings) == {"coin": "penny", "seeds": None}
+    assert own_keys(JudgeSettings(None, STAGE)) == {}
+    assert settings.label == "coin"
+
+
+def test_without_further_kinds_the_section_is_as_it_was() -> None:
+    assert with_own_keys(JudgeStage) is JudgeStage
