@@ -1,0 +1,235 @@
+"""Judges of known error rates, simulated: what the figures say of them, and how often they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_jrh.stats.flicker import RepeatedCase, false_alarm_of_snapshot, flicker
+from pytest_jrh.stats.formulas import mcnemar
+from pytest_jrh.stats.intervals import Bounds, Tally, share_bounds
+from pytest_jrh.stats.jackknife import Sums, bias_bounds, kappa_bounds, mean_error_bounds
+from pytest_jrh.stats.noninferiority import Change, DropDecision, decide_drop
+from pytest_jrh.stats.paired import sign_flip_p
+
+Counts = npt.NDArray[np.int64]
+ACCURACIES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
+CORRELATIONS = (0.0, 0.1, 0.3, 0.6)
+LEVELS = 5
+
+
+def right_counts(
+    rng: np.random.Generator, sessions: int, runs: int, size: int, accuracy: float, icc: float
+) -> Counts:
+    """How many cases of each run are right, by session and run: beta-binomial."""
+    if not icc or size == 1:
+        return rng.binomial(size, accuracy, (sessions, runs))
+    both = (1 - icc) / icc
+    return rng.binomial(size, rng.beta(accuracy * both, (1 - accuracy) * both, (sessions, runs)))
+
+
+def share_coverage(runs: int, size: int, sessions: int) -> dict[tuple[float, float], float]:
+    """How often the interval of an accuracy holds it, by correlation and accuracy."""
+    rng = np.random.default_rng([runs, size])
+    known: dict[bytes, Bounds] = {}
+    covered = {}
+    for icc in CORRELATIONS if size > 1 else CORRELATIONS[:1]:
+        for accuracy in ACCURACIES:
+            hits = 0
+            for right in np.sort(right_counts(rng, sessions, runs, size, accuracy, icc), axis=1):
+                key = right.tobytes()
+                if key not in known:
+                    known[key] = share_bounds(Tally(int(each), size) for each in right)
+                hits += holds(known[key], accuracy)
+            covered[icc, accuracy] = hits / sessions
+    return covered
+
+
+def holds(bounds: Bounds, truth: float) -> bool:
+    """Whether an interval, which has to be there, holds the truth."""
+    assert bounds.lower is not None
+    assert bounds.upper is not None
+    return bounds.lower <= truth <= bounds.upper
+
+
+def epochs_coverage(icc: float, sessions: int) -> tuple[float, float]:
+    """Coverage with 40 samples of three epochs each, and with 120 samples of one."""
+    rng = np.random.default_rng([40, int(10 * icc)])
+    covered = []
+    for runs, size in ((40, 3), (120, 1)):
+        hits = []
+        for accuracy in (0.7, 0.8, 0.9, 0.95):
+            for right in right_counts(rng, sessions, runs, size, accuracy, icc):
+                hits.append(holds(share_bounds(Tally(int(e), size) for e in right), accuracy))
+        covered.append(float(np.mean(hits)))
+    return covered[0], covered[1]
+
+
+def rising_bounds(tries: int) -> int:
+    """How many of so many random mistakes raise a bound of the interval."""
+    rng = np.random.default_rng(1)
+    rising = 0
+    for _ in range(tries):
+        sizes = rng.integers(1, rng.choice((2, 6, 13, 40)), rng.integers(2, 15))
+        right = rng.binomial(sizes, rng.choice((0.5, 0.9, 0.97, 1.0), sizes.size))
+        place = rng.integers(sizes.size)
+        if right[place]:
+            before = _bounds(right, sizes)
+            right[place] -= 1
+            after = _bounds(right, sizes)
+            rising += any(b > a + 1e-12 for a, b in zip(before, after, strict=True))
+    return rising
+
+
+def _bounds(right: Counts, sizes: Counts) -> tuple[float, float]:
+    bounds = share_bounds(Tally(int(k), int(n)) for k, n in zip(right, sizes, strict=True))
+    return bounds.lower or 0.0, 1.0 if bounds.upper is None else bounds.upper
+
+
+def answers(
+    rng: np.random.Generator, sessions: int, runs: int, wrong: float, *, binary: bool, up: float
+) -> tuple[Counts, Counts]:
+    """Labels and answers of three cases per test, six in a run, with a correlation of 0.3.
+
+    A sixth of the errors on a scale are by two levels, and a share `up` of them upwards.
+    """
+    both = 0.7 / 0.3
+    shape = (sessions, runs, 6)
+    errs = rng.random(shape) < rng.beta(wrong * both, (1 - wrong) * both, (sessions, runs, 1))
+    if binary:
+        labels = np.broadcast_to(np.array([0, 0, 0, 1, 1, 1]), shape)
+        return labels, np.where(errs, 1 - labels, labels)
+    labels = (np.arange(6) + rng.integers(0, LEVELS, (sessions, runs, 1))) % LEVELS
+    by = np.where(rng.random(shape) < 1 / 6, 2, 1) * np.where(rng.random(shape) < up, 1, -1)
+    return labels, np.clip(labels + errs * by, 0, LEVELS - 1)
+
+
+def _kappa(sums: Sums) -> float:
+    chance = sums.n * (sums.label_squares + sums.answer_squares) - 2 * sums.labels * sums.answers
+    return 1 - sums.n * sums.square_errors / chance
+
+
+Bounded = Callable[[Sequence[Sums]], Bounds]
+FIGURES: dict[str, tuple[Bounded, Callable[[Sums], float], bool]] = {
+    "kappa": (kappa_bounds, _kappa, True),
+    "weighted kappa": (kappa_bounds, _kappa, False),
+    "mean error": (mean_error_bounds, lambda s: s.errors / s.n, False),
+    "bias": (bias_bounds, lambda s: s.signed_errors / s.n, False),
+}
+WRONG = (0.5, 0.3, 0.2, 0.1, 0.05)
+
+
+def figure_coverage(name: str, runs: int, sessions: int) -> dict[tuple[float, float], float]:
+    """How often the interval of a figure holds it where there is one, by share wrong and up."""
+    bounded, figure, binary = FIGURES[name]
+    rng = np.random.default_rng([runs, len(name)])
+    covered = {}
+    for wrong in WRONG if not binary else WRONG[1:]:
+        for up in (0.5,) if binary else (0.5, 0.8, 1.0):
+            many = partial(answers, rng, wrong=wrong, binary=binary, up=up)
+            [whole] = _clusters(*many(1, 60_000))
+            truth = figure(Sums(*map(sum, zip(*whole, strict=True))))
+            found = [bounded(clusters) for clusters in _clusters(*many(sessions, runs))]
+            there = [holds(bounds, truth) for bounds in found if bounds.lower is not None]
+            covered[wrong, up] = sum(there) / len(there)
+    return covered
+
+
+def _clusters(labels: Counts, given: Counts) -> Iterator[list[Sums]]:
+    error = given - labels
+    each = (labels, labels**2, given, given**2, error**2, abs(error), error)
+    sums = np.stack([np.full(labels.shape[:2], labels.shape[2]), *(x.sum(axis=2) for x in each)], 2)
+    for session in sums.tolist():
+        yield [Sums(*cluster) for cluster in session]
+
+
+def rejections(runs: int, size: int, moved: float, sessions: int) -> tuple[float, float]:
+    """How often the sign-flip test, and McNemar's on cases, reject where runs move by chance."""
+    rng = np.random.default_rng([runs, size, int(100 * moved)])
+    ours = theirs = 0
+    for _ in range(sessions):
+        signs = np.where(rng.random(runs) < moved, rng.choice((-1, 1), runs), 0) * size
+        ours += sign_flip_p(signs.tolist()) < 0.05
+        theirs += mcnemar(int(signs[signs > 0].sum()), int(-signs[signs < 0].sum())) < 0.05
+    return ours / sessions, theirs / sessions
+
+
+def losses(
+    rng: np.random.Generator,
+    shape: tuple[int, int, int],
+    drop: float,
+    flip: float,
+    repeats: int,
+    icc: float = 0.0,
+) -> Counts:
+    """What runs lose in right answers, over cases and repeats; shape: sessions, runs, cases."""
+    share = min(1.0, drop / (1 - 2 * flip))
+    chance: float | npt.NDArray[np.float64] = share
+    if icc and 0 < share < 1:
+        both = (1 - icc) / icc
+        chance = rng.beta(share * both, (1 - share) * both, (*shape[:2], 1))
+    broken = rng.random(shape) < chance
+    before = rng.binomial(repeats, 1 - flip, shape)
+    return (before - rng.binomial(repeats, np.where(broken, flip, 1 - flip))).sum(axis=2)
+
+
+def decisions(drop: float, icc: float, sessions: int, runs: int = 50) -> list[DropDecision]:
+    """The gate over runs of six with three repeats and 5% flips, `max_drop` 0.05."""
+    rng = np.random.default_rng([int(100 * drop), int(10 * icc), runs])
+    lost = losses(rng, (sessions, runs, 6), drop, 0.05, 3, icc)
+    return [
+        decide_drop([Change(each / 3, 6) for each in session], 0.05, flicker=0.095, repeats=3)
+        for session in lost.tolist()
+    ]
+
+
+def decided(drop: float, sessions: int, most: int = 1_500) -> tuple[float, float]:
+    """How often the number of runs that an INCONCLUSIVE names decides, and its median."""
+    rng = np.random.default_rng([7, int(100 * drop)])
+    numbers = [
+        decision.runs
+        for decision in decisions(drop, 0.0, sessions, runs=12)
+        if decision.verdict == "INCONCLUSIVE" and decision.runs is not None
+    ]
+    hits = 0
+    for runs in numbers:
+        lost = losses(rng, (1, min(runs, most), 6), drop, 0.05, 3)[0]
+        again = decide_drop([Change(each / 3, 6) for each in lost.tolist()], 0.05)
+        hits += again.verdict != "INCONCLUSIVE"
+    return hits / len(numbers), float(np.median(numbers))
+
+
+def snapshot_failures(cases: int, flip: float, repeats: int, sessions: int) -> tuple[float, float]:
+    """How often the majorities of an unchanged judge have a regression, simulated and foretold."""
+    rng = np.random.default_rng([cases, repeats])
+    wrong = rng.binomial(repeats, flip, (2, sessions, cases)) > repeats / 2
+    failed = (~wrong[0] & wrong[1]).any(axis=1).mean()
+    return float(failed), false_alarm_of_snapshot(cases, 2 * flip * (1 - flip), repeats)
+
+
+def flicker_coverage(flip: float, repeats: int, sessions: int) -> float:
+    """How often the interval of the flicker holds it, with 54 cases of 18 runs."""
+    rng = np.random.default_rng([repeats, int(100 * flip)])
+    hits = 0
+    for scores in rng.binomial(1, flip, (sessions, 54, repeats)).tolist():
+        cases = (RepeatedCase(place // 3, tuple(each)) for place, each in enumerate(scores))
+        hits += holds(flicker(cases).bounds, 2 * flip * (1 - flip))
+    return hits / sessions
+
+
+def brute_force_drop(
+    runs: int, size: int, flip: float, repeats: int, near: float, sessions: int
+) -> float:
+    """The drop that case-by-case sessions and the exact test find at 80% power, near a guess."""
+    rng = np.random.default_rng([runs, size, repeats])
+    drops = [max(0.002, near + step) for step in np.linspace(-0.04, 0.04, 9)]
+    drops = sorted({min(each, 1 - 2 * flip) for each in drops})
+    powers = []
+    for drop in drops:
+        lost = losses(rng, (sessions, runs, size), drop, flip, repeats, 0.3)
+        found = [sum(each) > 0 and sign_flip_p(each) < 0.05 for each in lost.tolist()]
+        powers.append(sum(found) / sessions)
+    return float(np.interp(0.8, np.maximum.accumulate(powers), drops))
