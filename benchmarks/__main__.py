@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import live, offline, reports, review
+from benchmarks import live, offline, reports, review, validity
 from benchmarks.material import CACHE
 from benchmarks.measure import Line, stopwatch, table
 
@@ -24,6 +24,7 @@ BENCHMARKS: dict[str, Callable[[], list[Line]]] = {
     "unused": offline.unused,
     "reports": reports.html,
     "review": review.lines,
+    "validity": validity.lines,
 }
 RESULTS = Path(__file__).with_name("RESULTS.md")
 

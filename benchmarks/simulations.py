@@ -173,7 +173,8 @@ def losses(
         chance = rng.beta(share * both, (1 - share) * both, (*shape[:2], 1))
     broken = rng.random(shape) < chance
     before = rng.binomial(repeats, 1 - flip, shape)
-    return (before - rng.binomial(repeats, np.where(broken, flip, 1 - flip))).sum(axis=2)
+    lost: Counts = (before - rng.binomial(repeats, np.where(broken, flip, 1 - flip))).sum(axis=2)
+    return lost
 
 
 def decisions(drop: float, icc: float, sessions: int, runs: int = 50) -> list[DropDecision]:

@@ -193,7 +193,7 @@ def _gate(pool: ProcessPoolExecutor) -> tuple[str, list[Check]]:
     found = dict(
         zip(
             settings,
-            pool.map(simulations.decisions, *zip(*settings, strict=True), [4_000] * 6),
+            pool.map(simulations.decisions, *zip(*settings, strict=True), [20_000] * 6),
             strict=True,
         )
     )

@@ -162,9 +162,7 @@ def _decide(run: SuiteRun, settings: EndSettings) -> GateDecision:
     if settings.stopped and not gate.is_active(rules, baseline.content):
         wanted &= {result.case_id for result in run.results}
     scope = Scope.of(run.known, wanted)
-    made = gate.decide(
-        run.results, baseline.content, rules, scope, suite.source.sampling_seed, run.left_out
-    )
+    made = gate.decide(run.results, baseline.content, rules, scope, run.left_out)
     return replace(
         made, update_command=settings.update_command(run.suite) if made.uncompared else ""
     )
@@ -175,7 +173,6 @@ def _gathered(
 ) -> SessionResults:
     return gather(
         [result for run in runs for result in run.results],
-        runs[0].suite.source.sampling_seed,
         rubrics={
             (run.name, rubric.id): replace(
                 rubric, file=str(absolute(settings.folder / rubric.file))

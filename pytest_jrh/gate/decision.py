@@ -130,14 +130,12 @@ def decide(
     baseline: Baseline | None,
     rules: GateRules,
     scope: Scope,
-    seed: int,
     left_out: Collection[CaseSpec] = (),
 ) -> GateDecision:
     """Decide about one suite, from the last result of each of its cases (rules J3 to J5).
 
-    `scope` holds the suite's ids alone; `seed` is the bootstrap's; `left_out` are cases that a
-    marker or another plugin has skipped, which are in neither. Selected cases without a result are
-    named.
+    `scope` holds the suite's ids alone; `left_out` are cases that a marker or another plugin has
+    skipped, which are in neither. Selected cases without a result are named.
     """
     given = {result.case_id: result for result in results}
     received = [given[case_id] for case_id in sorted(given)]
@@ -152,9 +150,7 @@ def decide(
         and result.case_id not in answered
         and not rules.covers(result.test)
     )
-    thresholds = (
-        tuple(_thresholds(received, judged, comparison, new, rules, seed)) if active else ()
-    )
+    thresholds = tuple(_thresholds(received, judged, comparison, new, rules)) if active else ()
     never_reported = tuple(sorted(scope.selected - given.keys()))
     unscored = {result.case_id: result.outcome for result in received if result.outcome in UNSCORED}
     return GateDecision(
@@ -211,7 +207,6 @@ def _thresholds(
     comparison: Comparison | None,
     new: tuple[str, ...],
     rules: GateRules,
-    seed: int,
 ) -> Iterator[Threshold]:
     to_judge = [result for result in received if result.outcome != "generated"]
     for judge in dict.fromkeys(result.judge for result in to_judge):
@@ -220,7 +215,7 @@ def _thresholds(
             "min_cases", rules.min_cases, Figure(n), n >= rules.min_cases, n, judge=judge
         )
         own = [result for result in to_judge if result.judge == judge]
-        yield from _accuracies(own, judge, rules, seed)
+        yield from _accuracies(own, judge, rules)
     if comparison is not None and judged and not comparison.compared:
         yield Threshold("compared", 1, Figure(0), rules.allow_uncompared, 0)
     if comparison is not None or rules.max_regressions or new:
@@ -232,9 +227,7 @@ def _thresholds(
         )
 
 
-def _accuracies(
-    own: Sequence[CaseResult], judge: str, rules: GateRules, seed: int
-) -> Iterator[Threshold]:
+def _accuracies(own: Sequence[CaseResult], judge: str, rules: GateRules) -> Iterator[Threshold]:
     """Compare a judge's accuracy with the rules.
 
     A test without selected cases is left out.
@@ -245,7 +238,7 @@ def _accuracies(
         group = [result for result in own if test in ("", result.test)]
         if not group:
             continue
-        found = describe(group, seed)
+        found = describe(group)
         figure = (
             Figure(found.interval.lower, found.interval.reason)
             if rules.lower_bound

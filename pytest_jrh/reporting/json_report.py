@@ -16,6 +16,7 @@ from pytest_jrh.stats.columns import keys_of
 from pytest_jrh.stats.diagnosis import all_warnings
 from pytest_jrh.stats.figures import matrix_of
 from pytest_jrh.stats.formulas import Share
+from pytest_jrh.stats.intervals import LEVEL
 from pytest_jrh.stats.metrics import Figure
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from pytest_jrh.gate.decision import GateDecision
     from pytest_jrh.stats.formulas import ConfusionMatrix
+    from pytest_jrh.stats.intervals import Bounds
     from pytest_jrh.stats.panels import Panel
     from pytest_jrh.stats.statistics import Statistics, StatisticsTable
 
@@ -59,16 +61,16 @@ def statistics_data(statistics: Statistics) -> dict[str, Any]:
         "unverified_labels": counts.unverified,
         "reasoning_disagrees": counts.contradicted,
         "accuracy": _figure(statistics.accuracy),
-        "interval": {
-            "lower": interval.lower,
-            "upper": interval.upper,
-            "level": 0.95,
-            "method": interval.method,
-            "reason": interval.reason,
-        },
+        "interval": interval_data(interval),
         "binary": _mode_data(statistics, "binary"),
         "ordinal": _mode_data(statistics, "ordinal"),
     }
+
+
+def interval_data(bounds: Bounds) -> dict[str, Any]:
+    """The interval of a share (rule L1)."""
+    method = None if bounds.lower is None else "wilson_effective_n"
+    return {**_interval(bounds), "method": method}
 
 
 def with_figures(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,9 +81,16 @@ def with_figures(schema: Mapping[str, Any]) -> dict[str, Any]:
     definitions["Test"]["properties"]["outcomes"]["propertyNames"] = {"enum": [*OUTCOMES]}
     for mode in get_args(Mode):
         kinds = {column.key: _DEFINITIONS[column.kind] for column in keys_of(mode)}
-        properties = {
+        properties: dict[str, Any] = {
             key: {"$ref": f"#/definitions/{name}"}
             for key, name in {"confusion_matrix": "ConfusionMatrix", **kinds}.items()
+        }
+        properties["intervals"] = {
+            "type": "object",
+            "description": "The 95% interval of each figure.",
+            "properties": {key: {"$ref": "#/definitions/Bounds"} for key in kinds},
+            "required": [*kinds],
+            "additionalProperties": False,
         }
         name = mode.capitalize()
         definitions[name] = {
@@ -171,8 +180,11 @@ def _mode_data(statistics: Statistics, mode: Mode) -> dict[str, Any] | None:
     matrix = matrix_of(statistics, mode)
     if matrix is None:
         return None
+    described = statistics.ordinal if mode == "ordinal" else statistics.binary
+    assert described is not None
     figures = {column.key: _data(column.of(statistics)) for column in keys_of(mode)}
-    return {"confusion_matrix": _matrix(matrix), **figures}
+    intervals = {column.key: _interval(described.intervals[column.key]) for column in keys_of(mode)}
+    return {"confusion_matrix": _matrix(matrix), **figures, "intervals": intervals}
 
 
 def _data(figure: object) -> dict[str, Any]:
@@ -183,6 +195,10 @@ def _data(figure: object) -> dict[str, Any]:
             return _figure(figure)
         case _:
             raise TypeError(f"{figure!r} has no form in the JSON report")
+
+
+def _interval(bounds: Bounds) -> dict[str, Any]:
+    return {"lower": bounds.lower, "upper": bounds.upper, "level": LEVEL, "reason": bounds.reason}
 
 
 def _figure(figure: Figure) -> dict[str, Any]:

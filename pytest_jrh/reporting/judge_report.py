@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.files import file_name_part
 from pytest_jrh.models import JUDGED, CaseResult
-from pytest_jrh.reporting.json_report import decision_data, panel_data, table_data
+from pytest_jrh.reporting.json_report import decision_data, interval_data, panel_data, table_data
 from pytest_jrh.reporting.report import Report
 from pytest_jrh.reporting.session_results import scales
+from pytest_jrh.stats.bounded import accuracy_bounds
 from pytest_jrh.stats.metrics import GroupStats, bootstrap, group_stats, metric, totals
 from pytest_jrh.stats.spending import total_spending
 from pytest_jrh.stats.statistics import tabulate
@@ -97,7 +98,7 @@ def judge_report(
             if spending.unpriced
             else None,
         },
-        "statistics": table_data(tabulate(results, seed, scales(levels))),
+        "statistics": table_data(tabulate(results, scales(levels))),
         "gate": None if decision is None else decision_data(decision),
         "panel": None if panel is None else panel_data(panel),
         "session": session
@@ -144,13 +145,16 @@ def _test_report(metric_name: str, results: Sequence[CaseResult], seed: int) -> 
             "metric_reason": figure.reason,
             "accuracy": total.accuracy,
         },
-        "bootstrap": {
-            "mean": interval.mean,
-            "lower_ci": interval.lower,
-            "upper_ci": interval.upper,
-            "reason": interval.reason,
-            "of": "accuracy",
-            "seed": seed,
+        "interval": interval_data(accuracy_bounds(judged)),
+        "rand": {
+            "bootstrap": {
+                "mean": interval.mean,
+                "lower_ci": interval.lower,
+                "upper_ci": interval.upper,
+                "reason": interval.reason,
+                "of": "accuracy",
+                "seed": seed,
+            },
         },
         "outcomes": dict(sorted(Counter(result.outcome for result in results).items())),
         "unverified_labels": total.unverified,

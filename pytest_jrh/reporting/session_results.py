@@ -72,7 +72,6 @@ class SessionResults:
 
 def gather(
     results: Iterable[CaseResult],
-    seed: int,
     *,
     rubrics: Mapping[tuple[str, str], Rubric] | None = None,
     decisions: Mapping[str, GateDecision] | None = None,
@@ -82,11 +81,11 @@ def gather(
     record_command: str = "",
     extents: Mapping[str, Extent] | None = None,
 ) -> SessionResults:
-    """Compute all figures of a session once, for every report; `seed` is the bootstrap's."""
+    """Compute all figures of a session once, for every report."""
     given = tuple({result.case_id: result for result in results}.values())
     return SessionResults(
         results=given,
-        table=tabulate(given, seed, scales(rubrics or {})),
+        table=tabulate(given, scales(rubrics or {})),
         panels=tuple(panels(given)),
         decisions=decisions or {},
         wall_seconds=wall_seconds,

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 if TYPE_CHECKING:
     from pytest_jrh.models import Mode
     from pytest_jrh.stats.formulas import Share
+    from pytest_jrh.stats.intervals import Bounds
     from pytest_jrh.stats.metrics import Figure
-    from pytest_jrh.stats.statistics import AccuracyInterval, BinaryStats, OrdinalStats, Statistics
+    from pytest_jrh.stats.statistics import BinaryStats, OrdinalStats, Statistics
 
-Value: TypeAlias = "Figure | Share | AccuracyInterval | int"
+Value: TypeAlias = "Figure | Share | Bounds | int"
 FigureKind: TypeAlias = Literal["count", "rate", "share", "number", "bounds"]
 NONE = "-"
 _BOTH: tuple[Mode, ...] = ("binary", "ordinal")
@@ -26,8 +27,8 @@ _BOTH: tuple[Mode, ...] = ("binary", "ordinal")
 class Column:
     """One figure of a set of results.
 
-    `of` takes it from the set's `Statistics`, as a `Figure`, a `Share`, an `AccuracyInterval` or a
-    number by `kind`; None where the set has no case of the mode. `title` heads it in tables, where
+    `of` takes it from the set's `Statistics`, as a `Figure`, a `Share`, `Bounds` or a number
+    by `kind`; None where the set has no case of the mode. `title` heads it in tables, where
     a terminal breaks it as in `head`; one without a title is in the JSON report alone. `key` names
     it there, among the figures of its mode. `meaning` explains it in a sentence or two.
     """
@@ -82,7 +83,7 @@ def keys_of(mode: Mode) -> list[Column]:
     return [column for column in COLUMNS if mode in column.modes and column.key]
 
 
-def _bounds(interval: AccuracyInterval) -> str:
+def _bounds(interval: Bounds) -> str:
     if interval.lower is None or interval.upper is None:
         return NONE
     return f"{100 * interval.lower:.1f}-{100 * interval.upper:.1f}"
@@ -183,6 +184,15 @@ COLUMNS: tuple[Column, ...] = (
         "mean error",
         head=("mean", "error"),
         key="mean_absolute_error",
+        modes=("ordinal",),
+    ),
+    Column(
+        _ordinal(lambda figures: figures.bias),
+        "number",
+        "The mean of score minus target, in levels of the scale: above 0, the judge scores too "
+        "high.",
+        "bias",
+        key="bias",
         modes=("ordinal",),
     ),
     Column(

@@ -119,6 +119,13 @@ def mean_absolute_error(matrix: ConfusionMatrix) -> Figure:
     return Figure(matrix.expectation(lambda label, answer: abs(label - answer)) / matrix.n)
 
 
+def mean_bias(matrix: ConfusionMatrix) -> Figure:
+    """The mean of answer minus label, in levels: above 0, the judge scores too high."""
+    if not matrix.n:
+        return Figure(None, NO_VERDICT)
+    return Figure(matrix.expectation(lambda label, answer: answer - label) / matrix.n)
+
+
 def mcnemar(regressions: int, fixes: int) -> float:
     """Two-sided exact p-value of a split at least this uneven, if regressions and fixes were
     equally likely.

@@ -17,7 +17,7 @@ POWER = 0.8
 _FEWEST_CLUSTERS = 2
 # So many cases more than there are, in one cluster of the usual size, are taken to have changed: a
 # few clusters in which nothing did would show no variation at all, and any limit would be met.
-_UNSEEN = 1.5
+_UNSEEN = 2
 _MOST_REPEATS = 9
 _MOST_RUNS = 1_000_000
 

@@ -5,11 +5,12 @@ Only agree and disagree count. A figure that cannot be computed is None with the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_jrh.kinds import KINDS
 from pytest_jrh.models import JUDGED
+from pytest_jrh.stats.bounded import accuracy_bounds, binary_bounds, ordinal_bounds, whole_pairs
 from pytest_jrh.stats.formulas import (
     NO_VERDICT,
     ConfusionMatrix,
@@ -19,36 +20,20 @@ from pytest_jrh.stats.formulas import (
     cohen_kappa,
     confusion_matrix,
     mean_absolute_error,
+    mean_bias,
     quadratic_kappa,
-    wilson,
 )
-from pytest_jrh.stats.metrics import Figure, GroupStats, bootstrap, group_stats, totals
+from pytest_jrh.stats.metrics import Figure, GroupStats, group_stats, totals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_jrh.models import CaseResult
+    from pytest_jrh.stats.intervals import Bounds
 
 Scales: TypeAlias = "Mapping[tuple[str, str], Sequence[int]]"
-Method: TypeAlias = Literal["wilson", "bootstrap", "wilson_runs"]
 
 _Names: TypeAlias = tuple[str, str, str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class AccuracyInterval:
-    """95% bounds of an accuracy, and how they were found; all None where `reason` says why there
-    are none.
-
-    `wilson`: every verdict comes from a source run of its own. `bootstrap`: several come from one
-    run, so whole runs were resampled. `wilson_runs`: so they do, but every resample would be equal;
-    the runs, not the verdicts, are then counted as the observations, which is the cautious way.
-    """
-
-    lower: float | None = None
-    upper: float | None = None
-    method: Method | None = None
-    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +43,8 @@ class BinaryStats:
     `recall` is the share of the violations of agent_perturbation that were found,
     `false_positive_rate` the share of the satisfied cases of agent_positives that were judged
     violated, `paired` the share of runs whose perturbation and positive of one rubric were both
-    judged right by one judge.
+    judged right by one judge. `intervals` are those of the figures, by their keys in the JSON
+    report.
     """
 
     matrix: ConfusionMatrix
@@ -67,17 +53,24 @@ class BinaryStats:
     balanced_accuracy: Figure
     kappa: Figure
     paired: Share
+    intervals: Mapping[str, Bounds] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class OrdinalStats:
-    """Figures of an ordinal judge; errors are in levels of the scale."""
+    """Figures of an ordinal judge; errors are in levels of the scale.
+
+    `bias` is the mean of answer minus label. `intervals` are those of the figures, by their keys in
+    the JSON report.
+    """
 
     matrix: ConfusionMatrix
     exact: Share
     within_one: Share
     mean_absolute_error: Figure
+    bias: Figure
     weighted_kappa: Figure
+    intervals: Mapping[str, Bounds] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +82,7 @@ class Statistics:
 
     counts: GroupStats
     accuracy: Figure
-    interval: AccuracyInterval
+    interval: Bounds
     binary: BinaryStats | None = None
     ordinal: OrdinalStats | None = None
 
@@ -108,10 +101,8 @@ class StatisticsTable:
     overall: Statistics
 
 
-def tabulate(
-    results: Iterable[CaseResult], seed: int, scales: Scales | None = None
-) -> StatisticsTable:
-    """Compute the figures at every level; `seed` is the bootstrap's.
+def tabulate(results: Iterable[CaseResult], scales: Scales | None = None) -> StatisticsTable:
+    """Compute the figures at every level.
 
     `scales` gives the scores of an ordinal rubric by suite and rubric id, so that its matrix shows
     them all.
@@ -128,7 +119,7 @@ def tabulate(
 
     def described(names: _Names, indices: tuple[int, ...]) -> Statistics:
         if indices not in known:
-            known[indices] = describe([given[index] for index in indices], seed, scales)
+            known[indices] = describe([given[index] for index in indices], scales)
         suite, test, rubric, judge = names
         counts = replace(known[indices].counts, suite=suite, test=test, rubric=rubric, judge=judge)
         return replace(known[indices], counts=counts)
@@ -141,7 +132,7 @@ def tabulate(
     )
 
 
-def describe(results: Iterable[CaseResult], seed: int, scales: Scales | None = None) -> Statistics:
+def describe(results: Iterable[CaseResult], scales: Scales | None = None) -> Statistics:
     """Compute the figures of one set of results, taken together."""
     given = list(results)
     judged = [result for result in given if result.outcome in JUDGED]
@@ -151,7 +142,7 @@ def describe(results: Iterable[CaseResult], seed: int, scales: Scales | None = N
     return Statistics(
         counts=counts,
         accuracy=Figure(counts.accuracy, None if judged else NO_VERDICT),
-        interval=accuracy_interval(judged, seed),
+        interval=accuracy_bounds(judged),
         binary=_binary([result for result in judged if result.target_score is None])
         if binary
         else None,
@@ -159,28 +150,6 @@ def describe(results: Iterable[CaseResult], seed: int, scales: Scales | None = N
         if ordinal
         else None,
     )
-
-
-def accuracy_interval(results: Iterable[CaseResult], seed: int) -> AccuracyInterval:
-    """Bound the accuracy at 95%: Wilson's interval, or a bootstrap where cases share source runs.
-
-    The bootstrap is seeded, takes percentiles, and draws whole runs (Efron and Tibshirani 1993, An
-    Introduction to the Bootstrap, ch. 13; Field and Welsh 2007, J R Stat Soc B 69:369-390, on
-    clusters).
-    """
-    judged = [result for result in results if result.outcome in JUDGED]
-    if not judged:
-        return AccuracyInterval(reason=NO_VERDICT)
-    agree = sum(result.outcome == "agree" for result in judged)
-    runs = len({(result.suite, result.run_id, result.epoch) for result in judged})
-    if runs == len(judged):
-        return AccuracyInterval(*wilson(agree, runs), method="wilson")
-    interval = bootstrap(judged, seed)
-    if interval.lower is None or interval.upper is None:
-        return AccuracyInterval(reason=interval.reason)
-    if interval.lower == interval.upper:
-        return AccuracyInterval(*wilson(agree / len(judged) * runs, runs), method="wilson_runs")
-    return AccuracyInterval(interval.lower, interval.upper, method="bootstrap")
 
 
 def pairs_of(results: Iterable[CaseResult]) -> list[Pair]:
@@ -194,19 +163,20 @@ def pairs_of(results: Iterable[CaseResult]) -> list[Pair]:
 
 def _binary(judged: Sequence[CaseResult]) -> BinaryStats:
     matrix = confusion_matrix(pairs_of(judged), labels=(0, 1))
-    violations = [pair for pair in pairs_of(_counting_in("recall", judged)) if pair[0] == 1]
+    violations = [result for result in _counting_in("recall", judged) if result.expected == 1]
     satisfied = [
-        pair for pair in pairs_of(_counting_in("false_positive_rate", judged)) if pair[0] == 0
+        result for result in _counting_in("false_positive_rate", judged) if result.expected == 0
     ]
+    found, alarms = (sum(result.score == 1 for result in each) for each in (violations, satisfied))
+    kappa = _of_two_labels(matrix, cohen_kappa(matrix))
     return BinaryStats(
         matrix=matrix,
-        recall=_share(violations.count((1, 1)), len(violations), "no perturbation was judged"),
-        false_positive_rate=_share(
-            satisfied.count((0, 1)), len(satisfied), "no positive was judged"
-        ),
+        recall=_share(found, len(violations), "no perturbation was judged"),
+        false_positive_rate=_share(alarms, len(satisfied), "no positive was judged"),
         balanced_accuracy=_of_two_labels(matrix, balanced_accuracy(matrix)),
-        kappa=_of_two_labels(matrix, cohen_kappa(matrix)),
+        kappa=kappa,
         paired=_paired(judged),
+        intervals=binary_bounds(violations, satisfied, judged, kappa),
     )
 
 
@@ -221,24 +191,29 @@ def _ordinal(judged: Sequence[CaseResult], scales: Scales | None) -> OrdinalStat
         if len(used) <= 1
         else Figure(None, "the rubrics have different scales")
     )
+    kappa = _of_two_labels(matrix, kappa)
     return OrdinalStats(
         matrix=matrix,
         exact=_share(exact, len(pairs), NO_VERDICT),
         within_one=_share(near, len(pairs), NO_VERDICT),
         mean_absolute_error=mean_absolute_error(matrix),
-        weighted_kappa=_of_two_labels(matrix, kappa),
+        bias=mean_bias(matrix),
+        weighted_kappa=kappa,
+        intervals=ordinal_bounds(judged, _is_near, kappa),
+    )
+
+
+def _is_near(result: CaseResult) -> bool:
+    return (
+        result.expected is not None
+        and result.score is not None
+        and abs(result.expected - result.score) <= 1
     )
 
 
 def _paired(judged: Iterable[CaseResult]) -> Share:
-    pairs: dict[tuple[str, str, str, str, int], dict[str, bool]] = {}
-    for result in judged:
-        key = (result.suite, result.judge, result.rubric_id, result.run_id, result.epoch)
-        pairs.setdefault(key, {})[result.test] = result.outcome == "agree"
-    whole = [pair for pair in pairs.values() if len(pair) > 1]
-    return _share(
-        sum(all(pair.values()) for pair in whole), len(whole), "no run has both its tests judged"
-    )
+    whole = [pair for cluster in whole_pairs(judged).values() for pair in cluster]
+    return _share(sum(whole), len(whole), "no run has both its tests judged")
 
 
 def _of_two_labels(matrix: ConfusionMatrix, figure: Figure) -> Figure:

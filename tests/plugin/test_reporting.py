@@ -59,7 +59,7 @@ def test_the_summary_is_a_table_of_rubrics_and_tests(
     assert result.outlines[start + 1 : start + 12] == [
         "                                          95%",
         "rubric, test          n  accuracy    interval  recall   FPR  kappa  paired",
-        "rubric-1              5     80.0%  60.0-100.0   50.0%  0.0%   0.55   50.0%",
+        "rubric-1              5     80.0%   27.5-97.7   50.0%  0.0%   0.55   50.0%",
         "  agent_perturbation  2     50.0%    9.5-90.5   50.0%     -      -       -",
         "  agent_positives     3    100.0%  43.9-100.0       -  0.0%      -       -",
         "not in these figures: 2 without a case, 1 unscored",

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 Answer: TypeAlias = "Callable[[CaseSpec, int], int]"
 
-SEED = 8234
 DIGEST = "0123456789abcdef" * 4
 HOSTILE = (
     "<script>alert('x')</script><img src=x onerror=alert(1)> </script></pre></code></details> ]]> "
@@ -110,14 +109,13 @@ def session_of(
             if old is None
             else update(Baseline(), old, Scope.of(each.case_id for each in old)).baseline
         )
-        decisions[suite] = decide(own, baseline, GateRules(**rules), scope, SEED)  # type: ignore[arg-type]
+        decisions[suite] = decide(own, baseline, GateRules(**rules), scope)  # type: ignore[arg-type]
     nodes = {
         result.case_id: f"suites/{result.suite}.jrh.yml::{result.case_id.partition('::')[2]}"
         for result in given
     }
     return gather(
         given,
-        SEED,
         rubrics=rubrics,
         decisions=decisions,
         wall_seconds=3.2,

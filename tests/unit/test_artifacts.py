@@ -156,7 +156,7 @@ def test_report_has_rands_keys_and_numbers(tmp_path: Path) -> None:
     )
     assert positive["metrics"]["pass_rate"] == "100.00%"
     assert (
-        negative["bootstrap"].items()
+        negative["rand"]["bootstrap"].items()
         >= {
             "mean": None,
             "lower_ci": None,

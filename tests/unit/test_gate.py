@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-SEED = 8234
 DIGEST = "0123456789abcdef" * 4
 OTHER = "fedcba9876543210" * 4
 SHORT = {"A": "agree", "D": "disagree", "N": "no_case", "U": "unrecorded", "G": "generated"}
@@ -68,7 +67,7 @@ def decided(
     **rules: Any,
 ) -> GateDecision:
     ids = [*(result.case_id for result in results), *selected]
-    return decide(results, baseline, GateRules(**rules), Scope.of(ids), SEED)
+    return decide(results, baseline, GateRules(**rules), Scope.of(ids))
 
 
 def limits(decision: GateDecision) -> dict[tuple[str, str, str], bool]:
@@ -246,7 +245,7 @@ class TestDecision:
 
     def test_deselected_case_is_neither_missing_nor_one_sided(self) -> None:
         scope = Scope.of(map(id_of, range(3)), [id_of(0)])
-        decision = decide(cases("A"), baseline_of(cases("AAA")), GateRules(), scope, SEED)
+        decision = decide(cases("A"), baseline_of(cases("AAA")), GateRules(), scope)
         assert decision.passed
         assert decision.never_reported == ()
         assert decision.not_comparable == {}
@@ -282,7 +281,7 @@ def test_no_disagreement_falls_between_item_and_gate(
         replace(each, case_digest=data.draw(st.sampled_from([DIGEST, OTHER]))) for each in drawn()
     ]
     baseline = baseline_of(drawn()) if with_baseline else None
-    decision = decide(now, baseline, rules, Scope.of(each.case_id for each in now), SEED)
+    decision = decide(now, baseline, rules, Scope.of(each.case_id for each in now))
     wrong = [each for each in now if each.outcome == "disagree"]
     let_through = [
         each for each in wrong if (tolerated(each, baseline, rules) or "").startswith("left")

@@ -16,7 +16,6 @@ from pytest_jrh.reporting.judge_report import judge_report
 from pytest_jrh.stats.panels import panels
 from tests.support.judged_sessions import (
     HOSTILE,
-    SEED,
     always,
     coin,
     judged,
@@ -47,7 +46,7 @@ def report_of(
         suite,
         suite.judges[0],
         results,
-        SEED,
+        8234,
         decision=next(iter(session.decisions.values()), None),
         panel=next(iter(panels(results)), None),
     )

@@ -26,7 +26,7 @@ from pytest_jrh.reporting.markdown.page import markdown_report
 from pytest_jrh.reporting.session_results import SessionResults
 from pytest_jrh.reporting.terminal import session_lines
 from pytest_jrh.suite.suite import GateRules
-from tests.support.judged_sessions import SEED, judged, right, scored, session_of
+from tests.support.judged_sessions import judged, right, scored, session_of
 from tests.support.made_cases import make_result, make_spec
 
 
@@ -118,7 +118,7 @@ def test_what_a_marker_skipped_as_a_whole_is_named() -> None:
     results = judged(right, judge="strict")
     skipped = [make_spec(f"run-{run}", rubric_id="later", judge="strict") for run in range(3)]
     scope = Scope.of(result.case_id for result in results)
-    decision = decide(results, None, GateRules(min_accuracy=0.5), scope, SEED, skipped)
+    decision = decide(results, None, GateRules(min_accuracy=0.5), scope, skipped)
     assert decision.passed
     lines = [line.text for line in gate_lines(decision, str, width=400)]
     assert "No verdict on any case of rubric later (3 cases: 3 skipped)." in lines
@@ -132,7 +132,6 @@ def test_a_gate_whose_rules_are_for_other_tests_says_what_it_has_seen() -> None:
         None,
         GateRules({"agent_positives": 0.9}),
         Scope.of(r.case_id for r in results),
-        SEED,
     )
     assert (
         decision_sentence(decision) == f"Gate passed: {len(results)} verdicts, at least 1 needed."
@@ -147,7 +146,7 @@ class TestUncompared:
     ) -> GateDecision:
         given = self.NEW if results is None else results
         scope = Scope.of(result.case_id for result in self.NEW)
-        return decide(given, baseline, GateRules(**rules), scope, SEED)
+        return decide(given, baseline, GateRules(**rules), scope)
 
     @pytest.mark.parametrize("baseline", [Baseline(), None], ids=["empty", "another suite's"])
     def test_a_baseline_without_the_suites_cases_fails(self, baseline: Baseline | None) -> None:
@@ -179,9 +178,7 @@ class TestUncompared:
 
     def test_no_result_at_all_fails(self) -> None:
         known = update(Baseline(), self.NEW, Scope.of(each.case_id for each in self.NEW)).baseline
-        decision = decide(
-            [], known, GateRules(), Scope.of([each.case_id for each in self.NEW], []), SEED
-        )
+        decision = decide([], known, GateRules(), Scope.of([each.case_id for each in self.NEW], []))
         assert not decision.passed
         assert decision_sentence(decision) == "Gate failed: none of its cases was run."
         assert change_sentences(decision)

@@ -99,7 +99,7 @@ def test_the_counts_name_void_decisions_and_count_the_cases_of_a_panel_once() ->
         reviewed("run-3", "void"),
         reviewed("run-4", "undecided"),
     ]
-    told = gather(results, 1, nodes={results[3].case_id: "suite.yml::run-3"})
+    told = gather(results, nodes={results[3].case_id: "suite.yml::run-3"})
     assert list(review_lines(told)) == [
         "review: 1 accepted, 1 rejected, 1 undecided",
         "review: 1 decision is void, because the case was made in another way since:",
@@ -108,7 +108,7 @@ def test_the_counts_name_void_decisions_and_count_the_cases_of_a_panel_once() ->
 
 
 def test_a_session_without_a_review_says_nothing_of_one() -> None:
-    assert list(review_lines(gather([make_result()], 1))) == []
+    assert list(review_lines(gather([make_result()]))) == []
 
 
 @pytest.mark.parametrize(

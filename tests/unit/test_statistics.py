@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_jrh.kinds import TESTS
 from pytest_jrh.models import CaseResult
+from pytest_jrh.stats.bounded import accuracy_bounds
 from pytest_jrh.stats.formulas import (
     SIGNIFICANCE,
     ConfusionMatrix,
@@ -26,16 +27,16 @@ from pytest_jrh.stats.formulas import (
     smallest_visible_drop,
     wilson,
 )
+from pytest_jrh.stats.intervals import Bounds
 from pytest_jrh.stats.panels import Panel, panels
-from pytest_jrh.stats.statistics import AccuracyInterval, accuracy_interval, describe, tabulate
+from pytest_jrh.stats.statistics import describe, tabulate
 from tests.support.made_cases import make_result, make_spec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
 BINARY = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=60)
 ORDINAL = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=60)
-SEED = 8234
 
 
 def judged(run: str, expected: int, score: int, **changes: Any) -> CaseResult:
@@ -142,53 +143,114 @@ def test_smallest_visible_drop_is_the_fewest_regressions_that_are_significant_ov
 
 def test_interval_of_cases_from_runs_of_their_own_is_wilsons() -> None:
     results = [judged(f"run-{run}", 1, int(run > 3)) for run in range(20)]
-    assert accuracy_interval(results, SEED) == AccuracyInterval(*wilson(16, 20), method="wilson")
+    bounds = accuracy_bounds(results)
+    assert [bounds.lower, bounds.upper] == pytest.approx(list(wilson(16, 20)))
 
 
-def test_epochs_of_a_sample_are_runs_of_their_own() -> None:
-    results = [judged("run", 1, epoch % 2, epoch=epoch) for epoch in range(1, 11)]
-    assert accuracy_interval(results, SEED).method == "wilson"
+def test_epochs_of_a_sample_are_one_observation() -> None:
+    once = [judged(f"run-{run}", 1, int(run > 1)) for run in range(10)]
+    often = [replace(each, epoch=epoch) for each in once for epoch in range(1, 11)]
+    apart = [replace(each, run_id=f"{each.run_id}-{each.epoch}") for each in often]
+    width = {name: width_of(results) for name, results in (("once", once), ("often", often))}
+    assert width["often"] > 0.8 * width["once"] > 2 * width_of(apart)
+    one_sample = [judged("run", 1, epoch % 2, epoch=epoch) for epoch in range(1, 11)]
+    assert accuracy_bounds(one_sample).reason == "all verdicts come from one source run"
 
 
-def test_interval_of_cases_that_share_runs_is_a_seeded_bootstrap_over_runs() -> None:
-    results = [
-        judged(f"run-{run}", label, label if run > 5 else 0)
-        for run in range(30)
-        for label in (0, 1)
-    ]
-    interval = accuracy_interval(results, SEED)
-    assert interval.method == "bootstrap"
-    assert interval == accuracy_interval(reversed(results), SEED)
-    assert interval != accuracy_interval(results, SEED + 1)
-    assert interval.lower is not None
-    assert interval.upper is not None
-    assert interval.lower < 0.9 < interval.upper
+def width_of(results: Iterable[CaseResult]) -> float:
+    bounds = accuracy_bounds(results)
+    assert bounds.lower is not None
+    assert bounds.upper is not None
+    return bounds.upper - bounds.lower
 
 
-def test_judging_each_run_ten_times_does_not_narrow_the_interval() -> None:
-    once = [judged(f"run-{run}", 1, int(run % 4 > 0)) for run in range(40)]
-    often = [replace(result, rubric_id=f"r{copy}") for result in once for copy in range(10)]
-    one, many = accuracy_interval(once, SEED), accuracy_interval(often, SEED)
-    assert (many.lower, many.upper) == pytest.approx((one.lower, one.upper), abs=0.05)
-
-
-def test_equal_runs_do_not_pretend_certainty() -> None:
-    right = [judged(f"run-{run}", label, label) for run in range(5) for label in (0, 1)]
-    assert accuracy_interval(right, SEED) == AccuracyInterval(*wilson(5, 5), method="wilson_runs")
-    half = [judged(f"run-{run}", label, 1) for run in range(6) for label in (0, 1)]
-    assert accuracy_interval(half, SEED) == AccuracyInterval(*wilson(3, 6), method="wilson_runs")
+def test_mistake_in_every_run_does_not_narrow_the_interval() -> None:
+    """54 of 54 right on 10 runs, then 53, then 44 with one wrong in every run."""
+    sizes = [6, 6, 6, 6, 5, 5, 5, 5, 5, 5]
+    found = []
+    for wrong in ([0] * 10, [1] + [0] * 9, [1] * 10):
+        results = [
+            judged(f"run-{run}", 1, int(case >= wrong[run]), rubric_id=f"r{case}")
+            for run, size in enumerate(sizes)
+            for case in range(size)
+        ]
+        found.append(accuracy_bounds(results))
+    lowers, uppers = zip(*[(each.lower, each.upper) for each in found], strict=True)
+    assert list(lowers) == sorted(lowers, reverse=True)
+    assert list(uppers) == sorted(uppers, reverse=True)
+    assert 0.8 < lowers[0] < 0.9
 
 
 def test_interval_that_cannot_be_computed_says_why() -> None:
-    assert accuracy_interval([], SEED).reason == "no verdict was given"
+    assert accuracy_bounds([]).reason == "no verdict was given"
     one_run = [judged("run", 1, 1), judged("run", 0, 0)]
-    assert accuracy_interval(one_run, SEED) == AccuracyInterval(
-        reason="all verdicts come from one source run"
-    )
+    assert accuracy_bounds(one_run) == Bounds(reason="all verdicts come from one source run")
+
+
+def test_every_figure_has_an_interval_around_it_or_a_reason() -> None:
+    coin = random.Random(3)
+    binary = [
+        judged(f"run-{run}", label, label if coin.random() < 0.8 else 1 - label)
+        for run in range(30)
+        for label in (0, 1)
+    ]
+    found = describe(binary).binary
+    assert found is not None
+    figures = {
+        "recall": found.recall.value,
+        "false_positive_rate": found.false_positive_rate.value,
+        "kappa": found.kappa.value,
+        "paired_accuracy": found.paired.value,
+    }
+    assert_around(figures, found.intervals)
+    assert found.intervals["balanced_accuracy"].reason
+    scores = [
+        scored(f"run-{run}", level, max(0, min(3, level + coin.choice((-1, 0, 0, 1, 1)))))
+        for run in range(30)
+        for level in range(4)
+    ]
+    on_a_scale = describe(scores).ordinal
+    assert on_a_scale is not None
+    figures = {
+        "exact": on_a_scale.exact.value,
+        "within_one": on_a_scale.within_one.value,
+        "mean_absolute_error": on_a_scale.mean_absolute_error.value,
+        "bias": on_a_scale.bias.value,
+        "weighted_kappa": on_a_scale.weighted_kappa.value,
+    }
+    assert_around(figures, on_a_scale.intervals)
+
+
+def assert_around(figures: Mapping[str, float | None], intervals: Mapping[str, Bounds]) -> None:
+    for name, figure in figures.items():
+        bounds = intervals[name]
+        assert bounds.lower is not None, name
+        assert bounds.upper is not None, name
+        assert figure is not None, name
+        assert bounds.lower <= figure <= bounds.upper < bounds.lower + 1, name
+
+
+def test_figure_without_cases_has_the_same_reason_as_its_interval() -> None:
+    found = describe([judged(f"run-{run}", 1, 1) for run in range(9)])
+    assert found.binary is not None
+    assert found.binary.intervals["kappa"].reason == found.binary.kappa.reason
+    assert found.binary.intervals["false_positive_rate"].reason == "no verdict was given"
+    assert found.interval == found.binary.intervals["recall"]
+
+
+def test_scores_that_are_too_high_are_a_bias_above_zero() -> None:
+    results = [scored(f"run-{run}", run % 3, run % 3 + int(run > 1)) for run in range(12)]
+    found = describe(results).ordinal
+    assert found is not None
+    assert found.bias.value == pytest.approx(10 / 12)
+    low = [scored(f"run-{run}", 1, 0) for run in range(6)]
+    lower = describe(low).ordinal
+    assert lower is not None
+    assert lower.bias.value == -1
 
 
 def test_perfect_judge() -> None:
-    found = describe(judge_of(lambda label: label), SEED)
+    found = describe(judge_of(lambda label: label))
     assert found.accuracy.value == 1
     assert found.binary is not None
     assert found.ordinal is None
@@ -203,7 +265,7 @@ def test_perfect_judge() -> None:
 
 
 def test_judge_that_is_always_wrong() -> None:
-    found = describe(judge_of(lambda label: 1 - label), SEED)
+    found = describe(judge_of(lambda label: 1 - label))
     assert found.binary is not None
     assert (
         found.accuracy.value
@@ -222,7 +284,7 @@ def test_judge_that_is_always_wrong() -> None:
 def test_judge_that_always_says_the_same_has_no_kappa_and_no_pair(
     answer: int, recall: float, false_positive_rate: float
 ) -> None:
-    found = describe(judge_of(lambda _: answer), SEED).binary
+    found = describe(judge_of(lambda _: answer)).binary
     assert found is not None
     assert found.kappa.value == 0
     assert found.paired == Share(0, 40)
@@ -232,7 +294,7 @@ def test_judge_that_always_says_the_same_has_no_kappa_and_no_pair(
 
 def test_judge_that_tosses_a_coin_is_unmistakable() -> None:
     coin = random.Random(1)
-    found = describe(judge_of(lambda _: coin.randint(0, 1), runs=500), SEED).binary
+    found = describe(judge_of(lambda _: coin.randint(0, 1), runs=500)).binary
     assert found is not None
     assert found.kappa.value == pytest.approx(0, abs=0.08)
     assert found.paired.value == pytest.approx(0.25, abs=0.06)
@@ -240,7 +302,7 @@ def test_judge_that_tosses_a_coin_is_unmistakable() -> None:
 
 
 def test_one_class_gives_no_agreement_beyond_chance_but_says_so() -> None:
-    found = describe([judged(f"run-{run}", 1, int(run > 1)) for run in range(10)], SEED).binary
+    found = describe([judged(f"run-{run}", 1, int(run > 1)) for run in range(10)]).binary
     assert found is not None
     assert found.kappa.value is None
     assert found.balanced_accuracy.value is None
@@ -254,7 +316,7 @@ def test_one_class_gives_no_agreement_beyond_chance_but_says_so() -> None:
 
 def test_no_verdict_leaves_every_figure_null_with_the_reason() -> None:
     found = describe(
-        [make_result(outcome="no_case"), make_result(make_spec("run-2"), "model_error")], SEED
+        [make_result(outcome="no_case"), make_result(make_spec("run-2"), "model_error")]
     )
     assert (found.counts.n, found.counts.no_case, found.counts.unscored) == (0, 1, 1)
     assert found.binary is not None
@@ -264,8 +326,8 @@ def test_no_verdict_leaves_every_figure_null_with_the_reason() -> None:
     }
     assert found.accuracy.value is None
     assert found.binary.recall.value is None
-    assert describe([], SEED).accuracy.reason == "no verdict was given"
-    assert describe([], SEED).binary is None
+    assert describe([]).accuracy.reason == "no verdict was given"
+    assert describe([]).binary is None
 
 
 def test_pairs_need_the_same_run_epoch_rubric_and_judge() -> None:
@@ -276,17 +338,17 @@ def test_pairs_need_the_same_run_epoch_rubric_and_judge() -> None:
         judged("run", 0, 0, judge="strict"),
         judged("run-2", 0, 0),
     ]
-    found = describe([perturbed, *others], SEED).binary
+    found = describe([perturbed, *others]).binary
     assert found is not None
     assert found.paired.n == 0
-    found = describe([perturbed, *others, judged("run", 0, 1)], SEED).binary
+    found = describe([perturbed, *others, judged("run", 0, 1)]).binary
     assert found is not None
     assert found.paired == Share(0, 1)
 
 
 def test_ordinal_figures_count_levels() -> None:
     pairs = [(0, 0), (1, 2), (2, 0), (3, 3)]
-    found = describe([scored(f"run-{run}", *pair) for run, pair in enumerate(pairs)], SEED)
+    found = describe([scored(f"run-{run}", *pair) for run, pair in enumerate(pairs)])
     assert found.binary is None
     assert found.ordinal is not None
     assert (found.ordinal.exact, found.ordinal.within_one) == (Share(2, 4), Share(3, 4))
@@ -296,7 +358,7 @@ def test_ordinal_figures_count_levels() -> None:
 def test_ordinal_matrix_shows_the_whole_scale() -> None:
     results = [scored("run-1", 1, 1), scored("run-2", 2, 2)]
     scales = {("refunds", "refund_policy"): range(5)}
-    found = describe(results, SEED, scales).ordinal
+    found = describe(results, scales).ordinal
     assert found is not None
     assert found.matrix.labels == (0, 1, 2, 3, 4)
     assert found.weighted_kappa.value == 1
@@ -305,7 +367,7 @@ def test_ordinal_matrix_shows_the_whole_scale() -> None:
 def test_rubrics_with_different_scales_have_no_common_weighted_kappa() -> None:
     results = [scored("run-1", 1, 1), scored("run-2", 2, 2, rubric_id="tone")]
     scales = {("refunds", "refund_policy"): range(5), ("refunds", "tone"): range(3)}
-    found = tabulate(results, SEED, scales)
+    found = tabulate(results, scales)
     assert found.overall.ordinal is not None
     assert found.overall.ordinal.weighted_kappa.reason == "the rubrics have different scales"
 
@@ -317,7 +379,7 @@ def test_table_has_every_level_with_its_names() -> None:
         for rubric in ("policy", "tone")
         for judge in ("a", "b")
     ]
-    table = tabulate([*results, scored("run", 3, 2, suite="other")], SEED)
+    table = tabulate([*results, scored("run", 3, 2, suite="other")])
     names = [
         (stats.counts.suite, stats.counts.test, stats.counts.rubric, stats.counts.judge)
         for stats in table.groups

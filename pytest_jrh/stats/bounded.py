@@ -1,0 +1,109 @@
+"""The interval of every figure of a set of verdicts (rules L1 to L3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_jrh.stats.intervals import Bounds, Tally, share_bounds
+from pytest_jrh.stats.jackknife import bias_bounds, kappa_bounds, mean_error_bounds, sums_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from pytest_jrh.models import CaseResult
+    from pytest_jrh.stats.jackknife import Sums
+    from pytest_jrh.stats.metrics import Figure
+
+
+def clusters_of(results: Iterable[CaseResult]) -> list[list[CaseResult]]:
+    """Put together what is no independent observation: all cases of one sample, in any epoch (rule
+    L3).
+    """
+    clusters: dict[tuple[str, str], list[CaseResult]] = {}
+    for result in results:
+        clusters.setdefault((result.suite, result.run_id), []).append(result)
+    return list(clusters.values())
+
+
+def accuracy_bounds(judged: Iterable[CaseResult]) -> Bounds:
+    """Bound the share of verdicts that are right."""
+    return share_of(judged, lambda result: result.outcome == "agree")
+
+
+def share_of(judged: Iterable[CaseResult], right: Callable[[CaseResult], bool]) -> Bounds:
+    """Bound the share of verdicts of which something is true."""
+    return share_bounds(
+        Tally(sum(map(right, cluster)), len(cluster)) for cluster in clusters_of(judged)
+    )
+
+
+def binary_bounds(
+    violations: Sequence[CaseResult],
+    satisfied: Sequence[CaseResult],
+    judged: Sequence[CaseResult],
+    kappa: Figure,
+) -> dict[str, Bounds]:
+    """The intervals of the figures of a binary judge, by the keys that the JSON report has."""
+    right = accuracy_bounds(satisfied)
+    alarms = right
+    if right.lower is not None and right.upper is not None:
+        alarms = Bounds(1 - right.upper, 1 - right.lower)
+    return {
+        "recall": accuracy_bounds(violations),
+        "false_positive_rate": alarms,
+        "balanced_accuracy": Bounds(reason="see the intervals of recall and false-positive rate"),
+        "kappa": _or_reason(kappa, kappa_bounds, judged),
+        "paired_accuracy": _paired_bounds(judged),
+    }
+
+
+def ordinal_bounds(
+    judged: Sequence[CaseResult], within_one: Callable[[CaseResult], bool], kappa: Figure
+) -> dict[str, Bounds]:
+    """The intervals of the figures of a judge that scores, by the keys that the JSON report has."""
+    sums = _sums(judged)
+    return {
+        "exact": accuracy_bounds(judged),
+        "within_one": share_of(judged, within_one),
+        "mean_absolute_error": mean_error_bounds(sums),
+        "bias": bias_bounds(sums),
+        "weighted_kappa": _or_reason(kappa, kappa_bounds, judged),
+    }
+
+
+def whole_pairs(judged: Iterable[CaseResult]) -> dict[tuple[str, str], list[bool]]:
+    """Whether each run with both its tests judged was judged right in both, by cluster.
+
+    A pair is of one judge, rubric, sample and epoch.
+    """
+    pairs: dict[tuple[str, str, str, str, int], dict[str, bool]] = {}
+    for result in judged:
+        key = (result.suite, result.run_id, result.judge, result.rubric_id, result.epoch)
+        pairs.setdefault(key, {})[result.test] = result.outcome == "agree"
+    clusters: dict[tuple[str, str], list[bool]] = {}
+    for (suite, run_id, *_), pair in pairs.items():
+        if len(pair) > 1:
+            clusters.setdefault((suite, run_id), []).append(all(pair.values()))
+    return clusters
+
+
+def _paired_bounds(judged: Iterable[CaseResult]) -> Bounds:
+    return share_bounds(Tally(sum(each), len(each)) for each in whole_pairs(judged).values())
+
+
+def _or_reason(
+    figure: Figure, bounded: Callable[[Iterable[Sums]], Bounds], judged: Sequence[CaseResult]
+) -> Bounds:
+    """The interval of a figure; where there is no figure, why."""
+    return Bounds(reason=figure.reason) if figure.reason else bounded(_sums(judged))
+
+
+def _sums(judged: Iterable[CaseResult]) -> list[Sums]:
+    return [
+        sums_of(
+            (result.expected, result.score)
+            for result in cluster
+            if result.expected is not None and result.score is not None
+        )
+        for cluster in clusters_of(judged)
+    ]
