@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pytest_jrh.models import Mode
     from pytest_jrh.stats.figures import Row, Section
     from pytest_jrh.stats.formulas import ConfusionMatrix
-    from pytest_jrh.stats.statistics import AccuracyInterval
+    from pytest_jrh.stats.intervals import Bounds
 
 _MEANINGS = {0: "satisfied", 1: "violated"}
 
@@ -57,7 +57,7 @@ def _row(row: Row) -> dict[str, Any]:
     }
 
 
-def _bar(interval: AccuracyInterval) -> dict[str, Any]:
+def _bar(interval: Bounds) -> dict[str, Any]:
     low, high = interval.lower, interval.upper
     if low is None or high is None:
         return {"interval": "not known", "low": None, "width": None}
