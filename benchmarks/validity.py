@@ -10,7 +10,7 @@ from typing import Literal
 
 from benchmarks import simulations
 from benchmarks.measure import Line
-from pytest_jrh.stats.power import Suite, visible_drop
+from pytest_jrh.stats.power import PlannedSuite, visible_drop
 
 RESULTS = Path(__file__).with_name("VALIDITY.md")
 RUNS = (5, 10, 20, 50, 100, 200)
@@ -278,7 +278,9 @@ def _planner(pool: ProcessPoolExecutor) -> tuple[str, list[Check]]:
     settings = [
         (*design, *judge) for design in PLANNED for judge in ((0.0, 1), (0.05, 1), (0.05, 3))
     ]
-    suites = [Suite((size,) * runs, 2 * flip * (1 - flip), k) for runs, size, flip, k in settings]
+    suites = [
+        PlannedSuite((size,) * runs, 2 * flip * (1 - flip), k) for runs, size, flip, k in settings
+    ]
     planned = [each or 1.0 for each in pool.map(visible_drop, suites)]
     sessions = [1_500 if runs <= 100 else 400 for runs, *_ in settings]
     brute = list(

@@ -27,7 +27,7 @@ _ROUNDS = 9
 _MOST_RUNS = 100_000
 
 
-class Suite(NamedTuple):
+class PlannedSuite(NamedTuple):
     """The compared cases of a suite, by run, and how the judge is asked.
 
     `flicker` is the share of pairs of repeats that differ, of one verdict each; `repeats` are
@@ -38,7 +38,7 @@ class Suite(NamedTuple):
     flicker: float = 0.0
     repeats: int = 1
 
-    def times(self, runs: int) -> Suite:
+    def times(self, runs: int) -> PlannedSuite:
         """A suite of so many runs, with sizes as in this one."""
         whole, rest = divmod(runs, len(self.sizes))
         ordered = sorted(self.sizes)
@@ -46,7 +46,7 @@ class Suite(NamedTuple):
         return self._replace(sizes=(*ordered * whole, *spread))
 
 
-def visible_drop(suite: Suite, seed: int = 0) -> float | None:
+def visible_drop(suite: PlannedSuite, seed: int = 0) -> float | None:
     """The smallest drop of accuracy that this suite finds with a power of 80%, or None.
 
     Found is a two-sided sign-flip p under 5%. Verdicts flip by themselves as the flicker says,
@@ -64,7 +64,7 @@ def visible_drop(suite: Suite, seed: int = 0) -> float | None:
     return high
 
 
-def runs_for(drop: float, suite: Suite, seed: int = 0) -> int | None:
+def runs_for(drop: float, suite: PlannedSuite, seed: int = 0) -> int | None:
     """The fewest runs, with sizes as in this suite, that find a drop with a power of 80%."""
     if not suite.sizes or drop > 1 - 2 * flip_probability(suite.flicker):
         return None
@@ -80,7 +80,7 @@ def runs_for(drop: float, suite: Suite, seed: int = 0) -> int | None:
     return high
 
 
-def power(suite: Suite, drop: float, seed: int = 0) -> float:
+def power(suite: PlannedSuite, drop: float, seed: int = 0) -> float:
     """The probability that a session of this suite finds a drop of accuracy of this size."""
     flip = flip_probability(suite.flicker)
     share = min(1.0, drop / (1 - 2 * flip)) if drop else 0.0

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from pytest_jrh.stats.noninferiority import Change, DropDecision, decide_drop
-from pytest_jrh.stats.power import Suite, power, runs_for, visible_drop
+from pytest_jrh.stats.power import PlannedSuite, power, runs_for, visible_drop
 
 
 def session(rng: random.Random, runs: int, drop: float, *, flip: float = 0.05) -> list[Change]:
@@ -87,7 +87,7 @@ def test_what_cannot_be_decided_says_why() -> None:
 
 
 def test_power_grows_with_drop_runs_and_repeats_and_falls_with_flicker() -> None:
-    suite = Suite((6,) * 30, flicker=0.095)
+    suite = PlannedSuite((6,) * 30, flicker=0.095)
     assert power(suite, 0.0) < 0.05
     assert power(suite, 0.05) < power(suite, 0.1) < power(suite, 0.2)
     assert power(suite, 0.1) < power(suite.times(120), 0.1)
@@ -96,7 +96,7 @@ def test_power_grows_with_drop_runs_and_repeats_and_falls_with_flicker() -> None
 
 
 def test_visible_drop_and_runs_are_where_power_is_eighty_percent() -> None:
-    suite = Suite((1, 3, 6) * 10, flicker=0.05)
+    suite = PlannedSuite((1, 3, 6) * 10, flicker=0.05)
     drop = visible_drop(suite)
     assert drop is not None
     assert power(suite, drop) >= 0.8 > power(suite, drop - 0.005)
@@ -107,7 +107,7 @@ def test_visible_drop_and_runs_are_where_power_is_eighty_percent() -> None:
 
 
 def test_suite_that_is_too_small_sees_no_drop() -> None:
-    assert visible_drop(Suite(())) is None
-    assert visible_drop(Suite((1,) * 4)) is None
-    assert visible_drop(Suite((1,) * 40, flicker=0.5)) is None
-    assert runs_for(0.05, Suite(())) is None
+    assert visible_drop(PlannedSuite(())) is None
+    assert visible_drop(PlannedSuite((1,) * 4)) is None
+    assert visible_drop(PlannedSuite((1,) * 40, flicker=0.5)) is None
+    assert runs_for(0.05, PlannedSuite(())) is None
