@@ -102,7 +102,7 @@ def test_judging_waits_for_finalize_and_no_case_holds_another_up(tmp_path: Path)
     ):
         url = address(read_until(process, "jrh: review the cases at"))
         assert "judging starts when you finalize on the page" in read_until(
-            process, "jrh: judging waits"
+            process, "jrh: judging starts"
         )
         # With one place for work, all are made nevertheless: who waits for a person holds none.
         server.wait_for(3, "verifier", answered=True, timeout=PATIENCE)
@@ -145,7 +145,7 @@ def test_enter_on_the_terminal_finalizes(tmp_path: Path) -> None:
 def test_ctrl_c_while_the_page_is_open_ends_cleanly(tmp_path: Path) -> None:
     suite = write_suite(tmp_path, runs=2, tests=["agent_positives"])
     with ModelServer() as server, running(suite, server, "--jrh-review") as process:
-        read_until(process, "jrh: judging waits")
+        read_until(process, "jrh: judging starts")
         server.wait_for(2, "verifier", answered=True, timeout=PATIENCE)
         interrupt(process)
         rest, _ = process.communicate(timeout=PATIENCE)
