@@ -60,8 +60,8 @@ AMBIGUOUS: dict[str, tuple[Fault, str, str]] = {
         "2 choices",
     ),
     "no choices": (judged(lambda whole: whole["choices"].clear()), "model_error", "no choices"),
-    "201": (judged(lambda whole: whole, status=201), "model_error", "HTTP 201"),
-    "206": (judged(lambda whole: whole, status=206), "model_error", "HTTP 206"),
+    "201": (judged(lambda whole: whole, status=201), "model_error", "HTTP status 201"),
+    "206": (judged(lambda whole: whole, status=206), "model_error", "HTTP status 206"),
     "parts of text": (
         message_with(content=[{"type": "text", "text": "{}"}]),
         "model_error",

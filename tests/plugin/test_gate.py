@@ -450,7 +450,7 @@ def test_a_first_baseline_is_not_written_without_a_verdict(
             ["none.json: no such file", "*--jrh-baseline=FILE --jrh-update-baseline"],
         ),
         ([UPDATE], ["*--jrh-update-baseline: name the file to update with --jrh-baseline=FILE"]),
-        ([f"--jrh-baseline={TINY}"], [f"{TINY}:*so it is no baseline*"]),
+        ([f"--jrh-baseline={TINY}"], [f"{TINY}:*so it is not a baseline*"]),
         (
             ["--jrh-eval-log=judged.log"],
             ["*--jrh-eval-log=judged.log: Inspect reads a log by its suffix, .eval"],
