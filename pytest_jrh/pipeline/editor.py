@@ -101,10 +101,10 @@ def apply_single_edit(
     """Replace the text of one assistant turn, on a copy.
 
     Returns the new messages and how many reasoning blocks went with the old text; tool calls, ids
-    and other blocks stay. Raises `ValueError` where the index is no assistant turn.
+    and other blocks stay. Raises `ValueError` where the index is not an assistant turn.
     """
     if not 0 <= message_index < len(messages) or messages[message_index].get("role") != "assistant":
-        raise ValueError(f"message {message_index} is no assistant turn")
+        raise ValueError(f"message {message_index} is not an assistant turn")
     edited: Any
     edited, dropped = replace_text(messages[message_index], new_content)
     return (*messages[:message_index], edited, *messages[message_index + 1 :]), dropped

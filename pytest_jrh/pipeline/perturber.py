@@ -106,8 +106,8 @@ class ConversationPerturber:
             raise Unscored(
                 "invalid_response",
                 stage=PLANNER.name,
-                cause=f"the plan points at message {step.message_index}, which is no assistant "
-                "turn.",
+                cause=f"the plan points at message {step.message_index}, which is not an "
+                "assistant turn.",
             )
         summary = await summarizer.summary()
         draft = await generate_single_edit(

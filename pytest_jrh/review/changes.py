@@ -26,7 +26,7 @@ def with_action(decision: Decision, action: Literal["accepted", "rejected"], not
 def with_turn(decision: Decision, case: Case, message_index: int, content: str | None) -> Decision:
     """Give an assistant turn another text; None goes back to what was made.
 
-    Raises `InputError` for a message that is no assistant turn, and for an empty text.
+    Raises `InputError` for a message that is not an assistant turn, and for an empty text.
     """
     messages = case.messages
     if not is_editable(messages, message_index):

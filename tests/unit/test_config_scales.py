@@ -110,7 +110,7 @@ def test_a_range_that_is_no_range_does_not_hide_a_bad_scale(folder: Folder) -> N
     data[AGENT]["autograder_default_params"] = {"lowest_score": "few", "highest_score": 1}
     bound, scale = folder.problems(data)
     assert "integer" in bound.message
-    assert "a scale of one score" in scale.message
+    assert "a scale with a single score" in scale.message
 
 
 @pytest.mark.parametrize("section", ["synthetic_data_params", AGENT])

@@ -28,8 +28,8 @@ def folder(tmp_path: Path) -> Folder:
     [
         ("", 1, "is empty"),
         ("# only a comment\n", 1, "is empty"),
-        ("- a\n- b\n", 1, "holds a list"),
-        ("text\n", 1, 'holds "text"'),
+        ("- a\n- b\n", 1, "got a list"),
+        ("text\n", 1, 'got "text"'),
         ("admin:\n  a: [1,\n", 2, "unclosed bracket"),
         ("admin:\n  a: {b: 1\n  c: 2\n", 2, "unclosed bracket"),
         (

@@ -141,7 +141,7 @@ def test_planner_of_ones_own_that_points_at_no_assistant_turn_is_refused() -> No
 
     model = ScriptedModel()
     perturber = replace(pipeline().perturber(model), planner=planner)
-    with pytest.raises(Unscored, match="message 1, which is no assistant turn") as caught:
+    with pytest.raises(Unscored, match="message 1, which is not an assistant turn") as caught:
         wait_for(perturber.perturb(RUN, RUBRIC, FAIL))
     assert caught.value.outcome == "invalid_response"
     assert model.asked("editor") == []

@@ -217,7 +217,7 @@ def test_an_ordinal_rubric_without_levels_or_range_is_refused(tmp_path: Path) ->
 
 def test_a_scale_of_one_score_is_refused_in_ordinal_mode(tmp_path: Path) -> None:
     text = "- {id: a, instructions: x, score_levels: [{score: 3, label: y}]}\n"
-    assert "one score" in only_problem(tmp_path, text, mode="ordinal").message
+    assert "a single score" in only_problem(tmp_path, text, mode="ordinal").message
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2], [2, 0, 1], [1, 2, 0]])
