@@ -7,6 +7,7 @@ import mmap
 import re
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from pytest_jrh.documents.problems import printable
 from pytest_jrh.sources.log_parts import (
     DamagedError,
     SampleRow,
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 Span: TypeAlias = "tuple[int, int]"
 
 _TOKEN = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")(\s*+:)?+|[{}\[\]"]', re.DOTALL)
+_BLANK = re.compile(rb"\s*+")
+_COMMA = re.compile(rb"\s*+,\s*+")
 
 
 class JsonLog:
@@ -107,7 +110,9 @@ class JsonLog:
 def _scan(path: Path) -> tuple[dict[str, Span], list[Span]]:
     """Find the objects and lists right below the top, by key, and each of the `samples`."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        return _scan_bytes(data)
+        keys, samples = _scan_bytes(data)
+        _check_list(data, keys.get("samples", (0, 0)), samples)
+        return keys, samples
 
 
 def _scan_bytes(data: mmap.mmap) -> tuple[dict[str, Span], list[Span]]:
@@ -121,18 +126,44 @@ def _scan_bytes(data: mmap.mmap) -> tuple[dict[str, Span], list[Span]]:
                 if token[1] is None:
                     raise DamagedError(f"unterminated string at byte {token.start()}")
                 if len(opened) == 1 and token[2]:
-                    key = token[1][1:-1].decode("utf-8", "replace")
+                    key = _new_key(token[1], keys)
                     keys[key] = (token.end(), token.end())
             case b"{" | b"[":
                 opened.append(token.start())
-            case _ if opened:
+            case _:
                 span = (opened.pop(), token.end())
                 if len(opened) == 1:
                     keys[key] = span
                 elif len(opened) == 2 and key == "samples":  # noqa: PLR2004 - the object, and its list
                     samples.append(span)
-            case _:
-                raise DamagedError(f"unmatched brace at byte {token.start()}")
-    if opened:
-        raise DamagedError("unexpected end of input: unclosed brace")
-    return keys, samples
+                elif not opened:
+                    _check_end(data, token.end())
+                    return keys, samples
+    raise DamagedError("unexpected end of input: unclosed brace")
+
+
+def _new_key(text: bytes, keys: dict[str, Span]) -> str:
+    key = text[1:-1].decode("utf-8", "replace")
+    if key in keys:
+        raise DamagedError(f"duplicate key {printable(key)!r}")
+    return key
+
+
+def _check_end(data: mmap.mmap, end: int) -> None:
+    if not _BLANK.fullmatch(data, end):
+        raise DamagedError(f"unexpected data after byte {end}")
+
+
+def _check_list(data: mmap.mmap, span: Span, samples: list[Span]) -> None:
+    """Refuse `samples` that is no list of objects: another value in it would go unnoticed."""
+    start, end = span
+    if start == end:
+        return
+    edges = [start + 1, *(edge for sample in samples for edge in sample), end - 1]
+    between = list(zip(edges[::2], edges[1::2], strict=True))
+    if (data[start : start + 1], data[end - 1 : end]) != (b"[", b"]"):
+        raise DamagedError("`samples` must be a list")
+    for number, (left, right) in enumerate(between):
+        gap = _COMMA if 0 < number < len(between) - 1 else _BLANK
+        if not gap.fullmatch(data, left, right):
+            raise DamagedError(f"`samples` must be a list of objects, see byte {left}")

@@ -105,7 +105,7 @@ def rows_of(path: Path, entries: Iterator[Any] | list[Any]) -> list[SampleRow]:
         if (
             isinstance(sample_id, bool)
             or not isinstance(sample_id, int | str)
-            or not isinstance(epoch, int)
+            or type(epoch) is not int
         ):
             raise refused(
                 path, f"sample {number} has the id {shown(sample_id)} and the epoch {shown(epoch)}"

@@ -253,6 +253,31 @@ def test_a_log_is_known_by_its_content_not_its_name(
     ] * 2
 
 
+A, B = (json.dumps(sample(name)) for name in "ab")
+BEFORE = '{"version": 2, "eval": {}, "samples": '
+
+
+@pytest.mark.parametrize(
+    ("rest", "said"),
+    [
+        (f'[{A}], "samples": [{B}]}}', "duplicate key 'samples'"),
+        (f"[{A}]}}{BEFORE}[{B}]}}", "unexpected data after byte"),
+        (f"[{A}, null]}}", "`samples` must be a list of objects, see byte"),
+        (f"[5, {A}]}}", "`samples` must be a list of objects, see byte"),
+        ('["a"]}', "`samples` must be a list of objects, see byte"),
+        (f"[{A} {B}]}}", "`samples` must be a list of objects, see byte"),
+        (f'{{"a": {A}}}}}', "`samples` must be a list"),
+        (f"[{A}}}]", "`samples` must be a list"),
+    ],
+)
+def test_samples_that_inspect_would_not_read_so_are_refused(
+    tmp_path: Path, rest: str, said: str
+) -> None:
+    path = tmp_path / "log.json"
+    path.write_text(BEFORE + rest, "utf-8")
+    assert f"is truncated or damaged JSON: {said}" in refusal(path)
+
+
 def test_an_uncompressed_archive_is_read_too(log_copy: Path) -> None:
     rewrite(log_copy, lambda _: None, compression=zipfile.ZIP_STORED)
     assert EvalLog(log_copy).read("zulu", 1)[0].messages == tuple(conversation())
@@ -327,7 +352,12 @@ def test_a_sample_that_is_there_twice_is_refused(tmp_path: Path) -> None:
             b'{"version": 2, "eval": {}, "samples": [{"id": 1}',
             "is truncated or damaged JSON: unexpected end of input",
         ),
-        (b'{"version": 2}}', "is truncated or damaged JSON: unmatched brace"),
+        (b'{"version": 2}}', "is truncated or damaged JSON: unexpected data after byte 14"),
+        (b'{"version": 2, "eval": {}, "samples": []} x', "unexpected data after byte 41"),
+        (
+            b'{"version": 2, "eval": {}, "samples": [{"id": 1, "epoch": true}]}',
+            "sample 1 has the id 1 and the epoch true",
+        ),
         (b"PK\x03\x04" + b"x" * 500, "is a truncated or damaged .eval archive"),
         (
             b"PK\x05\x06" + b"\0" * 18,
