@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 RESULTS_NAME = "case_results.jsonl"
 _AGAIN = "Run the shard again; a truncated or edited file is not used."
 _MOST_PROBLEMS = 10
+# What a float holds exactly: means and sums are made of these.
+_MOST = 2**53
 _HEX = re.compile("[0-9a-f]{64}", re.ASCII)
 
 
@@ -174,7 +176,7 @@ def _contradictions(result: CaseResult) -> Iterator[str]:
     if result.epoch < 0 or not all(map(_is_amount, _amounts(result))):
         yield (
             "epoch and the figures of spending, judge_spending and shared must be finite "
-            "numbers >= 0"
+            "numbers >= 0, integers at most 2**53"
         )
     if outcome in MADE and not _HEX.fullmatch(result.case_digest):
         yield f"case_digest must be 64 hexadecimal digits, got {shown(result.case_digest)}"
@@ -210,7 +212,9 @@ def _amounts(result: CaseResult) -> Iterator[float]:
 
 
 def _is_amount(value: object) -> bool:
-    return not isinstance(value, int | float) or (math.isfinite(value) and value >= 0)
+    if isinstance(value, int):
+        return 0 <= value <= _MOST
+    return not isinstance(value, float) or (math.isfinite(value) and value >= 0)
 
 
 def _problem(error: ValueError, path: Path, line: int) -> Problem:

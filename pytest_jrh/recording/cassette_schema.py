@@ -12,7 +12,10 @@ from pytest_jrh.recording.cassette_text import Malformed, line_of
 
 FORMAT = 1
 _LONGEST_VALUE = 60
-_Count = Annotated[int, Field(ge=0)]
+# What a float holds exactly: costs and means are made of these.
+_MOST = 2**53
+_Count = Annotated[int, Field(ge=0, le=_MOST)]
+_Tokens = Annotated[int, Field(le=_MOST)]
 
 
 class _Part(BaseModel):
@@ -29,8 +32,8 @@ class _Asked(_Part):
 
 
 class _Usage(_Part):
-    input_tokens: int
-    output_tokens: int
+    input_tokens: _Tokens
+    output_tokens: _Tokens
 
 
 class StoredCall(_Part):

@@ -30,6 +30,8 @@ _NOT_YAML = "[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
 # JSON in a digit.
 _EXPONENT = re.compile(r"(?m)(?<= )(-?\d)(?=e[-+]\d+,?$)")
 
+_ESCAPED_SURROGATE = re.compile(r"(?i)\\ud[89a-f]")
+
 
 class Malformed(Exception):
     """What is wrong with a file: `why`, and where in it, as far as that is known."""
@@ -115,9 +117,13 @@ def _read_json(head: str) -> object:
         return data
 
     try:
-        return json.loads(head[len(_HEAD_BEGINS) - 1 :], object_pairs_hook=unique)
+        data = json.loads(head[len(_HEAD_BEGINS) - 1 :], object_pairs_hook=unique)
+        if _ESCAPED_SURROGATE.search(head):
+            # YAML's reader refuses half of a pair, which no file could be written with.
+            json.dumps(data, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return None
+    return data
 
 
 def _read_yaml(text: str) -> object:

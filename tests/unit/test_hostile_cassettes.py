@@ -99,6 +99,13 @@ def test_what_does_not_fit_is_refused_with_its_place(
         ('"finish_reason": "stop"', '"finish_reason": 5', "metadata.jrh.calls[0].finish_reason"),
         ('"refusal": null', '"refusal": ["a"]', "metadata.jrh.calls[0].refusal"),
         ('"sequence": 1', '"sequence": 1.5', "metadata.jrh.calls[0].sequence"),
+        ('"sequence": 1', f'"sequence": {10**400}', "metadata.jrh.calls[0].sequence"),
+        (
+            '"input_tokens": ',
+            f'"input_tokens": {10**400}, "was": ',
+            "metadata.jrh.calls[0].usage.input_tokens",
+        ),
+        ('"finish_reason": "stop"', r'"finish_reason": "\ud800"', "invalid Unicode character"),
         ('"cost": ', '"cost": NaN, "was": ', "metadata.jrh.calls[0].cost"),
         ('"cost": ', '"cost": -Infinity, "was": ', "metadata.jrh.calls[0].cost"),
         ('"cost": ', '"cost": .nan, "was": ', "metadata.jrh.calls[0].cost"),
