@@ -58,15 +58,23 @@ def binary_bounds(
 
 
 def ordinal_bounds(
-    judged: Sequence[CaseResult], within_one: Callable[[CaseResult], bool], kappa: Figure
+    judged: Sequence[CaseResult],
+    within_one: Callable[[CaseResult], bool],
+    kappa: Figure,
+    scores: Sequence[int],
 ) -> dict[str, Bounds]:
-    """The intervals of the figures of a judge that scores, by the keys that the JSON report has."""
+    """The intervals of the figures of a judge that scores, by the keys that the JSON report has.
+
+    No error is larger than the distance from the lowest of the `scores` to the highest; they are in
+    ascending order.
+    """
+    farthest = scores[-1] - scores[0] if scores else 0
     sums = _sums(judged)
     return {
         "exact": accuracy_bounds(judged),
         "within_one": share_of(judged, within_one),
-        "mean_absolute_error": mean_error_bounds(sums),
-        "bias": bias_bounds(sums),
+        "mean_absolute_error": _between(0, farthest, mean_error_bounds(sums)),
+        "bias": _between(-farthest, farthest, bias_bounds(sums)),
         "weighted_kappa": _or_reason(kappa, kappa_bounds, judged),
     }
 
@@ -96,6 +104,13 @@ def _or_reason(
 ) -> Bounds:
     """The interval of a figure; where there is no figure, why."""
     return Bounds(reason=figure.reason) if figure.reason else bounded(_sums(judged))
+
+
+def _between(lowest: float, highest: float, bounds: Bounds) -> Bounds:
+    """The part of an interval that the figure can be in; without an interval, the reason."""
+    if bounds.lower is None or bounds.upper is None:
+        return bounds
+    return Bounds(max(lowest, bounds.lower), min(highest, bounds.upper))
 
 
 def _sums(judged: Iterable[CaseResult]) -> list[Sums]:

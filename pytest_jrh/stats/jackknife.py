@@ -64,7 +64,7 @@ def kappa_bounds(clusters: Iterable[Sums], level: float = LEVEL) -> Bounds:
     lower, upper = _of_logarithm(
         _disagreement(total), [_disagreement(total.less(each)) for each in given], total, level
     )
-    return Bounds(1 - upper, min(1.0, 1 - lower))
+    return Bounds(max(-1.0, 1 - upper), min(1.0, 1 - lower))
 
 
 def mean_error_bounds(clusters: Iterable[Sums], level: float = LEVEL) -> Bounds:

@@ -199,7 +199,7 @@ def _ordinal(judged: Sequence[CaseResult], scales: Scales | None) -> OrdinalStat
         mean_absolute_error=mean_absolute_error(matrix),
         bias=mean_bias(matrix),
         weighted_kappa=kappa,
-        intervals=ordinal_bounds(judged, _is_near, kappa),
+        intervals=ordinal_bounds(judged, _is_near, kappa, matrix.labels),
     )
 
 

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from pytest_jrh.stats.formulas import Pair, cohen_kappa, confusion_matrix, quadratic_kappa
 from pytest_jrh.stats.intervals import Bounds, Tally, share_bounds
 from pytest_jrh.stats.jackknife import bias_bounds, kappa_bounds, mean_error_bounds, sums_of
+from pytest_jrh.stats.statistics import describe
+from tests.support.made_cases import make_result, make_spec
 
 TRAJECTORIES = Path(__file__).parents[3] / "shared/data/trajectory-judge"
 RUN = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=6)
@@ -140,3 +142,21 @@ def test_real_verdicts_give_those_tables_and_intervals_around_the_figures(judge:
     assert accuracy.lower is not None
     assert accuracy.upper is not None
     assert accuracy.lower < sum(each.right for each in right) / 400 < accuracy.upper
+
+
+def test_bounds_do_not_leave_what_the_figures_can_be() -> None:
+    """One cluster with all the mistakes makes the jackknife's spread larger than any scale."""
+    right, wrong = [(0, 0), (4, 4)], [(0, 4)]
+    judged = [
+        make_result(
+            make_spec(run_id=f"run-{run}", target_score=label),
+            "agree" if label == answer else "disagree",
+            answer,
+        )
+        for run, pairs in enumerate([*[right] * 5, wrong])
+        for label, answer in pairs
+    ]
+    figures = describe(judged).ordinal
+    assert figures is not None
+    kappa, error = figures.intervals["weighted_kappa"], figures.intervals["mean_absolute_error"]
+    assert (kappa.lower, error.upper) == (-1, 4)
