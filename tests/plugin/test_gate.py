@@ -109,7 +109,7 @@ def test_a_changed_prompt_without_recordings_is_unrecorded_and_red(
     result.stdout.fnmatch_lines(
         [
             "Gate failed: * 8 cases unscored.",
-            "8 cases unrecorded. With a key for the model, *",
+            "8 cases unrecorded. With an API key, *",
             f"  pytest --jrh-config={LAX} {BASELINE} --jrh-record-mode=none "
             "--jrh-judge-record-mode=new_episodes",
         ]

@@ -92,7 +92,7 @@ def test_results_of_another_config_are_not_kept_and_unreadable_ones_not_lost(
     path.write_text(damaged, encoding="utf-8")
     done = pytester.runpytest(project.suite.option, "-k", "run-4")
     assert path.with_name("case_results.jsonl.unreadable").read_text("utf-8") == damaged
-    done.stdout.fnmatch_lines(["*they are in case_results.jsonl.unreadable now.*"])
+    done.stdout.fnmatch_lines(["*they were moved to case_results.jsonl.unreadable.*"])
 
 
 def test_a_whole_run_drops_records_of_cases_that_are_gone(

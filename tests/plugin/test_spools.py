@@ -46,6 +46,6 @@ def test_the_spools_of_other_sessions_are_not_taken_over(
     notes = [line for line in result.outlines if line.startswith("note: ") and ".spool-" in line]
     assert len(notes) == 2, notes
     assert any(
-        "holds made cases of another session" in note and same_id.name in note for note in notes
+        "contains made cases of another session" in note and same_id.name in note for note in notes
     )
     assert any(note.startswith("note: Removed ") and crashed.name in note for note in notes)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -288,3 +289,19 @@ def test_modules_import_each_other_in_no_circle() -> None:
     while ready := {module for module in modules - done if needs[module] <= done}:
         done |= ready
     assert done >= modules, {module: needs[module] - done for module in modules - done}
+
+
+def test_no_file_folder_or_function_is_too_long_to_read() -> None:
+    files = sorted(PACKAGE.rglob("*.py"))
+    modules = Counter(path.parent for path in files if path.name != "__init__.py")
+    # The folder of the package itself holds what has no room of its own.
+    crowded = [folder for folder, n in modules.items() if n > 15 and folder != PACKAGE]
+    long_files = [path for path in files if len(path.read_text("utf-8").splitlines()) > 350]
+    long_functions = [
+        f"{path.relative_to(PACKAGE)}::{node.name}"
+        for path in files
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (node.end_lineno or 0) - node.lineno >= 60
+    ]
+    assert (crowded, long_files, long_functions) == ([], [], [])
