@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.gate.baseline import Baseline, Comparison, Scope, compare
 from pytest_jrh.models import JUDGED, UNSCORED, CaseResult
-from pytest_jrh.stats.formulas import mcnemar
+from pytest_jrh.stats.inference.formulas import mcnemar
 from pytest_jrh.stats.metrics import Figure
 from pytest_jrh.stats.statistics import describe
 from pytest_jrh.suite.suite import GateRules

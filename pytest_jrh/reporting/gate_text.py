@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_jrh.stats.formulas import (
+from pytest_jrh.stats.inference.formulas import (
     SIGNIFICANCE,
     fewest_visible_regressions,
     smallest_visible_drop,

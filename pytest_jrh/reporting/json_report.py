@@ -15,16 +15,16 @@ from pytest_jrh.reporting.gate_text import change_sentences, decision_sentence, 
 from pytest_jrh.stats.columns import keys_of
 from pytest_jrh.stats.diagnosis import all_warnings
 from pytest_jrh.stats.figures import matrix_of
-from pytest_jrh.stats.formulas import Share
-from pytest_jrh.stats.intervals import LEVEL
+from pytest_jrh.stats.inference.formulas import Share
+from pytest_jrh.stats.inference.intervals import LEVEL
 from pytest_jrh.stats.metrics import Figure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_jrh.gate.decision import GateDecision
-    from pytest_jrh.stats.formulas import ConfusionMatrix
-    from pytest_jrh.stats.intervals import Bounds
+    from pytest_jrh.stats.inference.formulas import ConfusionMatrix
+    from pytest_jrh.stats.inference.intervals import Bounds
     from pytest_jrh.stats.panels import Panel
     from pytest_jrh.stats.statistics import Statistics, StatisticsTable
 

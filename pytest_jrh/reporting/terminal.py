@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_jrh.reporting.report import Display
     from pytest_jrh.reporting.session_results import SessionResults
     from pytest_jrh.stats.figures import Row, Section
-    from pytest_jrh.stats.formulas import ConfusionMatrix
+    from pytest_jrh.stats.inference.formulas import ConfusionMatrix
     from pytest_jrh.stats.panels import Panel
 
 _GAP = "  "

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_jrh.stats.intervals import Bounds, Tally, share_bounds
-from pytest_jrh.stats.jackknife import bias_bounds, kappa_bounds, mean_error_bounds, sums_of
+from pytest_jrh.stats.inference.intervals import Bounds, Tally, share_bounds
+from pytest_jrh.stats.inference.jackknife import (
+    bias_bounds,
+    kappa_bounds,
+    mean_error_bounds,
+    sums_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from pytest_jrh.models import CaseResult
-    from pytest_jrh.stats.jackknife import Sums
+    from pytest_jrh.stats.inference.jackknife import Sums
     from pytest_jrh.stats.metrics import Figure
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from pytest_jrh.models import Mode
-    from pytest_jrh.stats.formulas import Share
-    from pytest_jrh.stats.intervals import Bounds
+    from pytest_jrh.stats.inference.formulas import Share
+    from pytest_jrh.stats.inference.intervals import Bounds
     from pytest_jrh.stats.metrics import Figure
     from pytest_jrh.stats.statistics import BinaryStats, OrdinalStats, Statistics
 

@@ -8,7 +8,7 @@ from math import erfc, exp, lgamma, sqrt
 from typing import TYPE_CHECKING
 
 from pytest_jrh.stats.figures import matrix_of
-from pytest_jrh.stats.formulas import SIGNIFICANCE
+from pytest_jrh.stats.inference.formulas import SIGNIFICANCE
 from pytest_jrh.text import counted, one_line
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pytest_jrh.models import Mode
     from pytest_jrh.stats.figures import Section
-    from pytest_jrh.stats.formulas import ConfusionMatrix
+    from pytest_jrh.stats.inference.formulas import ConfusionMatrix
     from pytest_jrh.stats.statistics import Statistics
 
 _MEANINGS = {0: "satisfied", 1: "violated"}

@@ -13,7 +13,7 @@ from pytest_jrh.stats.columns import columns_of
 if TYPE_CHECKING:
     from pytest_jrh.models import Mode
     from pytest_jrh.stats.columns import Column
-    from pytest_jrh.stats.formulas import ConfusionMatrix
+    from pytest_jrh.stats.inference.formulas import ConfusionMatrix
     from pytest_jrh.stats.statistics import Statistics, StatisticsTable
 
 Level: TypeAlias = Literal["rubric", "test", "total"]

@@ -8,7 +8,12 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from pytest_jrh.models import JUDGED, CaseSpec
-from pytest_jrh.stats.formulas import Share, cohen_kappa, confusion_matrix, quadratic_kappa
+from pytest_jrh.stats.inference.formulas import (
+    Share,
+    cohen_kappa,
+    confusion_matrix,
+    quadratic_kappa,
+)
 from pytest_jrh.stats.metrics import Figure
 from pytest_jrh.suite.cases import generation_id
 from pytest_jrh.text import counted

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from pytest_jrh.kinds import KINDS
 from pytest_jrh.models import JUDGED
 from pytest_jrh.stats.bounded import accuracy_bounds, binary_bounds, ordinal_bounds, whole_pairs
-from pytest_jrh.stats.formulas import (
+from pytest_jrh.stats.inference.formulas import (
     NO_VERDICT,
     ConfusionMatrix,
     Pair,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_jrh.models import CaseResult
-    from pytest_jrh.stats.intervals import Bounds
+    from pytest_jrh.stats.inference.intervals import Bounds
 
 Scales: TypeAlias = "Mapping[tuple[str, str], Sequence[int]]"
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.stats.flicker import (
+from pytest_jrh.stats.inference.flicker import (
     RepeatedCase,
     differing_pairs,
     false_alarm_of_snapshot,
@@ -15,7 +15,7 @@ from pytest_jrh.stats.flicker import (
     flip_probability,
     majority_flip,
 )
-from pytest_jrh.stats.intervals import Bounds, Tally, share_bounds
+from pytest_jrh.stats.inference.intervals import Bounds, Tally, share_bounds
 
 
 @given(st.lists(st.integers(0, 4), min_size=2, max_size=7))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.stats.intervals import (
+from pytest_jrh.stats.inference.intervals import (
     Bounds,
     Tally,
     design_of,
@@ -14,7 +14,7 @@ from pytest_jrh.stats.intervals import (
     share_bounds,
     wilson_bounds,
 )
-from pytest_jrh.stats.quantiles import normal_cdf, normal_quantile, t_quantile, t_tail
+from pytest_jrh.stats.inference.quantiles import normal_cdf, normal_quantile, t_quantile, t_tail
 
 CLUSTER = st.integers(1, 15).flatmap(
     lambda n: st.tuples(st.one_of(st.just(n), st.integers(0, n)), st.just(n))

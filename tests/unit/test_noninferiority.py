@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from pytest_jrh.stats.noninferiority import Change, DropDecision, decide_drop
-from pytest_jrh.stats.power import PlannedSuite, power, runs_for, visible_drop
+from pytest_jrh.stats.inference.noninferiority import Change, DropDecision, decide_drop
+from pytest_jrh.stats.inference.power import PlannedSuite, power, runs_for, visible_drop
 
 
 def session(rng: random.Random, runs: int, drop: float, *, flip: float = 0.05) -> list[Change]:

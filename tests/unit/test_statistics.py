@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pytest_jrh.kinds import TESTS
 from pytest_jrh.models import CaseResult
 from pytest_jrh.stats.bounded import accuracy_bounds
-from pytest_jrh.stats.formulas import (
+from pytest_jrh.stats.inference.formulas import (
     SIGNIFICANCE,
     ConfusionMatrix,
     Share,
@@ -27,7 +27,7 @@ from pytest_jrh.stats.formulas import (
     smallest_visible_drop,
     wilson,
 )
-from pytest_jrh.stats.intervals import Bounds
+from pytest_jrh.stats.inference.intervals import Bounds
 from pytest_jrh.stats.panels import Panel, panels
 from pytest_jrh.stats.statistics import describe, tabulate
 from tests.support.made_cases import make_result, make_spec

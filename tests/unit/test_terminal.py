@@ -14,7 +14,7 @@ from pytest_jrh.models import CaseResult
 from pytest_jrh.reporting.session_results import SessionResults
 from pytest_jrh.reporting.terminal import session_lines
 from pytest_jrh.stats.diagnosis import fisher_exact, judge_warnings, mantel
-from pytest_jrh.stats.formulas import ConfusionMatrix, confusion_matrix, quadratic_kappa
+from pytest_jrh.stats.inference.formulas import ConfusionMatrix, confusion_matrix, quadratic_kappa
 from pytest_jrh.text import columns, visible
 from tests.support.judged_sessions import (
     HOSTILE,

@@ -11,8 +11,8 @@ from pytest_jrh.stats.figures import matrix_of, reasons
 if TYPE_CHECKING:
     from pytest_jrh.models import Mode
     from pytest_jrh.stats.figures import Row, Section
-    from pytest_jrh.stats.formulas import ConfusionMatrix
-    from pytest_jrh.stats.intervals import Bounds
+    from pytest_jrh.stats.inference.formulas import ConfusionMatrix
+    from pytest_jrh.stats.inference.intervals import Bounds
 
 _MEANINGS = {0: "satisfied", 1: "violated"}
 

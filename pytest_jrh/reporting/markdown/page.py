@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pytest_jrh.models import CaseResult
     from pytest_jrh.reporting.session_results import SessionResults
     from pytest_jrh.stats.figures import Section
-    from pytest_jrh.stats.formulas import ConfusionMatrix
+    from pytest_jrh.stats.inference.formulas import ConfusionMatrix
     from pytest_jrh.stats.panels import Panel
 
 LIMIT = 60_000

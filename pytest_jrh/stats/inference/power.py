@@ -8,10 +8,10 @@ from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_jrh.stats.flicker import flip_probability
-from pytest_jrh.stats.noninferiority import POWER
-from pytest_jrh.stats.paired import sign_flip_p
-from pytest_jrh.stats.quantiles import normal_cdf, normal_quantile
+from pytest_jrh.stats.inference.flicker import flip_probability
+from pytest_jrh.stats.inference.noninferiority import POWER
+from pytest_jrh.stats.inference.paired import sign_flip_p
+from pytest_jrh.stats.inference.quantiles import normal_cdf, normal_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

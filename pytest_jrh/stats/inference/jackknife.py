@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_jrh.stats.formulas import NO_VERDICT
-from pytest_jrh.stats.intervals import LEVEL, Bounds
-from pytest_jrh.stats.quantiles import t_quantile
+from pytest_jrh.stats.inference.formulas import NO_VERDICT
+from pytest_jrh.stats.inference.intervals import LEVEL, Bounds
+from pytest_jrh.stats.inference.quantiles import t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytest_jrh.stats.formulas import Pair
+    from pytest_jrh.stats.inference.formulas import Pair
 
 ALL_RIGHT = "no verdict is wrong, so nothing varies"
 FEWEST_CLUSTERS = 5

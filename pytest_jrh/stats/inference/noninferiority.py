@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from pytest_jrh.stats.intervals import LEVEL
-from pytest_jrh.stats.quantiles import normal_quantile, t_quantile
+from pytest_jrh.stats.inference.intervals import LEVEL
+from pytest_jrh.stats.inference.quantiles import normal_quantile, t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_jrh.stats.intervals import LEVEL, Bounds, design_of, wilson_bounds
+from pytest_jrh.stats.inference.intervals import LEVEL, Bounds, design_of, wilson_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence

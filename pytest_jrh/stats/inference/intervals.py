@@ -10,8 +10,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_jrh.stats.formulas import NO_VERDICT
-from pytest_jrh.stats.quantiles import normal_quantile, t_quantile
+from pytest_jrh.stats.inference.formulas import NO_VERDICT
+from pytest_jrh.stats.inference.quantiles import normal_quantile, t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

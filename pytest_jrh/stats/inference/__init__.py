@@ -1,0 +1,1 @@
+"""Formulas of statistics: numbers in, numbers out, nothing of judges and cases."""
