@@ -5,7 +5,6 @@ and what it cost.
 from __future__ import annotations
 
 import json
-import math
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.llm.calls import Answer
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from pytest_jrh.llm.negotiation import Sending
 
 _MOST_TOKENS = 10**12
+_MOST_COST = 10**12
 
 
 def answer_of(response: Any, sending: Sending) -> Answer | Failure:
@@ -106,6 +106,7 @@ def _usage(usage: Any) -> tuple[Usage, bool]:
 
 
 def _cost(cost: Any) -> float | None:
-    if not isinstance(cost, int | float) or not math.isfinite(cost) or cost < 0:
+    # A cassette with a cost out of all proportion would not be read again.
+    if not isinstance(cost, int | float) or not 0 <= cost <= _MOST_COST:
         return None
     return float(cost)

@@ -48,7 +48,7 @@ class StoredCall(_Part):
     finish_reason: str
     refusal: str | None
     usage: _Usage
-    cost: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
+    cost: Annotated[float, Field(ge=0, le=_MOST, allow_inf_nan=False)] | None
     left_out: list[str] = []
     schema_sent: SchemaSent | None = None
     interactions: _Count

@@ -110,6 +110,7 @@ def test_what_does_not_fit_is_refused_with_its_place(
         ('"cost": ', '"cost": -Infinity, "was": ', "metadata.jrh.calls[0].cost"),
         ('"cost": ', '"cost": .nan, "was": ', "metadata.jrh.calls[0].cost"),
         ('"cost": ', '"cost": -1.0, "was": ', "metadata.jrh.calls[0].cost"),
+        ('"cost": ', '"cost": 1e308, "was": ', "metadata.jrh.calls[0].cost"),
         ('"cost": ', f'"cost": {"9" * 5_000}, "was": ', "it has an invalid value"),
         (
             '"stage": "judge"',

@@ -68,6 +68,7 @@ def test_results_are_read_back_as_they_were(tmp_path: Path) -> None:
         ({"spending": {"cost": float("nan")}}, "epoch and the figures of spending"),
         ({"spending": {"usage": {"input_tokens": 10**400}}}, "epoch and the figures of spending"),
         ({"spending": {"calls": 2**53 + 1}}, "epoch and the figures of spending"),
+        ({"spending": {"cost": 1e308}}, "epoch and the figures of spending"),
     ],
 )
 def test_a_line_that_contradicts_itself_is_named(
