@@ -26,6 +26,8 @@ _CONTRACT = (
     "The hook must return an `async def complete(stage, messages, response_model)`, and it a "
     "`pytest_jrh.Completion`, whose `text` is the model's answer."
 )
+_TEXTS = ("outcome", "stage", "cause", "advice", "same_as")
+_LISTS = ("asked", "places")
 
 
 class SuppliedExchange:
@@ -197,8 +199,23 @@ def _wrong(stage: str, what: str) -> Unscored:
 
 
 def _is_outcome(error: BaseException) -> bool:
-    """Whether a client says itself that there is no verdict, as one that is built on ours does."""
-    return isinstance(error, Unscored) and error.outcome in UNSCORED
+    """Whether a client says itself that there is no verdict, as one that is built on ours does.
+
+    One whose parts are not what `Unscored` says is an error of the client like any other.
+    """
+    if not isinstance(error, Unscored):
+        return False
+    texts = [getattr(error, name, None) for name in _TEXTS]
+    lists = [getattr(error, name, None) for name in _LISTS]
+    return (
+        all(map(_is_text, texts))
+        and all(isinstance(each, tuple) and all(map(_is_text, each)) for each in lists)
+        and error.outcome in UNSCORED
+    )
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def _is_cancelled(error: BaseException) -> bool:
