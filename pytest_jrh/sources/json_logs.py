@@ -164,6 +164,9 @@ def _check_list(data: mmap.mmap, span: Span, samples: list[Span]) -> None:
     if (data[start : start + 1], data[end - 1 : end]) != (b"[", b"]"):
         raise DamagedError("`samples` must be a list")
     for number, (left, right) in enumerate(between):
-        gap = _COMMA if 0 < number < len(between) - 1 else _BLANK
-        if not gap.fullmatch(data, left, right):
+        inside = 0 < number < len(between) - 1
+        fits = (
+            _COMMA.fullmatch(data, left, right) if inside else _BLANK.fullmatch(data, left, right)
+        )
+        if not fits:
             raise DamagedError(f"`samples` must be a list of objects, see byte {left}")

@@ -75,6 +75,7 @@ ANY = pumped(" ", "\n", "a", "1", "{", '"', "\x1b[", "\u0301", "a b\n") + pumped
 PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "bounds._BRACES_WIDTH": pumped("{", "{0", "{:", ":", "1", start="{:"),
     "bounds._PERCENT_WIDTH": pumped("%", "%1", "1", "-", "%(a", start="%"),
+    "recording.cassette_text._ESCAPED_SURROGATE": pumped("\\ud", "\\"),
     "recording.cassette_text._EXPONENT": pumped("1", start=" 1e+", end="x") + pumped(" 1"),
     "recording.cassette_text._readable": "a class of single characters",
     "recording.cassette_text.write": "a class of single characters",
@@ -144,6 +145,8 @@ PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "documents.json_lines._SPACE": pumped(" "),
     "documents.json_lines.__init__": "one character",
     "suite.json_schema._SOURCE": "docstrings of the package",
+    "sources.json_logs._BLANK": pumped(" ", end="x"),
+    "sources.json_logs._COMMA": pumped(" ", end="x") + pumped(" ", start=",", end="x"),
     "sources.json_logs._TOKEN": "in `WORK`, as scanned log",
     "suite.preprocessors._BLOCK_COMMENT": pumped(" ", "'"),
     "suite.preprocessors._LINE_COMMENT": pumped(" ", "-"),
