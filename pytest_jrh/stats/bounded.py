@@ -13,7 +13,7 @@ from pytest_jrh.stats.inference.jackknife import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_jrh.models import CaseResult
     from pytest_jrh.stats.inference.jackknife import Sums
@@ -47,8 +47,12 @@ def binary_bounds(
     satisfied: Sequence[CaseResult],
     judged: Sequence[CaseResult],
     kappa: Figure,
+    pairs: Mapping[tuple[str, str], Sequence[bool]],
 ) -> dict[str, Bounds]:
-    """The intervals of the figures of a binary judge, by the keys that the JSON report has."""
+    """The intervals of the figures of a binary judge, by the keys that the JSON report has.
+
+    `pairs` are the `whole_pairs` of what was judged.
+    """
     right = accuracy_bounds(satisfied)
     alarms = right
     if right.lower is not None and right.upper is not None:
@@ -57,8 +61,8 @@ def binary_bounds(
         "recall": accuracy_bounds(violations),
         "false_positive_rate": alarms,
         "balanced_accuracy": Bounds(reason="see the intervals of recall and false-positive rate"),
-        "kappa": _or_reason(kappa, kappa_bounds, judged),
-        "paired_accuracy": _paired_bounds(judged),
+        "kappa": _kappa_or_reason(kappa, _sums(judged)),
+        "paired_accuracy": share_bounds(Tally(sum(each), len(each)) for each in pairs.values()),
     }
 
 
@@ -80,7 +84,7 @@ def ordinal_bounds(
         "within_one": share_of(judged, within_one),
         "mean_absolute_error": _between(0, farthest, mean_error_bounds(sums)),
         "bias": _between(-farthest, farthest, bias_bounds(sums)),
-        "weighted_kappa": _or_reason(kappa, kappa_bounds, judged),
+        "weighted_kappa": _kappa_or_reason(kappa, sums),
     }
 
 
@@ -100,15 +104,9 @@ def whole_pairs(judged: Iterable[CaseResult]) -> dict[tuple[str, str], list[bool
     return clusters
 
 
-def _paired_bounds(judged: Iterable[CaseResult]) -> Bounds:
-    return share_bounds(Tally(sum(each), len(each)) for each in whole_pairs(judged).values())
-
-
-def _or_reason(
-    figure: Figure, bounded: Callable[[Iterable[Sums]], Bounds], judged: Sequence[CaseResult]
-) -> Bounds:
-    """The interval of a figure; where there is no figure, why."""
-    return Bounds(reason=figure.reason) if figure.reason else bounded(_sums(judged))
+def _kappa_or_reason(kappa: Figure, sums: Sequence[Sums]) -> Bounds:
+    """The interval of kappa; where there is no kappa, why."""
+    return Bounds(reason=kappa.reason) if kappa.reason else kappa_bounds(sums)
 
 
 def _between(lowest: float, highest: float, bounds: Bounds) -> Bounds:

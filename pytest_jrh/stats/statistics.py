@@ -169,14 +169,16 @@ def _binary(judged: Sequence[CaseResult]) -> BinaryStats:
     ]
     found, alarms = (sum(result.score == 1 for result in each) for each in (violations, satisfied))
     kappa = _of_two_labels(matrix, cohen_kappa(matrix))
+    pairs = whole_pairs(judged)
+    whole = [pair for cluster in pairs.values() for pair in cluster]
     return BinaryStats(
         matrix=matrix,
         recall=_share(found, len(violations), "no perturbation was judged"),
         false_positive_rate=_share(alarms, len(satisfied), "no positive was judged"),
         balanced_accuracy=_of_two_labels(matrix, balanced_accuracy(matrix)),
         kappa=kappa,
-        paired=_paired(judged),
-        intervals=binary_bounds(violations, satisfied, judged, kappa),
+        paired=_share(sum(whole), len(whole), "no run has both its tests judged"),
+        intervals=binary_bounds(violations, satisfied, judged, kappa, pairs),
     )
 
 
@@ -209,11 +211,6 @@ def _is_near(result: CaseResult) -> bool:
         and result.score is not None
         and abs(result.expected - result.score) <= 1
     )
-
-
-def _paired(judged: Iterable[CaseResult]) -> Share:
-    whole = [pair for cluster in whole_pairs(judged).values() for pair in cluster]
-    return _share(sum(whole), len(whole), "no run has both its tests judged")
 
 
 def _of_two_labels(matrix: ConfusionMatrix, figure: Figure) -> Figure:

@@ -25,9 +25,9 @@ from pytest_jrh.stats.inference.formulas import (
     mean_absolute_error,
     quadratic_kappa,
     smallest_visible_drop,
-    wilson,
 )
-from pytest_jrh.stats.inference.intervals import Bounds
+from pytest_jrh.stats.inference.intervals import Bounds, wilson
+from pytest_jrh.stats.inference.quantiles import normal_quantile
 from pytest_jrh.stats.panels import Panel, panels
 from pytest_jrh.stats.statistics import describe, tabulate
 from tests.support.made_cases import make_result, make_spec
@@ -112,7 +112,8 @@ def test_ordinal_figures_are_scikit_learns(pairs: list[tuple[int, int]]) -> None
 @settings(max_examples=100, deadline=None)
 def test_wilson_interval_is_statsmodels(counts: tuple[int, int]) -> None:
     known = pytest.importorskip("statsmodels.stats.proportion")
-    assert wilson(*counts) == pytest.approx(
+    right, n = counts
+    assert wilson(right / n, normal_quantile(0.975) ** 2 / n) == pytest.approx(
         known.proportion_confint(*counts, method="wilson"), abs=1e-12
     )
 
@@ -144,7 +145,9 @@ def test_smallest_visible_drop_is_the_fewest_regressions_that_are_significant_ov
 def test_interval_of_cases_from_runs_of_their_own_is_wilsons() -> None:
     results = [judged(f"run-{run}", 1, int(run > 3)) for run in range(20)]
     bounds = accuracy_bounds(results)
-    assert [bounds.lower, bounds.upper] == pytest.approx(list(wilson(16, 20)))
+    assert [bounds.lower, bounds.upper] == pytest.approx(
+        list(wilson(16 / 20, normal_quantile(0.975) ** 2 / 20))
+    )
 
 
 def test_epochs_of_a_sample_are_one_observation() -> None:

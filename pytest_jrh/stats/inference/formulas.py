@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_jrh.stats.metrics import Figure
@@ -17,7 +15,6 @@ Pair: TypeAlias = tuple[int, int]
 
 SIGNIFICANCE = 0.05
 NO_VERDICT = "no verdict was given"
-_NORMAL_QUANTILE = NormalDist().inv_cdf(1 - SIGNIFICANCE / 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +74,6 @@ def confusion_matrix(pairs: Iterable[Pair], labels: Iterable[int] = ()) -> Confu
     )
 
 
-def wilson(agree: float, n: float) -> tuple[float, float]:
-    """Bounds of the 95% score interval of a share, for n above 0 (Wilson 1927, JASA 22:209-212)."""
-    share, square = agree / n, _NORMAL_QUANTILE**2
-    middle = (share + square / (2 * n)) / (1 + square / n)
-    half = (
-        _NORMAL_QUANTILE
-        * math.sqrt(share * (1 - share) / n + square / (4 * n * n))
-        / (1 + square / n)
-    )
-    return max(0.0, middle - half), min(1.0, middle + half)
-
-
 def cohen_kappa(matrix: ConfusionMatrix) -> Figure:
     """Agreement beyond chance: 1 is perfect, 0 what chance gives (Cohen 1960, Educ Psychol Meas
     20:37-46).
@@ -104,9 +89,8 @@ def quadratic_kappa(matrix: ConfusionMatrix) -> Figure:
 
 
 def balanced_accuracy(matrix: ConfusionMatrix) -> Figure:
-    """The mean of the recalls of the labels that occur (Brodersen et al. 2010, ICPR, pp.
-
-    3121-3124).
+    """The mean of the recalls of the labels that occur (Brodersen et al. 2010, ICPR,
+    pp. 3121-3124).
     """
     recalls = [matrix.counts[index][index] / row for index, row in enumerate(matrix.rows) if row]
     return Figure(sum(recalls) / len(recalls)) if recalls else Figure(None, NO_VERDICT)

@@ -95,6 +95,16 @@ def design_of(sizes: Sequence[float], level: float = LEVEL) -> Design:
     return Design(n, clusters, squares / n, squares - n, z, t)
 
 
+def wilson(share: float, square: float) -> tuple[float, float]:
+    """Bounds of the score interval of a share (Wilson 1927, JASA 22:209-212).
+
+    `square` is the squared quantile of the level over the number of cases. Rounding may leave a
+    bound a little outside of 0 to 1.
+    """
+    half = math.sqrt(square * (share * (1 - share) + square / 4))
+    return (share + square / 2 - half) / (1 + square), (share + square / 2 + half) / (1 + square)
+
+
 def wilson_bounds(design: Design, wrong: float, pairs: float) -> tuple[float, float]:
     """Bound the share that is right; `pairs` are ordered pairs of mistakes in one cluster."""
     extra = (design.weighted - 1) * _correlation(design, wrong, pairs)
@@ -102,9 +112,7 @@ def wilson_bounds(design: Design, wrong: float, pairs: float) -> tuple[float, fl
     z = design.z + (design.t - design.z) * extra / (1 + extra)
     square = z * z / n
     share = 1 - wrong / design.n
-    half = math.sqrt(square * (share * (1 - share) + square / 4))
-    lower = (share + square / 2 - half) / (1 + square)
-    upper = (share + square / 2 + half) / (1 + square)
+    lower, upper = wilson(share, square)
     return max(0.0, lower) if share else 0.0, min(1.0, upper) if wrong else 1.0
 
 
@@ -151,8 +159,7 @@ def _floor(design: Design, wrong: int, *, upper: bool) -> float:
         return 1 - (wrong - 1) / design.n
     square = design.t**2 * design.weighted / design.n
     share = 1 - max(0, wrong - 1) / design.n
-    half = math.sqrt(square * (share * (1 - share) + square / 4))
-    return (share + square / 2 - half) / (1 + square)
+    return wilson(share, square)[0]
 
 
 def _fewest_pairs(wrong: Sequence[int]) -> Iterator[tuple[int, int]]:

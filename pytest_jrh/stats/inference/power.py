@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_jrh.stats.inference.flicker import flip_probability
+from pytest_jrh.stats.inference.formulas import SIGNIFICANCE
 from pytest_jrh.stats.inference.noninferiority import POWER
 from pytest_jrh.stats.inference.paired import sign_flip_p
 from pytest_jrh.stats.inference.quantiles import normal_cdf, normal_quantile
@@ -16,7 +17,6 @@ from pytest_jrh.stats.inference.quantiles import normal_cdf, normal_quantile
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SIGNIFICANCE = 0.05
 # How much alike cases of one run are in whether a change of the judge breaks them: a guess.
 CORRELATION = 0.3
 # With more clusters than these the normal distribution is as good as simulated sessions.
