@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args
 
 from pydantic import (
     BaseModel,
@@ -19,6 +19,8 @@ from pydantic import (
 
 from pytest_jrh.kinds import TESTS
 from pytest_jrh.models import RecordMode, TestName
+
+T = TypeVar("T")
 
 
 class NotUsed:
@@ -59,6 +61,11 @@ Tests: TypeAlias = Annotated[
 RecordModeName: TypeAlias = Annotated[RecordMode, Takes("none, once, new_episodes or all")]
 FreeMapping: TypeAlias = Annotated[dict[str, Any], Takes("a mapping of keys to values")]
 Ignored: TypeAlias = Annotated[Any, NotUsed()]
+
+
+def first_set(*values: T | None, default: T) -> T:
+    """The first value that a config sets, else the default: null is the same as no key."""
+    return next((value for value in values if value is not None), default)
 
 
 class ConfigSection(BaseModel):

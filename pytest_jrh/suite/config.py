@@ -12,6 +12,7 @@ from pytest_jrh.documents.problems import listed, shown
 from pytest_jrh.documents.reading import read_document
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.models import DEFAULT_SEED
+from pytest_jrh.sections import first_set
 from pytest_jrh.suite import resolve, targets
 from pytest_jrh.suite.fitting import AGENT, fit
 from pytest_jrh.suite.places import Places, exists
@@ -178,12 +179,15 @@ def _suite(config: Config, config_file: Path, places: Places, found: _Found) -> 
 
 def _source_settings(config: Config, log: Path) -> SourceSettings:
     agent, synthetic = config.test_agent_perturbation_config, config.synthetic_data_params
-    number = _first(agent.sample_num_from_orig, synthetic.sample_num_from_orig, 0)
+    preprocessors = first_set(
+        agent.transcript_preprocessors, agent.transcript_preprocessor, default=()
+    )
+    number = first_set(agent.sample_num_from_orig, synthetic.sample_num_from_orig, default=0)
     return SourceSettings(
         path=log,
-        preprocessors=_either(agent.transcript_preprocessors, agent.transcript_preprocessor) or (),
+        preprocessors=preprocessors,
         sample_num=number if number > 0 else None,
-        sampling_seed=_first(agent.sampling_seed, synthetic.seed, DEFAULT_SEED),
+        sampling_seed=first_set(agent.sampling_seed, synthetic.seed, default=DEFAULT_SEED),
         max_sample_mb=agent.max_sample_mb,
     )
 
@@ -320,13 +324,3 @@ def _required(
         if resolve.explained_by_module(key, findings)
         else places.require(relative, findings, key, what=what)
     )
-
-
-def _first(*values: int | None) -> int:
-    return next((value for value in values if value is not None), 0)
-
-
-def _either(
-    first: tuple[str, ...] | None, second: tuple[str, ...] | None
-) -> tuple[str, ...] | None:
-    return second if first is None else first

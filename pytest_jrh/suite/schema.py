@@ -7,7 +7,7 @@ takes is said by `Takes`; editors show both (`suite.json_schema`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import (
     BeforeValidator,
@@ -38,6 +38,10 @@ from pytest_jrh.sections import (
 )
 from pytest_jrh.suite import config_values as values
 from pytest_jrh.suite.suite import MAX_SAMPLE_MB
+
+FunctionNames: TypeAlias = Annotated[
+    tuple[str, ...], PlainValidator(values.names), values.NAMES_JSON, Takes(values.NAMES)
+]
 
 
 def _without_nulls(value: object) -> object:
@@ -221,26 +225,10 @@ class AgentConfig(ConfigSection):
     """How many of the last turns a summary covers."""
     max_edit_rounds: Count = 3
     """At most this many turns of a run are edited."""
-    transcript_preprocessors: (
-        Annotated[
-            tuple[str, ...],
-            PlainValidator(values.names),
-            values.NAMES_JSON,
-            Takes(values.NAMES),
-        ]
-        | None
-    ) = None
+    transcript_preprocessors: FunctionNames | None = None
     """Functions that change each run before it is used, in this order, such as
     pytest_jrh.suite.preprocessors.drop_reasoning_traces."""
-    transcript_preprocessor: (
-        Annotated[
-            tuple[str, ...],
-            PlainValidator(values.names),
-            values.NAMES_JSON,
-            Takes(values.NAMES),
-        ]
-        | None
-    ) = None
+    transcript_preprocessor: FunctionNames | None = None
     """Another name of transcript_preprocessors."""
     autograder_template: TemplateName | None = None
     """The same as template in admin.evaluation_config, which it overrides."""

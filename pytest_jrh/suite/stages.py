@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from pytest_jrh.documents.problems import shown
 from pytest_jrh.judges import kind_of
 from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.models import RateLimit, StageModel, StageName
-from pytest_jrh.sections import ModelDefaults, NoVerifier, StageSection
+from pytest_jrh.sections import ModelDefaults, NoVerifier, StageSection, first_set
 from pytest_jrh.stages import JUDGE, MAKING
 from pytest_jrh.suite.fitting import AGENT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pytest_jrh.documents.findings import Findings
     from pytest_jrh.documents.problems import KeyPath
     from pytest_jrh.judges.judge import JudgeKind
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from pytest_jrh.suite.schema import Config, PanelJudge
 
 _EVALUATION: KeyPath = ("admin", "evaluation_config")
-_T = TypeVar("_T")
 
 
 def resolve_stages(
@@ -64,7 +65,7 @@ def resolve_judges(
         settings = _with_defaults(config.judge, config.models)
         kind = kind_of(config.judge)
         stage = _judge_stage(settings, general, findings, places, ("judge",), kind)
-        reasoning = _first(config.judge.show_reasoning, default=False)
+        reasoning = first_set(config.judge.show_reasoning, default=False)
         section = config.judge if kind.keys is not None else None
         return (JudgeSettings(None, stage, reasoning, kind.key, section),)
     judges: list[JudgeSettings] = []
@@ -81,7 +82,7 @@ def resolve_judges(
         )
         kind = kind_of(entry)
         stage = _judge_stage(settings, general, findings, places, key, kind)
-        reasoning = _first(entry.show_reasoning, config.judge.show_reasoning, default=False)
+        reasoning = first_set(entry.show_reasoning, config.judge.show_reasoning, default=False)
         section = entry if kind.keys is not None else None
         judges.append(JudgeSettings(entry.name, stage, reasoning, kind.key, section))
     return tuple(judges)
@@ -160,21 +161,12 @@ def _beside(settings: StageSection, other: StageModel) -> StageSection:
     """Return the settings of a stage that uses another's model unless it names its own."""
     if settings.model is not None:
         return settings
-    own = settings.model_copy()
-    return own.model_copy(
-        update={
-            "api_base": _either(own.api_base, other.api_base),
-            "timeout": _either(own.timeout, other.timeout),
-        }
-    )
+    return _filled(settings, other, ("api_base", "timeout"))
 
 
 def _with_defaults(settings: StageSection, defaults: ModelDefaults) -> StageSection:
     """Fill in what a stage leaves to the section `models`."""
-    names = ModelDefaults.model_fields
-    return settings.model_copy(
-        update={name: _either(getattr(settings, name), getattr(defaults, name)) for name in names}
-    )
+    return _filled(settings, defaults, ModelDefaults.model_fields)
 
 
 def _over(entry: StageSection, base: StageSection, *, own_model: bool) -> StageSection:
@@ -183,15 +175,12 @@ def _over(entry: StageSection, base: StageSection, *, own_model: bool) -> StageS
     A server belongs to its model.
     """
     tied = {"model", "api_base", "rate_limit"} if own_model else set()
-    names = [name for name in StageSection.model_fields if name not in tied]
-    return entry.model_copy(
-        update={name: _either(getattr(entry, name), getattr(base, name)) for name in names}
-    )
+    return _filled(entry, base, [name for name in StageSection.model_fields if name not in tied])
 
 
-def _either(first: _T | None, second: _T | None) -> _T | None:
-    return second if first is None else first
-
-
-def _first(*values: bool | None, default: bool) -> bool:
-    return next((value for value in values if value is not None), default)
+def _filled(settings: StageSection, other: object, names: Iterable[str]) -> StageSection:
+    """Take what is not set of these names from another."""
+    values = {
+        name: first_set(getattr(settings, name), default=getattr(other, name)) for name in names
+    }
+    return settings.model_copy(update=values)
