@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from pytest_jrh.gate.decision import GateDecision
 from pytest_jrh.models import CaseResult, Rubric, Spending
+from pytest_jrh.stats.columns import percent
 from pytest_jrh.stats.panels import Panel, panels
 from pytest_jrh.stats.spending import total_spending
 from pytest_jrh.stats.statistics import StatisticsTable, tabulate
@@ -158,3 +159,17 @@ def case_key(case_id: str) -> str:
     `#case-0123456789ab`.
     """
     return hashlib.sha256(case_id.encode("utf-8", "surrogatepass")).hexdigest()[:_KEY_LENGTH]
+
+
+def majority_text(panel: Panel) -> str:
+    """How often the majority of a panel is right, and in how many cases there is none."""
+    right = (
+        f"the majority is right in {panel.accuracy.count:,} of {counted(panel.accuracy.n, 'case')}"
+    )
+    share = f" ({percent(panel.accuracy.value)})" if panel.accuracy.n else ""
+    without = (
+        f", {counted(len(panel.without_vote), 'case')} without a majority"
+        if panel.without_vote
+        else ""
+    )
+    return right + share + without

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from pytest_jrh.reporting.gate_text import MOST_NAMED, gate_lines
 from pytest_jrh.reporting.report import Report
 from pytest_jrh.reporting.reviewed import review_lines
-from pytest_jrh.reporting.session_results import extent_sentences, recording_sentence
-from pytest_jrh.stats.columns import decimal, percent
+from pytest_jrh.reporting.session_results import extent_sentences, majority_text, recording_sentence
+from pytest_jrh.stats.columns import decimal
 from pytest_jrh.stats.contradictions import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.stats.diagnosis import section_warnings
 from pytest_jrh.stats.figures import left_out, matrix_of, reasons, sections
@@ -258,17 +258,8 @@ def _kind_of_skip(detail: str) -> str:
 
 def _panel(panel: Panel, session: SessionResults, width: int, verbosity: int) -> Iterator[Styled]:
     of = f" of suite {one_line(panel.suite)}" if len(session.panels) > 1 else ""
-    right = (
-        f"the majority is right in {panel.accuracy.count:,} of {counted(panel.accuracy.n, 'case')}"
-    )
-    share = f" ({percent(panel.accuracy.value)})" if panel.accuracy.n else ""
-    without = (
-        f", {counted(len(panel.without_vote), 'case')} without a majority"
-        if panel.without_vote
-        else ""
-    )
     for line in wrapped(
-        f"panel{of} of {counted(len(panel.judges), 'judge')}: {right}{share}{without}", width
+        f"panel{of} of {counted(len(panel.judges), 'judge')}: {majority_text(panel)}", width
     ):
         yield Styled(line, "bold")
     names = [" / ".join(map(one_line, pair.judges)) for pair in panel.pairs]

@@ -13,8 +13,8 @@ from pytest_jrh.reporting.gate_text import (
 )
 from pytest_jrh.reporting.markdown.quoting import LONGEST_NAME, code, entities, preformatted, prose
 from pytest_jrh.reporting.reviewed import review_counts
-from pytest_jrh.reporting.session_results import extent_sentences, recording_sentence
-from pytest_jrh.stats.columns import decimal, percent
+from pytest_jrh.reporting.session_results import extent_sentences, majority_text, recording_sentence
+from pytest_jrh.stats.columns import decimal
 from pytest_jrh.stats.contradictions import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.stats.diagnosis import section_warnings
 from pytest_jrh.stats.figures import left_out, matrix_of, reasons, sections
@@ -184,16 +184,7 @@ def _changes(page: _Page, session: SessionResults, decision: GateDecision) -> No
 
 
 def _panel(page: _Page, panel: Panel) -> None:
-    right = (
-        f"the majority is right in {panel.accuracy.count:,} of {counted(panel.accuracy.n, 'case')}"
-    )
-    share = f" ({percent(panel.accuracy.value)})" if panel.accuracy.n else ""
-    without = (
-        f", {counted(len(panel.without_vote), 'case')} without a majority"
-        if panel.without_vote
-        else ""
-    )
-    head = [f"**Panel** of {code(panel.suite)}: {right}{share}{without}.\n"]
+    head = [f"**Panel** of {code(panel.suite)}: {majority_text(panel)}.\n"]
     head += [_table_row(["judges", "agree", "kappa"]), _table_row(["---", "---:", "---:"])]
     lines = []
     for pair in panel.pairs:
