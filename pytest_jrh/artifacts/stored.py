@@ -62,7 +62,7 @@ def result_of(data: Mapping[str, Any]) -> CaseResult:
         if shared is None
         else SharedCall(shared["fingerprint"], _spending_of(shared["spending"])),
     }
-    return CaseResult(**{**data, **spendings})
+    return CaseResult(**{**data, **spendings, "scores": tuple(data.get("scores", ()))})
 
 
 def _spending_data(spending: Spending) -> dict[str, Any]:

@@ -53,6 +53,7 @@ class Attempt:
             rubric_id=spec.rubric_id,
             run_id=spec.run_id,
             epoch=spec.epoch,
+            cluster=spec.cluster,
             judge=spec.judge or "",
             target_score=spec.target_score,
             outcome=outcome,  # type: ignore[arg-type]

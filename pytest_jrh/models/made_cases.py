@@ -82,7 +82,7 @@ class CaseSpec:
 
     `judge` is None for the suite's only judge, else the panel member's name. `repeat` counts, from
     1, the times that the judge is asked about the case. Ids are built in `suite.cases`, and are the
-    same for every repeat.
+    same for every repeat. `cluster` is that of the run (`RunSummary.cluster`).
     """
 
     suite: str
@@ -94,6 +94,7 @@ class CaseSpec:
     judge: str | None = None
     skip_reason: str | None = None
     repeat: int = 1
+    cluster: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

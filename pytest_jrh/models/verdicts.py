@@ -36,7 +36,8 @@ class CaseResult:
     `human_reviewed` is what people decided about the case (rule K2); empty where no review is in
     play. `judge_spending` is the judge's part of the spending, and told of a panel's judges alone:
     the rest went into making the case that they share. `shared` is the part of `spending` that
-    other cases have too.
+    other cases have too. `cluster` is that of the run (`RunSummary.cluster`). `scores` are those of
+    all repeats, in order; empty where there is no verdict, or the session did not keep them.
     """
 
     case_id: str
@@ -59,6 +60,15 @@ class CaseResult:
     human_reviewed: HumanReview = ""
     judge_spending: Spending | None = None
     shared: SharedCall | None = None
+    cluster: str | None = None
+    scores: tuple[int, ...] = ()
+
+    @property
+    def cluster_id(self) -> tuple[str, str | None, str]:
+        """The same for results that are no independent observations: of one run in any epoch, or of
+        runs with one `cluster` (rule L3).
+        """
+        return (self.suite, self.cluster, "" if self.cluster is not None else self.run_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_jrh.stats.inference.intervals import Bounds, Tally, share_bounds
 from pytest_jrh.stats.inference.jackknife import (
@@ -19,14 +19,15 @@ if TYPE_CHECKING:
     from pytest_jrh.stats.inference.jackknife import Sums
     from pytest_jrh.stats.metrics import Figure
 
+Cluster: TypeAlias = "tuple[str, str | None, str]"
+"""A `CaseResult.cluster_id`."""
+
 
 def clusters_of(results: Iterable[CaseResult]) -> list[list[CaseResult]]:
-    """Put together what is no independent observation: all cases of one sample, in any epoch (rule
-    L3).
-    """
-    clusters: dict[tuple[str, str], list[CaseResult]] = {}
+    """Put together what is no independent observation: all cases of one cluster (rule L3)."""
+    clusters: dict[Cluster, list[CaseResult]] = {}
     for result in results:
-        clusters.setdefault((result.suite, result.run_id), []).append(result)
+        clusters.setdefault(result.cluster_id, []).append(result)
     return list(clusters.values())
 
 
@@ -47,7 +48,7 @@ def binary_bounds(
     satisfied: Sequence[CaseResult],
     judged: Sequence[CaseResult],
     kappa: Figure,
-    pairs: Mapping[tuple[str, str], Sequence[bool]],
+    pairs: Mapping[Cluster, Sequence[bool]],
 ) -> dict[str, Bounds]:
     """The intervals of the figures of a binary judge, by the keys that the JSON report has.
 
@@ -88,19 +89,19 @@ def ordinal_bounds(
     }
 
 
-def whole_pairs(judged: Iterable[CaseResult]) -> dict[tuple[str, str], list[bool]]:
+def whole_pairs(judged: Iterable[CaseResult]) -> dict[Cluster, list[bool]]:
     """Whether each run with both its tests judged was judged right in both, by cluster.
 
     A pair is of one judge, rubric, sample and epoch.
     """
-    pairs: dict[tuple[str, str, str, str, int], dict[str, bool]] = {}
+    pairs: dict[tuple[Cluster, str, str, str, int], dict[str, bool]] = {}
     for result in judged:
-        key = (result.suite, result.run_id, result.judge, result.rubric_id, result.epoch)
+        key = (result.cluster_id, result.run_id, result.judge, result.rubric_id, result.epoch)
         pairs.setdefault(key, {})[result.test] = result.outcome == "agree"
-    clusters: dict[tuple[str, str], list[bool]] = {}
-    for (suite, run_id, *_), pair in pairs.items():
+    clusters: dict[Cluster, list[bool]] = {}
+    for (cluster, *_), pair in pairs.items():
         if len(pair) > 1:
-            clusters.setdefault((suite, run_id), []).append(all(pair.values()))
+            clusters.setdefault(cluster, []).append(all(pair.values()))
     return clusters
 
 

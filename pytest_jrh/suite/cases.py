@@ -50,6 +50,7 @@ def expand(suite: Suite, runs: Sequence[RunSummary]) -> Iterator[CaseSpec]:
                             target,
                             judge,
                             run.skip_reason,
+                            cluster=run.cluster,
                         )
 
 
