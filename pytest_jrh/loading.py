@@ -61,7 +61,14 @@ class ReadySuite:
     @cached_property
     def runs(self) -> tuple[RunSummary, ...]:
         """The runs of the source, from its summaries."""
-        return self.source.summaries() if self.source is not None else ()
+        key = self.suite.source.cluster_key
+        if self.source is None:
+            return ()
+        if key is None:
+            return self.source.summaries()
+        from pytest_jrh.sources.clusters import with_clusters
+
+        return with_clusters(self.source, key)
 
     @cached_property
     def _rubrics(self) -> Mapping[str, Rubric]:
@@ -162,6 +169,9 @@ def make_ready(
     if suite.replay.frozen is not None and not problems:
         ready, misfits = _with_frozen(ready, suite.replay.frozen)
         problems += misfits
+    if suite.source.cluster_key and not problems:
+        with _collecting(problems):
+            ready = _with_clusters(ready, suite.source.cluster_key)
     if problems:
         places = Places(cwd, rootdir, path.parent)
         raise InputError(
@@ -192,6 +202,22 @@ def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Proble
         lines = f"{counted(cases.foreign, 'line')} without `format` and `case_id`"
         notices.append(f"{path.name}: {lines} {was} not written by pytest-jrh, and {no_case}.")
     return replace(ready, suite=replace(suite, notices=(*suite.notices, *notices))), problems
+
+
+def _with_clusters(ready: ReadySuite, cluster_key: str) -> ReadySuite:
+    """Take the clusters of a frozen suite from its records; say where runs have none (rule L3)."""
+    from pytest_jrh.sources.clusters import missing_notice
+
+    suite = ready.suite
+    if suite.replay.frozen is not None:
+        cases = next(iter(ready.made.values())).clustered(suite.name, cluster_key)
+        ready = replace(ready, made=dict.fromkeys(ready.made, cases))
+    runs = {(spec.run_id, spec.epoch): spec.cluster for spec in ready.specs()}
+    if suite.replay.frozen is None:
+        runs = {(run.run_id, run.epoch): run.cluster for run in ready.runs}
+    file = suite.key or suite.config_file.name
+    notices = (*suite.notices, *missing_notice(cluster_key, file, runs.values()))
+    return replace(ready, suite=replace(suite, notices=notices))
 
 
 def _with_sources(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:

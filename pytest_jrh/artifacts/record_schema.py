@@ -172,6 +172,7 @@ class StoredRecord(_RecordPart):
     review: _Review | None = None
     shadowed_metadata: dict[str, Any] = {}
     stored_digest: str = ""
+    cluster: str | None = None
 
     def spec(self, judge: str | None = None) -> CaseSpec:
         """The spec that the case was made for."""
@@ -183,6 +184,7 @@ class StoredRecord(_RecordPart):
             self.epoch,
             self.target_score,
             judge,
+            cluster=self.cluster,
         )
 
     @model_validator(mode="after")

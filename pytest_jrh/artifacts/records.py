@@ -39,10 +39,10 @@ def to_record(case: Case, review: Mapping[str, str] | None = None) -> dict[str, 
     """Describe a case as JSON values, the same for the same case in every session.
 
     RAND's keys are those of its `agent_perturbations.jsonl`. Ours: `case_id` (without the judge),
-    `suite`, `test`, `expected`, `verified`, `human_reviewed`, `case_digest`, `format`, `notes`, and
-    what `from_record` needs to build the same case again. `failure_confirmed` is null where no PASS
-    or FAIL was asked for. `review` is what a person decided about the case (`action` and `note`),
-    and in the record only where there is one.
+    `suite`, `test`, `expected`, `verified`, `human_reviewed`, `case_digest`, `format`, `notes`,
+    `cluster` where the run has one, and what `from_record` needs to build the same case again.
+    `failure_confirmed` is null where no PASS or FAIL was asked for. `review` is what a person
+    decided about the case (`action` and `note`), and in the record only where there is one.
     """
     run, outcome = case.run, case.outcome
     generated = _generated_metadata(case)
@@ -71,6 +71,8 @@ def to_record(case: Case, review: Mapping[str, str] | None = None) -> dict[str, 
         "format": FORMAT,
         "notes": run.notes,
     }
+    if case.spec.cluster is not None:
+        record["cluster"] = case.spec.cluster
     if review is not None:
         record["review"] = review
     shadowed = {key: value for key, value in run.metadata.items() if key in generated}

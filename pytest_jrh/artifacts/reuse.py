@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pytest_jrh.artifacts.records import from_record
 from pytest_jrh.artifacts.spools import RecordEntry, read_jsonl, read_record
@@ -33,6 +34,22 @@ class MadeCases:
         """
         index = read_jsonl(path)
         return cls(path, index.entries, len(index.foreign))
+
+    def clustered(self, suite: str, cluster_key: str) -> MadeCases:
+        """The same cases, those of a suite with the clusters that their runs' metadata names.
+
+        Raises `InputError` where none of them has the field.
+        """
+        # With it comes the room of logs, which few suites need that are read from here.
+        from pytest_jrh.sources.clusters import clusters_by
+
+        own = {case: entry for case, entry in self.entries.items() if entry.suite == suite}
+        clusters = clusters_by(cluster_key, _metadata(own.values()))
+        placed = {
+            case: entry._replace(cluster=clusters[entry.run_id, entry.epoch])
+            for case, entry in own.items()
+        }
+        return replace(self, entries={**self.entries, **placed})
 
     def case(self, spec: CaseSpec, rubric: Rubric) -> Case | None:
         """Read the case of a spec, or None where there is none.
@@ -86,4 +103,18 @@ class MadeCases:
                             entry.epoch,
                             entry.target_score,
                             judge,
+                            cluster=entry.cluster,
                         )
+
+
+def _metadata(
+    entries: Iterable[RecordEntry],
+) -> Iterator[tuple[tuple[str, int], Mapping[str, Any]]]:
+    """The metadata of each run, from its first record."""
+    seen = set()
+    for entry in entries:
+        key = (entry.run_id, entry.epoch)
+        if key not in seen:
+            seen.add(key)
+            case = from_record(read_record(entry), file=str(entry.path), line=entry.line)
+            yield key, case.run.metadata

@@ -52,6 +52,7 @@ class RecordEntry(NamedTuple):
     expected: int = 0
     digest: str = ""
     line_digest: bytes = b""
+    cluster: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +287,7 @@ def _counted(entry: RecordEntry, record: Mapping[str, Any]) -> RecordEntry:
         objective=str(record.get("objective", "")),
         expected=expected if isinstance(expected := record.get("expected"), int) else 0,
         digest=str(record.get("case_digest", "")),
+        cluster=cluster if isinstance(cluster := record.get("cluster"), str) else None,
     )
 
 

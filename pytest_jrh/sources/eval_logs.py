@@ -25,7 +25,9 @@ from pytest_jrh.sources.log_parts import (
     SampleRow,
     attached_size,
     damage,
+    refuse_ids_alike,
     refused,
+    rows_by_key,
     too_big,
 )
 from pytest_jrh.sources.plain_samples import PlainSample, plain_sample
@@ -46,6 +48,7 @@ _RUN_FIELDS = frozenset(
     {"id", "epoch", "input", "target", "messages", "metadata", "attachments", "transcript"}
 )
 _LONGEST_CAUSE = 300
+_REMOVED = "Key removed from summary"
 Key: TypeAlias = "tuple[str, int]"
 _Result = TypeVar("_Result")
 
@@ -115,6 +118,20 @@ class EvalLog(Source):
             for (run_id, epoch), row in self._summary_rows().items()
         )
 
+    def metadata(self, field: str) -> Iterator[tuple[Key, dict[str, Any]]]:
+        """See `Source`: the metadata in the log's summaries, which Inspect shortens.
+
+        A sample is parsed where its summary has no metadata (those of older logs), or the field is
+        not whole in it.
+        """
+        rows = self._summary_rows()
+        known = {(str(name), epoch): found for name, epoch, found in self._opened().metadata()}
+        for key, row in rows.items():
+            found = known.get((str(row.id), row.epoch))
+            if not isinstance(found, dict) or _is_shortened(found.get(field)):
+                found = self._own_metadata(key)
+            yield key, found
+
     def read(
         self, run_id: str, epoch: int, *, whole: bool = False
     ) -> tuple[AgentRun, EvalSample | None]:
@@ -133,6 +150,17 @@ class EvalLog(Source):
                 advice="Copy the log again, or leave this sample out.",
             ) from error
 
+    def _own_metadata(self, key: Key) -> dict[str, Any]:
+        """The metadata in a sample; nothing where it is damaged, which its cases will say."""
+        try:
+            stored = self._stored(*key)
+            found = stored.get("metadata") if stored else self.read(*key)[0].metadata
+        except Unscored:
+            return {}
+        except _unreadable():
+            return {}
+        return found if isinstance(found, dict) else {}
+
     def _opened(self) -> LogFile:
         with self._lock:
             if self._file is None:
@@ -147,8 +175,8 @@ class EvalLog(Source):
                 if rows is None:
                     file.check_sizes()
                     rows = _rows_from_inspect(self.path)
-                self._rows = _by_key(self.path, rows)
-                _refuse_ids_alike(self.path, file.dataset_ids())
+                self._rows = rows_by_key(self.path, rows)
+                refuse_ids_alike(self.path, file.dataset_ids())
             return self._rows
 
     def _first_is_not_plain(self) -> bool:
@@ -188,41 +216,13 @@ class EvalLog(Source):
         return data
 
 
+def _is_shortened(value: object) -> bool:
+    """Whether a value of a summary may not be the sample's own (Inspect's `thin_metadata`)."""
+    return isinstance(value, str) and (value.endswith("...") or value.startswith(_REMOVED))
+
+
 def _of_a_run(data: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in data.items() if key in _RUN_FIELDS}
-
-
-def _by_key(path: Path, rows: Sequence[SampleRow]) -> dict[Key, SampleRow]:
-    if not rows:
-        raise refused(
-            path,
-            "is an Inspect log without samples",
-            "it may have been cut off before the first one ended",
-        )
-    by_key: dict[Key, SampleRow] = {}
-    for row in rows:
-        known = by_key.setdefault((storable(str(row.id))[0], row.epoch), row)
-        if known is not row:
-            raise refused(
-                path,
-                f"two samples have the same name: the ids {known.id!r} and {row.id!r} at epoch "
-                f"{row.epoch}",
-            )
-    return by_key
-
-
-def _refuse_ids_alike(path: Path, ids: Sequence[int | str]) -> None:
-    """Refuse a dataset with the ids 1 and "1": an archive holds but one of them, under one name."""
-    seen: dict[str, int | str] = {}
-    for item in ids:
-        known = seen.setdefault(str(item), item)
-        if type(known) is not type(item):
-            raise refused(
-                path,
-                f"the dataset has the sample ids {known!r} and {item!r}, which Inspect stores "
-                "under one name",
-                "give the samples ids that differ as text, and run the task again",
-            )
 
 
 def _skip_reason(row: SampleRow) -> str | None:

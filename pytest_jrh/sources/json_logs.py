@@ -66,6 +66,11 @@ class JsonLog:
         """See `LogFile`; each sample was read once to know its row."""
         return self._rows
 
+    def metadata(self) -> Iterator[tuple[int | str, int, Any]]:
+        """See `LogFile`; each sample is parsed once more."""
+        for row in self._rows:
+            yield row.id, row.epoch, (self.sample(str(row.id), row.epoch) or {}).get("metadata")
+
     def sample(self, sample_id: str, epoch: int) -> dict[str, Any] | None:
         """See `LogFile`."""
         span = self._places.get((sample_id, epoch))

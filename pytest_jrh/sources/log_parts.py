@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_jrh.documents.problems import shown
 from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.transcript import storable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 STDLIB_ZSTANDARD = (3, 14)
@@ -55,6 +56,11 @@ class LogFile(Protocol):
 
     def rows(self) -> list[SampleRow] | None:
         """One row per sample, in the log's own order; None where this layout is not known here."""
+
+    def metadata(self) -> Iterator[tuple[int | str, int, Any]]:
+        """Id, epoch and metadata of each sample, shortened where the summaries are so; nothing
+        where this layout is not known here.
+        """
 
     def sample(self, sample_id: str, epoch: int) -> dict[str, Any] | None:
         """One sample as JSON; None where it is not there. Raises DamagedError."""
@@ -120,6 +126,40 @@ def rows_of(path: Path, entries: Iterator[Any] | list[Any]) -> list[SampleRow]:
             )
         )
     return rows
+
+
+def rows_by_key(path: Path, rows: Sequence[SampleRow]) -> dict[tuple[str, int], SampleRow]:
+    """The rows by storable id and epoch; raises InputError for none, or two of one name."""
+    if not rows:
+        raise refused(
+            path,
+            "is an Inspect log without samples",
+            "it may have been cut off before the first one ended",
+        )
+    by_key: dict[tuple[str, int], SampleRow] = {}
+    for row in rows:
+        known = by_key.setdefault((storable(str(row.id))[0], row.epoch), row)
+        if known is not row:
+            raise refused(
+                path,
+                f"two samples have the same name: the ids {known.id!r} and {row.id!r} at epoch "
+                f"{row.epoch}",
+            )
+    return by_key
+
+
+def refuse_ids_alike(path: Path, ids: Sequence[int | str]) -> None:
+    """Refuse a dataset with the ids 1 and "1": an archive holds but one of them, under one name."""
+    seen: dict[str, int | str] = {}
+    for item in ids:
+        known = seen.setdefault(str(item), item)
+        if type(known) is not type(item):
+            raise refused(
+                path,
+                f"the dataset has the sample ids {known!r} and {item!r}, which Inspect stores "
+                "under one name",
+                "give the samples ids that differ as text, and run the task again",
+            )
 
 
 def json_object(data: Any) -> dict[str, Any]:

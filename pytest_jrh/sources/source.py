@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pytest_jrh.errors import Unscored
 from pytest_jrh.suite.preprocessors import apply, wants_raw_sample
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
     from typing import Self
@@ -41,6 +42,9 @@ class Source(ABC):
     def summaries(self) -> tuple[RunSummary, ...]:
         """One summary per run, in the source's own order, without reading a transcript.
 
+        `cluster` is set where the source itself says which runs belong together; the config's
+        `cluster_key` comes before that (`sources.clusters`).
+
         Raises InputError where the source cannot be used at all.
         """
 
@@ -51,6 +55,20 @@ class Source(ABC):
         The second value is what a preprocessor gets as `raw_sample`. Raises Unscored
         (`input_error`) where the run is missing or damaged.
         """
+
+    def metadata(self, field: str) -> Iterator[tuple[tuple[str, int], Mapping[str, Any]]]:
+        """The key (id, epoch) of each run with its metadata, in which `field` at least is whole.
+
+        What has no metadata, or cannot be read, has an empty one. Here every run is read; a source
+        that knows the field without that overrides this.
+        """
+        del field
+        for run in self.summaries():
+            try:
+                metadata = self.read(run.run_id, run.epoch)[0].metadata
+            except Unscored:
+                metadata = {}
+            yield (run.run_id, run.epoch), metadata
 
     @abstractmethod
     def close(self) -> None:

@@ -24,6 +24,7 @@ from pytest_jrh.sources.log_parts import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 _ZSTANDARD = 93
@@ -67,18 +68,18 @@ class ZipLog:
 
         None for a log that was cut off before they were written.
         """
-        if "summaries.json" not in self._zip.NameToInfo:
+        data = self._summaries()
+        if data is None:
             return None
-        try:
-            data = self._json("summaries.json")
-        except DamagedError as error:
-            raise refused(self._path, f"its sample summaries are damaged: {error}") from None
-        if not isinstance(data, list):
-            raise refused(self._path, f"its sample summaries must be a list, and are {shown(data)}")
         # A sample that Inspect ran again has two rows; as in Inspect's own readers the later one
         # counts.
         latest = {(row.id, row.epoch): row for row in rows_of(self._path, data)}
         return list(latest.values())
+
+    def metadata(self) -> Iterator[tuple[int | str, int, Any]]:
+        """See `LogFile`: what the summaries have, where Inspect leaves out what is long."""
+        for entry in self._summaries() or ():
+            yield entry["id"], entry["epoch"], entry.get("metadata")
 
     def sample(self, sample_id: str, epoch: int) -> dict[str, Any] | None:
         """See `LogFile`."""
@@ -99,6 +100,17 @@ class ZipLog:
         biggest = max((info.file_size for info in self._zip.filelist), default=0)
         if max(journal, biggest) > self._most_bytes:
             raise refused(self._path, f"has a part that is {too_big(self._most_bytes)}")
+
+    def _summaries(self) -> list[Any] | None:
+        if "summaries.json" not in self._zip.NameToInfo:
+            return None
+        try:
+            data = self._json("summaries.json")
+        except DamagedError as error:
+            raise refused(self._path, f"its sample summaries are damaged: {error}") from None
+        if not isinstance(data, list):
+            raise refused(self._path, f"its sample summaries must be a list, and are {shown(data)}")
+        return data
 
     def _read_header(self) -> dict[str, Any]:
         for name in ("header.json", "_journal/start.json"):

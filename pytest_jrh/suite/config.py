@@ -189,6 +189,7 @@ def _source_settings(config: Config, log: Path) -> SourceSettings:
         sample_num=number if number > 0 else None,
         sampling_seed=first_set(agent.sampling_seed, synthetic.seed, default=DEFAULT_SEED),
         max_sample_mb=agent.max_sample_mb,
+        cluster_key=agent.cluster_key,
     )
 
 

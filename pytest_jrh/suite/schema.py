@@ -203,6 +203,11 @@ class AgentConfig(ConfigSection):
 
     input_log_path: PathText | None = None
     """The Inspect log (.eval or .json) whose runs become cases."""
+    cluster_key: Annotated[
+        Text | None, Takes("a field of the samples' metadata, or a JSON pointer such as /task/id")
+    ] = None
+    """A field of the samples' metadata: samples with the same value belong together, as trials of
+    one task do, and are one observation in every interval. /task/id names one further down."""
     max_sample_mb: Count = MAX_SAMPLE_MB
     """How much one sample of the log may be when unpacked, in MB, as may its header and its
     summaries."""

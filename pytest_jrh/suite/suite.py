@@ -68,7 +68,8 @@ class SourceSettings:
     """Where the runs come from, which of them are used, and what is done to each before.
 
     `sample_num` is None where all are used. `max_sample_mb` is how much one sample may be when
-    unpacked.
+    unpacked. `cluster_key` is the field of the metadata that says which samples belong together
+    (rule L3).
     """
 
     path: Path
@@ -76,6 +77,7 @@ class SourceSettings:
     sample_num: int | None = None
     sampling_seed: int = DEFAULT_SEED
     max_sample_mb: int = MAX_SAMPLE_MB
+    cluster_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,230 @@
+"""Which runs belong together: `cluster_key` over the metadata of a log's samples (rule L3)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_jrh.artifacts.records import record_line, to_record
+from pytest_jrh.documents.pointers import MISSING, at, pointer_to
+from pytest_jrh.errors import InputError
+from pytest_jrh.loading import ReadySuite, make_ready
+from pytest_jrh.models import CaseSpec
+from pytest_jrh.sources import open_source
+from pytest_jrh.sources.clusters import clusters_by, with_clusters
+from tests.support.logs import rewrite, sample, write_log
+from tests.support.made_cases import make_case
+from tests.support.suites import rubric, run, write_suite
+
+LONG = "a long name, " * 200
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    samples = [
+        sample("a", 1, metadata={"task": "refund", "at": {"shop": 1, "deep/er": {"x~y": True}}}),
+        sample("a", 2, metadata={"task": " refund\n", "at": {"shop": 2}}),
+        sample("b", 1, metadata={"task": 7, "long": LONG}),
+        sample("c", 1, metadata={"task": True, "long": f"{LONG}!"}),
+        sample("d", 1, metadata={"task": None, "more": {"who": "x" * 2_000}}),
+        sample("e", 1),
+    ]
+    return write_log(tmp_path_factory.mktemp("logs") / "made.eval", samples)
+
+
+@pytest.fixture(scope="module")
+def as_json(made: Path) -> Path:
+    from inspect_ai.log import read_eval_log, write_eval_log
+
+    path = made.with_suffix(".json")
+    write_eval_log(read_eval_log(made), path)
+    return path
+
+
+def clusters(path: Path, key: str) -> dict[str, str | None]:
+    with open_source(path) as source:
+        return {f"{run.run_id}{run.epoch}": run.cluster for run in with_clusters(source, key)}
+
+
+NOTHING: dict[str, str | None] = dict.fromkeys(["a1", "a2", "b1", "c1", "d1", "e1"])
+
+
+@pytest.mark.parametrize("file", ["made", "as_json"])
+@pytest.mark.parametrize(
+    ("key", "found"),
+    [
+        ("task", {"a1": "refund", "a2": "refund", "b1": "7", "c1": "true"}),
+        ("/task", {"a1": "refund", "a2": "refund", "b1": "7", "c1": "true"}),
+        ("/at/shop", {"a1": "1", "a2": "2"}),
+        ("/at/deep~1er/x~0y", {"a1": "true"}),
+    ],
+)
+def test_samples_with_the_same_value_are_one_cluster(
+    request: pytest.FixtureRequest, file: str, key: str, found: dict[str, str]
+) -> None:
+    assert clusters(request.getfixturevalue(file), key) == NOTHING | found
+
+
+@pytest.mark.parametrize("file", ["made", "as_json"])
+def test_what_a_summary_shortens_is_taken_from_the_sample(
+    request: pytest.FixtureRequest, file: str
+) -> None:
+    path = request.getfixturevalue(file)
+    found = clusters(path, "long")
+    assert found["b1"] != found["c1"]
+    assert all(text is None or len(text) <= 120 for text in found.values())
+    assert clusters(path, "/more/who")["d1"]
+
+
+def test_an_older_log_without_metadata_in_its_summaries_is_read_sample_by_sample(
+    made: Path, tmp_path: Path
+) -> None:
+    def forget(members: dict[str, bytes]) -> None:
+        rows = json.loads(members["summaries.json"])
+        for row in rows:
+            del row["metadata"]
+        members["summaries.json"] = json.dumps(rows).encode()
+
+    older = rewrite(Path(shutil.copy(made, tmp_path)), forget)
+    assert clusters(older, "task") == clusters(made, "task")
+
+
+def test_a_damaged_sample_has_no_cluster_and_does_not_stop_the_others(
+    made: Path, tmp_path: Path
+) -> None:
+    def spoil(members: dict[str, bytes]) -> None:
+        members["samples/b_epoch_1.json"] = b"{"
+
+    spoiled = rewrite(Path(shutil.copy(made, tmp_path)), spoil)
+    found = clusters(spoiled, "long")
+    assert found["b1"] is None
+    assert found["c1"] is not None
+
+
+@pytest.mark.parametrize(
+    ("key", "message", "hint"),
+    [
+        (
+            "tsk",
+            'got "tsk", which no run has in its metadata; the fields are /at/deep~1er, /at/shop, '
+            "long, more, task",
+            "task is the nearest field",
+        ),
+        ("at.shop", 'got "at.shop", which no run has', "/at/shop is the nearest field"),
+        ("/at/shp", 'got "/at/shp", which no run has', "/at/shop is the nearest field"),
+        (
+            "at",
+            'got "at", which is a mapping of keys in the run a (epoch 1); must be text, a number, '
+            "true or false there",
+            "name one value in it: /at/shop, /at/deep~1er",
+        ),
+    ],
+)
+def test_a_key_that_names_nothing_teaches(made: Path, key: str, message: str, hint: str) -> None:
+    with pytest.raises(InputError) as refused:
+        clusters(made, key)
+    (problem,) = refused.value.problems
+    assert problem.key == "test_agent_perturbation_config.cluster_key"
+    assert problem.message.startswith(message)
+    assert problem.hint == hint
+
+
+def test_runs_without_any_metadata_say_so() -> None:
+    with pytest.raises(InputError, match='got "task", but no run has metadata'):
+        clusters_by("task", [(("a", 1), {})])
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@given(st.dictionaries(st.text(), JSON), st.text(min_size=1))
+def test_any_metadata_gives_a_short_text_or_a_taught_mistake(
+    metadata: Mapping[str, Any], key: str
+) -> None:
+    said, found = "", None
+    try:
+        (found,) = clusters_by(key, [(("a", 1), metadata)]).values()
+    except InputError as error:
+        said = str(error)
+    if found is None:
+        assert 0 < len(said) < 5_000
+        return
+    assert len(found) <= 120
+    assert found.isprintable() or not found.isascii()
+    found.encode()
+
+
+@given(st.lists(st.text(), max_size=4), JSON)
+def test_a_pointer_finds_what_it_was_made_for(names: list[str], value: Any) -> None:
+    whole = value
+    for name in reversed(names):
+        whole = {name: whole}
+    assert at(whole, pointer_to(*names)) is value
+
+
+@pytest.mark.parametrize("pointer", ["/a/01", "/a/-1", "/a/2", "/a/+1", "/a/1/x", "/b", "/a/²"])
+def test_a_pointer_to_nothing_is_missing(pointer: str) -> None:
+    assert at({"a": ["x", "y"]}, pointer) is MISSING
+    assert at({"a": ["x", "y"]}, "/a/1") == "y"
+
+
+def ready(folder: Path, key: str, runs: list[dict[str, Any]], **replay: Any) -> ReadySuite:
+    overrides = {"test_agent_perturbation_config": {"cluster_key": key}, "replay": replay}
+    suite = write_suite(folder, runs=runs, rubrics=[rubric(1)], overrides=overrides)
+    return make_ready(suite.config, cwd=folder, rootdir=folder)
+
+
+RUNS = [
+    run(1, metadata={"task": "x"}),
+    run(2, metadata={"task": "x"}),
+    run(3, metadata={"other": 1}),
+]
+
+
+def test_a_suite_carries_clusters_and_counts_runs_without(tmp_path: Path) -> None:
+    suite = ready(tmp_path, "task", RUNS)
+    found = {spec.run_id: spec.cluster for spec in suite.specs()}
+    assert found == {"run-1": "x", "run-2": "x", "run-3": None}
+    assert suite.suite.notices == (
+        "inputs/configs/tiny.yml: 1 of 3 runs has no task in the metadata (cluster_key); it is a "
+        "cluster of its own, over its epochs",
+    )
+
+
+def test_a_mistaken_key_is_placed_in_the_config(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as refused:
+        ready(tmp_path, "tasks", RUNS)
+    line = (
+        (tmp_path / "inputs/configs/tiny.yml")
+        .read_text()
+        .splitlines()
+        .index("  cluster_key: tasks")
+    )
+    assert f"inputs/configs/tiny.yml:{line + 1}: " in str(refused.value)
+
+
+def test_a_frozen_suite_takes_clusters_from_its_records(tmp_path: Path) -> None:
+    def case(run_id: str, **changes: Any) -> dict[str, Any]:
+        spec = CaseSpec("tiny", "agent_perturbation", "rubric-1", run_id, 1, **changes)
+        record = to_record(make_case(spec, metadata={"task": f"of {run_id[-1]}"}))
+        return record | {"target_rubric": record["target_rubric"] | {"id": "rubric-1"}}
+
+    records = [case("run-1", cluster="own"), case("run-2")]
+    (tmp_path / "cases.jsonl").write_bytes(b"".join(map(record_line, records)))
+    suite = ready(tmp_path, "task", RUNS, frozen="cases.jsonl")
+    assert [spec.cluster for spec in suite.specs()] == ["of 1", "of 2"]
+    config = suite.suite.config_file
+    config.write_text(config.read_text().replace("cluster_key: task", "cluster_key: null"))
+    suite = make_ready(config, cwd=tmp_path, rootdir=tmp_path)
+    assert [spec.cluster for spec in suite.specs()] == ["own", None]
