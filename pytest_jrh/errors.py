@@ -108,4 +108,4 @@ class Disagreement(JrhError):
 
     def __init__(self, result: CaseResult) -> None:
         self.result = result
-        super().__init__(f"expected {result.expected}, the judge gave {result.score}")
+        super().__init__(f"expected {result.expected}, the judge gave {result.given}")

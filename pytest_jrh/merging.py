@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,7 +24,7 @@ from pytest_jrh.reporting.suite_files.run import SuiteRun
 from pytest_jrh.stats.panels import counted_once, made_case_id
 from pytest_jrh.suite.cases import CASES_FILE, case_id
 from pytest_jrh.suite.places import argument
-from pytest_jrh.text import nearest
+from pytest_jrh.text import counted, nearest
 
 if TYPE_CHECKING:
     from pytest_jrh.gate.accepted import BaselineFile
@@ -209,12 +209,29 @@ def _refuse_misfits(
             problems.append(Problem(message, str(path), line, hint=f"{hint}{_SAME_COMMIT}"))
             continue
         scale = scales[result.rubric_id] if suite.mode == "ordinal" else [0, 1]
-        for name, score in (("score", result.score), ("expected", result.expected)):
-            if score is not None and score not in scale:
-                message = f"got {score}; the scores on offer are {listed(map(str, scale))}"
-                problems.append(Problem(message, str(path), line, name))
+        problems += [
+            Problem(message, str(path), line, name)
+            for name, message in _misfits(suite, scale, result)
+        ]
     if problems:
         raise InputError(problems[:_MOST_PROBLEMS])
+
+
+def _misfits(suite: Suite, scale: Sequence[int], result: CaseResult) -> Iterator[tuple[str, str]]:
+    """The scores of a result that are not on offer, and repeats that are not the config's."""
+    values = [("score", result.score), ("expected", result.expected)]
+    values += [("scores", score) for score in dict.fromkeys(result.scores)]
+    for name, score in values:
+        if score is not None and score not in scale:
+            yield name, f"got {score}; the scores on offer are {listed(map(str, scale))}"
+            return
+    times = len(result.scores) or 1
+    if result.outcome in JUDGED and times != suite.repeats:
+        yield (
+            "scores",
+            f"the case was judged {counted(times, 'time')}; the config's repeats is "
+            f"{suite.repeats}",
+        )
 
 
 def _refuse_other_judges(ready: ReadySuite, found: Mapping[str, _Found]) -> None:

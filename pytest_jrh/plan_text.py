@@ -78,7 +78,8 @@ def plan_lines(
     ]
     if to_make.high:
         sentences.append(
-            "Planner and judge are counted as one call a case, edits and summaries as a range; "
+            "The planner is counted as one call a case and the judge as one call a verdict, edits "
+            "and summaries as a range; "
             "answers that have to be asked for again come on top, and so do attempts that fail, "
             "which count as made. Tokens are estimated from the transcripts' letters, an answer "
             "as at most max_tokens, or 2,000 tokens where none is set."

@@ -1,8 +1,8 @@
 """What a session would ask and what that may cost, found out without asking (`--jrh-plan`).
 
 Every case is replayed as far as its cassettes reach. What lies behind the first missing call cannot
-be known, so planner and judge are counted as one each, edits and summaries as a range. Re-asks of
-answers that do not validate are not foreseen.
+be known, so the planner is counted as one call, the judge as one for each repeat, edits and
+summaries as a range. Re-asks of answers that do not validate are not foreseen.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ class Survey:
     judge may be. `letters` is the length of its transcript. `makes` says that the making of the
     case counts for this one of several judges. `records_making` and `records_judging` say whether
     the record modes let missing calls be made, and `complete` that a cassette of the case was
-    complete. `judge_calls` are those of one verdict. `unusable` says that the case ends in recorded
+    complete. `judge_calls` are those of one verdict, and `repeats` counts the verdicts that are
+    missing (rule M1). `unusable` says that the case ends in recorded
     answers that cannot be used, and `renewed` that such are asked again.
     """
 
@@ -84,6 +85,7 @@ class Survey:
     records_making: bool = True
     records_judging: bool = True
     judge_calls: CallRange = ONE_CALL
+    repeats: int = 1
     complete: bool = False
     unusable: bool = False
     renewed: bool = False
@@ -116,8 +118,10 @@ class Survey:
             return {}
         if not self.made and not self.records_making:
             return {}
-        judges = self.evaluates and self.records_judging
-        workload = Workload(self.edits, self.verifies, self.judge_calls if judges else NO_CALL)
+        judging = NO_CALL
+        if self.evaluates and self.records_judging:
+            judging = CallRange(*(number * self.repeats for number in self.judge_calls))
+        workload = Workload(self.edits, self.verifies, judging)
         whole = {stage.name: Estimate(*stage.calls(workload)) for stage in STAGES.values()}
         if self.made or not self.makes:
             return {name: whole[name] for name in whole if not STAGES[name].makes_cases}

@@ -125,6 +125,8 @@ def _outdated(
     """
     if result.judge_fingerprint and result.judge_fingerprint != cases.fingerprints.get(spec.judge):
         return "the judge has changed (model, prompt or parameters)"
+    if result.outcome in JUDGED and (len(result.scores) or 1) != suite.repeats:
+        return "repeats has changed"
     if result.outcome not in MADE:
         return ""
     evaluated = next(test.evaluate for test in suite.tests if test.name == spec.test)

@@ -13,9 +13,20 @@ from pydantic import TypeAdapter, ValidationError
 from pytest_jrh.documents.problems import shown
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.kinds import TESTS
-from pytest_jrh.models import JUDGED, MADE, CaseResult, CaseSpec, SharedCall, Spending, Usage
+from pytest_jrh.models import (
+    JUDGED,
+    MADE,
+    CaseResult,
+    CaseSpec,
+    SharedCall,
+    Spending,
+    Usage,
+    Verdict,
+    most_frequent,
+)
 from pytest_jrh.stats.contradictions import reasoning_disagrees
 from pytest_jrh.suite.cases import case_id
+from pytest_jrh.suite.suite import MAX_REPEATS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -34,9 +45,13 @@ def result_data(result: CaseResult) -> dict[str, Any]:
     """The result as plain JSON values, which `result_of` reads."""
     # Field by field, since `dataclasses.asdict` copies deeply, which is twenty times the work, for
     # every report.
-    judge, shared = result.judge_spending, result.shared
+    judge, shared, minority = result.judge_spending, result.shared, result.minority
+    data = _fields(result)
+    del data["minority"]
     return {
-        **_fields(result),
+        **data,
+        # Only where a judge contradicts itself, so that other lines stay as short as they were.
+        **({} if minority is None else {"minority": _fields(minority)}),
         "spending": _spending_data(result.spending),
         "judge_spending": None if judge is None else _spending_data(judge),
         "shared": None
@@ -55,6 +70,7 @@ def stored_data(result: CaseResult, *, config: str = "", kept: bool = False) -> 
 def result_of(data: Mapping[str, Any]) -> CaseResult:
     """The result of these values; raises `KeyError` or `TypeError` where they are none."""
     judge, shared = data.get("judge_spending"), data.get("shared")
+    minority = data.get("minority")
     spendings = {
         "spending": _spending_of(data["spending"]),
         "judge_spending": None if judge is None else _spending_of(judge),
@@ -62,7 +78,14 @@ def result_of(data: Mapping[str, Any]) -> CaseResult:
         if shared is None
         else SharedCall(shared["fingerprint"], _spending_of(shared["spending"])),
     }
-    return CaseResult(**{**data, **spendings, "scores": tuple(data.get("scores", ()))})
+    return CaseResult(
+        **{
+            **data,
+            **spendings,
+            "scores": tuple(data.get("scores", ())),
+            "minority": None if minority is None else Verdict(**minority),
+        }
+    )
 
 
 def _spending_data(spending: Spending) -> dict[str, Any]:
@@ -87,7 +110,7 @@ def result_from(text: str) -> CaseResult:
     return result_of(json.loads(text))
 
 
-def _fields(value: CaseResult | SharedCall | Spending | Usage) -> dict[str, Any]:
+def _fields(value: CaseResult | SharedCall | Spending | Usage | Verdict) -> dict[str, Any]:
     return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
 
@@ -179,11 +202,10 @@ def _contradictions(result: CaseResult) -> Iterator[str]:
         )
     if outcome in MADE and not _HEX.fullmatch(result.case_digest):
         yield f"case_digest must be 64 hexadecimal digits, got {shown(result.case_digest)}"
+    yield from _odd_scores(result)
     if outcome not in JUDGED:
-        if score is not None:
-            yield f"score must be null where outcome is {outcome}, got {score}"
         return
-    if score is None or expected is None:
+    if expected is None or (score is None and not result.repeated):
         yield f"score and expected must be integers where outcome is {outcome}"
     elif (score == expected) != (outcome == "agree"):
         yield f"outcome is {outcome}, but score is {score} and expected is {expected}"
@@ -192,6 +214,29 @@ def _contradictions(result: CaseResult) -> Iterator[str]:
             "judge_fingerprint must be 64 hexadecimal digits, got "
             f"{shown(result.judge_fingerprint)}"
         )
+
+
+def _odd_scores(result: CaseResult) -> Iterator[str]:
+    """Say where the repeats do not give the score; a file of an earlier version has none."""
+    if result.outcome not in JUDGED:
+        if result.score is not None:
+            yield f"score must be null where outcome is {result.outcome}, got {result.score}"
+        if result.scores or result.minority is not None:
+            yield f"scores must be empty, and minority absent, where outcome is {result.outcome}"
+        return
+    if not result.scores:
+        return
+    if len(result.scores) > MAX_REPEATS:
+        yield f"scores must be at most {MAX_REPEATS}, got {len(result.scores)}"
+    elif (score := most_frequent(result.scores)) != result.score:
+        yield (
+            f"score is {result.score}, but the most frequent of scores is "
+            f"{'not a single one' if score is None else score}"
+        )
+    if (result.minority is not None) != result.flickers:
+        yield "minority must be there exactly where scores differ"
+    elif result.minority is not None and result.minority.score not in result.scores:
+        yield f"minority has the score {result.minority.score}, which is not in scores"
 
 
 def _own_id(result: CaseResult) -> str:

@@ -12,7 +12,7 @@ from pytest_jrh.suite.cases import case_id
 if TYPE_CHECKING:
     import asyncio
 
-    from pytest_jrh.models import Case, CaseSpec, HumanReview, Verdict
+    from pytest_jrh.models import Case, CaseSpec, HumanReview, Judgment
     from pytest_jrh.recording.tapes import Tape
 
 
@@ -32,7 +32,10 @@ class Generation:
 
 @dataclass
 class Attempt:
-    """One go at one spec: its case once it is made, and the tapes that its calls went through."""
+    """One go at one spec: its case once it is made, and the tapes that its calls went through.
+
+    `missing_repeats` counts the repeats that a session which only looks did not find recorded.
+    """
 
     spec: CaseSpec
     case: Case | None = None
@@ -40,9 +43,10 @@ class Attempt:
     human_reviewed: HumanReview = ""
     tapes: list[Tape] = field(default_factory=list)
     judging: Tape | None = None
+    missing_repeats: int = 0
 
     def result(
-        self, outcome: str, *, verdict: Verdict | None = None, detail: str = ""
+        self, outcome: str, *, judgment: Judgment | None = None, detail: str = ""
     ) -> CaseResult:
         spec, case = self.spec, self.case
         judge_spending = self.judging.spending if self.judging else Spending()
@@ -59,8 +63,10 @@ class Attempt:
             outcome=outcome,  # type: ignore[arg-type]
             expected=case.expected if case else None,
             verified=case.verified if case else None,
-            score=verdict.score if verdict else None,
-            reasoning=verdict.reasoning if verdict else "",
+            score=judgment.score if judgment else None,
+            scores=judgment.scores if judgment else (),
+            reasoning=judgment.shown.reasoning if judgment else "",
+            minority=judgment.minority if judgment else None,
             detail=detail,
             case_digest=case_digest(case) if case else "",
             judge_fingerprint=self.judge_fingerprint,

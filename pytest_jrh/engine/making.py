@@ -72,21 +72,22 @@ class CaseMaker:
             pipeline = ready.pipelines[spec.test]
             case = await to_its_end(
                 tape,
-                lambda: generate_case(pipeline, complete, spec, run, rubric, goal),
-                retry_unscored=self._settings.retry_unscored,
+                renewing(
+                    tape,
+                    lambda: generate_case(pipeline, complete, spec, run, rubric, goal),
+                    retry_unscored=self._settings.retry_unscored,
+                ),
             )
         self._settings.on_case(case)
         return case
 
 
-async def to_its_end(tape: Tape, work: Callable[[], Awaitable[T]], *, retry_unscored: bool) -> T:
+async def to_its_end(tape: Tape, work: Awaitable[T]) -> T:
     """Await the work on a tape, and mark the tape complete where a replay would end in the same
     way.
-
-    With `retry_unscored` recorded answers that cannot be used are asked for again.
     """
     try:
-        made = await _renewing(tape, work, retry_unscored=retry_unscored)
+        made = await work
     except NoVerdictCase:
         await tape.finish()
         raise
@@ -98,15 +99,16 @@ async def to_its_end(tape: Tape, work: Callable[[], Awaitable[T]], *, retry_unsc
     return made
 
 
-async def _renewing(tape: Tape, work: Callable[[], Awaitable[T]], *, retry_unscored: bool) -> T:
+async def renewing(tape: Tape, work: Callable[[], Awaitable[T]], *, retry_unscored: bool) -> T:
     """Await the work.
 
     Where the user asks for it, again for each stage whose recorded answers cannot be used.
     """
+    start = tape.position
     while True:
         try:
             return await work()
         except Unscored as trouble:
             again = retry_unscored and UNSCORED[trouble.outcome].final
-            if not again or not await tape.forget(trouble.asked):
+            if not again or not await tape.forget(trouble.asked, start):
                 raise

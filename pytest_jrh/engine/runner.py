@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.artifacts.debug import debug_paths
 from pytest_jrh.engine.attempts import Attempt
+from pytest_jrh.engine.judging import judgment_of
 from pytest_jrh.engine.making import CaseMaker, to_its_end
 from pytest_jrh.engine.wiring import Calls
 from pytest_jrh.errors import InputError, NoVerdictCase, Unrecorded, Unscored
-from pytest_jrh.llm.calls import Stopped, make_complete
+from pytest_jrh.llm.calls import Stopped
 from pytest_jrh.models import UNSCORED, Progress
 from pytest_jrh.reporting.explain import disagreement_text, unscored_text
 from pytest_jrh.stages import VERIFIER
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from pytest_jrh.engine.settings import EngineSettings
     from pytest_jrh.loading import ReadySuite
-    from pytest_jrh.models import AgentRun, Case, CaseResult, CaseSpec, Verdict
+    from pytest_jrh.models import AgentRun, Case, CaseResult, CaseSpec, Judgment
     from pytest_jrh.planning import Survey
     from pytest_jrh.redact import Redactor
     from pytest_jrh.review.desk import ReviewDesk
@@ -152,7 +153,7 @@ class CaseRunner:
     async def _result(self, spec: CaseSpec) -> CaseResult:
         attempt = Attempt(spec)
         try:
-            verdict = await self._judged(attempt)
+            judgment = await self._judged(attempt)
         except NoVerdictCase as reason:
             return attempt.result("no_case", detail=self._settings.redactor.text(str(reason)))
         except Unscored as trouble:
@@ -160,21 +161,21 @@ class CaseRunner:
         except InputError as error:
             unreadable = Unscored("input_error", stage="input", cause=str(error))
             return attempt.result(unreadable.outcome, detail=self._explain(spec, unreadable))
-        if verdict is None:
+        if judgment is None:
             return attempt.result("generated")
         case = attempt.case
         assert case is not None
-        if verdict.score == case.expected:
-            return attempt.result("agree", verdict=verdict)
+        if judgment.score == case.expected:
+            return attempt.result("agree", judgment=judgment)
         test = self._suites[spec.suite].test(spec.test)
         detail = disagreement_text(
             _without_secrets(case, self._settings.redactor),
-            verdict,
+            judgment,
             debug_bundle=debug_paths(test.output_dir, spec).audit if case.outcome.edits else None,
             cassette=attempt.tapes[-1].path if self._settings.keep else None,
             command=self._settings.rerun_command(spec),
         )
-        return attempt.result("disagree", verdict=verdict, detail=detail)
+        return attempt.result("disagree", judgment=judgment, detail=detail)
 
     def _explain(self, spec: CaseSpec, trouble: Unscored) -> str:
         # A call that failed is in no cassette either: only a recording run makes it again.
@@ -184,7 +185,7 @@ class CaseRunner:
         trouble.cause = self._settings.redactor.text(trouble.cause)
         return unscored_text(trouble, command=command(spec))
 
-    async def _judged(self, attempt: Attempt) -> Verdict | None:
+    async def _judged(self, attempt: Attempt) -> Judgment | None:
         spec = attempt.spec
         ready = self._suites[spec.suite]
         attempt.case = case = await self._case_to_judge(attempt, ready)
@@ -198,15 +199,13 @@ class CaseRunner:
                 "media reach the judge as placeholders such as [image: image/png]."
             ] = None
         async with self._calls.tape(attempt, ready, judging=True) as tape:
-            complete = make_complete(tape, repeat=spec.repeat)
-            verdict = await to_its_end(
-                tape,
-                lambda: judge(case, spec.repeat, complete),
-                retry_unscored=self._settings.retry_unscored,
+            repeats = ready.suite.repeats
+            judgment = await to_its_end(
+                tape, judgment_of(judge, case, repeats, tape, attempt, self._settings)
             )
         if self._settings.review is not None:
-            self._settings.review.judged(case, verdict)
-        return verdict
+            self._settings.review.judged(case, judgment)
+        return judgment
 
     async def _case_to_judge(self, attempt: Attempt, ready: ReadySuite) -> Case:
         """The case as it was made, or as people decided about it (rule K2)."""
@@ -278,6 +277,7 @@ class CaseRunner:
             records_making=all(tape.records for tape in making),
             records_judging=judging.records,
             judge_calls=ready.judges[spec.judge].calls if evaluates else NO_CALL,
+            repeats=attempt.missing_repeats or ready.suite.repeats,
             complete=any(tape.was_complete for tape in (*making, judging)),
             unusable=unusable,
             renewed=any(tape.renewed for tape in attempt.tapes),

@@ -46,8 +46,11 @@ from pytest_jrh.models.terms import (
 from pytest_jrh.models.verdicts import (
     CaseResult,
     Judge,
+    Judgment,
     Progress,
     Verdict,
+    given,
+    most_frequent,
 )
 
 __all__ = [
@@ -65,6 +68,7 @@ __all__ = [
     "Edit",
     "HumanReview",
     "Judge",
+    "Judgment",
     "Message",
     "Mode",
     "Objective",
@@ -88,4 +92,6 @@ __all__ = [
     "Usage",
     "Verdict",
     "Verification",
+    "given",
+    "most_frequent",
 ]

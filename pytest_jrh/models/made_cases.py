@@ -80,9 +80,8 @@ class PerturbationOutcome:
 class CaseSpec:
     """What one pytest item stands for, known before any model is asked.
 
-    `judge` is None for the suite's only judge, else the panel member's name. `repeat` counts, from
-    1, the times that the judge is asked about the case. Ids are built in `suite.cases`, and are the
-    same for every repeat. `cluster` is that of the run (`RunSummary.cluster`).
+    `judge` is None for the suite's only judge, else the panel member's name. Ids are built in
+    `suite.cases`. `cluster` is that of the run (`RunSummary.cluster`).
     """
 
     suite: str
@@ -93,7 +92,6 @@ class CaseSpec:
     target_score: int | None = None
     judge: str | None = None
     skip_reason: str | None = None
-    repeat: int = 1
     cluster: str | None = None
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections import Counter
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,6 +19,58 @@ class Verdict:
 
     score: int
     reasoning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """What a judge says of a case: the verdicts of all repeats, at least one (rule M1)."""
+
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def scores(self) -> tuple[int, ...]:
+        """The scores of all repeats, in order."""
+        return tuple(verdict.score for verdict in self.verdicts)
+
+    @property
+    def score(self) -> int | None:
+        """The most frequent score; None where several scores are that."""
+        return most_frequent(self.scores)
+
+    @property
+    def given(self) -> str:
+        """The score, and of repeats how often each was given."""
+        return given(self.score, self.scores)
+
+    @property
+    def shown(self) -> Verdict:
+        """The first verdict with the most frequent score; in a tie the first of all."""
+        score = self.score
+        return next(each for each in self.verdicts if score in (None, each.score))
+
+    @property
+    def minority(self) -> Verdict | None:
+        """The first verdict with another score than `shown`; None where all are the same."""
+        shown = self.shown.score
+        return next((each for each in self.verdicts if each.score != shown), None)
+
+
+def most_frequent(scores: Sequence[int]) -> int | None:
+    """The score that more of the repeats gave than any other; None where there is none."""
+    ranked = Counter(scores).most_common(2)
+    if not ranked or (len(ranked) > 1 and ranked[0][1] == ranked[1][1]):
+        return None
+    return ranked[0][0]
+
+
+def given(score: int | None, scores: Sequence[int]) -> str:
+    """What a judge gave: `0`, and of repeats how often, `0 (2 of 3 said 0, 1 of 3 said 1)`."""
+    text = "a tie" if score is None else str(score)
+    if len(scores) <= 1:
+        return text
+    counts = sorted(Counter(scores).items(), key=lambda each: (-each[1], each[0]))
+    said = ", ".join(f"{number} of {len(scores)} said {each}" for each, number in counts)
+    return f"{text} ({said})"
 
 
 class Judge(Protocol):
@@ -38,6 +91,8 @@ class CaseResult:
     the rest went into making the case that they share. `shared` is the part of `spending` that
     other cases have too. `cluster` is that of the run (`RunSummary.cluster`). `scores` are those of
     all repeats, in order; empty where there is no verdict, or the session did not keep them.
+    `score` is None in a tie of the repeats, which is a disagreement, and `reasoning` that of the
+    first verdict with that score; `minority` is the first one with another score (rule M1).
     """
 
     case_id: str
@@ -62,6 +117,22 @@ class CaseResult:
     shared: SharedCall | None = None
     cluster: str | None = None
     scores: tuple[int, ...] = ()
+    minority: Verdict | None = None
+
+    @property
+    def repeated(self) -> bool:
+        """Whether the case was judged more than once."""
+        return len(self.scores) > 1
+
+    @property
+    def flickers(self) -> bool:
+        """Whether the judge gave the case different scores."""
+        return len(set(self.scores)) > 1
+
+    @property
+    def given(self) -> str:
+        """What the judge gave: the score, and of repeats how often each."""
+        return given(self.score, self.scores)
 
     @property
     def cluster_id(self) -> tuple[str, str | None, str]:

@@ -107,13 +107,18 @@ class Tape:
         if is_shared(request, sequence):
             self.shared = SharedCall(request.fingerprint, spent)
 
-    async def forget(self, fingerprints: Sequence[str]) -> bool:
+    @property
+    def position(self) -> tuple[int, int]:
+        """How far the tape has been asked: the calls looked up, and the calls in all."""
+        return len(self.lookups), self._sequence
+
+    async def forget(self, fingerprints: Sequence[str], start: tuple[int, int]) -> bool:
         """Drop recorded calls, so that they are asked again; False where they are not all old
         recordings.
 
         For answers that were recorded and cannot be used, when the user asks to try again. The work
-        then begins anew on this tape; what it asks again is no old recording any more, so the same
-        call is never renewed twice.
+        then begins anew on this tape, at the position where it had begun; what it asks again is no
+        old recording any more, so the same call is never renewed twice.
         """
         replayed = {lookup.fingerprint for lookup in self.lookups if lookup.answer is not None}
         asks = self._recording.live is not None or self._recording.planning
@@ -127,8 +132,8 @@ class Tape:
         if not self._recording.planning:
             await self._lock("retry")
         self._renewed.update(fingerprints)
-        self.lookups.clear()
-        self._sequence = 0
+        looked_up, self._sequence = start
+        del self.lookups[looked_up:]
         for fingerprint in fingerprints:
             if (entry := self._cassette.find(fingerprint)) is not None:
                 del self._cassette.entries[entry.fingerprint]

@@ -20,7 +20,7 @@ from pytest_jrh.text import counted, escape_commands, one_line, shortened, visib
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_jrh.models import Case, Edit, Verdict
+    from pytest_jrh.models import Case, Edit, Judgment, Verdict
 
 WIDTH = 80
 _INDENT = "    "
@@ -37,7 +37,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)")
 
 def disagreement_text(
     case: Case,
-    verdict: Verdict,
+    judgment: Judgment,
     *,
     debug_bundle: Path | None,
     cassette: Path | None,
@@ -46,26 +46,24 @@ def disagreement_text(
     base: Path | None = None,
 ) -> str:
     """Explain a verdict that differs from the label: rubric, scores, reasoning, edits, files,
-    command.
+    command. Of repeats that differ, one verdict of the majority and one of the minority.
 
     Paths under `base` (default: the working folder) are shown relative to it. `debug_bundle` is
     None for a case without edits.
     """
     folder = Path.cwd() if base is None else base
-    given, expected = _score(case, verdict.score), _score(case, case.expected)
+    expected = _score(case, case.expected)
     judge = f"The judge {visible(case.spec.judge)}" if case.spec.judge else "The judge"
-    lines = wrapped(f"{judge} gave {given}; the right answer is {expected}.", width)
+    lines = wrapped(
+        f"{judge} gave {_given(case, judgment)}; the right answer is {expected}.", width
+    )
     lines += ["", f"rubric: {_place(case, folder)}", *_prose(case.rubric.instructions, width)]
     lines += ["", f"expected: {expected}, {_verified(case)}"]
     verification = case.outcome.verification
     if verification is not None and verification.rationale:
         lines += _prose(verification.rationale, width)
-    lines += ["", f"given: {given}, because", *_prose(verdict.reasoning or "(no reasoning)", width)]
-    stated = stated_score(verdict.reasoning, binary=case.mode == "binary")
-    if stated not in (None, verdict.score):
-        lines += [
-            f"{_INDENT}({REASONING_DISAGREES}: the reasoning ends in {stated}; the score counts)"
-        ]
+    for verdict in (judgment.shown, judgment.minority):
+        lines += _because(case, judgment, verdict, width) if verdict is not None else []
     lines += ["", *_edits(case, width)]
     files = {"debug bundle": debug_bundle, "cassette": cassette}
     lines += [
@@ -78,6 +76,27 @@ def disagreement_text(
     ]
     lines.append(f"{'run it again:':<14}{visible(command)}")
     return escape_commands("\n".join(lines))
+
+
+def _given(case: Case, judgment: Judgment) -> str:
+    """The score with its meaning, and of repeats how often each was given."""
+    if len(judgment.verdicts) == 1 and judgment.score is not None:
+        return _score(case, judgment.score)
+    return judgment.given
+
+
+def _because(case: Case, judgment: Judgment, verdict: Verdict, width: int) -> list[str]:
+    """One verdict with its reasoning; of repeats, how many others gave that score."""
+    many = f", in {judgment.scores.count(verdict.score)} of {len(judgment.scores)}"
+    of = many if len(judgment.scores) > 1 else ""
+    lines = ["", f"given: {_score(case, verdict.score)}{of}, because"]
+    lines += _prose(verdict.reasoning or "(no reasoning)", width)
+    stated = stated_score(verdict.reasoning, binary=case.mode == "binary")
+    if stated not in (None, verdict.score):
+        lines += [
+            f"{_INDENT}({REASONING_DISAGREES}: the reasoning ends in {stated}; the score counts)"
+        ]
+    return lines
 
 
 def unscored_text(

@@ -21,7 +21,7 @@ from pytest_jrh.suite.cases import generation_id
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pytest_jrh.models import Case, Verdict
+    from pytest_jrh.models import Case, Judgment
     from pytest_jrh.review.decisions import DecisionStore
 
 
@@ -83,7 +83,7 @@ class ReviewBoard:
             self._version += 1
         self._tell()
 
-    def set_verdict(self, case: Case, verdict: Verdict) -> None:
+    def set_verdict(self, case: Case, verdict: Judgment) -> None:
         """Keep what the judge in the case's spec decided.
 
         It is not shown unasked before a decision.

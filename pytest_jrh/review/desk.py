@@ -13,7 +13,7 @@ from pytest_jrh.suite.cases import generation_id
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytest_jrh.models import Case, CaseSpec, HumanReview, Verdict
+    from pytest_jrh.models import Case, CaseSpec, HumanReview, Judgment
     from pytest_jrh.review.board import ReviewBoard
     from pytest_jrh.review.decisions import Decision
 
@@ -71,7 +71,7 @@ class ReviewDesk:
         """Give the case as it was decided; raises `NoVerdictCase` where it was rejected."""
         return obeyed(case, decision)
 
-    def judged(self, case: Case, verdict: Verdict) -> None:
+    def judged(self, case: Case, verdict: Judgment) -> None:
         """Keep a verdict for the page."""
         if case.spec.suite in self.on_page:
             self.board.set_verdict(case, verdict)

@@ -12,7 +12,7 @@ from pytest_jrh.transcript import message_text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_jrh.models import Case, Verdict
+    from pytest_jrh.models import Case, Judgment
     from pytest_jrh.review.decisions import Decision
 
 
@@ -28,7 +28,7 @@ class ReviewCase:
     case: Case
     position: int
     version: int
-    judged: Mapping[str, Verdict] = field(default_factory=dict)
+    judged: Mapping[str, Judgment] = field(default_factory=dict)
 
     @property
     def key(self) -> str:

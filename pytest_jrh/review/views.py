@@ -105,9 +105,15 @@ def _verdicts(one: Reviewed) -> list[dict[str, Any]]:
     return [
         {
             "judge": visible(judge),
-            "score": verdict.score,
-            "agrees": verdict.score == one.case.expected,
-            "reasoning": visible(verdict.reasoning),
+            "score": judgment.given,
+            "agrees": judgment.score == one.case.expected,
+            "reasoning": visible(judgment.shown.reasoning),
+            "minority": None
+            if judgment.minority is None
+            else {
+                "score": judgment.minority.score,
+                "reasoning": visible(judgment.minority.reasoning),
+            },
         }
-        for judge, verdict in one.entry.judged.items()
+        for judge, judgment in one.entry.judged.items()
     ]

@@ -271,6 +271,12 @@ def notices(
             f"{file}: score_levels of the rubrics {listed(scaled, 5)} have no effect: the "
             "template agent_judge is binary; agent_autograder uses the scale"
         )
+    repeats = config.admin.evaluation_config.repeats
+    if repeats % 2 == 0:
+        found.append(
+            f"{file}: repeats is {repeats}: an even number of verdicts ties more often, and a tie "
+            "counts as wrong; an odd number is better"
+        )
     if resolve_format(config) != config.admin.output_file_format:
         found.append(
             f"{file}: output_file_format is xlsx, but openpyxl is not installed, so tables are "

@@ -37,10 +37,16 @@ from pytest_jrh.sections import (
     Whole,
 )
 from pytest_jrh.suite import config_values as values
-from pytest_jrh.suite.suite import MAX_SAMPLE_MB
+from pytest_jrh.suite.suite import MAX_REPEATS, MAX_SAMPLE_MB
 
 FunctionNames: TypeAlias = Annotated[
     tuple[str, ...], PlainValidator(values.names), values.NAMES_JSON, Takes(values.NAMES)
+]
+
+Repeats: TypeAlias = Annotated[
+    int,
+    Field(ge=1, le=MAX_REPEATS),
+    Takes(f"an integer from 1 to {MAX_REPEATS}, best an odd one"),
 ]
 
 
@@ -119,6 +125,9 @@ class EvaluationConfig(ConfigSection):
         Takes("a list of judges, each a mapping with a name"),
     ] = ()
     """A panel: every case is put to each of these judges, with one item per judge."""
+    repeats: Repeats = 1
+    """How often each case is judged, each time with a recording of its own; the most frequent score
+    counts. An odd number: a tie counts as wrong."""
     max_workers: Count = 10
     """Model calls in flight at once."""
     tests_to_evaluate: Tests = ()

@@ -21,6 +21,8 @@ from pytest_jrh.models import (
 
 MAX_SAMPLE_MB = 256
 """How much one sample of a log may be when unpacked, in MB, where the config says nothing."""
+MAX_REPEATS = 99
+"""How often a case may be judged at most (rule M1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,8 @@ class Suite:
 
     Paths are absolute. `key` is the config file's path as reports show it, which no other suite of
     a session has. `rubrics` are the targeted ones, in file order; in ordinal mode each has its
-    `score_levels` (labels empty where only a range was given). `untargeted` are the ids in the
+    `score_levels` (labels empty where only a range was given). `repeats` is how often each judge
+    judges each case. `untargeted` are the ids in the
     rubric file that `target_rubric_ids` leaves out. `notices` are sentences to print once.
     `resolved` is the config as a plain mapping with defaults, for the record.
     """
@@ -157,6 +160,7 @@ class Suite:
     output: OutputSettings
     custom_prompts_dir: Path
     instruction: str = ""
+    repeats: int = 1
     max_workers: int = 10
     gate: GateRules = GateRules()
     untargeted: frozenset[str] = frozenset()

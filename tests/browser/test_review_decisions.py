@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.models import Verdict
+from pytest_jrh.models import Judgment, Verdict
 from tests.browser.material import made_case
 from tests.browser.steps import NEW_TEXT, filled, opened, wait_open, wait_statuses
 from tests.support.reviews import as_reviewed
@@ -32,7 +32,7 @@ def test_a_second_browser_sees_the_decision_of_the_first(sessions: Sessions) -> 
 
 def test_the_verdict_is_hidden_until_the_reviewer_has_decided(sessions: Sessions) -> None:
     session = filled(sessions, 2)
-    session.board.set_verdict(made_case(0), Verdict(0, "my opinion"))
+    session.board.set_verdict(made_case(0), Judgment((Verdict(0, "my opinion"),)))
     page = opened(sessions, session)
     page.wait_for_selector("text=hidden until you have decided")
     assert "my opinion" not in page.content()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_jrh.models import Verdict
+from pytest_jrh.models import Judgment, Verdict
 from tests.browser.conftest import Session, Sessions
 from tests.browser.material import hostile_case, made_case
 
@@ -29,7 +29,8 @@ def filled(sessions: Sessions) -> Session:
     board.add(hostile_case())
     board.miss()
     board.set_verdict(
-        made_case(0, turns=24), Verdict(0, "The agent kept to the policy as far as I can see.")
+        made_case(0, turns=24),
+        Judgment((Verdict(0, "The agent kept to the policy as far as I can see."),)),
     )
     entries = [one.entry for one in board.changes()[1]]
     board.decide(entries[2].key, entries[2].digest, "accepted")

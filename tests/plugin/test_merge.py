@@ -103,7 +103,7 @@ def test_a_suite_without_any_verdict_is_red(
 ) -> None:
     for path in project.folder.glob("shard-*/lax/tiny/case_results.jsonl"):
         results = [
-            json.loads(line) | {"outcome": "no_case", "score": None}
+            json.loads(line) | {"outcome": "no_case", "score": None, "scores": []}
             for line in path.read_text("utf-8").splitlines()
         ]
         path.write_text("".join(f"{json.dumps(result)}\n" for result in results), "utf-8")
@@ -198,9 +198,13 @@ def test_a_result_that_does_not_fit_is_a_usage_error(
     mistakes: list[tuple[dict[str, object], str]] = [
         ({"outcome": "agree"}, "outcome is agree, but score is 0 and expected is 1"),
         ({"outcome": "fine"}, "outcome: not a case result: input should be 'agree', 'disagree'"),
-        ({"score": 7}, "score: got 7; the scores on offer are 0, 1"),
+        ({"score": 7, "scores": [7]}, "score: got 7; the scores on offer are 0, 1"),
         ({"run_id": "run-9", "case_id": stranger}, f"the suite 'tiny' has no case \"{stranger}\""),
         ({"case_digest": "0" * 64}, "the result is of another version of the case than the one in"),
+        (
+            {"scores": [0, 0, 0]},
+            "scores: the case was judged 3 times; the config's repeats is 1",
+        ),
     ]
     for values, told in mistakes:
         changed_line(path, 2, **values)

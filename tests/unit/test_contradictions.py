@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pytest_jrh.models import Verdict
+from pytest_jrh.models import Judgment, Verdict
 from pytest_jrh.redact import Redactor
 from pytest_jrh.reporting.explain import disagreement_text
 from pytest_jrh.reporting.html.file import write_html
@@ -187,7 +187,7 @@ def test_every_report_counts_and_names_them_and_no_figure_changes(tmp_path: Path
 def test_a_failure_says_it_beside_the_reasoning() -> None:
     text = disagreement_text(
         make_case(),
-        Verdict(0, "It is late. The rubric is violated."),
+        Judgment((Verdict(0, "It is late. The rubric is violated."),)),
         debug_bundle=None,
         cassette=None,
         command="pytest",

@@ -82,7 +82,6 @@ def test_completing_asks_every_call_under_its_repeat() -> None:
 
 
 def test_ids_and_cassettes_are_those_of_the_case(tmp_path: Path) -> None:
-    assert SPEC.repeat == 1
     assert case_id(SPEC) == "suite::agent_perturbation::tone::run[e1]"
     assert cassette_path(tmp_path, SPEC, judging=True) == (
         tmp_path / "agent_perturbation/tone/run.e1.judge-default.yaml"

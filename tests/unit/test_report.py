@@ -8,7 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.errors import Unrecorded, Unscored
-from pytest_jrh.models import CaseResult, PerturbationOutcome, SharedCall, Spending, Usage, Verdict
+from pytest_jrh.models import (
+    CaseResult,
+    Judgment,
+    PerturbationOutcome,
+    SharedCall,
+    Spending,
+    Usage,
+    Verdict,
+)
 from pytest_jrh.reporting.explain import disagreement_text, edit_diff, unscored_text
 from pytest_jrh.stats.spending import spending_lines, total_spending
 from pytest_jrh.text import columns, shortened, visible
@@ -27,8 +35,8 @@ def explained(case: object = None, **changes: object) -> str:
         "base": BASE,
         **changes,
     }
-    verdict = Verdict(0, "The agent was polite.")
-    return disagreement_text(case or make_case(), verdict, **settings)  # type: ignore[arg-type]
+    judgment = Judgment((Verdict(0, "The agent was polite."),))
+    return disagreement_text(case or make_case(), judgment, **settings)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

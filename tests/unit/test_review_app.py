@@ -17,7 +17,7 @@ import pytest
 
 from pytest_jrh.artifacts.records import case_digest
 from pytest_jrh.errors import InputError
-from pytest_jrh.models import Verdict
+from pytest_jrh.models import Judgment, Verdict
 from pytest_jrh.review import server as server_module
 from pytest_jrh.review.agent_templates import AgentTemplates
 from pytest_jrh.review.board import ReviewBoard
@@ -251,7 +251,7 @@ def test_what_cannot_be_decided_is_refused_and_decides_nothing(
 
 
 def test_a_verdict_is_sent_only_after_the_decision_or_when_asked_for(page: Page) -> None:
-    page.board.set_verdict(made_case(), Verdict(0, "my secret opinion"))
+    page.board.set_verdict(made_case(), Judgment((Verdict(0, "my secret opinion"),)))
     one = page.rows[0]
     address = f"/cases/{one['key']}"
     assert "my secret opinion" not in page.client.get(address).text

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_jrh.artifacts.records import case_digest
 from pytest_jrh.errors import InputError, NoVerdictCase
-from pytest_jrh.models import Case, Verdict
+from pytest_jrh.models import Case, Judgment, Verdict
 from pytest_jrh.review.board import ReviewBoard
 from pytest_jrh.review.decision_files import decisions_path
 from pytest_jrh.review.decisions import DecisionStore
@@ -71,9 +71,10 @@ def test_a_new_board_over_the_same_folders_shows_every_decision(
 
 def test_the_judges_of_a_panel_share_one_case(board: ReviewBoard) -> None:
     board.add(make_case(make_spec(judge="second")))
-    board.set_verdict(make_case(make_spec(judge="second")), Verdict(1, "late"))
+    late = Judgment((Verdict(1, "late"),))
+    board.set_verdict(make_case(make_spec(judge="second")), late)
     assert len(board.changes()[1]) == 1
-    assert dict(first(board).entry.judged) == {"second": Verdict(1, "late")}
+    assert dict(first(board).entry.judged) == {"second": late}
 
 
 def test_a_decision_about_another_version_is_void_and_shown_so(

@@ -11,7 +11,7 @@ import pytest
 from pytest_jrh.artifacts.case_columns import result_row
 from pytest_jrh.artifacts.records import case_digest
 from pytest_jrh.errors import NoVerdictCase
-from pytest_jrh.models import CaseResult, HumanReview, Verdict
+from pytest_jrh.models import CaseResult, HumanReview, Judgment, Verdict
 from pytest_jrh.reporting.reviewed import review_lines
 from pytest_jrh.reporting.session_results import gather
 from pytest_jrh.review.board import ReviewBoard
@@ -65,11 +65,12 @@ def test_what_the_judges_of_a_panel_share_is_shown_and_counted_once(desk: Review
 
 def test_a_verdict_stays_when_the_same_case_comes_again(desk: ReviewDesk) -> None:
     desk.awaits(CASE)
-    desk.judged(CASE, Verdict(1, "because"))
+    judgment = Judgment((Verdict(1, "because"),))
+    desk.judged(CASE, judgment)
     version = desk.board.changes()[0]
     desk.awaits(CASE)
     assert desk.board.changes()[0] == version
-    assert desk.board.changes()[1][0].entry.judged == {"": Verdict(1, "because")}
+    assert desk.board.changes()[1][0].entry.judged == {"": judgment}
 
 
 def test_what_people_say_is_a_word_and_the_decision_about_this_very_version(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.models import Case, Message, Verdict
+from pytest_jrh.models import Case, Judgment, Message, Verdict
 from pytest_jrh.review.decisions import Decision, TurnEdit
 from pytest_jrh.review.entries import ReviewCase, Reviewed
 from pytest_jrh.review.turns import HUGE, Turn, folds, part_text, visible
@@ -37,7 +37,9 @@ def turns(case: Case, made: Case | None = None) -> dict[int, Turn]:
 
 def reviewed(case: Case, decision: Decision | None = None) -> Reviewed:
     return Reviewed(
-        ReviewCase("id", "digest", case, 0, 1, {"": Verdict(0, "secret opinion")}), decision, None
+        ReviewCase("id", "digest", case, 0, 1, {"": Judgment((Verdict(0, "secret opinion"),))}),
+        decision,
+        None,
     )
 
 
