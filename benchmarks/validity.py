@@ -10,7 +10,8 @@ from typing import Literal
 
 from benchmarks import simulations
 from benchmarks.measure import Line
-from pytest_jrh.stats.inference.power import PlannedSuite, visible_drop
+from pytest_jrh.stats.inference.planned import PlannedSuite
+from pytest_jrh.stats.inference.power import visible_drop
 
 RESULTS = Path(__file__).with_name("VALIDITY.md")
 RUNS = (5, 10, 20, 50, 100, 200)

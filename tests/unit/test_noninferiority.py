@@ -2,10 +2,7 @@ from __future__ import annotations
 
 import random
 
-import pytest
-
 from pytest_jrh.stats.inference.noninferiority import Change, DropDecision, decide_drop
-from pytest_jrh.stats.inference.power import PlannedSuite, power, runs_for, visible_drop
 
 
 def session(rng: random.Random, runs: int, drop: float, *, flip: float = 0.05) -> list[Change]:
@@ -84,30 +81,3 @@ def test_what_cannot_be_decided_says_why() -> None:
     assert decide_drop([], 0.05) == DropDecision("INCONCLUSIVE", reason="no case could be compared")
     one = decide_drop([Change(0, 12)], 0.05)
     assert one.reason == "all cases come from one source run"
-
-
-def test_power_grows_with_drop_runs_and_repeats_and_falls_with_flicker() -> None:
-    suite = PlannedSuite((6,) * 30, flicker=0.095)
-    assert power(suite, 0.0) < 0.05
-    assert power(suite, 0.05) < power(suite, 0.1) < power(suite, 0.2)
-    assert power(suite, 0.1) < power(suite.times(120), 0.1)
-    assert power(suite, 0.1) < power(suite._replace(repeats=3), 0.1)
-    assert power(suite, 0.1) < power(suite._replace(flicker=0.0), 0.1)
-
-
-def test_visible_drop_and_runs_are_where_power_is_eighty_percent() -> None:
-    suite = PlannedSuite((1, 3, 6) * 10, flicker=0.05)
-    drop = visible_drop(suite)
-    assert drop is not None
-    assert power(suite, drop) >= 0.8 > power(suite, drop - 0.005)
-    runs = runs_for(0.05, suite)
-    assert runs is not None
-    assert power(suite.times(runs), 0.05) == pytest.approx(0.8, abs=0.02)
-    assert sum(suite.times(45).sizes) == 45 / 30 * sum(suite.sizes)
-
-
-def test_suite_that_is_too_small_sees_no_drop() -> None:
-    assert visible_drop(PlannedSuite(())) is None
-    assert visible_drop(PlannedSuite((1,) * 4)) is None
-    assert visible_drop(PlannedSuite((1,) * 40, flicker=0.5)) is None
-    assert runs_for(0.05, PlannedSuite(())) is None

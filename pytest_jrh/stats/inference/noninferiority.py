@@ -58,6 +58,14 @@ class _Spread(NamedTuple):
     cases: float
     weighted: float
 
+    @classmethod
+    def over(
+        cls, variance: float, runs: int, n: float, weighted: float, max_drop: float
+    ) -> _Spread:
+        """What runs show, but no less than a drop of `max_drop` has."""
+        floor = max_drop * (1 - max_drop) * n / runs
+        return cls(max(variance, floor), n / runs, weighted)
+
     def error(self, runs: int) -> float:
         """The standard error of the drop over so many clusters."""
         unseen = _UNSEEN * self.weighted
@@ -87,9 +95,9 @@ def decide_drop(
     drop = math.fsum(change.loss for change in given) / n
     squares = math.fsum((change.loss - drop * change.n) ** 2 for change in given)
     variance = squares / (runs - 1)
-    floor = max_drop * (1 - max_drop) * n / runs
-    spread = _Spread(max(variance, floor), n / runs, sum(each.n**2 for each in given) / n)
-    half = t_quantile(level, runs - 1) * spread.error(runs)
+    weighted = sum(each.n**2 for each in given) / n
+    spread = _Spread.over(variance, runs, n, weighted, max_drop)
+    half = half_width(variance, runs, n, weighted, max_drop, level)
     lower, upper = drop - half, drop + half
     if upper < max_drop:
         return DropDecision("PASS", drop, lower, upper)
@@ -100,6 +108,17 @@ def decide_drop(
         goal = goal._replace(distance=abs(max_drop - drop))
     more = None if flicker is None else _repeats_that_decide(goal, variance, flicker, repeats, runs)
     return DropDecision("INCONCLUSIVE", drop, lower, upper, _runs_that_decide(goal, runs), more)
+
+
+def half_width(
+    variance: float, runs: int, n: float, weighted: float, max_drop: float, level: float = LEVEL
+) -> float:
+    """How far the bounds of a drop lie from it, where losses vary so much over so many runs.
+
+    `n` are the cases of all runs, and `weighted` is the mean size of a case's run.
+    """
+    spread = _Spread.over(variance, runs, n, weighted, max_drop)
+    return t_quantile(level, runs - 1) * spread.error(runs)
 
 
 class _Goal(NamedTuple):

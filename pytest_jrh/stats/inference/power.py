@@ -1,183 +1,305 @@
-"""What a suite can see: the drop that it finds at 80% power, and the runs that a drop takes."""
+"""What a suite can see: the drop that it finds at 80% power, and the runs that a drop takes.
+
+Sessions are simulated over the suite's own runs, in a time that is bounded: of all losses only the
+largest, about 24 a session, are drawn one by one. The rest are many and small beside them, so that
+their sum is taken for normal.
+"""
 
 from __future__ import annotations
 
 import math
 import random
-from collections import Counter
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pytest_jrh.stats.inference.flicker import flip_probability
 from pytest_jrh.stats.inference.formulas import SIGNIFICANCE
 from pytest_jrh.stats.inference.noninferiority import POWER
-from pytest_jrh.stats.inference.paired import sign_flip_p
+from pytest_jrh.stats.inference.planned import PlannedSuite, RunLosses, groups_of, losses_of
 from pytest_jrh.stats.inference.quantiles import normal_cdf, normal_quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Sequence
 
-# How much alike cases of one run are in whether a change of the judge breaks them: a guess.
-CORRELATION = 0.3
-# With more clusters than these the normal distribution is as good as simulated sessions.
-_SIMULATED_CLUSTERS = 60
-_EXACT_CLUSTERS = 25
-_SESSIONS = 1_000
-_ROUNDS = 9
-_MOST_RUNS = 100_000
+Groups: TypeAlias = list[tuple[int, RunLosses]]
+"""How many runs there are of each size, and what one of them may lose."""
 
-
-class PlannedSuite(NamedTuple):
-    """The compared cases of a suite, by run, and how the judge is asked.
-
-    `flicker` is the share of pairs of repeats that differ, of one verdict each; `repeats` are
-    those of both sessions.
-    """
-
-    sizes: tuple[int, ...]
-    flicker: float = 0.0
-    repeats: int = 1
-
-    def times(self, runs: int) -> PlannedSuite:
-        """A suite of so many runs, with sizes as in this one."""
-        whole, rest = divmod(runs, len(self.sizes))
-        ordered = sorted(self.sizes)
-        spread = [ordered[place * len(ordered) // rest] for place in range(rest)] if rest else []
-        return self._replace(sizes=(*ordered * whole, *spread))
-
-
-def visible_drop(suite: PlannedSuite, seed: int = 0) -> float | None:
-    """The smallest drop of accuracy that this suite finds with a power of 80%, or None.
-
-    Found is a two-sided sign-flip p under 5%. Verdicts flip by themselves as the flicker says,
-    and what the drop breaks comes in runs with a correlation of 0.3. Power is that of simulated
-    sessions over the suite's own runs, or, over more than 60 of them, of the normal distribution
-    with their moments.
-    """
-    most = 1 - 2 * flip_probability(suite.flicker)
-    low, high = 0.0, most
-    if not suite.sizes or power(suite, high, seed) < POWER:
-        return None
-    for _ in range(_ROUNDS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if power(suite, middle, seed) >= POWER else (middle, high)
-    return high
-
-
-def runs_for(drop: float, suite: PlannedSuite, seed: int = 0) -> int | None:
-    """The fewest runs, with sizes as in this suite, that find a drop with a power of 80%."""
-    if not suite.sizes or drop > 1 - 2 * flip_probability(suite.flicker):
-        return None
-    low, high = 0, 8
-    while power(suite.times(high), drop, seed) < POWER:
-        low, high = high, 2 * high
-        if high > _MOST_RUNS:
-            return None
-    while high - low > max(1, high // 50):
-        middle = (low + high) // 2
-        found = power(suite.times(middle), drop, seed) >= POWER
-        low, high = (low, middle) if found else (middle, high)
-    return high
+MOST_RUNS = 100_000
+_SESSIONS = 1_200
+_DRAWN_LOSSES = 24
+# Runs of one size that are so few, and lose much so often, are drawn each by itself.
+_FEW, _OFTEN = 4, 0.2
+_CRITICAL = normal_quantile(1 - SIGNIFICANCE / 2)
+# A sum of random signs is further out than this, in deviations, in less than 5% of patterns
+# (Hoeffding 1963, JASA 58:13-30), and further than one deviation in more.
+_SURELY = 2.72
+# Where fourth powers are such a part of the squared sum of squares, few losses outweigh the rest:
+# the patterns of so many signs are counted then.
+_UNEVEN, _COUNTED = 0.1, 6
+# The search for 80% power, in the logarithm of a drop or number of runs: how close to look, and
+# what the slope of power's normal quantile is taken to be, at first, at least and at most.
+_SMALLEST_DROP, _TRIES, _CLOSE, _ROUGHLY, _EXTREME = 1e-4, 12, 0.03, 0.05, 1e-4
+_USUAL_SLOPE, _FLATTEST, _STEEPEST, _LONGEST_STEP = 2.0, 0.5, 10.0, 0.5
 
 
 def power(suite: PlannedSuite, drop: float, seed: int = 0) -> float:
-    """The probability that a session of this suite finds a drop of accuracy of this size."""
+    """The probability that a session of this suite finds a drop of accuracy of this size.
+
+    Found is a two-sided sign-flip p under 5%. Verdicts flip by themselves as the flicker says, and
+    what the drop breaks comes in runs with a correlation of 0.3.
+    """
+    groups = _groups(suite, drop)
+    limit = _limit(groups)
+    small = _Small.of(groups, limit)
+    rng = random.Random(seed)  # noqa: S311 - reproducible, not secret
+    sessions = _drawn(groups, limit, rng)
+    chances = list(_normal_values())
+    rng.shuffle(chances)
+    return math.fsum(map(small.found, sessions, chances)) / _SESSIONS
+
+
+def visible_drop(suite: PlannedSuite, seed: int = 0) -> float | None:
+    """The smallest drop of accuracy that this suite finds with a power of 80%, or None."""
+    most = 1 - 2 * flip_probability(suite.flicker)
+    if not suite.sizes or most <= 0 or power(suite, most, seed) < POWER:
+        return None
+    return _reaching(
+        lambda drop: power(suite, drop, seed),
+        lambda drop: _rough_power(suite, drop),
+        _SMALLEST_DROP,
+        most,
+    )
+
+
+def runs_for(drop: float, suite: PlannedSuite, seed: int = 0) -> int | None:
+    """The fewest runs, with sizes as in this suite, that find a drop with a power of 80%.
+
+    None where that takes more than 100,000.
+    """
+    if not suite.sizes or drop > 1 - 2 * flip_probability(suite.flicker):
+        return None
+
+    def of_runs(runs: float) -> PlannedSuite:
+        return suite.times(max(1, round(runs)))
+
+    if _rough_power(of_runs(MOST_RUNS), drop) < POWER:
+        return None
+    runs = _reaching(
+        lambda runs: power(of_runs(runs), drop, seed),
+        lambda runs: _rough_power(of_runs(runs), drop),
+        1,
+        MOST_RUNS,
+    )
+    return math.ceil(runs)
+
+
+def _reaching(
+    power_of: Callable[[float], float], rough: Callable[[float], float], low: float, high: float
+) -> float:
+    """The place between two where power reaches 80%; `rough` is quick, and says where to look."""
+    below, above = math.log(low), math.log(high)
+    place = _bisected(rough, below, above)
+    slope, before = _USUAL_SLOPE, None
+    for _ in range(_TRIES):
+        found = _score(power_of(math.exp(place)))
+        if before is not None and place != before[0]:
+            slope = (found - before[1]) / (place - before[0])
+            slope = min(_STEEPEST, max(_FLATTEST, slope))
+        before = place, found
+        below, above = (below, place) if found >= 0 else (place, above)
+        place -= min(_LONGEST_STEP, max(-_LONGEST_STEP, found / slope))
+        if not below <= place <= above:
+            place = (below + above) / 2
+        if abs(found) < _CLOSE or above - below < _CLOSE:
+            break
+    return math.exp(place)
+
+
+def _bisected(rough: Callable[[float], float], low: float, high: float) -> float:
+    while high - low > _ROUGHLY:
+        middle = (low + high) / 2
+        low, high = (low, middle) if rough(math.exp(middle)) >= POWER else (middle, high)
+    return high
+
+
+def _score(share: float) -> float:
+    return normal_quantile(min(1 - _EXTREME, max(_EXTREME, share))) - normal_quantile(POWER)
+
+
+def _rough_power(suite: PlannedSuite, drop: float) -> float:
+    """The power as if all losses were small."""
+    return _Small.of(_groups(suite, drop), math.inf).found([])
+
+
+def _groups(suite: PlannedSuite, drop: float) -> Groups:
     flip = flip_probability(suite.flicker)
     share = min(1.0, drop / (1 - 2 * flip)) if drop else 0.0
-    losses = {size: _losses(size, share, flip, suite.repeats) for size in set(suite.sizes)}
-    clusters = Counter(suite.sizes)
-    if len(suite.sizes) > _SIMULATED_CLUSTERS:
-        return _normal_power(clusters, losses)
-    return _simulated_power(clusters, losses, seed)
-
-
-def _normal_power(clusters: Mapping[int, int], losses: Mapping[int, Mapping[int, float]]) -> float:
-    mean = square = variance = 0.0
-    for size, number in clusters.items():
-        one = math.fsum(loss * p for loss, p in losses[size].items())
-        two = math.fsum(loss * loss * p for loss, p in losses[size].items())
-        mean, square = mean + number * one, square + number * two
-        variance += number * (two - one * one)
-    if not variance:
-        return float(mean > 0)
-    critical = normal_quantile(1 - SIGNIFICANCE / 2) * math.sqrt(square)
-    return normal_cdf((mean - critical) / math.sqrt(variance))
-
-
-def _simulated_power(
-    clusters: Mapping[int, int], losses: Mapping[int, Mapping[int, float]], seed: int
-) -> float:
-    rng = random.Random(seed)  # noqa: S311 - reproducible, not secret
-    sessions: list[list[int]] = [[] for _ in range(_SESSIONS)]
-    for size, number in sorted(clusters.items()):
-        values, shares = zip(*sorted(losses[size].items()), strict=True)
-        drawn = rng.choices(values, shares, k=number * _SESSIONS)
-        for place, session in enumerate(sessions):
-            session.extend(drawn[place * number : (place + 1) * number])
-    return sum(_found(tuple(sorted(session))) for session in sessions) / _SESSIONS
-
-
-@lru_cache(maxsize=65536)
-def _found(losses: tuple[int, ...]) -> bool:
-    total, changed = sum(losses), sum(map(bool, losses))
-    if total <= 0:
-        return False
-    if changed <= _EXACT_CLUSTERS:
-        return sign_flip_p(losses) < SIGNIFICANCE
-    critical = normal_quantile(1 - SIGNIFICANCE / 2)
-    return total > critical * math.sqrt(sum(loss * loss for loss in losses))
-
-
-@lru_cache(maxsize=1024)
-def _losses(size: int, share: float, flip: float, repeats: int) -> dict[int, float]:
-    """How likely a run of so many cases is to lose so many right answers, repeats counted."""
-    steady = _difference(_flips(repeats, flip), _flips(repeats, flip))
-    broken = _difference(_flips(repeats, 1 - flip), _flips(repeats, flip))
-    runs: dict[int, float] = {}
-    sums = {0: 1.0}
-    of_steady = [sums]
-    for _ in range(size):
-        sums = _sum(sums, steady)
-        of_steady.append(sums)
-    sums = {0: 1.0}
-    for number, probability in enumerate(_together(size, share)):
-        if probability:
-            for loss, p in _sum(sums, of_steady[size - number]).items():
-                runs[loss] = runs.get(loss, 0.0) + probability * p
-        sums = _sum(sums, broken)
-    return runs
-
-
-def _together(size: int, share: float) -> list[float]:
-    """How likely 0, 1, ... of so many cases are broken: beta-binomial, so that runs correlate."""
-    if share <= 0 or share >= 1:
-        return [float(number == size * (share >= 1)) for number in range(size + 1)]
-    both = (1 - CORRELATION) / CORRELATION
-    a, b = share * both, (1 - share) * both
-    whole = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) - math.lgamma(a + b + size)
     return [
-        math.comb(size, number)
-        * math.exp(whole + math.lgamma(a + number) + math.lgamma(b + size - number))
-        for number in range(size + 1)
+        (number, losses_of(size, share, flip, suite.repeats))
+        for size, number in groups_of(suite.sizes).items()
     ]
 
 
-def _flips(repeats: int, flip: float) -> dict[int, float]:
-    return {
-        wrong: math.comb(repeats, wrong) * flip**wrong * (1 - flip) ** (repeats - wrong)
-        for wrong in range(repeats + 1)
-    }
+def _limit(groups: Groups) -> int:
+    """The size of a loss over which about 24 or fewer are expected in a session."""
+    expected: dict[int, float] = {}
+    for number, losses in groups:
+        for loss, p in zip(*losses, strict=True):
+            expected[abs(loss)] = expected.get(abs(loss), 0.0) + number * p
+    larger = 0.0
+    for loss in sorted(expected, reverse=True):
+        larger += expected[loss]
+        if larger > _DRAWN_LOSSES:
+            return loss
+    return 0
 
 
-def _difference(one: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:
-    return _sum(one, {-value: p for value, p in other.items()})
+def _drawn(groups: Groups, limit: int, rng: random.Random) -> list[list[int]]:
+    """The losses over the limit, of each simulated session."""
+    sessions: list[list[int]] = [[] for _ in range(_SESSIONS)]
+    pool: dict[int, float] = {}
+    mean = variance = 0.0
+    for number, losses in groups:
+        large = {loss: p for loss, p in zip(*losses, strict=True) if abs(loss) > limit}
+        often = math.fsum(large.values())
+        if number <= _FEW and often > _OFTEN:
+            for _ in range(number):
+                _draw_one(sessions, large, rng)
+            continue
+        mean, variance = mean + number * often, variance + number * often * (1 - often)
+        for loss, p in large.items():
+            pool[loss] = pool.get(loss, 0.0) + number * p
+    if pool:
+        _draw_pool(sessions, pool, _counts(mean, variance), rng)
+    return sessions
 
 
-def _sum(one: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:
-    """The distribution of the sum of two independent numbers."""
-    sums: dict[int, float] = {}
-    for value, p in one.items():
-        for second, q in other.items():
-            if p and q:
-                sums[value + second] = sums.get(value + second, 0.0) + p * q
-    return sums
+def _draw_one(sessions: list[list[int]], large: dict[int, float], rng: random.Random) -> None:
+    """Add the loss of one run to each session, where it is large."""
+    values, shares = [0, *large], [max(0.0, 1 - math.fsum(large.values())), *large.values()]
+    for session, loss in zip(sessions, rng.choices(values, shares, k=_SESSIONS), strict=True):
+        if loss:
+            session.append(loss)
+
+
+def _draw_pool(
+    sessions: list[list[int]], pool: dict[int, float], counts: list[int], rng: random.Random
+) -> None:
+    """Add to each session as many losses of many runs as one of the counts says."""
+    rng.shuffle(counts)
+    drawn = rng.choices(list(pool), list(pool.values()), k=sum(counts))
+    start = 0
+    for session, count in zip(sessions, counts, strict=True):
+        session.extend(drawn[start : start + count])
+        start += count
+
+
+def _counts(mean: float, variance: float) -> list[int]:
+    """How many losses there are in each session: a binomial number, by its quantiles."""
+    share = 1 - variance / mean
+    trials = max(1, round(mean / share)) if share > _EXTREME else round(mean / _EXTREME) + 1
+    share = mean / trials
+    if share >= 1:
+        return [trials] * _SESSIONS
+    p = math.exp(trials * math.log1p(-share))
+    up_to, number, counts = p, 0, []
+    for place in range(_SESSIONS):
+        while up_to < (place + 0.5) / _SESSIONS and number < trials:
+            p *= (trials - number) / (number + 1) * share / (1 - share)
+            number += 1
+            up_to += p
+        counts.append(number)
+    return counts
+
+
+@lru_cache(maxsize=1)
+def _normal_values() -> tuple[float, ...]:
+    """A standard normal variable in each session, by its quantiles."""
+    return tuple(normal_quantile((place + 0.5) / _SESSIONS) for place in range(_SESSIONS))
+
+
+class _Small(NamedTuple):
+    """Of all losses up to a limit: the means of their sum, of their squares' and of their fourth
+    powers', and how the first two vary, with each other too.
+    """
+
+    total: float
+    squares: float
+    fourths: float
+    variance: float
+    both: float
+    squares_variance: float
+
+    @classmethod
+    def of(cls, groups: Groups, limit: float) -> _Small:
+        sums = [0.0] * 6
+        for number, losses in groups:
+            one = two = three = four = 0.0
+            for loss, p in zip(*losses, strict=True):
+                if abs(loss) <= limit:
+                    square = loss * loss
+                    one += loss * p
+                    two += square * p
+                    three += loss * square * p
+                    four += square * square * p
+            added = (one, two, four, two - one * one, three - one * two, four - two * two)
+            sums = [total + number * each for total, each in zip(sums, added, strict=True)]
+        return cls(*sums)
+
+    def found(self, losses: Sequence[int], chance: float = 0.0) -> float:
+        """The probability that a session with these large losses finds the drop.
+
+        `chance`, a standard normal variable, stands for the small losses where the large ones are
+        too uneven for a formula.
+        """
+        total = sum(losses) + self.total
+        squares = sum([loss * loss for loss in losses]) + self.squares
+        fourths = sum([loss**4 for loss in losses]) + self.fourths
+        if not self.squares:
+            return float(_is_significant(losses, total, squares, fourths))
+        # The root of the squares is a line close to its mean, so that what decides is a sum.
+        critical = _critical(fourths / squares**2) * math.sqrt(squares)
+        slope = critical / (2 * squares)
+        variance = self.variance - 2 * slope * self.both + slope**2 * self.squares_variance
+        spread = math.sqrt(max(0.0, variance))
+        if losses and fourths > _UNEVEN * squares**2:
+            return float(_is_significant(losses, total + chance * spread, squares, fourths))
+        distance = total - critical
+        return normal_cdf(distance / spread) if spread else float(distance > 0)
+
+
+def _is_significant(losses: Sequence[int], total: float, squares: float, fourths: float) -> bool:
+    """Whether the two-sided sign-flip p of a total loss is under 5%.
+
+    `squares` and `fourths` are sums over these losses and over small ones besides.
+    """
+    if total <= 0 or total * total <= squares:
+        return False
+    if total * total >= _SURELY**2 * squares:
+        return True
+    if fourths <= _UNEVEN * squares**2:
+        return total > _critical(fourths / squares**2) * math.sqrt(squares)
+    return _counted_p(losses, total, squares) < SIGNIFICANCE
+
+
+def _critical(fourth: float) -> float:
+    """Where a sum of random signs is in 2.5% of patterns: Edgeworth's expansion."""
+    return _CRITICAL - fourth / 12 * (_CRITICAL**3 - 3 * _CRITICAL)
+
+
+def _counted_p(losses: Sequence[int], total: float, squares: float) -> float:
+    """Mid-p over all patterns of the signs of the largest losses, the rest taken for normal."""
+    first, *others = sorted(map(abs, losses), reverse=True)[:_COUNTED]
+    sums, rest = [first], squares - first * first
+    for loss in others:
+        # One pattern of signs is as good as its reverse.
+        sums = [one + loss for one in sums] + [one - loss for one in sums]
+        rest -= loss * loss
+    sums = list(map(abs, sums))
+    if rest < 1 / 2:
+        beyond = sum([(one > total) + (one == total) / 2 for one in sums])
+    else:
+        scale, erfc = math.sqrt(2 * rest), math.erfc
+        tails = [erfc((total - one) / scale) + erfc((total + one) / scale) for one in sums]
+        beyond = sum(tails) / 2
+    return beyond / len(sums)
