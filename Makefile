@@ -53,7 +53,7 @@ docs: .venv/installed
 .venv/installed: pyproject.toml constraints.txt
 	@if command -v uv >/dev/null 2>&1; then \
 		test -x $(BIN)/python || uv venv --quiet --python $(PYTHON) .venv; \
-		uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable '.[dev]'; \
+		uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraint constraints.txt --editable '.[dev]'; \
 	else \
 		test -x $(BIN)/python || $(PYTHON) -m venv .venv; \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'; \
@@ -66,7 +66,7 @@ docs: .venv/installed
 	@uv=$$(command -v uv) || { $(PYTHON) -m venv .venv-lowest/uv && uv=.venv-lowest/uv/bin/uv && \
 		.venv-lowest/uv/bin/python -m pip install --quiet --disable-pip-version-check uv; }; \
 	$$uv venv --quiet --allow-existing --python $(PYTHON) .venv-lowest && \
-	$$uv pip install --quiet --python $(LOWEST)/python --resolution lowest-direct --editable '.[dev]'
+	$$uv pip install --quiet --compile-bytecode --python $(LOWEST)/python --resolution lowest-direct --editable '.[dev]'
 
 # The model and its server are no dependencies of anything here, so they have an environment of their own.
 $(MODEL)/installed: examples/small_judge/requirements.txt

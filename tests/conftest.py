@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import gc
+import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +19,12 @@ def pytest_configure(config: pytest.Config) -> None:
     """Import numpy once and for all, and let xdist's workers be forked off one that has imported
     all else.
 
-    pytester forgets what an inner run imports, and numpy refuses to be loaded a second time.
+    pytester forgets what an inner run imports, and numpy refuses to be loaded a second time. For
+    the same reason bytecode is kept, whatever the environment says: hundreds of inner runs and
+    interpreters would otherwise compile everything again.
     """
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     with contextlib.suppress(ImportError):
         import numpy  # noqa: F401
     if config.option.dist != "no" and not hasattr(config, "workerinput"):
@@ -25,6 +32,12 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = started.enter_context(tempfile.TemporaryDirectory())
         started.enter_context(fork_server(Path(folder)))
         config.add_cleanup(started.close)
+
+
+def pytest_collection_finish() -> None:
+    """Keep what is imported and collected out of later garbage collections: it stays to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -27,6 +27,8 @@ def _forks(forks: None) -> None:
 def _imported_once(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Import, by using it all once, what a run of pytest inside this process would import and
     forget each time."""
+    import gc
+
     import hypothesis  # noqa: F401 - its pytest plugin imports it at the end of every run
 
     folder = tmp_path_factory.mktemp("imports")
@@ -39,6 +41,7 @@ def _imported_once(tmp_path_factory: pytest.TempPathFactory) -> None:
         server.faults.add(stage="judge", fault=Fault.status(500))
         bench.run()
         bench.replay("http")
+    gc.freeze()
 
 
 @pytest.fixture

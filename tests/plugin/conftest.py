@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 from collections.abc import Iterator
@@ -35,6 +36,7 @@ def _heavy_modules() -> None:
         patch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         for name in _HEAVY:
             importlib.import_module(name)
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,9 @@ import ast
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -119,15 +120,22 @@ class Finder(ast.NodeVisitor):
             self.visit(child)
 
 
-def imports() -> Iterator[Import]:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        parts = path.relative_to(PACKAGE).with_suffix("").parts
-        finder = Finder(".".join(parts).removesuffix(".__init__"), [])
-        finder.visit(ast.parse(path.read_text(encoding="utf-8")))
-        yield from finder.found
+@cache
+def trees() -> Mapping[str, ast.Module]:
+    """The files of the package, by their paths in it."""
+    return {
+        path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted(PACKAGE.rglob("*.py"))
+    }
 
 
-IMPORTS = tuple(imports())
+@cache
+def imports() -> tuple[Import, ...]:
+    found: list[Import] = []
+    for path, tree in trees().items():
+        name = path.removesuffix(".py").replace("/", ".")
+        Finder(name.removesuffix(".__init__"), found).visit(tree)
+    return tuple(found)
 
 
 def room(module: str) -> str:
@@ -141,7 +149,7 @@ def own(imported: Import) -> str:
 
 
 def test_every_module_has_its_floor() -> None:
-    there = {room(imported.module) for imported in IMPORTS} - {"__init__"}
+    there = {room(imported.module) for imported in imports()} - {"__init__"}
     assert there <= set(FLOORS)
 
 
@@ -150,7 +158,7 @@ def test_modules_import_from_floors_below_their_own() -> None:
     # them acyclic.
     wrong = [
         str(one)
-        for one in IMPORTS
+        for one in imports()
         if one.module != "__init__" and own(one) and room(own(one)) != room(one.module)
         if FLOORS[room(own(one))] >= max(FLOORS[room(one.module)], 1)
     ]
@@ -162,7 +170,7 @@ def test_ground_floor_has_no_cycles() -> None:
     needs = {
         name: {
             room(own(one))
-            for one in IMPORTS
+            for one in imports()
             if room(one.module) == name and own(one) and not one.typing
         }
         - {name}
@@ -177,7 +185,7 @@ def test_ground_floor_has_no_cycles() -> None:
 def test_only_the_plugin_imports_pytest() -> None:
     assert not [
         str(one)
-        for one in IMPORTS
+        for one in imports()
         if room(one.name) in {"pytest", "_pytest", "pluggy", "xdist"}
         and room(one.module) != "plugin"
     ]
@@ -185,7 +193,7 @@ def test_only_the_plugin_imports_pytest() -> None:
 
 @pytest.mark.parametrize("library", ROOMS)
 def test_heavy_library_is_imported_in_its_room_only_and_late(library: str) -> None:
-    found = [one for one in IMPORTS if room(one.name) == library]
+    found = [one for one in imports() if room(one.name) == library]
     assert {one.module for one in found} <= set(ROOMS[library])
     assert not [str(one) for one in found if not (one.lazy or one.typing)]
 
@@ -201,18 +209,38 @@ def test_nothing_but_the_known_libraries_is_imported() -> None:
         "zipfile_zstd",
     }
     known |= {"pytest", "_pytest", "pluggy", "xdist"}
-    assert not [str(one) for one in IMPORTS if room(one.name) not in known]
+    assert not [str(one) for one in imports() if room(one.name) not in known]
+
+
+class Constant(NamedTuple):
+    """A text in the code of a module, and the comparisons that it is part of."""
+
+    path: str
+    text: str
+    compared: tuple[str, ...]
+
+
+@cache
+def constants() -> tuple[Constant, ...]:
+    found: list[Constant] = []
+    for path, tree in trees().items():
+        compared: dict[int, list[str]] = {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Compare | ast.MatchValue):
+                for part in ast.walk(node):
+                    if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                        compared.setdefault(id(part), []).append(ast.unparse(node))
+        found += [
+            Constant(path, node.value, tuple(compared.get(id(node), ())))
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        ]
+    return tuple(found)
 
 
 @pytest.mark.parametrize("name", TESTS)
 def test_the_name_of_a_kind_of_test_stands_in_its_own_file_alone(name: str) -> None:
-    named = {
-        path.relative_to(PACKAGE).as_posix()
-        for path in sorted(PACKAGE.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Constant) and node.value == name
-    }
-    assert named == {f"kinds/{name}.py"}
+    assert {one.path for one in constants() if one.text == name} == {f"kinds/{name}.py"}
 
 
 # Stages and judges whose names are other things as well, such as columns of a report.
@@ -221,32 +249,19 @@ COLUMNS = {"judge", "prompt", "summary"}
 
 @pytest.mark.parametrize("name", sorted(STAGES.keys() - COLUMNS))
 def test_the_name_of_a_stage_stands_in_its_own_file_alone(name: str) -> None:
+    named = {one.path for one in constants() if one.text == name}
     # Editors of a config are also told that `verifier` may be false.
-    assert {where for where, _ in constants(name)} - {"suite/json_schema.py"} == {
-        f"stages/{name}.py"
-    }
+    assert named - {"suite/json_schema.py"} == {f"stages/{name}.py"}
 
 
 @pytest.mark.parametrize("name", [*STAGES, *JUDGES, *TESTS])
 def test_no_name_of_a_stage_judge_or_test_is_compared_with(name: str) -> None:
-    assert not [where for where, compared in constants(name) if compared]
-
-
-def constants(text: str) -> Iterator[tuple[str, bool]]:
-    """Where a text stands in the code, and whether it is compared with something there."""
-    for path in sorted(PACKAGE.rglob("*.py")):
-        where = path.relative_to(PACKAGE).as_posix()
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        compared = {
-            id(constant)
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Compare | ast.MatchValue)
-            if text not in COLUMNS or re.search("stage|kind", ast.unparse(node))
-            for constant in ast.walk(node)
-        }
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Constant) and node.value == text:
-                yield where, id(node) in compared
+    meant = "stage|kind" if name in COLUMNS else ""
+    assert not [
+        one.path
+        for one in constants()
+        if one.text == name and any(re.search(meant, comparison) for comparison in one.compared)
+    ]
 
 
 REGISTERED = {
@@ -261,7 +276,7 @@ def test_what_is_registered_is_imported_by_its_table_alone(table: str) -> None:
     # `__init__` names what the package offers.
     importers = {
         one.module
-        for one in IMPORTS
+        for one in imports()
         if own(one).rpartition(".")[0] in modules and room(one.module) not in (table, "__init__")
     }
     assert not importers
@@ -269,17 +284,17 @@ def test_what_is_registered_is_imported_by_its_table_alone(table: str) -> None:
 
 def test_no_name_of_a_class_is_used_twice() -> None:
     places: dict[str, list[str]] = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path, tree in trees().items():
+        for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                places.setdefault(node.name, []).append(path.relative_to(PACKAGE).as_posix())
+                places.setdefault(node.name, []).append(path)
     assert not {name: files for name, files in places.items() if len(files) > 1}
 
 
 def test_modules_import_each_other_in_no_circle() -> None:
-    modules = {one.module for one in IMPORTS}
+    modules = {one.module for one in imports()}
     needs: dict[str, set[str]] = {module: set() for module in modules}
-    for one in IMPORTS:
+    for one in imports():
         # A name of a package is a module of it, or something that its `__init__` has.
         target = own(one) if own(one) in modules else own(one).rpartition(".")[0]
         if target in modules and target != one.module:
@@ -298,9 +313,9 @@ def test_no_file_folder_or_function_is_too_long_to_read() -> None:
     crowded = [folder for folder, n in modules.items() if n > 15 and folder != PACKAGE]
     long_files = [path for path in files if len(path.read_text("utf-8").splitlines()) > 350]
     long_functions = [
-        f"{path.relative_to(PACKAGE)}::{node.name}"
-        for path in files
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        f"{path}::{node.name}"
+        for path, tree in trees().items()
+        for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (node.end_lineno or 0) - node.lineno >= 60
     ]
