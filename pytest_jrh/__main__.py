@@ -163,7 +163,12 @@ def _merge(arguments: argparse.Namespace) -> int:
         sys.stderr.write(f"python -m pytest_jrh merge: {mistake}\n")
         return 4
     settings = MergeSettings(
-        baseline=BaselineFile(options.baseline, folder, update=options.update_baseline),
+        baseline=BaselineFile(
+            options.baseline,
+            folder,
+            update=options.update_baseline,
+            reset_reference=options.reset_reference,
+        ),
         folder=folder,
         width=shutil.get_terminal_size().columns,
         reports=asked(options),

@@ -151,6 +151,12 @@ class Options:
     update_baseline: bool = _option(
         "bool", "update the file of --jrh-baseline with this session's verdicts", merged=True
     )
+    reset_reference: bool = _option(
+        "bool",
+        "hold gate.max_drop from now on against what this --jrh-update-baseline writes, not "
+        "against the reference in the file",
+        merged=True,
+    )
     report: Path | None = _option(
         "path", "write a report as one HTML file", "FILE.html", merged=True
     )
@@ -189,6 +195,8 @@ def mistakes(options: Options) -> Iterator[str]:
         )
     if options.update_baseline and options.baseline is None:
         yield "--jrh-update-baseline: name the file to update with --jrh-baseline=FILE"
+    if options.reset_reference and not options.update_baseline:
+        yield "--jrh-reset-reference: sets what --jrh-update-baseline writes; add that option"
     if options.eval_log is not None and options.eval_log.suffix != ".eval":
         yield f"--jrh-eval-log={options.eval_log.name}: Inspect reads a log by its suffix, .eval"
     asking = options.disable_recording or any(mode not in (None, "none") for mode in modes)

@@ -1,5 +1,5 @@
 """The file of `--jrh-baseline` in a session: read once when first needed, and updated at the end
-(rule J2).
+(rules J2, M7).
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from pytest_jrh.files import relative_path
 from pytest_jrh.gate import baseline_file
 from pytest_jrh.gate import decision as gate
 from pytest_jrh.gate.baseline import Baseline, update
+from pytest_jrh.gate.updated import Lowered, accuracies, lowered
+from pytest_jrh.stats.columns import percent
 from pytest_jrh.text import counted, one_line
 
 if TYPE_CHECKING:
@@ -30,10 +32,13 @@ class BaselineFile:
     The controller writes it.
     """
 
-    def __init__(self, path: Path | None, folder: Path, *, update: bool) -> None:
+    def __init__(
+        self, path: Path | None, folder: Path, *, update: bool, reset_reference: bool = False
+    ) -> None:
         self._path = path
         self._folder = folder
         self._update = update
+        self._reset_reference = reset_reference
 
     @cached_property
     def content(self) -> Baseline | None:
@@ -81,7 +86,8 @@ class BaselineFile:
                 f"The baseline {self.name} was not updated, because the session did not finish."
             ]
         before = self.content or Baseline()
-        made = update(before, results, scope)
+        given = list(results)
+        made = update(before, given, scope, reset_reference=self._reset_reference)
         if lost := {case: why for case, why in made.kept.items() if case in before.cases}:
             many = f"{counted(len(lost), 'case')} of it"
             head = (
@@ -95,7 +101,34 @@ class BaselineFile:
         if not made.baseline.cases and self.content is None:
             return [f"The baseline {self.name} was not written, because no case has a verdict."]
         baseline_file.save(self._path, made.baseline)
-        return _told(self.name, made, node)
+        told = _told(self.name, made, node)
+        return [*told, *_about_figures(before, made, given, reset=self._reset_reference)]
+
+
+def _about_figures(
+    before: Baseline, made: Update, results: list[CaseResult], *, reset: bool
+) -> list[str]:
+    """Say what the update makes of the reference, and of which rubrics it makes less."""
+    told = []
+    found = accuracies(made, results)
+    if found is not None and (reset or found.reference != found.now):
+        over = f"over {counted(found.n, 'case')}"
+        told.append(
+            f"Its reference is set to these verdicts: accuracy {percent(found.now)} {over}."
+            if reset
+            else f"Accuracy {over}: {percent(found.now)} now, {percent(found.reference)} in the "
+            "reference, which max_drop is still held against; --jrh-reset-reference makes the "
+            "present verdicts the reference."
+        )
+    return [*told, *map(_lowered, lowered(before, made, results))]
+
+
+def _lowered(row: Lowered) -> str:
+    by = f" by {one_line(row.judge)}" if row.judge else ""
+    return (
+        f"Lowered by this update: the lower bound of the accuracy on {one_line(row.rubric)}{by}, "
+        f"from {percent(row.before)} to {percent(row.now)}."
+    )
 
 
 def _told(name: str, made: Update, node: Callable[[str], str]) -> list[str]:

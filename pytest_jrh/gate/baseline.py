@@ -1,15 +1,12 @@
-"""The baseline: the accepted verdict of each judge on each case (rules J2, J3)."""
+"""The baseline: the accepted verdict of each judge on each case (rules J2, J3, M7)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, cast
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple, cast
 
 from pytest_jrh.models import JUDGED, UNSCORED, CaseResult
-
-if TYPE_CHECKING:
-    pass
 
 DIGEST_LENGTH = 16
 NEVER_REPORTED = "never reported"
@@ -19,15 +16,25 @@ NEVER_REPORTED = "never reported"
 class BaselineCase:
     """One line of the baseline; `reason` is written by a person and kept by updates.
 
-    Digest and fingerprint are the first 16 hex digits, so that a line stays readable.
+    Digest and fingerprint are the first 16 hex digits, so that a line stays readable. `score` is
+    None where repeats have no majority. `scores` are those of several repeats, and empty where the
+    case was judged once. `reference` are the scores that a drop is held against (rule M7); empty
+    where they are those of the line itself.
     """
 
     case_id: str
     case_digest: str
     judge_fingerprint: str
     outcome: Literal["agree", "disagree"]
-    score: int
+    score: int | None
     reason: str = ""
+    scores: tuple[int, ...] = ()
+    reference: tuple[int, ...] = ()
+
+    @property
+    def all_scores(self) -> tuple[int, ...]:
+        """The scores of all repeats, also where there was one."""
+        return self.scores or (() if self.score is None else (self.score,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +79,26 @@ class Scope:
         return self.known - self.selected
 
 
+class Pair(NamedTuple):
+    """A case with a verdict on both sides: its line, and what it came to now."""
+
+    before: BaselineCase
+    now: CaseResult
+
+    @property
+    def same_judge(self) -> bool:
+        """Whether both verdicts are of one judge (model, prompt, parameters)."""
+        return self.before.judge_fingerprint == short(self.now.judge_fingerprint)
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """A session compared with the baseline, in order of case ids (rule J3).
 
-    `compared` counts the cases with a verdict on both sides and the same digest. `not_comparable`
-    gives for each other case the reason. `judge_changed` counts the compared cases that another
-    judge (model, prompt, parameters) has judged since.
+    `pairs` are the cases with a verdict on both sides and the same digest, and `compared` counts
+    them. `not_comparable` gives for each other case the reason. `judge_changed` counts the compared
+    cases that another judge has judged since. `flickered` are those of the regressions and fixes
+    whose judge is the same as before: no change has caused them (rule M8).
     """
 
     compared: int = 0
@@ -87,6 +107,8 @@ class Comparison:
     still_wrong: tuple[str, ...] = ()
     not_comparable: Mapping[str, str] = field(default_factory=dict)
     judge_changed: int = 0
+    flickered: tuple[str, ...] = ()
+    pairs: tuple[Pair, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +142,7 @@ def compare(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> 
     A case that was deselected is on neither side.
     """
     given = {result.case_id: result for result in results}
-    compared = judge_changed = 0
+    pairs: list[Pair] = []
     ids: dict[tuple[str, str], list[str]] = {
         (before, now): [] for before in JUDGED for now in JUDGED
     }
@@ -134,24 +156,37 @@ def compare(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> 
         if reason := _one_sided(case_id, result, before, scope):
             not_comparable[case_id] = reason
         elif result is not None and before is not None:
-            compared += 1
-            judge_changed += before.judge_fingerprint != short(result.judge_fingerprint)
+            pairs.append(Pair(before, result))
             ids[before.outcome, result.outcome].append(case_id)
     return Comparison(
-        compared=compared,
+        compared=len(pairs),
         regressions=tuple(ids["agree", "disagree"]),
         fixes=tuple(ids["disagree", "agree"]),
         still_wrong=tuple(ids["disagree", "disagree"]),
         not_comparable=not_comparable,
-        judge_changed=judge_changed,
+        judge_changed=sum(not pair.same_judge for pair in pairs),
+        flickered=tuple(
+            pair.now.case_id
+            for pair in pairs
+            if pair.same_judge and pair.before.outcome != pair.now.outcome
+        ),
+        pairs=tuple(pairs),
     )
 
 
-def update(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> Update:
+def update(
+    baseline: Baseline,
+    results: Iterable[CaseResult],
+    scope: Scope,
+    *,
+    reset_reference: bool = False,
+) -> Update:
     """Update a baseline with a session's verdicts, and leave all other lines unchanged (rule J2).
 
     Cases that were deselected, belong to other suites, are unscored or were never reported keep
     their lines. A line is removed where its case is no longer in the suite, or is `no_case` now.
+    What a drop is held against stays as it was when the case was first written, unless
+    `reset_reference` makes it the present verdict (rule M7).
     """
     cases = dict(baseline.cases)
     given = {result.case_id: result for result in results}
@@ -161,7 +196,8 @@ def update(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> U
     for case_id in sorted(scope.selected | given.keys()):
         result = given.get(case_id)
         if result is not None and result.outcome in JUDGED:
-            cases[case_id] = _line(result, cases.get(case_id))
+            known = None if reset_reference else cases.get(case_id)
+            cases[case_id] = _line(result, known, _reason(cases.get(case_id)))
         elif result is not None and result.outcome == "no_case":
             removed += [case_id] if case_id in cases else []
         elif result is None or result.outcome in UNSCORED:
@@ -195,15 +231,26 @@ def _one_sided(
     return "the case has changed: another rubric text, transcript or label" if changed else ""
 
 
-def _line(result: CaseResult, before: BaselineCase | None) -> BaselineCase:
-    assert result.score is not None
+def _reason(before: BaselineCase | None) -> str:
+    return before.reason if before else ""
+
+
+def _line(result: CaseResult, before: BaselineCase | None, reason: str) -> BaselineCase:
+    """The line of a verdict; `before` is the line whose reference holds on."""
     assert result.case_digest
     assert result.judge_fingerprint
-    return BaselineCase(
+    line = BaselineCase(
         result.case_id,
         short(result.case_digest),
         short(result.judge_fingerprint),
         cast("Literal['agree', 'disagree']", result.outcome),
         result.score,
-        before.reason if before else "",
+        reason,
+        result.scores if len(result.scores) > 1 else (),
     )
+    assert line.all_scores
+    if before is None or before.case_digest != line.case_digest:
+        return line
+    reference = before.reference or before.all_scores
+    same = sorted(reference) == sorted(line.all_scores)
+    return line if same else replace(line, reference=reference)

@@ -22,9 +22,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FORMAT = 1
-_KEYS = ("id", "outcome", "score", "case_digest", "judge_fingerprint", "reason")
-_OPTIONAL = ("reason",)
+_KEYS = (
+    "id",
+    "outcome",
+    "score",
+    "scores",
+    "case_digest",
+    "judge_fingerprint",
+    "reference",
+    "reason",
+)
+_OPTIONAL = ("scores", "reference", "reason")
 _ID_JOINTS = 3
+_SEVERAL = 2
 _HOW = "a baseline is written with --jrh-baseline=FILE --jrh-update-baseline"
 _NOT_ASCII = re.compile("[^ -~]")
 _HEX = re.compile(rf"[0-9a-f]{{{DIGEST_LENGTH}}}", re.ASCII)
@@ -75,10 +85,13 @@ def _record(case: BaselineCase) -> dict[str, Any]:
         "id": case.case_id,
         "outcome": case.outcome,
         "score": case.score,
+        "scores": case.scores,
         "case_digest": case.case_digest,
         "judge_fingerprint": case.judge_fingerprint,
+        "reference": case.reference,
+        "reason": case.reason,
     }
-    return record | ({"reason": case.reason} if case.reason else {})
+    return {key: value for key, value in record.items() if value or key not in _OPTIONAL}
 
 
 def _json(value: object) -> str:
@@ -136,7 +149,7 @@ def _case(entry: object, path: KeyPath, findings: Findings) -> BaselineCase | No
                 )
         elif key not in (*_OPTIONAL, *misspelled):
             findings.add(path, f"the key {key} is missing; a case has {listed(_KEYS)}")
-    if len(findings.problems) > before:
+    if len(findings.problems) > before or not _fit_together(entry, path, findings):
         return None
     return BaselineCase(
         case_id=entry["id"],
@@ -145,7 +158,24 @@ def _case(entry: object, path: KeyPath, findings: Findings) -> BaselineCase | No
         outcome=entry["outcome"],
         score=entry["score"],
         reason=entry.get("reason", ""),
+        scores=tuple(entry.get("scores", ())),
+        reference=tuple(entry.get("reference", ())),
     )
+
+
+def _fit_together(entry: Mapping[str, Any], path: KeyPath, findings: Findings) -> bool:
+    """Whether score and scores of one line can be: reported in `findings` where they cannot."""
+    score, scores = entry["score"], entry.get("scores", ())
+    message = ""
+    if score is None and not scores:
+        message = "got nothing; without `scores` it must be an integer"
+    elif score is None and entry["outcome"] == "agree":
+        message = "got nothing; a case without a majority is `disagree`"
+    elif score is not None and scores and score not in scores:
+        message = f"got {score}; it must be one of the `scores`: {listed(map(str, scores))}"
+    if message:
+        findings.add((*path, "score"), message)
+    return not message
 
 
 def _unknown_keys(
@@ -178,10 +208,20 @@ def _expected(key: str, value: object) -> str | None:
         case "outcome":
             fits, expected = value in JUDGED, "agree or disagree"
         case "score":
-            fits, expected = (
-                isinstance(value, int) and not isinstance(value, bool),
-                "an integer",
-            )
+            fits, expected = value is None or _is_score(value), "an integer"
+        case "scores":
+            fits = _are_scores(value, _SEVERAL)
+            expected = "a list of two or more integers"
+        case "reference":
+            fits, expected = _are_scores(value, 1), "a list of integers"
         case _:
             fits, expected = isinstance(value, str), "text"
     return None if fits else expected
+
+
+def _is_score(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _are_scores(value: object, fewest: int) -> bool:
+    return isinstance(value, list) and len(value) >= fewest and all(map(_is_score, value))

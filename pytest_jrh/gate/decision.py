@@ -1,4 +1,5 @@
-"""The gate: decides from a session's verdicts, its baseline and the suite's rules (rules J3 to J5).
+"""The gate: decides from a session's verdicts, its baseline and the suite's rules (rules J3 to J5,
+M3, M4).
 
 Each item calls `tolerated` in its own process; the controller calls `decide` once, with all
 results. Every tolerated disagreement counts for a threshold, or is in the baseline.
@@ -9,43 +10,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal
 
 from pytest_jrh.gate.baseline import Baseline, Comparison, Scope, compare
+from pytest_jrh.gate.changes import KnownFlicker, changes, has_moved, known_flicker
+from pytest_jrh.gate.thresholds import Threshold, thresholds
 from pytest_jrh.models import JUDGED, UNSCORED, CaseResult
-from pytest_jrh.stats.inference.formulas import mcnemar
 from pytest_jrh.stats.metrics import Figure
-from pytest_jrh.stats.statistics import describe
-from pytest_jrh.suite.suite import GateRules
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    from pytest_jrh.gate.changes import ChangeRow
     from pytest_jrh.models import CaseSpec
+    from pytest_jrh.suite.suite import GateRules
 
 WRONG_BEFORE = "wrong in the baseline too"
 LEFT_TO_THE_GATE = "left to the gate"
-Rule: TypeAlias = Literal["min_accuracy", "lower_bound", "max_regressions", "min_cases", "compared"]
-
-
-@dataclass(frozen=True, slots=True)
-class Threshold:
-    """One rule applied: `figure` must reach `limit`, or for max_regressions not exceed it.
-
-    `compared` requires at least one case that can be compared with the baseline; it is listed only
-    where there is none. `rule` is `lower_bound` where the lower end of the interval is compared
-    with `min_accuracy`. `test` and `judge` say whose verdicts they are, empty for all; `n` counts
-    them. `cases` are the ids of the disagreements among them that count.
-    """
-
-    rule: Rule
-    limit: float
-    figure: Figure
-    passed: bool
-    n: int
-    test: str = ""
-    judge: str = ""
-    cases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +45,20 @@ class GateDecision:
     `active` is False where neither a rule nor a baseline is set: disagreements then fail their
     items. `new_disagreements` are those that neither the baseline nor a minimal accuracy tolerates;
     they count as regressions. `never_reported` are selected cases without a result; `unscored`
-    gives the outcome. Either fails the session whatever the thresholds. `p_value` is the two-sided
-    exact McNemar test's. `nothing_ran` means that the suite has no result at all. `unjudged` names
-    judges, rubrics and tests without a verdict. `update_command` updates the baseline; it is set
-    where nothing could be compared.
+    gives the outcome. Either fails the session whatever the thresholds. `changes` compare the
+    correctness with the baseline's last update, per judge and rubric where there are several; the
+    last one is over all, and `p_value` is its. `moved` says that the reference, which a drop is
+    held against, is another than the last update. `flickers` are those of the judges that are
+    compared. `nothing_ran` means that the suite has no result at all. `unjudged` names judges,
+    rubrics and tests without a verdict. `update_command` updates the baseline; it is set where
+    nothing could be compared. `drop_undecided` says that `max_drop` is set without a baseline, and
+    `is_snapshot` that any regression fails, as no rule says how many, or how much.
     """
 
     active: bool
     passed: bool
     thresholds: tuple[Threshold, ...]
     comparison: Comparison | None
-    p_value: Figure
     judged: int
     new_disagreements: tuple[str, ...] = ()
     never_reported: tuple[str, ...] = ()
@@ -82,6 +66,25 @@ class GateDecision:
     nothing_ran: bool = False
     unjudged: tuple[Unjudged, ...] = ()
     update_command: str = ""
+    changes: tuple[ChangeRow, ...] = ()
+    moved: bool = False
+    flickers: tuple[KnownFlicker, ...] = ()
+    drop_undecided: bool = False
+    is_snapshot: bool = False
+
+    @property
+    def p_value(self) -> Figure:
+        """The two-sided p-value of the sign-flip test over clusters, of all that is compared."""
+        if self.comparison is None:
+            return Figure(None, "there is no baseline")
+        if not self.changes:
+            return Figure(None, "no case can be compared with the baseline")
+        return Figure(self.changes[-1].p_value)
+
+    @property
+    def flickered(self) -> tuple[str, ...]:
+        """The regressions and fixes whose judge is the same as in the baseline."""
+        return self.comparison.flickered if self.comparison else ()
 
     @property
     def uncompared(self) -> bool:
@@ -117,12 +120,14 @@ def tolerated(result: CaseResult, baseline: Baseline | None, rules: GateRules) -
     before = baseline.match(result) if baseline else None
     if before is not None and before.outcome == "disagree":
         return f"{WRONG_BEFORE}: {before.reason}" if before.reason else WRONG_BEFORE
-    return LEFT_TO_THE_GATE if rules.covers(result.test) or rules.max_regressions else None
+    counted = rules.covers(result.test) or rules.max_regressions
+    compared = rules.max_drop is not None and before is not None
+    return LEFT_TO_THE_GATE if counted or compared else None
 
 
 def is_active(rules: GateRules, baseline: Baseline | None) -> bool:
     """Whether there is a rule or a baseline to decide by."""
-    return baseline is not None or replace(rules, allow_uncompared=False) != GateRules()
+    return baseline is not None or rules.decides
 
 
 def decide(
@@ -150,25 +155,36 @@ def decide(
         and result.case_id not in answered
         and not rules.covers(result.test)
     )
-    thresholds = tuple(_thresholds(received, judged, comparison, new, rules)) if active else ()
+    applied = tuple(thresholds(received, judged, comparison, new, rules)) if active else ()
     never_reported = tuple(sorted(scope.selected - given.keys()))
     unscored = {result.case_id: result.outcome for result in received if result.outcome in UNSCORED}
     return GateDecision(
         active=active,
-        passed=all(threshold.passed for threshold in thresholds)
+        passed=all(threshold.passed for threshold in applied)
         and not never_reported
         and not unscored
         and not (active and not received),
-        thresholds=thresholds,
+        thresholds=applied,
         comparison=comparison,
-        p_value=_p_value(comparison),
         judged=len(judged),
         new_disagreements=new,
         never_reported=never_reported,
         unscored=unscored,
         nothing_ran=active and not received,
         unjudged=tuple(_unjudged(received, left_out)),
+        changes=changes(comparison.pairs) if comparison else (),
+        moved=comparison is not None and has_moved(comparison.pairs),
+        flickers=tuple(_flickers(judged, comparison)) if comparison else (),
+        drop_undecided=rules.max_drop is not None and comparison is None,
+        is_snapshot=bool(comparison and comparison.compared) and rules.allows_no_regression,
     )
+
+
+def _flickers(judged: Sequence[CaseResult], comparison: Comparison) -> Iterator[KnownFlicker]:
+    for judge in dict.fromkeys(pair.now.judge for pair in comparison.pairs):
+        pairs = [pair for pair in comparison.pairs if pair.now.judge == judge]
+        own = [result for result in judged if result.judge == judge]
+        yield replace(known_flicker(own, pairs), judge=judge)
 
 
 def _unjudged(received: Sequence[CaseResult], left_out: Iterable[CaseSpec]) -> Iterator[Unjudged]:
@@ -191,66 +207,3 @@ def _unjudged(received: Sequence[CaseResult], left_out: Iterable[CaseSpec]) -> I
         for name, counts in outcomes.items():
             if name and not counts.keys() & set(JUDGED):
                 yield Unjudged(kind, name, tuple(sorted(counts.items())))
-
-
-def _p_value(comparison: Comparison | None) -> Figure:
-    if comparison is None:
-        return Figure(None, "there is no baseline")
-    if not comparison.compared:
-        return Figure(None, "no case can be compared with the baseline")
-    return Figure(mcnemar(len(comparison.regressions), len(comparison.fixes)))
-
-
-def _thresholds(
-    received: Sequence[CaseResult],
-    judged: Sequence[CaseResult],
-    comparison: Comparison | None,
-    new: tuple[str, ...],
-    rules: GateRules,
-) -> Iterator[Threshold]:
-    to_judge = [result for result in received if result.outcome != "generated"]
-    for judge in dict.fromkeys(result.judge for result in to_judge):
-        n = sum(result.judge == judge for result in judged)
-        yield Threshold(
-            "min_cases", rules.min_cases, Figure(n), n >= rules.min_cases, n, judge=judge
-        )
-        own = [result for result in to_judge if result.judge == judge]
-        yield from _accuracies(own, judge, rules)
-    if comparison is not None and judged and not comparison.compared:
-        yield Threshold("compared", 1, Figure(0), rules.allow_uncompared, 0)
-    if comparison is not None or rules.max_regressions or new:
-        cases = tuple(sorted({*new, *(comparison.regressions if comparison else ())}))
-        passed = len(cases) <= rules.max_regressions
-        n = comparison.compared if comparison else len(judged)
-        yield Threshold(
-            "max_regressions", rules.max_regressions, Figure(len(cases)), passed, n, cases=cases
-        )
-
-
-def _accuracies(own: Sequence[CaseResult], judge: str, rules: GateRules) -> Iterator[Threshold]:
-    """Compare a judge's accuracy with the rules.
-
-    A test without selected cases is left out.
-    """
-    wanted = rules.min_accuracy
-    limits = wanted if isinstance(wanted, Mapping) else {} if wanted is None else {"": wanted}
-    for test, limit in limits.items():
-        group = [result for result in own if test in ("", result.test)]
-        if not group:
-            continue
-        found = describe(group)
-        figure = (
-            Figure(found.interval.lower, found.interval.reason)
-            if rules.lower_bound
-            else found.accuracy
-        )
-        yield Threshold(
-            rule="lower_bound" if rules.lower_bound else "min_accuracy",
-            limit=limit,
-            figure=figure,
-            passed=figure.value is not None and figure.value >= limit,
-            n=found.counts.n,
-            test=test,
-            judge=judge,
-            cases=tuple(result.case_id for result in group if result.outcome == "disagree"),
-        )

@@ -64,7 +64,7 @@ def undecided(ready: ReadySuite, baseline: Baseline | None, selected: int) -> st
     """Say why a suite whose session came to no decision is not green, or None where there is
     nothing to decide by.
 
-    A gate does not pass by not looking (rule J6).
+    A gate does not pass by not looking (rule M9).
     """
     if not gate.is_active(ready.suite.gate, baseline):
         return None

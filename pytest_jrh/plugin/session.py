@@ -61,7 +61,10 @@ class SuiteSession:
         self.commands = Commands(self.suites, options, invocation)
         self.reviewing = Reviewing(config, options, self.suites, self.redactor)
         self.baseline = BaselineFile(
-            options.baseline, config.invocation_params.dir, update=options.update_baseline
+            options.baseline,
+            config.invocation_params.dir,
+            update=options.update_baseline,
+            reset_reference=options.reset_reference,
         )
         self.selected: set[str] = set()
         self._token = secrets.token_hex(16)

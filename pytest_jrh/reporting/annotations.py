@@ -42,6 +42,7 @@ def annotation_lines(session: SessionResults, base: Path) -> list[str]:
     change a command.
     """
     results = {result.case_id: result for result in session.results}
+    flickered = {case for each in session.decisions.values() for case in each.flickered}
     found = [
         (session.node(case_id), results[case_id], decision.passed)
         for decision in session.decisions.values()
@@ -57,6 +58,7 @@ def annotation_lines(session: SessionResults, base: Path) -> list[str]:
             "warning" if passed else "error",
             session.rubrics.get((result.suite, result.rubric_id)),
             base,
+            flickered=result.case_id in flickered,
         )
         for node, result, passed in found[:MOST_ANNOTATIONS]
     ]
@@ -67,8 +69,17 @@ def annotation_lines(session: SessionResults, base: Path) -> list[str]:
     return lines
 
 
-def _annotation(result: CaseResult, node: str, kind: str, rubric: Rubric | None, base: Path) -> str:
-    properties = {"title": f"Regression: {one_line(result.rubric_id)}"}
+def _annotation(
+    result: CaseResult,
+    node: str,
+    kind: str,
+    rubric: Rubric | None,
+    base: Path,
+    *,
+    flickered: bool = False,
+) -> str:
+    what = "Flicker" if flickered else "Regression"
+    properties = {"title": f"{what}: {one_line(result.rubric_id)}"}
     place = _place(rubric, base)
     if place is not None and rubric is not None:
         properties = {"file": place, "line": str(rubric.line), **properties}
@@ -77,6 +88,8 @@ def _annotation(result: CaseResult, node: str, kind: str, rubric: Rubric | None,
         f"{judge} gave {result.score}, the right answer is {result.expected}; in the baseline "
         "it was right."
     )
+    if flickered:
+        said += " The judge has not changed: asked again, it says something else."
     message = "\n".join(
         [said, shortened(one_line(result.reasoning), _LONGEST_REASON), one_line(node)]
     )

@@ -1,24 +1,20 @@
-"""The gate's decision as pure text: one sentence, the power line, and the cases (rule J5)."""
+"""The gate's decision as pure text: what changed, one sentence, and the cases (rule J5)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_jrh.stats.inference.formulas import (
-    SIGNIFICANCE,
-    fewest_visible_regressions,
-    smallest_visible_drop,
-)
+from pytest_jrh.reporting.gating.changes import comparison_sentences, undecided_sentence
+from pytest_jrh.reporting.gating.thresholds import subject, threshold_text
 from pytest_jrh.text import Styled, counted, one_line, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from pytest_jrh.gate.decision import GateDecision, Threshold, Unjudged
+    from pytest_jrh.gate.decision import GateDecision, Unjudged
 
 MOST_NAMED = 50
-_MOST_DIGITS = 6
 # Ten right answers of ten still leave a 95% interval that begins at 72%.
 FEW_CASES = 10
 
@@ -37,67 +33,25 @@ def decision_sentence(decision: GateDecision) -> str:
     if decision.passed:
         if not decision.active:
             return "No gate is set: each disagreement fails its item."
-        relevant = [
-            each for each in decision.thresholds if each.rule != "min_cases" or each.limit > 1
-        ]
-        met = "; ".join(
-            threshold_text(threshold, decision) for threshold in relevant or decision.thresholds
-        )
-        return f"Gate passed: {met or 'nothing was to be judged'}."
+        met = _met(decision) or [threshold_text(each, decision) for each in decision.thresholds]
+        return f"Gate passed: {'; '.join(met) or 'nothing was to be judged'}."
     failed = [
         threshold_text(threshold, decision)
         for threshold in decision.thresholds
         if not threshold.passed
     ]
-    return f"{'Gate failed' if decision.active else 'Not green'}: {'; '.join([*failed, *missing])}."
+    said = f"{'Gate failed' if decision.active else 'Not green'}: {'; '.join([*failed, *missing])}."
+    met = _met(decision)
+    return f"{said} Met: {'; '.join(met)}." if met else said
 
 
-def comparison_sentence(decision: GateDecision) -> str | None:
-    """Say what changed since the baseline, and whether that is more than noise.
-
-    None without a baseline.
-    """
-    comparison = decision.comparison
-    if comparison is None:
-        return None
-    if decision.p_value.value is None:
-        return f"Compared with the baseline: {decision.p_value.reason}."
-    p_value = decision.p_value.value
-    noise = "more than noise" if p_value < SIGNIFICANCE else "within noise"
-    changed = f"{counted(len(decision.regressions), 'regression')}, {_fixes(len(decision.fixes))}"
-    odds = (
-        f"exact McNemar p = {p_value:.3g}, {noise}"
-        if decision.regressions or decision.fixes
-        else "nothing changed"
-    )
-    return f"{counted(comparison.compared, 'case')} compared with the baseline: {changed} ({odds})."
-
-
-def power_sentence(n: int) -> str:
-    """The smallest detectable drop of accuracy over `n` compared cases."""
-    drop, fewest = smallest_visible_drop(n).value, fewest_visible_regressions()
-    if drop is None:
-        return (
-            f"With {counted(n, 'case')}, no drop is detectable: that takes {fewest} regressions "
-            "without a fix."
-        )
-    number = f"{100 * drop:.3g}"
-    points = "1 point" if number == "1" else f"{number} points"
-    return f"With {counted(n, 'case')}, a drop under {points} is not detectable."
-
-
-def threshold_text(threshold: Threshold, decision: GateDecision) -> str:
-    """Name the rule, the figure and the limit."""
-    match threshold.rule:
-        case "min_cases":
-            by = f" by {one_line(threshold.judge)}" if threshold.judge else ""
-            return f"{counted(threshold.n, 'verdict')}{by}, at least {threshold.limit:,.0f} needed"
-        case "compared":
-            return "nothing could be compared with the baseline"
-        case "max_regressions":
-            return f"{_disagreements(decision)}, at most {threshold.limit:,.0f} allowed"
-        case _:
-            return _accuracy_text(threshold)
+def _met(decision: GateDecision) -> list[str]:
+    """The thresholds that were met, but for one verdict being enough."""
+    return [
+        threshold_text(threshold, decision)
+        for threshold in decision.thresholds
+        if threshold.passed and (threshold.rule != "min_cases" or threshold.limit > 1)
+    ]
 
 
 def gate_lines(
@@ -131,14 +85,10 @@ def gate_lines(
 
 
 def change_sentences(decision: GateDecision) -> list[str]:
-    """Say what changed since the baseline, what could not have been seen, and what the decision
-    does not rest on.
-    """
-    lines = [sentence] if (sentence := comparison_sentence(decision)) else []
-    if decision.active:
-        lines.append(
-            power_sentence(decision.comparison.compared if decision.comparison else decision.judged)
-        )
+    """Say what changed since the baseline, and what the decision does not rest on."""
+    lines = [*comparison_sentences(decision)]
+    if sentence := undecided_sentence(decision):
+        lines.append(sentence)
     return [*lines, *map(_unjudged_sentence, decision.unjudged), *_few_cases(decision)]
 
 
@@ -189,13 +139,19 @@ def gate_groups(decision: GateDecision) -> list[CaseGroup]:
 
 
 def _groups(decision: GateDecision) -> Iterator[CaseGroup]:
-    yield CaseGroup("regressions", _bare(decision.regressions), "red")
-    yield CaseGroup("fixes", _bare(decision.fixes), "green")
+    again = set(decision.flickered)
+    for title, cases, style in (
+        ("regressions", decision.regressions, "red"),
+        ("fixes", decision.fixes, "green"),
+    ):
+        yield CaseGroup(title, _bare(case for case in cases if case not in again), style)
+        flickered = _bare(case for case in cases if case in again)
+        yield CaseGroup(f"{title} by flicker: the judge has not changed", flickered, style)
     if decision.active:
         yield CaseGroup(_new_title(decision), _bare(decision.new_disagreements), "red")
     for threshold in decision.thresholds:
         if not threshold.passed and threshold.rule in ("min_accuracy", "lower_bound"):
-            title = f"disagreements for which the {_subject(threshold)} is too low"
+            title = f"disagreements for which the {subject(threshold)} is too low"
             yield CaseGroup(title, _bare(threshold.cases), "red")
     yield CaseGroup("never reported", _bare(decision.never_reported), "red")
     yield CaseGroup("unscored", tuple(decision.unscored.items()), "red")
@@ -216,50 +172,5 @@ def _section(title: str, cases: list[tuple[str, str]], most: int) -> list[str]:
     return [f"{title} ({len(cases):,}):", *named, *more]
 
 
-def _disagreements(decision: GateDecision) -> str:
-    new = len(decision.new_disagreements)
-    if decision.comparison is None:
-        return f"{counted(new, 'disagreement')} (there is no baseline)"
-    regressions = counted(len(decision.regressions), "regression")
-    return (
-        f"{regressions} and {counted(new, 'disagreement')} not in the baseline"
-        if new
-        else regressions
-    )
-
-
 def _new_title(decision: GateDecision) -> str:
     return "disagreements" if decision.comparison is None else "disagreements not in the baseline"
-
-
-def _accuracy_text(threshold: Threshold) -> str:
-    subject = _subject(threshold)
-    value, limit = threshold.figure.value, threshold.limit
-    if value is None:
-        return (
-            f"{subject} cannot be computed ({threshold.figure.reason}), at least "
-            f"{_percent(limit, 1)} asked"
-        )
-    # More digits where rounding would make "90.0% is below 90.0%" of it.
-    digits = next(
-        (few for few in range(1, _MOST_DIGITS) if _percent(value, few) != _percent(limit, few)), 1
-    )
-    verb = "reaches" if threshold.passed else "is below"
-    return (
-        f"{subject} {_percent(value, digits)} (n {threshold.n:,}) {verb} {_percent(limit, digits)}"
-    )
-
-
-def _subject(threshold: Threshold) -> str:
-    what = "lower bound of the accuracy" if threshold.rule == "lower_bound" else "accuracy"
-    on = f" on {one_line(threshold.test)}" if threshold.test else ""
-    by = f" by {one_line(threshold.judge)}" if threshold.judge else ""
-    return f"{what}{on}{by}"
-
-
-def _percent(value: float, digits: int) -> str:
-    return f"{100 * value:.{digits}f}%"
-
-
-def _fixes(number: int) -> str:
-    return "1 fix" if number == 1 else f"{number:,} fixes"

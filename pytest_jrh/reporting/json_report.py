@@ -8,6 +8,7 @@ A figure is `{value, reason}`, a share `{count, n, value, reason}`; `value` is n
 from __future__ import annotations
 
 import copy
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, get_args
 
 from pytest_jrh.models import OUTCOMES, Mode
@@ -22,6 +23,7 @@ from pytest_jrh.stats.metrics import Figure
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pytest_jrh.gate.changes import ChangeRow
     from pytest_jrh.gate.decision import GateDecision
     from pytest_jrh.stats.inference.formulas import ConfusionMatrix
     from pytest_jrh.stats.inference.intervals import Bounds
@@ -120,6 +122,8 @@ def decision_data(decision: GateDecision) -> dict[str, Any]:
                 "test": threshold.test or None,
                 "judge": threshold.judge or None,
                 "cases": list(threshold.cases),
+                "by_chance": threshold.by_chance,
+                "drop": None if threshold.drop is None else asdict(threshold.drop),
             }
             for threshold in decision.thresholds
         ],
@@ -143,7 +147,33 @@ def decision_data(decision: GateDecision) -> dict[str, Any]:
             "still_wrong": list(comparison.still_wrong),
             "not_comparable": dict(comparison.not_comparable),
             "p_value": _figure(decision.p_value),
+            "flickered": list(decision.flickered),
+            "changes": list(map(_change, decision.changes)),
+            "reference_moved": decision.moved,
+            "flicker": [
+                {
+                    "judge": each.judge or None,
+                    "value": each.value,
+                    "source": each.source or None,
+                    "repeats": each.repeats,
+                }
+                for each in decision.flickers
+            ],
         },
+    }
+
+
+def _change(change: ChangeRow) -> dict[str, Any]:
+    return {
+        "judge": change.judge or None,
+        "rubric": change.rubric or None,
+        "n": change.n,
+        "clusters": len(change.sizes),
+        "before": change.before,
+        "now": change.now,
+        "p_value": change.p_value,
+        "adjusted_p_value": change.adjusted,
+        "test": "mcnemar_mid_p" if change.mcnemar else "sign_flip",
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from pytest_jrh.stats.inference.intervals import Bounds, Tally, share_bounds
+from pytest_jrh.stats.inference.intervals import LEVEL, Bounds, Tally, share_bounds
 from pytest_jrh.stats.inference.jackknife import (
     bias_bounds,
     kappa_bounds,
@@ -31,16 +31,17 @@ def clusters_of(results: Iterable[CaseResult]) -> list[list[CaseResult]]:
     return list(clusters.values())
 
 
-def accuracy_bounds(judged: Iterable[CaseResult]) -> Bounds:
+def accuracy_bounds(judged: Iterable[CaseResult], level: float = LEVEL) -> Bounds:
     """Bound the share of verdicts that are right."""
-    return share_of(judged, lambda result: result.outcome == "agree")
+    return share_of(judged, lambda result: result.outcome == "agree", level)
 
 
-def share_of(judged: Iterable[CaseResult], right: Callable[[CaseResult], bool]) -> Bounds:
+def share_of(
+    judged: Iterable[CaseResult], right: Callable[[CaseResult], bool], level: float = LEVEL
+) -> Bounds:
     """Bound the share of verdicts of which something is true."""
-    return share_bounds(
-        Tally(sum(map(right, cluster)), len(cluster)) for cluster in clusters_of(judged)
-    )
+    tallies = [Tally(sum(map(right, cluster)), len(cluster)) for cluster in clusters_of(judged)]
+    return share_bounds(tallies, level)
 
 
 def binary_bounds(

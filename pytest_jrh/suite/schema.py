@@ -303,8 +303,17 @@ class Gate(ConfigSection):
     """Compare the lower end of the accuracy's 95% interval with min_accuracy, not the accuracy
     itself.
     """
-    max_regressions: Annotated[int, Field(ge=0), Takes("an integer >= 0")] = 0
-    """How many cases may be judged wrong now that were right in the baseline."""
+    max_drop: Annotated[float | None, Field(gt=0, lt=1), Takes("a number above 0 and below 1")] = (
+        None
+    )
+    """How much less accurate than the reference in the baseline a judge may be, as a share: 0.05 is
+    5 points. PASS where the drop is surely below, FAIL where there surely is one and it is no
+    smaller, else INCONCLUSIVE."""
+    inconclusive: Annotated[Literal["fail", "pass"], Takes("fail or pass")] = "fail"
+    """What comes of a session whose cases cannot tell whether max_drop is kept."""
+    max_regressions: Annotated[int | None, Field(ge=0), Takes("an integer >= 0")] = None
+    """How many cases may be judged wrong now that were right in the baseline. Left out: none,
+    unless min_accuracy or max_drop decides."""
     min_cases: Annotated[int, Field(ge=0), Takes("an integer >= 0")] = 1
     """How many cases must have a verdict."""
     allow_uncompared: Flag = False

@@ -44,17 +44,38 @@ class GateRules:
     """When a session of the suite fails (rule J4).
 
     `min_accuracy` is a share of the verdicts of each judge: one for all its tests, or one per test;
-    with `lower_bound` the lower end of the accuracy's interval has to reach it. `max_regressions`
-    is how many disagreements that the baseline does not have are let through. `min_cases` is how
-    many verdicts there must be at least. `allow_uncompared` lets a suite pass of which no case can
-    be compared with the baseline.
+    with `lower_bound` the lower end of the accuracy's interval has to reach it. `max_drop` is how
+    much less accurate than the baseline's reference a judge may be, and `inconclusive` what comes
+    of a session that cannot tell. `max_regressions` is how many disagreements that the baseline
+    does not have are let through; None is 0 where no other rule decides about them. `min_cases` is
+    how many verdicts there must be at least. `allow_uncompared` lets a suite pass of which no case
+    can be compared with the baseline.
     """
 
     min_accuracy: float | Mapping[str, float] | None = None
     lower_bound: bool = False
-    max_regressions: int = 0
+    max_drop: float | None = None
+    inconclusive: Literal["fail", "pass"] = "fail"
+    max_regressions: int | None = None
     min_cases: int = 1
     allow_uncompared: bool = False
+
+    @property
+    def decides(self) -> bool:
+        """Whether any rule is set, beside those that only let a session pass."""
+        return (
+            self.min_accuracy is not None
+            or self.max_drop is not None
+            or self.lower_bound
+            or bool(self.max_regressions)
+            or self.min_cases != 1
+        )
+
+    @property
+    def allows_no_regression(self) -> bool:
+        """Whether each regression fails: no rule says how many there may be, or how much less."""
+        unruled = self.min_accuracy is None and self.max_drop is None
+        return unruled if self.max_regressions is None else not self.max_regressions
 
     def covers(self, test: str) -> bool:
         """Whether a minimal accuracy is set that the verdicts of this test count for."""

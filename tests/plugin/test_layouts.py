@@ -1,5 +1,5 @@
 """A suite is the same suite wherever its config, pytest's rootdir and the starting folder are
-(rules J5 and J6)."""
+(rules J5, M9)."""
 
 from __future__ import annotations
 

@@ -108,11 +108,12 @@ def test_the_laxer_prompt_fails_for_the_violations_that_it_overlooks(
     assert done.code == pytest.ExitCode.TESTS_FAILED, done.stdout
     names = [f"{CHANGED}::agent_perturbation::{rubric}::{run}[e1]" for rubric, run in OVERLOOKED]
     assert section(done.lines, "regressions (6):") == names
-    p_value = known.mcnemar([[48, 6], [0, 0]], exact=True).pvalue
+    # Each of the six is of another run, so that whole runs flip as single cases do; mid-p.
+    p_value = known.mcnemar([[48, 6], [0, 0]], exact=True).pvalue / 2
     told = " ".join(done.lines)
     assert (
-        "54 cases compared with the baseline: 6 regressions, 0 fixes (exact McNemar p = "
-        f"{p_value:.3g}," in told
+        "54 cases compared with the baseline: 6 regressions, 0 fixes; accuracy 100.0% before, "
+        f"88.9% now (sign-flip p = {p_value:.3g} over 10 runs, more than noise)." in told
     )
     assert "Gate failed: 6 regressions, at most 0 allowed." in done.lines
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Answer: TypeAlias = "Callable[[CaseSpec, int], int]"
 
 DIGEST = "0123456789abcdef" * 4
+EARLIER_JUDGE = "fedcba9876543210" * 4
 HOSTILE = (
     "<script>alert('x')</script><img src=x onerror=alert(1)> </script></pre></code></details> ]]> "
     "<!-- "
@@ -94,16 +95,24 @@ def result_of(spec: CaseSpec, answer: Answer) -> CaseResult:
 
 
 def session_of(
-    results: Iterable[CaseResult], before: Iterable[CaseResult] | None = None, **rules: object
+    results: Iterable[CaseResult],
+    before: Iterable[CaseResult] | None = None,
+    *,
+    same_judge: bool = False,
+    **rules: object,
 ) -> SessionResults:
-    """A session with its gate, where there is a baseline or a rule."""
+    """A session with its gate, where there is a baseline, of another judge, or a rule."""
     given = list(results)
     rubrics = {(result.suite, result.rubric_id): rubric_of(result) for result in given}
     decisions = {}
     for suite in dict.fromkeys(result.suite for result in given):
         own = [result for result in given if result.suite == suite]
         scope = Scope.of(result.case_id for result in own)
-        old = [result for result in before if result.suite == suite] if before is not None else None
+        old = None
+        if before is not None:
+            old = [result for result in before if result.suite == suite]
+        if old is not None and not same_judge:
+            old = [replace(result, judge_fingerprint=EARLIER_JUDGE) for result in old]
         baseline = (
             None
             if old is None

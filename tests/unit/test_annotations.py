@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pytest_jrh.models import CaseResult
 from pytest_jrh.reporting.annotations import annotation_lines
@@ -30,7 +31,7 @@ def plain(text: str) -> str:
     return text.replace("%0D", "\r").replace("%0A", "\n").replace("%25", "%")
 
 
-def regressed(results: list[CaseResult], **rules: object) -> SessionResults:
+def regressed(results: list[CaseResult], **rules: Any) -> SessionResults:
     before = [replace(result, outcome="agree", score=result.expected) for result in results]
     return session_of(results, before, **rules)
 

@@ -146,7 +146,8 @@ def test_gate_and_baseline_are_told_with_their_cases(tmp_path: Path) -> None:
     assert gate["passed"] is False
     assert gate["decision"] == "Gate failed: 4 regressions, at most 0 allowed."
     assert len(gate["baseline"]["regressions"]) == len(gate["baseline"]["fixes"]) == 4
-    assert gate["baseline"]["p_value"] == {"value": 1.0, "reason": None}
+    # Two runs changed, one either way: what was seen is all that could be, and counts half.
+    assert gate["baseline"]["p_value"] == {"value": 0.75, "reason": None}
 
 
 def test_report_says_how_the_judges_of_a_panel_agree(tmp_path: Path) -> None:

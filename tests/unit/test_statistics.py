@@ -14,17 +14,14 @@ from pytest_jrh.kinds import TESTS
 from pytest_jrh.models import CaseResult
 from pytest_jrh.stats.bounded import accuracy_bounds
 from pytest_jrh.stats.inference.formulas import (
-    SIGNIFICANCE,
     ConfusionMatrix,
     Share,
     balanced_accuracy,
     cohen_kappa,
     confusion_matrix,
-    fewest_visible_regressions,
     mcnemar,
     mean_absolute_error,
     quadratic_kappa,
-    smallest_visible_drop,
 )
 from pytest_jrh.stats.inference.intervals import Bounds, wilson
 from pytest_jrh.stats.inference.quantiles import normal_quantile
@@ -131,15 +128,6 @@ def test_mcnemar_of_thousands_of_changes_does_not_overflow() -> None:
     assert mcnemar(5_000, 5_000) == 1.0
     assert mcnemar(5_000, 0) == 0.0
     assert mcnemar(5_100, 4_900) == pytest.approx(0.0466, abs=0.001)
-
-
-def test_smallest_visible_drop_is_the_fewest_regressions_that_are_significant_over_n() -> None:
-    fewest = fewest_visible_regressions()
-    assert mcnemar(fewest, 0) < SIGNIFICANCE <= mcnemar(fewest - 1, 0)
-    assert smallest_visible_drop(24).value == fewest / 24 == 0.25
-    assert smallest_visible_drop(fewest).value == 1
-    assert smallest_visible_drop(fewest - 1).value is None
-    assert smallest_visible_drop(0).reason == "fewer than 6 cases"
 
 
 def test_interval_of_cases_from_runs_of_their_own_is_wilsons() -> None:

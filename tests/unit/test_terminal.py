@@ -83,7 +83,7 @@ def test_changes_are_named_by_node_id_in_pytests_colours() -> None:
     assert "  suites/refunds.jrh.yml::agent_positives::tone::run-003[e1]" in red
     assert "  suites/refunds.jrh.yml::agent_positives::tone::run-001[e1]" in green
     assert red[-1] == "Gate failed: 4 regressions, at most 0 allowed."
-    assert any("a drop under 12.5 points is not detectable" in line.text for line in styled)
+    assert any("Any regression fails: a judge" in line.text for line in styled)
 
 
 def test_passed_gate_is_green() -> None:

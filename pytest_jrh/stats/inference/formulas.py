@@ -126,29 +126,6 @@ def mcnemar(regressions: int, fixes: int) -> float:
     return min(1.0, 2 * tail / (1 << changed))
 
 
-def fewest_visible_regressions() -> int:
-    """The fewest regressions that, without a fix, have an exact McNemar p-value below 0.05.
-
-    The number does not depend on how many cases are compared: unchanged cases do not enter that
-    test.
-    """
-    return next(number for number in range(1, 100) if mcnemar(number, 0) < SIGNIFICANCE)
-
-
-def smallest_visible_drop(n: int) -> Figure:
-    """The smallest drop of accuracy over `n` compared cases that is distinguishable from noise,
-    from 0 to 1.
-
-    It is `fewest_visible_regressions() / n`: the best case, in which nothing was fixed. With fixes,
-    or for a good chance to see the drop, it has to be larger. None where all cases together are too
-    few.
-    """
-    fewest = fewest_visible_regressions()
-    if n < fewest:
-        return Figure(None, f"fewer than {fewest} cases")
-    return Figure(fewest / n)
-
-
 def _kappa(matrix: ConfusionMatrix, cost: Callable[[int, int], float]) -> Figure:
     """1 - observed over expected cost.
 

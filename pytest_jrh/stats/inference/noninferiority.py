@@ -10,7 +10,7 @@ from pytest_jrh.stats.inference.intervals import LEVEL
 from pytest_jrh.stats.inference.quantiles import normal_quantile, t_quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
 DropVerdict: TypeAlias = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 POWER = 0.8
@@ -39,7 +39,7 @@ class DropDecision:
 
     `runs` (clusters of the size of these) and `repeats` would each decide an INCONCLUSIVE one with
     a power of 80%, unless the true drop is close to the limit; None where no such number is known.
-    `reason` says why there are no bounds.
+    `reason` says why there are no bounds. `clusters` is how many there are.
     """
 
     verdict: DropVerdict
@@ -49,6 +49,7 @@ class DropDecision:
     runs: int | None = None
     repeats: int | None = None
     reason: str | None = None
+    clusters: int = 0
 
 
 class _Spread(NamedTuple):
@@ -90,7 +91,7 @@ def decide_drop(
     given = [change for change in changes if change.n]
     if len(given) < _FEWEST_CLUSTERS:
         reason = "all cases come from one source run" if given else "no case could be compared"
-        return DropDecision("INCONCLUSIVE", reason=reason)
+        return DropDecision("INCONCLUSIVE", reason=reason, clusters=len(given))
     runs, n = len(given), sum(change.n for change in given)
     drop = math.fsum(change.loss for change in given) / n
     squares = math.fsum((change.loss - drop * change.n) ** 2 for change in given)
@@ -100,14 +101,61 @@ def decide_drop(
     half = half_width(variance, runs, n, weighted, max_drop, level)
     lower, upper = drop - half, drop + half
     if upper < max_drop:
-        return DropDecision("PASS", drop, lower, upper)
+        return DropDecision("PASS", drop, lower, upper, clusters=runs)
     if lower > 0 and drop >= max_drop:
-        return DropDecision("FAIL", drop, lower, upper)
+        return DropDecision("FAIL", drop, lower, upper, clusters=runs)
     goal = _Goal.of(spread, drop, max_drop, level)
     if goal.decides(runs):
         goal = goal._replace(distance=abs(max_drop - drop))
     more = None if flicker is None else _repeats_that_decide(goal, variance, flicker, repeats, runs)
-    return DropDecision("INCONCLUSIVE", drop, lower, upper, _runs_that_decide(goal, runs), more)
+    enough = _runs_that_decide(goal, runs)
+    return DropDecision("INCONCLUSIVE", drop, lower, upper, enough, more, clusters=runs)
+
+
+class Judged(NamedTuple):
+    """What `decide_drop` is given of one judge of several."""
+
+    changes: Sequence[Change]
+    flicker: float | None = None
+    repeats: int = 1
+
+
+def decide_drops(judges: Sequence[Judged], max_drop: float) -> list[DropDecision]:
+    """Decide about the drop of each judge of a panel, in their order (rule M4).
+
+    Each PASS, and each FAIL, holds at 95% for all judges together (Holm 1979, Scand J Stat 6:65-70,
+    once for either). With one judge it is `decide_drop`.
+    """
+
+    def decide(place: int, level: float) -> DropDecision:
+        changes, flicker, repeats = judges[place]
+        return decide_drop(changes, max_drop, level, flicker, repeats)
+
+    passed, strict = _stepped(decide, len(judges), "PASS")
+    failed, stricter = _stepped(decide, len(judges), "FAIL")
+    settled = passed | failed
+    # What is neither at its last level is neither at a stricter one.
+    level = max(strict, stricter)
+    return [settled.get(place) or decide(place, level) for place in range(len(judges))]
+
+
+def _stepped(
+    decide: Callable[[int, float], DropDecision], judges: int, verdict: DropVerdict
+) -> tuple[dict[int, DropDecision], float]:
+    """Decide again, less strictly, about the judges that are left, until a round has no verdict of
+    this kind: the decisions of this kind, and the level of the last round.
+    """
+    settled: dict[int, DropDecision] = {}
+    level = LEVEL
+    while len(settled) < judges:
+        left = [place for place in range(judges) if place not in settled]
+        level = 1 - (1 - LEVEL) / len(left)
+        found = {place: decide(place, level) for place in left}
+        reached = {place: each for place, each in found.items() if each.verdict == verdict}
+        if not reached:
+            break
+        settled |= reached
+    return settled, level
 
 
 def half_width(

@@ -1,0 +1,1 @@
+"""What the gate has decided, in sentences: the thresholds, and what changed since the baseline."""

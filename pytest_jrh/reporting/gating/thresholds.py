@@ -1,0 +1,110 @@
+"""One threshold of a gate as text: the rule, the figure and the limit (rule J5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_jrh.text import counted, one_line
+
+if TYPE_CHECKING:
+    from pytest_jrh.gate.decision import GateDecision
+    from pytest_jrh.gate.thresholds import Threshold
+    from pytest_jrh.stats.inference.noninferiority import DropDecision
+
+_MOST_DIGITS = 6
+
+
+def threshold_text(threshold: Threshold, decision: GateDecision) -> str:
+    """Name the rule, the figure and the limit."""
+    match threshold.rule:
+        case "min_cases":
+            by = _by(threshold)
+            return f"{counted(threshold.n, 'verdict')}{by}, at least {threshold.limit:,.0f} needed"
+        case "compared":
+            return "nothing could be compared with the baseline"
+        case "max_regressions":
+            return f"{_disagreements(threshold, decision)}, at most {threshold.limit:,.0f} allowed"
+        case "max_drop":
+            return _drop_text(threshold)
+        case _:
+            return _accuracy_text(threshold)
+
+
+def subject(threshold: Threshold) -> str:
+    """Whose accuracy it is."""
+    what = "lower bound of the accuracy" if threshold.rule == "lower_bound" else "accuracy"
+    on = f" on {one_line(threshold.test)}" if threshold.test else ""
+    return f"{what}{on}{_by(threshold)}"
+
+
+def points(share: float) -> str:
+    """A difference of shares in points, to a tenth; a loss below zero is a gain."""
+    # Rounding makes "-0.0" of what is a little below 0.
+    return f"{round(100 * share, 1) + 0.0:.1f}"
+
+
+def _drop_text(threshold: Threshold) -> str:
+    drop = threshold.drop
+    assert drop is not None
+    head = f"max_drop {100 * threshold.limit:.4g} points{_by(threshold)}: {drop.verdict}"
+    if drop.drop is None or drop.lower is None or drop.upper is None:
+        return f"{head}, {drop.reason}"
+    found = f"{head}, a drop of {points(drop.drop)} points"
+    bounds = f"95% bounds {points(drop.lower)} and {points(drop.upper)}"
+    if drop.verdict != "INCONCLUSIVE":
+        return f"{found} ({bounds})"
+    return f"{found} ({bounds}); {_what_decides(drop, threshold.n)}"
+
+
+def _what_decides(drop: DropDecision, n: int) -> str:
+    """How many runs, or how many repeats, would decide it."""
+    ways = []
+    if drop.runs is not None and drop.clusters:
+        cases = counted(round(drop.runs * n / drop.clusters), "case")
+        ways.append(f"{counted(drop.runs, 'run')} ({cases}) instead of {drop.clusters:,}")
+    if drop.repeats is not None:
+        ways.append(f"repeats: {drop.repeats}")
+    if not ways:
+        return "no number of runs would decide it"
+    return f"at 80% power, {', or '.join(ways)}, would decide it"
+
+
+def _disagreements(threshold: Threshold, decision: GateDecision) -> str:
+    counting = set(threshold.cases)
+    new = len(counting & set(decision.new_disagreements))
+    if decision.comparison is None:
+        return f"{counted(new, 'disagreement')} (there is no baseline)"
+    found = len(counting & set(decision.regressions))
+    regressions = counted(found, "regression")
+    if not new:
+        return regressions
+    others = f"{counted(new, 'disagreement')} not in the baseline"
+    return f"{regressions} and {others}" if found else others
+
+
+def _accuracy_text(threshold: Threshold) -> str:
+    name = subject(threshold)
+    value, limit = threshold.figure.value, threshold.limit
+    if value is None:
+        return (
+            f"{name} cannot be computed ({threshold.figure.reason}), at least "
+            f"{_percent(limit, 1)} asked"
+        )
+    # More digits where rounding would make "90.0% is below 90.0%" of it.
+    digits = next(
+        (few for few in range(1, _MOST_DIGITS) if _percent(value, few) != _percent(limit, few)), 1
+    )
+    verb = "reaches" if value >= limit else "is below"
+    chance = ""
+    if threshold.by_chance:
+        chance = f", as the lowest of {threshold.by_chance} judges may be by chance"
+    compared = f"{_percent(value, digits)} (n {threshold.n:,}) {verb} {_percent(limit, digits)}"
+    return f"{name} {compared}{chance}"
+
+
+def _by(threshold: Threshold) -> str:
+    return f" by {one_line(threshold.judge)}" if threshold.judge else ""
+
+
+def _percent(value: float, digits: int) -> str:
+    return f"{100 * value:.{digits}f}%"
