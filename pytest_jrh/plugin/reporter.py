@@ -30,6 +30,7 @@ from pytest_jrh.recording.unused import prune, unused_cassettes
 from pytest_jrh.reporting.report import Display
 from pytest_jrh.reporting.reports import asked
 from pytest_jrh.reporting.suite_files.run import SuiteRun
+from pytest_jrh.stats.named import properties
 from pytest_jrh.stats.panels import counted_once
 from pytest_jrh.suite.cases import case_id, cassette_path
 from pytest_jrh.suite.config import looks_like_suite
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from pytest_jrh.loading import ReadySuite
     from pytest_jrh.models import CaseSpec
     from pytest_jrh.plugin.session import SuiteSession
+    from pytest_jrh.reporting.session_results import SessionResults
 
 _FINISHED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 
@@ -269,11 +271,24 @@ class Reporter:
             ),
         )
         self._concluded = concluded
+        self._add_to_junit(concluded.session)
         self._problems += concluded.problems
         self._kept_spools |= {
             self._handover.folder(run.suite) for run in runs if run.name in concluded.kept_spools
         }
         return concluded.passed
+
+    def _add_to_junit(self, session: SessionResults) -> None:
+        """Add the figures to the file of `--junitxml`, which pytest has written by now."""
+        from _pytest.junitxml import xml_key
+
+        xml = self._config.stash.get(xml_key, None)
+        if xml is None:
+            return
+        redactor = self._session.redactor
+        for name, value in properties(session.table):
+            xml.add_global_property(redactor.text(name), redactor.text(value))
+        xml.pytest_sessionfinish()
 
     def _run(
         self,

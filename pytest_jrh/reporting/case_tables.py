@@ -1,4 +1,6 @@
-"""The tables of a suite's cases: all that were made, and the results of each judge (rule H2)."""
+"""The tables of a suite: its cases as they were made, the results of each judge, and all figures
+with their intervals (rule H2).
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,11 @@ from pytest_jrh.artifacts.case_columns import (
 )
 from pytest_jrh.artifacts.tables import table_format
 from pytest_jrh.reporting.judge_report import judge_file_names
-from pytest_jrh.reporting.report import CaseTable, Report
+from pytest_jrh.reporting.report import CaseTable, Report, SuiteTable
+from pytest_jrh.reporting.session_results import scales
 from pytest_jrh.stages import EDITOR
+from pytest_jrh.stats.named import FIGURE_COLUMNS, figure_rows
+from pytest_jrh.stats.statistics import tabulate
 from pytest_jrh.suite.cases import perturbed_idx
 
 if TYPE_CHECKING:
@@ -22,6 +27,7 @@ if TYPE_CHECKING:
     from pytest_jrh.artifacts.tables import TableRow
     from pytest_jrh.reporting.report import MadeCase, SuiteMaterial
 
+FIGURES_NAME = "figures"
 SYNTHETIC_NAME = "synthetic_agent_perturbation"
 
 
@@ -29,6 +35,14 @@ class CaseTables(Report):
     """CSV or XLSX, as the config's `output_file_format` says."""
 
     name = "CSV and XLSX"
+
+    def suite_tables(self, suite: SuiteMaterial) -> Iterator[SuiteTable]:
+        suffix, _ = table_format(suite.suite.output.format)
+        scores = scales({(suite.suite.name, rubric.id): rubric for rubric in suite.suite.rubrics})
+        table = tabulate([result for _, result in suite.results], scores)
+        yield SuiteTable(
+            suite.suite.output.dir / f"{FIGURES_NAME}.{suffix}", FIGURE_COLUMNS, figure_rows(table)
+        )
 
     def tables(self, suite: SuiteMaterial) -> Iterator[CaseTable]:
         folder = suite.suite.output.dir

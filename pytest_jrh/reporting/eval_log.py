@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.artifacts.spools import RecordIndex
 from pytest_jrh.models import JUDGED, UNSCORED
 from pytest_jrh.reporting.report import Report
-from pytest_jrh.reporting.session_results import extent_sentences
+from pytest_jrh.reporting.session_results import extent_sentences, scales
+from pytest_jrh.stats.named import named_figures
 from pytest_jrh.stats.panels import made_case_id
+from pytest_jrh.stats.statistics import describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from pytest_jrh.artifacts.spools import ReadRecord
-    from pytest_jrh.models import CaseResult
+    from pytest_jrh.models import CaseResult, Mode
     from pytest_jrh.reporting.report import Material
-    from pytest_jrh.sources.judged_logs import JudgedCase
+    from pytest_jrh.sources.judged_logs import JudgedCase, JudgeFigure
+    from pytest_jrh.stats.statistics import Scales
 
 
 class InspectLog(Report):
@@ -38,8 +41,38 @@ class InspectLog(Report):
                 task="_".join(suites) if len(suites) == 1 else "judge_reliability",
                 model=material.model,
                 metadata={"suites": suites, "remarks": extent_sentences(material.session)},
+                figures=judges_figures(results, scales(material.session.rubrics)),
                 redactor=material.redactor,
             )
+
+
+def judges_figures(
+    results: Iterable[CaseResult], scores: Scales
+) -> dict[str, dict[str, JudgeFigure]]:
+    """By judge, its figures over all suites of the log, as the tables have them.
+
+    A judge of suites in both modes has the accuracy alone: the other figures are of one mode.
+    """
+    judges: dict[str, list[CaseResult]] = {}
+    for result in results:
+        judges.setdefault(result.judge, []).append(result)
+    found: dict[str, dict[str, JudgeFigure]] = {}
+    for judge, own in judges.items():
+        statistics = describe(own, scores)
+        mode: Mode = "binary" if statistics.ordinal is None else "ordinal"
+        figures = named_figures(statistics, mode)
+        if statistics.binary is not None and statistics.ordinal is not None:
+            figures = named_figures(statistics, "binary")[:1]
+        found[judge] = {
+            "accuracy" if figure.name == "exact" else figure.name: (
+                figure.value,
+                figure.lower,
+                figure.upper,
+                figure.reason or figure.bounds.reason or "",
+            )
+            for figure in figures
+        }
+    return found
 
 
 def judged_cases(results: Iterable[CaseResult], read: ReadRecord) -> Iterator[JudgedCase]:

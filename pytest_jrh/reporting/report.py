@@ -72,6 +72,14 @@ class CaseTable(NamedTuple):
     rows: Callable[[MadeCase], Iterable[TableRow]]
 
 
+class SuiteTable(NamedTuple):
+    """A CSV or XLSX file about a suite as a whole."""
+
+    path: Path
+    columns: Columns
+    rows: Iterable[TableRow]
+
+
 @dataclass(frozen=True, slots=True)
 class Display:
     """How the ending is printed.
@@ -119,6 +127,10 @@ class Report:
 
     def tables(self, suite: SuiteMaterial) -> Iterable[CaseTable]:  # noqa: ARG002
         """Its tables of a suite's cases, which are written row by row."""
+        return ()
+
+    def suite_tables(self, suite: SuiteMaterial) -> Iterable[SuiteTable]:  # noqa: ARG002
+        """Its tables about a suite as a whole."""
         return ()
 
     def documents(self, suite: SuiteMaterial) -> Iterable[tuple[Path, Any]]:  # noqa: ARG002

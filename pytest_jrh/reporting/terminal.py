@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_jrh.reporting.gate_text import MOST_NAMED, gate_lines
+from pytest_jrh.reporting.range_lines import range_lines, range_table
 from pytest_jrh.reporting.report import Report
 from pytest_jrh.reporting.reviewed import review_lines
 from pytest_jrh.reporting.session_results import extent_sentences, majority_text, recording_sentence
@@ -120,6 +121,7 @@ def _section(
                 "-" * min(width, widths.name + sum(widths.cells) + len(_GAP) * len(widths.cells))
             )
         yield Styled(_line(row, widths))
+    yield from range_table(section, width) if verbosity > 0 else range_lines(section, width)
     for warning in section_warnings(section):
         for line in wrapped(f"! {warning}", width):
             yield Styled(line, "yellow")

@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.files import encoded, replacing
@@ -29,6 +29,9 @@ _EPOCH = 1
 _FIRST_DAY = "1970-01-01T00:00:00+00:00"
 _ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 _METRIC = "accuracy"
+_LEVEL = 0.95
+JudgeFigure: TypeAlias = "tuple[float | None, float | None, float | None, str]"
+"""Value, lower and upper end of its 95% interval, and why one is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +64,32 @@ def write_judged_log(
     created: str = _FIRST_DAY,
     metadata: Mapping[str, Any] | None = None,
     redactor: Redactor | None = None,
+    figures: Mapping[str, Mapping[str, JudgeFigure]] | None = None,
 ) -> int:
     """Write an Inspect log with one sample per case, in the order given; returns how many there
     are.
 
     `cases` is read once, and one transcript at a time is in memory. The same cases give the same
-    bytes. `created` is an ISO 8601 time; `model` is what Inspect lists the log under: the judge's.
+    bytes. `figures` are those of each judge by its name. `created` is an ISO 8601 time; `model` is
+    what Inspect lists the log under: the judge's.
     Raises `InputError` where the file cannot be written, and `ValueError` for two cases with one
     id; a file that was there before is then still there.
     """
     try:
         with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             log = _Log(archive, redactor)
+            known = {_scorer(judge): own for judge, own in (figures or {}).items()}
             for case in cases:
                 log.add(case)
             log.finish(
-                _header(log.judges, log.ids, log.digest(), (task, model, created), metadata or {})
+                _header(
+                    [_eval_score(name, judge, known) for name, judge in log.judges.items()],
+                    log.ids,
+                    log.digest(),
+                    (task, model, created),
+                    metadata or {},
+                    errors=sum(judge.errors for judge in log.judges.values()),
+                )
             )
             return len(log.ids)
     except OSError as error:
@@ -113,7 +126,7 @@ class _Log:
         if name in self.ids:
             raise ValueError(f"two cases have the id {name!r}")
         self.ids[name] = None
-        judge = self.judges.setdefault(_scorer(case), _Judge())
+        judge = self.judges.setdefault(_scorer(case.judge), _Judge())
         judge.scored += sample.scores is not None
         judge.unscored += sample.scores is None
         judge.errors += sample.error is not None
@@ -149,8 +162,8 @@ def _plain(model: BaseModel) -> Any:
     return model.model_dump(mode="json", exclude_none=True)
 
 
-def _scorer(case: JudgedCase) -> str:
-    return str(storable(case.judge)[0]) or "judge"
+def _scorer(judge: str) -> str:
+    return str(storable(judge)[0]) or "judge"
 
 
 def _sample(case: JudgedCase) -> EvalSample:
@@ -172,7 +185,7 @@ def _sample(case: JudgedCase) -> EvalSample:
         score = Score(
             value=case.score, answer=str(case.score), explanation=clean["reasoning"], metadata=about
         )
-        scores = {_scorer(case): score}
+        scores = {_scorer(case.judge): score}
     error = None
     if case.outcome in UNSCORED:
         error = EvalError(message=clean["detail"] or case.outcome, traceback="", traceback_ansi="")
@@ -224,11 +237,13 @@ def _as_text(message: Message) -> dict[str, str]:
 
 
 def _header(
-    judges: Mapping[str, _Judge],
+    scores: list[EvalScore],
     ids: Iterable[str],
     digest: str,
     named: tuple[str, str, str],
     metadata: Mapping[str, Any],
+    *,
+    errors: int,
 ) -> EvalLog:
     from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalResults, EvalSpec, EvalStats
 
@@ -247,29 +262,43 @@ def _header(
         config=EvalConfig(epochs=1),
         metadata=dict(storable(dict(metadata))[0]) or None,
     )
-    errors = sum(judge.errors for judge in judges.values())
     return EvalLog(
         status="success",
         eval=spec,
         results=EvalResults(
             total_samples=len(names),
             completed_samples=len(names) - errors,
-            scores=[_eval_score(name, judge) for name, judge in judges.items()],
+            scores=scores,
         ),
         stats=EvalStats(started_at=created, completed_at=created),
     )
 
 
-def _eval_score(name: str, judge: _Judge) -> EvalScore:
+def _eval_score(
+    name: str, judge: _Judge, figures: Mapping[str, Mapping[str, JudgeFigure]]
+) -> EvalScore:
     from inspect_ai.log import EvalMetric, EvalScore
 
-    metrics = {}
-    if judge.scored:
-        metrics = {_METRIC: EvalMetric(name=_METRIC, value=judge.agree / judge.scored)}
+    share = judge.agree / judge.scored if judge.scored else None
+    own = {_METRIC: (share, None, None, ""), **figures.get(name, {})}
+    # Inspect knows no metric without a value.
+    metrics = {
+        figure: EvalMetric(name=figure, value=value, metadata=_interval(lower, upper, reason))
+        for figure, (value, lower, upper, reason) in own.items()
+        if value is not None
+    }
+    missing = {figure: reason for figure, (value, _, _, reason) in own.items() if value is None}
     return EvalScore(
         name=name,
         scorer=name,
         scored_samples=judge.scored,
         unscored_samples=judge.unscored,
         metrics=metrics,
+        metadata={"missing": missing} if missing and judge.scored else None,
     )
+
+
+def _interval(lower: float | None, upper: float | None, reason: str) -> dict[str, Any] | None:
+    if lower is None or upper is None:
+        return {"interval_reason": reason} if reason else None
+    return {"lower": lower, "upper": upper, "level": _LEVEL}

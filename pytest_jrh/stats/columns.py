@@ -28,9 +28,11 @@ class Column:
     """One figure of a set of results.
 
     `of` takes it from the set's `Statistics`, as a `Figure`, a `Share`, `Bounds` or a number
-    by `kind`; None where the set has no case of the mode. `title` heads it in tables, where
-    a terminal breaks it as in `head`; one without a title is in the JSON report alone. `key` names
-    it there, among the figures of its mode. `meaning` explains it in a sentence or two.
+    by `kind`; None where the set has no case of the mode. `interval` takes its interval, which by
+    default is the one under its `key`; with `apart` that has a column of its own. `title` heads
+    it in tables, where a terminal breaks it as in `head`; one without a title is in the JSON report
+    alone. `key` names it there, among the figures of its mode. `meaning` explains it in a sentence
+    or two.
     """
 
     of: Callable[[Statistics], Value | None]
@@ -40,6 +42,8 @@ class Column:
     head: tuple[str, str] | None = None
     key: str = ""
     modes: tuple[Mode, ...] = _BOTH
+    interval: Callable[[Statistics], Bounds | None] | None = None
+    apart: bool = False
 
     @property
     def heading(self) -> tuple[str, str]:
@@ -55,16 +59,54 @@ class Column:
             case "count":
                 return f"{figure:,}", ""
             case "bounds":
-                return _bounds(figure), figure.reason or ""
+                return range_text(figure), figure.reason or ""
             case "number":
                 return decimal(figure.value), figure.reason or ""
             case "rate" | "share":
                 return percent(figure.value), figure.reason or ""
 
+    def bounds(self, statistics: Statistics) -> Bounds | None:
+        """The interval of the figure; None for what has none, as a number of cases."""
+        if self.interval is not None:
+            return self.interval(statistics)
+        for described in (statistics.binary, statistics.ordinal):
+            if described is not None and self.key in described.intervals:
+                return described.intervals[self.key]
+        return None
+
+    def range_cell(self, statistics: Statistics) -> tuple[str, str]:
+        """The interval as text, `-` where there is none, and then the reason.
+
+        Empty where it has a column of its own, or the figure itself is missing.
+        """
+        bounds = None if self.apart else self.bounds(statistics)
+        figure: Any = self.of(statistics)
+        if bounds is None or figure is None or figure.value is None:
+            return "", ""
+        return range_text(bounds, self.kind), bounds.reason or ""
+
 
 def percent(value: float | None) -> str:
-    """A share as a percentage."""
-    return NONE if value is None else f"{value:.1%}"
+    """A share as a percentage; never 100.0% or 0.0% where it is not quite that."""
+    if value is None:
+        return NONE
+    text = f"{value:.1%}"
+    if text == "100.0%" and value < 1:
+        return ">99.9%"
+    return "<0.1%" if text == "0.0%" and value > 0 else text
+
+
+def range_text(bounds: Bounds, kind: FigureKind = "share") -> str:
+    """An interval as text: of a share in percent, of another figure in its own unit."""
+    if bounds.lower is None or bounds.upper is None:
+        return NONE
+    if kind == "number":
+        between = " to " if bounds.lower < 0 else "-"
+        return f"{decimal(bounds.lower)}{between}{decimal(bounds.upper)}"
+    # An end that is not quite 100 or 0 is not printed as if it were.
+    lower = min(bounds.lower, 0.999) if bounds.lower < 1 else 1.0
+    upper = max(bounds.upper, 0.001) if bounds.upper > 0 else 0.0
+    return f"{100 * lower:.1f}-{100 * upper:.1f}"
 
 
 def decimal(value: float | None) -> str:
@@ -81,12 +123,6 @@ def columns_of(mode: Mode) -> list[Column]:
 def keys_of(mode: Mode) -> list[Column]:
     """The figures that the JSON report has for this mode alone, in order."""
     return [column for column in COLUMNS if mode in column.modes and column.key]
-
-
-def _bounds(interval: Bounds) -> str:
-    if interval.lower is None or interval.upper is None:
-        return NONE
-    return f"{100 * interval.lower:.1f}-{100 * interval.upper:.1f}"
 
 
 def _binary(figure: Callable[[BinaryStats], Value]) -> Callable[[Statistics], Value | None]:
@@ -110,6 +146,8 @@ COLUMNS: tuple[Column, ...] = (
         "The share of verdicts that are the label.",
         "accuracy",
         modes=("binary",),
+        interval=lambda statistics: statistics.interval,
+        apart=True,
     ),
     Column(
         _ordinal(lambda figures: figures.exact),
@@ -118,6 +156,7 @@ COLUMNS: tuple[Column, ...] = (
         "exact",
         key="exact",
         modes=("ordinal",),
+        apart=True,
     ),
     Column(
         lambda statistics: statistics.interval,

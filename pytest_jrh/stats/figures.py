@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from pytest_jrh.stats.columns import columns_of
+from pytest_jrh.stats.columns import NONE, columns_of
 
 if TYPE_CHECKING:
     from pytest_jrh.models import Mode
@@ -16,16 +16,29 @@ if TYPE_CHECKING:
     from pytest_jrh.stats.inference.formulas import ConfusionMatrix
     from pytest_jrh.stats.statistics import Statistics, StatisticsTable
 
+ONE_BY_ONE = "Each interval holds by itself: of 20, about one misses its true figure."
+"""What is said under a table with several rows (rule L5)."""
 Level: TypeAlias = Literal["rubric", "test", "total"]
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One figure as text, `-` where it cannot be computed, and then why."""
+    """One figure as text, `-` where it cannot be computed, and then why.
+
+    `range` is its interval, `-` where there is none, and then `range_reason` says why; empty where
+    it has a column of its own.
+    """
 
     column: Column
     text: str
     reason: str = ""
+    range: str = ""
+    range_reason: str = ""
+
+    @property
+    def whole(self) -> str:
+        """The figure with its interval in parentheses."""
+        return f"{self.text} ({self.range})" if self.range not in ("", NONE) else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +92,11 @@ class Section:
         return "rubric, test" if len(self.tests) > 1 else f"rubric ({', '.join(self.tests)})"
 
     @property
+    def first_row(self) -> Row:
+        """The row over all of the judge's cases."""
+        return self.whole_rows[0]
+
+    @property
     def label(self) -> str:
         """The judge's name, or its suite's where it has none."""
         return f"{self.suite}, judge {self.judge}" if self.judge else self.suite
@@ -120,6 +138,9 @@ def reasons(section: Section) -> list[tuple[str, str, list[str]]]:
         for cell in row.cells:
             if cell.reason:
                 found.setdefault((cell.column.title, cell.reason), []).append(row)
+            if cell.range_reason:
+                title = f"interval of {cell.column.title}"
+                found.setdefault((title, cell.range_reason), []).append(row)
     return [(title, reason, _labels(rows, section)) for (title, reason), rows in found.items()]
 
 
@@ -162,4 +183,7 @@ def _section(total: Statistics, table: StatisticsTable) -> Section:
 
 
 def _cells(statistics: Statistics, mode: Mode) -> tuple[Cell, ...]:
-    return tuple(Cell(column, *column.cell(statistics)) for column in columns_of(mode))
+    return tuple(
+        Cell(column, *column.cell(statistics), *column.range_cell(statistics))
+        for column in columns_of(mode)
+    )

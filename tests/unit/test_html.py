@@ -73,7 +73,8 @@ def figures(page: Page) -> list[dict[str, str]]:
             and "data-label" in element.attributes
             and "data-name" not in element.attributes
         ):
-            rows[-1][element.attributes["data-label"]] = element.text
+            # Behind the figure is its interval.
+            rows[-1][element.attributes["data-label"]] = element.text.split()[0]
     return rows
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.stats.columns import percent
+from pytest_jrh.stats.columns import NONE, percent
 from pytest_jrh.stats.diagnosis import section_warnings
-from pytest_jrh.stats.figures import matrix_of, reasons
+from pytest_jrh.stats.figures import ONE_BY_ONE, matrix_of, reasons
 
 if TYPE_CHECKING:
     from pytest_jrh.models import Mode
@@ -31,6 +31,7 @@ def section_values(section: Section, *, several: bool) -> dict[str, Any]:
         "titles": [column.title for column in section.columns],
         "rows": [_row(row) for row in section.rows],
         "chance": section.mode == "binary",
+        "note": ONE_BY_ONE if len(section.rows) > 1 else "",
         "warnings": section_warnings(section),
         "maps": maps,
         "reasons": [
@@ -46,7 +47,12 @@ def _row(row: Row) -> dict[str, Any]:
         "level": row.level,
         "name": row.name,
         "cells": [
-            {"title": cell.column.title, "text": cell.text, "reason": cell.reason}
+            {
+                "title": cell.column.title,
+                "text": cell.text,
+                "reason": cell.reason or cell.range_reason,
+                "range": cell.range if cell.range != NONE else "",
+            }
             for cell in row.cells
         ],
         "value": value,

@@ -17,7 +17,7 @@ from pytest_jrh.reporting.session_results import extent_sentences, majority_text
 from pytest_jrh.stats.columns import decimal
 from pytest_jrh.stats.contradictions import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.stats.diagnosis import section_warnings
-from pytest_jrh.stats.figures import left_out, matrix_of, reasons, sections
+from pytest_jrh.stats.figures import ONE_BY_ONE, left_out, matrix_of, reasons, sections
 from pytest_jrh.stats.spending import spending_lines
 from pytest_jrh.text import counted, one_line, shortened
 
@@ -142,9 +142,12 @@ def _figures(page: _Page, section: Section, *, several: bool) -> None:
             "test": f"&nbsp;&nbsp;{row.name}",
             "rubric": code(row.name, cell=True),
         }
-        lines.append(_table_row([names[row.level], *(cell.text for cell in row.cells)]))
+        lines.append(_table_row([names[row.level], *(cell.whole for cell in row.cells)]))
+    note = (
+        f"\nIn parentheses: 95% intervals. {ONE_BY_ONE if len(section.rows) > 1 else ''}".rstrip()
+    )
     warnings = [f"\n⚠️ {prose(warning)}" for warning in section_warnings(section)]
-    page.block(head, lines, [*warnings, ""])
+    page.block(head, lines, [note, *warnings, ""])
 
 
 def _table_row(cells: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ import yaml
 from pytest_jrh.artifacts.earlier import earlier_results
 from pytest_jrh.artifacts.outputs import Outputs
 from pytest_jrh.artifacts.records import canonical_json, json_value
+from pytest_jrh.artifacts.sinks import Sink
 from pytest_jrh.artifacts.spools import RecordIndex
 from pytest_jrh.artifacts.stored import RESULTS_NAME, stored_data
 from pytest_jrh.models import CaseSpec
@@ -78,9 +79,7 @@ def write_suite_outputs(
     write_summaries(suite, items, assembled, outputs)
     material = _material(suite, items, decision, cases, interrupted=interrupted)
     places = CaseFiles(suite, assembled, outputs).write(items, material)
-    for report in REPORTS:
-        for path, value in report.documents(material):
-            outputs.write_json(path, value)
+    _write_reports(material, outputs)
     _write_results(suite, items, outputs)
     _write_config(suite, outputs)
     return Written(
@@ -146,6 +145,16 @@ def _material(
             "interrupted": interrupted,
         },
     )
+
+
+def _write_reports(material: SuiteMaterial, outputs: Outputs) -> None:
+    for report in REPORTS:
+        for table in report.suite_tables(material):
+            with Sink(table.path, table.columns, outputs) as add:
+                for row in table.rows:
+                    add(row)
+        for path, value in report.documents(material):
+            outputs.write_json(path, value)
 
 
 def _write_results(suite: Suite, items: Sequence[Item], outputs: Outputs) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_jrh.stats.inference.formulas import NO_VERDICT
@@ -75,7 +76,12 @@ def share_bounds(tallies: Iterable[Tally], level: float = LEVEL) -> Bounds:
     the pairs are fewest where it is always in the cluster with most mistakes, and most where in
     the one with fewest.
     """
-    given = [tally for tally in tallies if tally.n]
+    return _share_bounds(tuple(sorted(tally for tally in tallies if tally.n)), level)
+
+
+# One set of cases is bounded at several levels of the table, and under several names.
+@lru_cache(maxsize=256)
+def _share_bounds(given: tuple[Tally, ...], level: float) -> Bounds:
     if not given:
         return Bounds(reason=NO_VERDICT)
     if len(given) < _FEWEST_CLUSTERS and given[0].n > 1:

@@ -59,6 +59,8 @@ def kappa_bounds(clusters: Iterable[Sums], level: float = LEVEL) -> Bounds:
         return Bounds(reason=reason)
     if total.square_errors == 0:
         return Bounds(reason=ALL_RIGHT if _chance(total) else "one class only")
+    if total.n * total.answer_squares == total.answers**2:
+        return Bounds(reason="every answer is the same, so nothing varies")
     if not all(_chance(total.less(each)) for each in given):
         return Bounds(reason="without one of the source runs there is one class only")
     lower, upper = _of_logarithm(

@@ -1,0 +1,110 @@
+"""The same figure is the same in every output (rule L4)."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from tests.plugin.recorded import Done, run_pytest
+from tests.support.model_server import ModelServer, Obedient
+from tests.support.suites import SuiteFiles, write_suite
+
+NINE_OF_NINE = (0.7008549, 1.0)
+AS_TEXT = "70.1-100.0"
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[SuiteFiles, Done]:
+    """A session of nine runs whose judge is right on every violation, with every report."""
+    suite = write_suite(tmp_path_factory.mktemp("nine"), runs=9, tests=["agent_perturbation"])
+    reports = ["--jrh-report=r.html", "--jrh-summary=r.md", "--jrh-eval-log=r.eval"]
+    with ModelServer(Obedient()) as server:
+        done = run_pytest(
+            suite.folder,
+            suite.option,
+            "--jrh-record-mode=once",
+            "--junitxml=r.xml",
+            *reports,
+            env=server.environment,
+        )
+    return suite, done
+
+
+def test_the_terminal_markdown_and_page_print_one_interval(ended: tuple[SuiteFiles, Done]) -> None:
+    suite, done = ended
+    (row,) = [line.split() for line in done.lines if line.split()[:2] == ["rubric-1", "9"]]
+    assert row[2:5] == ["100.0%", AS_TEXT, "100.0%"]
+    assert "95% intervals of rubric-1: recall 70.1-100.0" in done.lines
+    markdown = (suite.folder / "r.md").read_text("utf-8")
+    assert f"| 9 | 100.0% | {AS_TEXT} | 100.0% ({AS_TEXT}) | - | - | - |" in markdown
+    cells = re.findall(r'data-label="([^"]+)"[^>]*>([^<]*)(?:<small[^>]*>([^<]*))?', page(suite))
+    figures = {name: (text.strip(), interval) for name, text, interval in cells}
+    assert figures["95% interval"][0] == AS_TEXT
+    assert figures["recall"] == ("100.0%", AS_TEXT)
+
+
+def page(suite: SuiteFiles) -> str:
+    return (suite.folder / "r.html").read_text("utf-8")
+
+
+def test_the_json_report_has_it_in_numbers(ended: tuple[SuiteFiles, Done]) -> None:
+    suite, _ = ended
+    (path,) = suite.results.glob("*_report.json")
+    report = json.loads(path.read_text("utf-8"))
+    statistics = report["statistics"]["overall"]
+    for interval in (
+        report["all_metrics"]["agent_perturbation"]["interval"],
+        statistics["interval"],
+        statistics["binary"]["intervals"]["recall"],
+    ):
+        assert (interval["lower"], interval["upper"]) == pytest.approx(NINE_OF_NINE)
+
+
+def test_the_table_of_figures_has_it_in_numbers(ended: tuple[SuiteFiles, Done]) -> None:
+    suite, _ = ended
+    with (suite.results / "figures.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    for name in ("accuracy", "recall"):
+        (total, rubric, test) = [row for row in rows if row["figure"] == name]
+        assert [total["rubric"], rubric["rubric"], test["test"]] == [
+            "",
+            "rubric-1",
+            "agent_perturbation",
+        ]
+        for row in (total, rubric, test):
+            found = (float(row["lower"]), float(row["upper"]))
+            assert found == pytest.approx(NINE_OF_NINE)
+    kappa = next(row for row in rows if row["figure"] == "kappa")
+    assert (kappa["value"], kappa["reason"]) == ("", "one class only: every label is 1")
+
+
+def test_the_inspect_log_has_it_in_numbers(ended: tuple[SuiteFiles, Done]) -> None:
+    from inspect_ai.log import read_eval_log
+
+    suite, _ = ended
+    results = read_eval_log(suite.folder / "r.eval", header_only=True).results
+    assert results is not None
+    (score,) = results.scores
+    for name in ("accuracy", "recall"):
+        about = score.metrics[name].metadata
+        assert about is not None
+        assert (about["lower"], about["upper"]) == pytest.approx(NINE_OF_NINE)
+    assert score.metadata is not None
+    assert score.metadata["missing"]["kappa"] == "one class only: every label is 1"
+
+
+def test_junit_has_it_as_a_property_of_the_suite(ended: tuple[SuiteFiles, Done]) -> None:
+    suite, _ = ended
+    tree = ET.parse(Path(suite.folder / "r.xml"))
+    found = {
+        each.get("name"): each.get("value") for each in tree.iterfind("./testsuite/properties/*")
+    }
+    assert found["jrh:tiny:accuracy"] == f"100.0% ({AS_TEXT})"
+    assert found["jrh:tiny::rubric-1:recall"] == f"100.0% ({AS_TEXT})"
+    assert found["jrh:tiny:kappa"] == "- (one class only: every label is 1)"
+    assert len(tree.findall("./testsuite/testcase")) == 9
