@@ -92,7 +92,7 @@ class LoadedSuites:
     @property
     def notices(self) -> tuple[str, ...]:
         """Sentences of the suites that the user should read once."""
-        return tuple(notice for ready in self for notice in ready.suite.notices)
+        return tuple(notice for ready in self for notice in ready.notices)
 
     def _refuse_shared_places(self, ready: ReadySuite) -> None:
         """Two suites need two names, for their ids, and two cassette folders, so that none spoils

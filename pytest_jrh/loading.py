@@ -70,6 +70,12 @@ class ReadySuite:
 
         return with_clusters(self.source, key)
 
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Sentences that the user should read once: of the config, and of the runs read so far."""
+        found = self.source.notices() if self.source is not None else ()
+        return (*self.suite.notices, *(f"{self.suite.name}: {notice}" for notice in found))
+
     @cached_property
     def _rubrics(self) -> Mapping[str, Rubric]:
         return {rubric.id: rubric for rubric in self.suite.rubrics}
@@ -225,7 +231,7 @@ def _with_sources(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
     importing and checking it.
     """
     from pytest_jrh.pipeline.generate import build_pipeline
-    from pytest_jrh.sources import open_source
+    from pytest_jrh.sources import open_sources
     from pytest_jrh.suite.preprocessors import resolve
 
     suite = ready.suite
@@ -237,9 +243,12 @@ def _with_sources(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
     for name in suite.source.preprocessors:
         with _collecting(problems):
             preprocessors.append(resolve(name))
+    source = None
+    with _collecting(problems):
+        source = open_sources(suite.source)
     return replace(
         ready,
-        source=open_source(suite.source.path, max_sample_mb=suite.source.max_sample_mb),
+        source=source,
         pipelines=pipelines,
         preprocessors=tuple(preprocessors),
     )

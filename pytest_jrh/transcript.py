@@ -23,6 +23,7 @@ ROLES = ("system", "user", "assistant", "tool")
 _INDENT = "  "
 _LONGEST_NAME = 80
 _AS_TEXT = ("text", "reasoning", "tool_use")
+_ROLE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _JSON_LINE_BREAKS = {"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 # A model reads over characters without a width, so they do not make "< /transcript>" another tag.
@@ -41,10 +42,18 @@ def message_text(message: Message) -> str:
     )
 
 
-def message_mistake(message: Mapping[str, Any]) -> str | None:
-    """Say what makes a JSON object unusable as a message, in words that follow "message N has"."""
+def is_role(text: str) -> bool:
+    """Whether a text can be a role: one of `ROLES`, or the plain word of another framework."""
+    return text in ROLES or _ROLE.fullmatch(text) is not None
+
+
+def message_mistake(message: Mapping[str, Any], roles: Collection[str] = ROLES) -> str | None:
+    """Say what makes a JSON object unusable as a message, in words that follow "message N has".
+
+    Its role must be one of `roles`.
+    """
     role, content, calls = message.get("role"), message.get("content"), message.get("tool_calls")
-    if role not in ROLES:
+    if role not in roles:
         return f"the role {_brief(role)}, not one of {', '.join(ROLES)}"
     if not isinstance(content, str) and not _is_list_of(content, "type"):
         return (

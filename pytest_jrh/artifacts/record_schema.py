@@ -16,7 +16,7 @@ from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.models import CaseSpec, Objective, TestName
 from pytest_jrh.suite.cases import generation_id
 from pytest_jrh.text import shortened
-from pytest_jrh.transcript import ROLES, message_mistake
+from pytest_jrh.transcript import ROLES, is_role, message_mistake
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,9 +64,9 @@ def _usable(messages: list[Any]) -> list[dict[str, Any]]:
             and type(message.get("content")) is str
             and "tool_calls" not in message
         ):
-            mistake = None if message.get("role") in ROLES else message_mistake(message)
+            mistake = None if message.get("role") in ROLES else _mistake(message)
         elif isinstance(message, dict):
-            mistake = message_mistake(message)
+            mistake = _mistake(message)
         else:
             raise PydanticCustomError(
                 "message", "must be an object, got {value}", {"at": index, "value": _shown(message)}
@@ -74,6 +74,12 @@ def _usable(messages: list[Any]) -> list[dict[str, Any]]:
         if mistake is not None:
             raise PydanticCustomError("message", "has {mistake}", {"at": index, "mistake": mistake})
     return messages
+
+
+def _mistake(message: dict[str, Any]) -> str | None:
+    # A conversation may have had roles of its own.
+    role = message.get("role")
+    return message_mistake(message, [role] if isinstance(role, str) and is_role(role) else ROLES)
 
 
 class _RecordPart(BaseModel):

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from pytest_jrh.sources.conversations.source import Conversations
 from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.eval_logs import load_inspect_eval_runs as load_inspect_eval_runs
+from pytest_jrh.sources.finding import find_files
+from pytest_jrh.sources.joined import Joined
 from pytest_jrh.suite.suite import MAX_SAMPLE_MB
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_jrh.sources.source import Source
+    from pytest_jrh.suite.suite import InputFormat, SourceSettings
 
-SOURCES: tuple[type[Source], ...] = (EvalLog,)
+SOURCES: tuple[type[Source], ...] = (Conversations, EvalLog)
 """The sources in the order in which they are asked; the last one says what a file is not."""
 SUFFIXES: tuple[str, ...] = tuple(
     dict.fromkeys(suffix for source in SOURCES for suffix in source.suffixes)
@@ -21,7 +26,26 @@ SUFFIXES: tuple[str, ...] = tuple(
 """What the names of files with runs end in."""
 
 
-def open_source(path: Path, *, max_sample_mb: int = MAX_SAMPLE_MB) -> Source:
+def open_source(
+    path: Path, *, max_sample_mb: int = MAX_SAMPLE_MB, input_format: InputFormat | None = None
+) -> Source:
     """The source for a path; nothing more is read before its first use."""
     found = next((source for source in SOURCES if source.recognizes(path)), SOURCES[-1])
-    return found(path, max_sample_mb=max_sample_mb)
+    return found(path, max_sample_mb=max_sample_mb, input_format=input_format)
+
+
+def open_sources(settings: SourceSettings) -> Source:
+    """The source for all that a suite names; a single file is read as it is (rule R1).
+
+    Raises InputError for a folder without transcripts.
+    """
+    open_one = partial(
+        open_source, max_sample_mb=settings.max_sample_mb, input_format=settings.format
+    )
+    only = settings.paths[0] if len(settings.paths) == 1 else None
+    if only is not None and (not only.is_dir() or any(each.recognizes(only) for each in SOURCES)):
+        return open_one(only)
+    found = find_files(settings.paths, SUFFIXES)
+    if len(found.files) == 1 and not found.notices:
+        return open_one(found.files[0])
+    return Joined(found.files, open_one, found.notices)

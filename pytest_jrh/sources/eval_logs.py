@@ -31,7 +31,7 @@ from pytest_jrh.sources.log_parts import (
     too_big,
 )
 from pytest_jrh.sources.plain_samples import PlainSample, plain_sample
-from pytest_jrh.sources.source import Source
+from pytest_jrh.sources.source import Source, changed_note
 from pytest_jrh.suite import preprocessors as chain
 from pytest_jrh.suite.cases import sample as pick
 from pytest_jrh.suite.suite import MAX_SAMPLE_MB
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from inspect_ai.log import EvalSample
+
+    from pytest_jrh.suite.suite import InputFormat
 
 # Everything else of a sample (events, store, scores, usage) is most of its bulk and none of a run;
 # the oldest logs keep their attachments in `transcript`.
@@ -82,7 +84,14 @@ class EvalLog(Source):
 
     suffixes = (".eval", ".json")
 
-    def __init__(self, path: str | Path, *, max_sample_mb: int = MAX_SAMPLE_MB) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        max_sample_mb: int = MAX_SAMPLE_MB,
+        input_format: InputFormat | None = None,
+    ) -> None:
+        del input_format  # a log has one form
         self.path = Path(path)
         self._most_bytes = max_sample_mb * 1_000_000
         self._lock = threading.RLock()
@@ -263,10 +272,6 @@ def _dumped(sample: EvalSample) -> PlainSample:
 
 
 def _agent_run(run_id: str, epoch: int, sample: PlainSample, changed: int) -> AgentRun:
-    note = (
-        f"{changed} characters that cannot be stored were replaced (lone surrogates) or "
-        "dropped (NULs)"
-    )
     return AgentRun(
         run_id=run_id,
         epoch=epoch,
@@ -275,7 +280,7 @@ def _agent_run(run_id: str, epoch: int, sample: PlainSample, changed: int) -> Ag
         target=sample.target,
         metadata=sample.metadata,
         sample_id=sample.id,
-        notes=(note,) if changed else (),
+        notes=changed_note(changed),
     )
 
 

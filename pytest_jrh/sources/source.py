@@ -1,4 +1,4 @@
-"""What a source of transcripts is to the rest of the package, whatever it reads."""
+"""What a source of transcripts is to the rest of the package, whatever it reads (rule R3)."""
 
 from __future__ import annotations
 
@@ -15,20 +15,33 @@ if TYPE_CHECKING:
     from typing import Self
 
     from pytest_jrh.models import AgentRun, Preprocessor, RunSummary
+    from pytest_jrh.suite.suite import InputFormat
+
+
+def changed_note(changed: int) -> tuple[str, ...]:
+    """The note of a run in which so many characters could not be stored (rule C6)."""
+    note = (
+        f"{changed} characters that cannot be stored were replaced (lone surrogates) or "
+        "dropped (NULs)"
+    )
+    return (note,) if changed else ()
 
 
 class Source(ABC):
     """The runs of one file, folder or database, opened when it is first used.
 
-    Safe to use from several threads. A subclass is made with the path and `max_sample_mb`, how much
-    one run may be when unpacked, and is registered in `pytest_jrh.sources.SOURCES`.
+    Safe to use from several threads. A subclass is made with the path, `max_sample_mb`, how much
+    one run may be when unpacked, and the config's `input_format`, and is registered in
+    `pytest_jrh.sources.SOURCES`.
     """
 
     suffixes: ClassVar[tuple[str, ...]]
     """What the names of its files end in, such as `.eval`; the first is the usual one."""
 
     @abstractmethod
-    def __init__(self, path: Path, *, max_sample_mb: int) -> None: ...
+    def __init__(
+        self, path: Path, *, max_sample_mb: int, input_format: InputFormat | None = None
+    ) -> None: ...
 
     @classmethod
     @abstractmethod
@@ -73,6 +86,10 @@ class Source(ABC):
     @abstractmethod
     def close(self) -> None:
         """Close the files that are open; the next use opens them again."""
+
+    def notices(self) -> tuple[str, ...]:
+        """Sentences about what was found so far, for the user to read once a session."""
+        return ()
 
     def import_readers(self, *, whole: bool = False) -> None:  # noqa: B027 - most need no library
         """Import the libraries that runs are read with, at a moment of the caller's choice.

@@ -21,6 +21,7 @@ from pytest_jrh.suite.rubrics import read_head, read_rubrics, with_scales
 from pytest_jrh.suite.stages import resolve_judges, resolve_stages
 from pytest_jrh.suite.suite import (
     GenerationSettings,
+    InputFormat,
     OutputSettings,
     ReplaySettings,
     SourceSettings,
@@ -67,7 +68,7 @@ class _Found:
     stages: Mapping[StageName, StageModel]
     judges: tuple[JudgeSettings, ...]
     frozen: Path | None
-    log: Path
+    logs: tuple[Path, ...]
     instruction: str
     metric: str
 
@@ -95,7 +96,7 @@ def load_suite(
     config_file = cwd / path
     places = Places(cwd, rootdir, config_file.parent)
     config, findings = fit(read_document(config_file, file=places.name(config_file)))
-    sources = (resolve.log_source(config), resolve.rubric_source(config))
+    sources = (*resolve.log_sources(config), resolve.rubric_source(config))
     places = places.settled(source[0] for source in sources if source is not None)
     own = None if places.conventional else places.results(config_file)
     name = _suite_name(config_file, findings)
@@ -108,11 +109,11 @@ def load_suite(
     tests = targets.resolve_tests(config, mode, rubrics.targeted, findings, places, own)
     _check_gate(config, tests, findings)
     is_frozen, frozen_file = targets.resolve_frozen(config, findings, places, own, forced=frozen)
-    log = _log(config, log_path, findings, places, required=not is_frozen) or frozen_file
+    logs = _logs(config, log_path, findings, places, required=not is_frozen)
     instruction = resolve.resolve_instruction(config, findings, places)
     metric = resolve.resolve_metric(config, findings)
     problems = [*sorted(findings.problems, key=lambda each: each.line or 0), *rubrics.problems]
-    if problems or mode is None or rubrics.path is None or log is None:
+    if problems or mode is None or rubrics.path is None:
         raise InputError(problems)
     found = _Found(
         name=name,
@@ -124,7 +125,7 @@ def load_suite(
         stages=stages,
         judges=judges,
         frozen=frozen_file,
-        log=log,
+        logs=logs,
         instruction=instruction,
         metric=metric,
     )
@@ -132,8 +133,9 @@ def load_suite(
 
 
 def _suite(config: Config, config_file: Path, places: Places, found: _Found) -> Suite:
-    dataset = config.admin.dataset_config.dataset_name or found.log.name
-    source = _source_settings(config, found.log)
+    named = found.logs[0] if found.logs else found.frozen
+    dataset = config.admin.dataset_config.dataset_name or (named.name if named else "")
+    source = _source_settings(config, found.logs or ((named,) if named else ()))
     generation = _generation_settings(config, found.stages)
     replay = _replay_settings(config, places, found.name, found.frozen)
     output = _output_settings(config, places, config_file, found.metric)
@@ -178,19 +180,20 @@ def _suite(config: Config, config_file: Path, places: Places, found: _Found) -> 
     )
 
 
-def _source_settings(config: Config, log: Path) -> SourceSettings:
+def _source_settings(config: Config, logs: tuple[Path, ...]) -> SourceSettings:
     agent, synthetic = config.test_agent_perturbation_config, config.synthetic_data_params
     preprocessors = first_set(
         agent.transcript_preprocessors, agent.transcript_preprocessor, default=()
     )
     number = first_set(agent.sample_num_from_orig, synthetic.sample_num_from_orig, default=0)
     return SourceSettings(
-        path=log,
+        paths=logs,
         preprocessors=preprocessors,
         sample_num=number if number > 0 else None,
         sampling_seed=first_set(agent.sampling_seed, synthetic.seed, default=DEFAULT_SEED),
         max_sample_mb=agent.max_sample_mb,
         cluster_key=agent.cluster_key,
+        format=InputFormat(**dict(agent.input_format)),
     )
 
 
@@ -297,24 +300,26 @@ def _rubrics(
     return _Rubrics(path, tuple(rubrics), untargeted, tuple(problems))
 
 
-def _log(
+def _logs(
     config: Config, override: Path | None, findings: Findings, places: Places, *, required: bool
-) -> Path | None:
-    """Find the log, which may be absent where the suite is frozen (rules A5, G6)."""
+) -> tuple[Path, ...]:
+    """Find the logs, which may be absent where the suite is frozen (rules A5, G6, R1)."""
     if override is not None:
         path = places.cwd / override
         if required and not exists(path):
             findings.problems.append(Problem("no such log file", places.name(path)))
-        return path
-    source = resolve.log_source(config)
-    if source is None:
-        if required:
-            message = "no log is named; set input_log_path, or dataset_name in admin.dataset_config"
-            findings.missing((AGENT, "input_log_path"), message)
-        return None
-    if required:
-        return _required(source, findings, places, what="the log")
-    return places.find_or_new(source[0])
+        return (path,)
+    sources = resolve.log_sources(config)
+    if not sources and required:
+        message = "no log is named; set input_log_path, or dataset_name in admin.dataset_config"
+        findings.missing((AGENT, "input_log_path"), message)
+    found: dict[Path, None] = {}
+    for relative, key in sources:
+        if not required:
+            found[places.find_or_new(relative)] = None
+        elif not resolve.explained_by_module(key, findings):
+            found.update(dict.fromkeys(places.require_runs(relative, findings, key)))
+    return tuple(found)
 
 
 def _required(

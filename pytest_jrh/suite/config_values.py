@@ -23,6 +23,18 @@ NAMES_JSON = WithJsonSchema(
         ],
     }
 )
+PATHS = "a file, a folder, a glob, or a list of these"
+POINTER = "a JSON pointer such as /task/id"
+POINTERS = "a JSON pointer such as /task/id, or a list of them"
+POINTER_JSON = WithJsonSchema({"type": "string", "pattern": "^(/|$)"})
+POINTERS_JSON = WithJsonSchema(
+    {
+        "anyOf": [
+            {"type": "string", "pattern": "^(/|$)"},
+            {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": "^(/|$)"}},
+        ],
+    }
+)
 SCORES = 'integers, as a list or as text like "1,3"'
 SCORES_JSON = WithJsonSchema(
     {
@@ -117,6 +129,32 @@ def names(value: object) -> tuple[str, ...]:
                 {"item": shown(item)},
             )
     return tuple(given)
+
+
+def paths(value: object) -> tuple[str, ...]:
+    """Read one path or several."""
+    items = value if isinstance(value, list) else [value]
+    given = tuple(item.strip() for item in items if isinstance(item, str) and item.strip())
+    if not given or len(given) < len(items):
+        wrong = next((item for item in items if not isinstance(item, str) or not item.strip()), "")
+        raise PydanticCustomError(OUR_ERROR, "got {item}; must be " + PATHS, {"item": shown(wrong)})
+    return given
+
+
+def pointer(value: object) -> str:
+    """Read a JSON pointer (RFC 6901); the empty one is the whole value."""
+    if isinstance(value, str) and (value == "" or value.startswith("/")):
+        return value
+    hint = f"; /{value} would be one" if isinstance(value, str) and value.isidentifier() else ""
+    raise PydanticCustomError(
+        OUR_ERROR, "got {item}; must be " + POINTER + "{hint}", {"item": shown(value), "hint": hint}
+    )
+
+
+def pointers(value: object) -> tuple[str, ...]:
+    """Read one JSON pointer or several."""
+    items = value if isinstance(value, list) and value else [value]
+    return tuple(map(pointer, items))
 
 
 def frozen(value: object) -> str | bool:

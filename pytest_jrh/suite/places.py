@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from pytest_jrh.documents.findings import Findings
     from pytest_jrh.documents.problems import KeyPath
 
+MOST_FILES = 10_000
+"""How many files a folder or a glob may stand for."""
 _SIBLINGS = 500
 _CONFIGS = ("inputs", "configs")
 _DIGEST = 8
@@ -50,8 +53,10 @@ class Places:
         pytest's rootdir, the starting folder, or the one that holds its `inputs/configs`.
         """
         for relative in inputs:
+            if Path(relative).is_absolute():
+                continue
             for base in (self.cwd, self.rootdir):
-                if exists(base / relative) and not Path(relative).is_absolute():
+                if exists(base / relative) or _may_match(base, relative):
                     return replace(self, home=base)
         around = next(
             (base for base in (self.rootdir, self.cwd) if self.config_dir.is_relative_to(base)),
@@ -66,9 +71,7 @@ class Places:
 
     def candidates(self, relative: str) -> list[Path]:
         """Every place where `relative` may be, without repetition."""
-        return list(
-            dict.fromkeys(base / relative for base in (self.cwd, self.rootdir, self.config_dir))
-        )
+        return list(dict.fromkeys(base / relative for base in self._bases))
 
     def find(self, relative: str) -> Path | None:
         """Return the first place where `relative` exists."""
@@ -116,19 +119,49 @@ class Places:
     def require(self, relative: str, findings: Findings, key: KeyPath, *, what: str) -> Path | None:
         """Return the file at `relative`, or report at `key` where it was looked for."""
         found = self.find(relative)
-        if found is None and (remote := remote_hint(relative)):
-            findings.add(key, f"{what} {shown(relative)} is not a file on this machine", remote)
-            return None
         if found is None:
-            looked = "; ".join(printable(str(path), 300) for path in self.candidates(relative))
-            close = self._nearest_file(relative)
-            hint = f"{close} is there" if close else None
-            findings.add(key, f"{what} {shown(relative)} does not exist; looked for {looked}", hint)
+            self._report_missing(relative, findings, key, what)
             return None
         if found.is_dir():
             findings.add(key, f"{what} {shown(relative)} is a folder, not a file")
             return None
         return found
+
+    def require_runs(self, relative: str, findings: Findings, key: KeyPath) -> tuple[Path, ...]:
+        """Return the file or folder at `relative`, or what the glob matches in the first place
+        where it matches anything; else report at `key` where it was looked for (rule R1).
+        """
+        found = self.find(relative)
+        if found is not None:
+            return (found,)
+        if not is_glob(relative) or remote_hint(relative):
+            self._report_missing(relative, findings, key, "the log")
+            return ()
+        try:
+            matches = (matching(base, relative) for base in self._bases)
+            first = next((paths for paths in matches if paths), ())
+        except (OSError, ValueError, NotImplementedError) as error:
+            findings.add(key, f"the glob {shown(relative)} cannot be used: {printable(str(error))}")
+            return ()
+        if not first:
+            looked = "; ".join(printable(str(base), 300) for base in self._bases)
+            findings.add(key, f"the glob {shown(relative)} matches nothing in {looked}")
+        elif len(first) > MOST_FILES:
+            findings.add(key, f"the glob {shown(relative)} matches more than {MOST_FILES:,} files")
+        return first
+
+    @property
+    def _bases(self) -> list[Path]:
+        return list(dict.fromkeys((self.cwd, self.rootdir, self.config_dir)))
+
+    def _report_missing(self, relative: str, findings: Findings, key: KeyPath, what: str) -> None:
+        if remote := remote_hint(relative):
+            findings.add(key, f"{what} {shown(relative)} is not a file on this machine", remote)
+            return
+        looked = "; ".join(printable(str(path), 300) for path in self.candidates(relative))
+        close = self._nearest_file(relative)
+        hint = f"{close} is there" if close else None
+        findings.add(key, f"{what} {shown(relative)} does not exist; looked for {looked}", hint)
 
     def _nearest_file(self, relative: str) -> str | None:
         for path in self.candidates(relative):
@@ -142,6 +175,42 @@ class Places:
             if close := nearest(path.name, names):
                 return printable(self.name(path.parent / close), 300)
         return None
+
+
+def is_glob(name: str) -> bool:
+    """Whether a path that does not exist as it is written may stand for several."""
+    return any(char in name for char in "*?[")
+
+
+def matching(base: Path, pattern: str) -> tuple[Path, ...]:
+    """What a glob matches below a folder, sorted; hidden files only where it names them.
+
+    `**` goes through no link to a folder, so in no circle. One more than `MOST_FILES` are too many.
+    """
+    whole = Path(pattern)
+    if whole.is_absolute():
+        base, pattern = Path(whole.anchor), str(whole.relative_to(whole.anchor))
+    wanted = _hidden_parts(whole)
+    found = (
+        path for path in base.glob(pattern) if wanted or not _hidden_parts(path.relative_to(base))
+    )
+    return tuple(sorted(islice(found, MOST_FILES + 1)))
+
+
+def _hidden_parts(path: Path) -> list[str]:
+    return [part for part in path.parts if part.startswith(".") and part not in (".", "..")]
+
+
+def _may_match(base: Path, name: str) -> bool:
+    fixed = _fixed_part(name)
+    return is_glob(name) and fixed != "." and exists(base / fixed)
+
+
+def _fixed_part(name: str) -> str:
+    """The folders of a glob above its first part with a wildcard."""
+    parts = Path(name).parts
+    fixed = next((at for at, part in enumerate(parts) if is_glob(part)), len(parts))
+    return str(Path(*parts[:fixed]))
 
 
 def remote_hint(name: str) -> str | None:

@@ -13,7 +13,7 @@ import importlib
 import inspect
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.documents.problems import listed, printable
 from pytest_jrh.errors import InputError, Problem, Unscored
 from pytest_jrh.text import nearest
-from pytest_jrh.transcript import message_mistake, storable
+from pytest_jrh.transcript import ROLES, message_mistake, storable
 from pytest_jrh.user_code import error_places, error_text
 
 if TYPE_CHECKING:
@@ -242,14 +242,18 @@ def _mistake(state: Mapping[str, Any], run: AgentRun) -> str | None:
         json.dumps([state["messages"], state["metadata"]])
     except (TypeError, ValueError, RecursionError) as error:
         return f"left a value that is not JSON: {printable(str(error))}"
-    wrong = (_message_mistake(index, message) for index, message in enumerate(state["messages"]))
+    # A run may have come with roles of its own.
+    roles = {*ROLES, *(str(message.get("role")) for message in run.messages)}
+    wrong = (
+        _message_mistake(index, message, roles) for index, message in enumerate(state["messages"])
+    )
     return next((sentence for sentence in wrong if sentence), None)
 
 
-def _message_mistake(index: int, message: object) -> str | None:
+def _message_mistake(index: int, message: object, roles: Collection[str]) -> str | None:
     if not isinstance(message, dict):
         return f"left message {index} as {type(message).__name__} instead of a dict"
-    mistake = message_mistake(message)
+    mistake = message_mistake(message, roles)
     return None if mistake is None else f"left message {index} with {mistake}"
 
 

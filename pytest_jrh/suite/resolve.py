@@ -142,12 +142,16 @@ def explained_by_module(key: KeyPath, findings: Findings) -> bool:
     return key[0] == "admin" and findings.explained(("admin", "module_name"))
 
 
-def log_source(config: Config) -> tuple[str, KeyPath] | None:
-    """Return the log's path as the config gives it, and the key that does (rule A5)."""
-    if config.test_agent_perturbation_config.input_log_path:
-        return config.test_agent_perturbation_config.input_log_path, (AGENT, "input_log_path")
+def log_sources(config: Config) -> tuple[tuple[str, KeyPath], ...]:
+    """Return the paths of the logs as the config gives them, and the key of each (rules A5, R1)."""
+    paths = config.test_agent_perturbation_config.input_log_path
+    key: KeyPath = (AGENT, "input_log_path")
+    if paths is not None and len(paths) == 1:
+        return ((paths[0], key),)
+    if paths is not None:
+        return tuple((path, (*key, index)) for index, path in enumerate(paths))
     name = config.admin.dataset_config.dataset_name
-    return (data_path(config, name), (*_DATASET, "dataset_name")) if name else None
+    return ((data_path(config, name), (*_DATASET, "dataset_name")),) if name else ()
 
 
 def rubric_source(config: Config) -> tuple[str, KeyPath] | None:

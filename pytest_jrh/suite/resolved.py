@@ -56,7 +56,8 @@ def as_resolved(
     admin["evaluation_config"]["template"] = agent["autograder_template"] = template
     agent["transcript_preprocessor"] = None
     agent["transcript_preprocessors"] = list(source.preprocessors)
-    agent["input_log_path"] = places.name(source.path)
+    logs = [places.name(path) for path in source.paths]
+    agent["input_log_path"] = logs[0] if len(logs) == 1 else logs
     agent["rubric_path"] = places.name(rubric_file)
     agent["target_rubric_ids"] = [rubric.id for rubric in rubrics]
     agent["sample_num_from_orig"] = source.sample_num or 0

@@ -37,6 +37,7 @@ from pytest_jrh.sections import (
     Whole,
 )
 from pytest_jrh.suite import config_values as values
+from pytest_jrh.suite.input_format import InputFormatSection
 from pytest_jrh.suite.suite import MAX_REPEATS, MAX_SAMPLE_MB
 
 FunctionNames: TypeAlias = Annotated[
@@ -210,8 +211,13 @@ class Output(ConfigSection):
 class AgentConfig(ConfigSection):
     """How cases are made."""
 
-    input_log_path: PathText | None = None
-    """The Inspect log (.eval or .json) whose runs become cases."""
+    input_log_path: Annotated[
+        tuple[str, ...] | None, PlainValidator(values.paths), values.NAMES_JSON, Takes(values.PATHS)
+    ] = None
+    """The runs that become cases: Inspect logs (.eval or .json) or conversations (.jsonl, or a
+    .json list), as a file, a folder, a glob, or a list of these."""
+    input_format: InputFormatSection = InputFormatSection.model_construct()
+    """Where the parts of a conversation are, where it is not {id, messages, ...}."""
     cluster_key: Annotated[
         Text | None, Takes("a field of the samples' metadata, or a JSON pointer such as /task/id")
     ] = None

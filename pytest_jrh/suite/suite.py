@@ -87,20 +87,44 @@ class GateRules:
 
 
 @dataclass(frozen=True, slots=True)
+class InputFormat:
+    """Where the parts of a conversation are in its JSON, as JSON pointers (rule R2).
+
+    None: the key of the same name. `id` and `cluster` may be put together of several values;
+    several of `metadata` become its fields.
+    """
+
+    messages: str | None = None
+    system: str | None = None
+    id: tuple[str, ...] | None = None
+    epoch: str | None = None
+    cluster: tuple[str, ...] | None = None
+    metadata: tuple[str, ...] | None = None
+    input: str | None = None
+    target: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SourceSettings:
     """Where the runs come from, which of them are used, and what is done to each before.
 
-    `sample_num` is None where all are used. `max_sample_mb` is how much one sample may be when
-    unpacked. `cluster_key` is the field of the metadata that says which samples belong together
-    (rule L3).
+    `paths` are files and folders. `sample_num` is None where all are used. `max_sample_mb` is how
+    much one sample may be when unpacked. `cluster_key` is the field of the metadata that says which
+    samples belong together (rule L3); `format` says where the parts of a conversation are.
     """
 
-    path: Path
+    paths: tuple[Path, ...]
     preprocessors: tuple[str, ...] = ()
     sample_num: int | None = None
     sampling_seed: int = DEFAULT_SEED
     max_sample_mb: int = MAX_SAMPLE_MB
     cluster_key: str | None = None
+    format: InputFormat = InputFormat()
+
+    @property
+    def path(self) -> Path:
+        """The first of the paths."""
+        return self.paths[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,7 +201,7 @@ def make_suite(folder: Path, **changes: Any) -> Suite:
         rubrics=(RUBRIC,),
         tests=(test("agent_perturbation"), test("agent_positives")),
         judges=(JudgeSettings(None, model("judge")),),
-        source=SourceSettings(folder / "log.eval"),
+        source=SourceSettings((folder / "log.eval",)),
         generation=GenerationSettings(stages),
         replay=ReplaySettings(folder / "cassettes"),
         output=OutputSettings(folder / "outputs" / "refunds"),

@@ -14,6 +14,7 @@ from pytest_jrh.models import AgentRun, RunSummary
 from pytest_jrh.sources import open_source
 from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.source import Source
+from pytest_jrh.suite.suite import InputFormat
 from tests.support.logs import sample, write_log
 
 
@@ -22,8 +23,10 @@ class Lines(Source):
 
     suffixes = (".lines",)
 
-    def __init__(self, path: Path, *, max_sample_mb: int) -> None:
-        del max_sample_mb
+    def __init__(
+        self, path: Path, *, max_sample_mb: int, input_format: InputFormat | None = None
+    ) -> None:
+        del max_sample_mb, input_format
         self.path = path
 
     @classmethod
@@ -70,6 +73,6 @@ def test_a_log_is_recognized_by_its_first_bytes(tmp_path: Path) -> None:
 
 
 def test_what_no_source_recognizes_is_refused_by_the_last(tmp_path: Path) -> None:
-    (tmp_path / "list.json").write_text("[]")
+    (tmp_path / "text.json").write_text('"Done."')
     with pytest.raises(InputError, match="is not an Inspect log"):
-        open_source(tmp_path / "list.json").summaries()
+        open_source(tmp_path / "text.json").summaries()

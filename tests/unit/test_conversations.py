@@ -1,0 +1,314 @@
+"""Files of conversations: how they are indexed, read, and refused (rule R2)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_jrh.errors import InputError, Unscored
+from pytest_jrh.models import RunSummary
+from pytest_jrh.sources import open_source
+from pytest_jrh.sources.conversations.items import elements
+from pytest_jrh.sources.conversations.messages import WITHOUT_RESULT
+from pytest_jrh.sources.conversations.source import Conversations
+from pytest_jrh.sources.log_parts import DamagedError
+from pytest_jrh.suite.suite import InputFormat
+from tests.support.chat import tau_bench
+
+TURNS = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]
+TAU = InputFormat(
+    messages="/traj",
+    id=("/task_id", "/trial"),
+    cluster=("/task_id",),
+    metadata=("/reward", "/info/task"),
+)
+
+
+def conversation(name: Any = None, **more: Any) -> dict[str, Any]:
+    return {**({} if name is None else {"id": name}), "messages": TURNS, **more}
+
+
+def lines(path: Path, *values: Any) -> Conversations:
+    path.write_text("".join(json.dumps(value) + "\n" for value in values), encoding="utf-8")
+    return Conversations(path)
+
+
+def refusal(source: Conversations) -> str:
+    with pytest.raises(InputError) as caught:
+        source.summaries()
+    return str(caught.value)
+
+
+def test_one_conversation_a_line(tmp_path: Path) -> None:
+    source = lines(
+        tmp_path / "runs.jsonl",
+        conversation("a", metadata={"from": "web"}, target="greet"),
+        conversation(7, epoch=2, cluster="t", input="Greet."),
+        {"id": "empty", "messages": []},
+    )
+    assert source.summaries() == (
+        RunSummary("a", 1),
+        RunSummary("7", 2, cluster="t"),
+        RunSummary("empty", 1, "the run has no messages"),
+    )
+    run, raw = source.read("a", 1, whole=True)
+    assert [message["content"] for message in run.messages] == ["Hi.", "Hello."]
+    assert (run.input, run.target, run.metadata) == ("Hi.", "greet", {"from": "web"})
+    assert raw == conversation("a", metadata={"from": "web"}, target="greet")
+    assert (source.read("7", 2)[0].sample_id, source.read("7", 2)[0].input) == (7, "Greet.")
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_list_is_the_same_conversations(tmp_path: Path, indent: int | None) -> None:
+    values = [conversation("a"), conversation("b", note='[ "{" \\" ]')]
+    path = tmp_path / "runs.json"
+    path.write_text("\ufeff \n" + json.dumps(values, indent=indent), encoding="utf-8")
+    source = open_source(path)
+    assert isinstance(source, Conversations)
+    as_lines = lines(tmp_path / "runs.jsonl", *values)
+    assert source.summaries() == as_lines.summaries()
+    assert source.read("b", 1)[0] == as_lines.read("b", 1)[0]
+
+
+def test_bare_lists_of_messages_are_conversations_too(tmp_path: Path) -> None:
+    source = lines(tmp_path / "runs.jsonl", TURNS, TURNS[:1])
+    assert [source.read(run.run_id, 1)[0].messages[0]["content"] for run in source.summaries()]
+
+
+def test_an_id_made_of_the_messages_stays_wherever_the_conversation_stands(tmp_path: Path) -> None:
+    other = {"messages": TURNS[:1], "metadata": {"n": 1}}
+    (first,) = lines(tmp_path / "a.jsonl", conversation()).summaries()
+    _, moved = lines(tmp_path / "b.jsonl", other, conversation(note="new")).summaries()
+    assert first.run_id == moved.run_id
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps([conversation()], indent=4))
+    assert open_source(path).summaries() == (first,)
+
+
+def test_pointers_map_other_shapes(tmp_path: Path) -> None:
+    value = {"task": {"n": 3, "goal": "greet"}, "trial": 1, "log": {"turns": TURNS}}
+    path = tmp_path / "runs.jsonl"
+    path.write_text(json.dumps(value))
+    places = InputFormat(
+        messages="/log/turns",
+        id=("/task/n", "/trial"),
+        epoch="/trial",
+        cluster=("/task/n",),
+        metadata=("/task/goal", "/trial"),
+        input="/task/goal",
+    )
+    source = Conversations(path, input_format=places)
+    assert source.summaries() == (RunSummary("3-1", 1, cluster="3"),)
+    run, _ = source.read("3-1", 1)
+    assert (run.metadata, run.input) == ({"goal": "greet", "trial": 1}, "greet")
+
+
+def test_a_value_that_is_not_there_is_named_with_its_line_and_where_it_may_be(
+    tmp_path: Path,
+) -> None:
+    source = lines(tmp_path / "runs.jsonl", conversation("a"), {"id": "b", "log": {"turns": TURNS}})
+    said = refusal(source)
+    assert "runs.jsonl:2: has no messages at /messages; its keys are id, log" in said
+    assert "input_format: {messages: /log/turns} would find some" in said
+    source = Conversations(tmp_path / "runs.jsonl", input_format=InputFormat(cluster=("/task",)))
+    assert "runs.jsonl:1: has nothing at /task (input_format.cluster)" in refusal(source)
+
+
+def test_all_mistakes_are_said_at_once(tmp_path: Path) -> None:
+    bad = [{"id": n, "messages": "no"} for n in range(30)]
+    said = refusal(lines(tmp_path / "runs.jsonl", *bad))
+    assert said.count('has "no" for messages at /messages') == 10
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        (b'{"messages": [}', "is not valid JSON: expecting value at character 15"),
+        (b'{"id": 1, "id": 2, "messages": []}', "is not valid JSON: duplicate key 'id'"),
+        (b'{"id": NaN, "messages": []}', "is not valid JSON: NaN is not JSON"),
+        (b'{"id": 1e999, "messages": []}', "the number 1e999 is too large"),
+        (b'{"id": ' + b"9" * 5000 + b"}", "is not valid JSON: "),
+        (b'{"id": "\xff", "messages": []}', "is not UTF-8: invalid start byte at byte 8"),
+        (b"[" * 100_000 + b"]" * 100_000, "is nested more than 100 levels deep"),
+        (b'{"id": 1.5, "messages": []}', "has 1.5 at /id for its id; must be text or an integer"),
+        (b'{"id": "", "messages": []}', 'has "" at /id for its id'),
+        (b'{"id": 1, "epoch": true, "messages": []}', "has the epoch true; must be an integer"),
+        (b'{"id": 1, "cluster": [], "messages": []}', "has a list at /cluster for its cluster"),
+        (b"7", "has no messages at /messages; it is 7"),
+    ],
+)
+def test_a_hostile_line_is_refused_with_its_number(
+    tmp_path: Path, line: bytes, complaint: str
+) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_bytes(json.dumps(conversation("a")).encode() + b"\n\n" + line)
+    said = refusal(Conversations(path))
+    assert "runs.jsonl:3: " in said
+    assert complaint in said
+
+
+def test_a_mistake_in_a_list_is_named_by_line_and_item(tmp_path: Path) -> None:
+    path = tmp_path / "runs.json"
+    path.write_text('[\n{"id": 1, "messages": []},\n\n{"id": 1, "messages": []}]')
+    said = refusal(Conversations(path))
+    assert "runs.json:4: item 2: has the id '1' (epoch 1), as item 1 has" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "is empty, so it holds no conversation"),
+        ("[]", "holds no conversation"),
+        ("[7]", "every item must be an object or a list, see byte 1"),
+        ("[{} {}]", "every item must be an object or a list, see byte 3"),
+        ("[{}, 7]", "every item must be an object or a list, see byte 3"),
+        ("[{}", "unexpected end of input"),
+        ('[{"a', "unexpected end of input"),
+        ("[{}] x", "unexpected data after byte 4"),
+        ("[{}}", "it does not end with ]"),
+    ],
+)
+def test_a_damaged_list_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
+    path = tmp_path / "runs.json"
+    path.write_text(text)
+    assert complaint in refusal(Conversations(path))
+
+
+def test_duplicate_ids_name_both_lines(tmp_path: Path) -> None:
+    source = lines(tmp_path / "runs.jsonl", conversation("a"), conversation("b"), conversation("a"))
+    assert "runs.jsonl:3: has the id 'a' (epoch 1), as line 1 has" in refusal(source)
+    source = lines(tmp_path / "runs.jsonl", conversation(), conversation())
+    assert "runs.jsonl:2: is the same conversation as line 1, and neither has an id" in refusal(
+        source
+    )
+
+
+def test_a_line_that_is_too_big_is_refused_unread(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_text(json.dumps(conversation("x" * 1_100_000)))
+    said = refusal(Conversations(path, max_sample_mb=1))
+    assert "line 1 is more than 1 MB when unpacked (max_sample_mb" in said
+
+
+@pytest.mark.parametrize(
+    ("messages", "complaint"),
+    [
+        ([{"role": "user", "content": 7}], "message 0 has 7 as its content"),
+        (
+            json.loads('[{"role": "user", "content": "", "x": ' + "[" * 120 + "]" * 120 + "}]"),
+            "is nested more than 100 levels deep",
+        ),
+    ],
+)
+def test_messages_that_cannot_be_read_are_an_input_error_of_their_run(
+    tmp_path: Path, messages: Any, complaint: str
+) -> None:
+    source = lines(tmp_path / "runs.jsonl", conversation("a"), {"id": "b", "messages": messages})
+    assert len(source.summaries()) == 2
+    assert source.read("a", 1)
+    with pytest.raises(Unscored) as caught:
+        source.read("b", 1)
+    assert caught.value.outcome == "input_error"
+    assert "runs.jsonl, line 2, cannot be read" in caught.value.cause
+    assert complaint in caught.value.cause
+
+
+def test_a_file_that_changed_after_it_was_collected_is_not_read_wrongly(tmp_path: Path) -> None:
+    source = lines(tmp_path / "runs.jsonl", conversation("a"), conversation("b"))
+    source.summaries()
+    lines(tmp_path / "runs.jsonl", conversation("b"), conversation("a"))
+    with pytest.raises(Unscored, match="has changed since it was collected"):
+        source.read("a", 1)
+
+
+def test_text_that_cannot_be_stored_is_replaced_and_said(tmp_path: Path) -> None:
+    turns = [{"role": "assistant", "content": "a\x00b\ud800"}]
+    source = lines(tmp_path / "runs.jsonl", {"id": "a\ud800", "messages": turns})
+    (summary,) = source.summaries()
+    assert summary.run_id == "a\ufffd"
+    run, _ = source.read(summary.run_id, 1)
+    assert run.messages[0]["content"] == "ab\ufffd"
+    assert "2 characters that cannot be stored" in run.notes[0]
+
+
+def test_what_is_unusual_is_noted_and_said_once(tmp_path: Path) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "pay", "arguments": "{}"}}
+    turns = [{"role": "assistant", "content": None, "tool_calls": [call]}]
+    source = lines(tmp_path / "runs.jsonl", *({"id": n, "messages": turns} for n in range(3)))
+    assert not source.notices()
+    assert [source.read(str(n), 1)[0].notes for n in range(3)] == [(WITHOUT_RESULT,)] * 3
+    assert source.notices() == (
+        f"runs.jsonl: some conversations have {WITHOUT_RESULT}; these are kept as they are",
+    )
+
+
+@given(
+    st.lists(
+        st.lists(st.text() | st.integers(), max_size=3)
+        | st.dictionaries(st.text(), st.text() | st.lists(st.text(), max_size=2), max_size=3),
+        max_size=5,
+    ),
+    st.booleans(),
+)
+def test_the_elements_of_any_list_are_found(values: list[Any], ascii_only: bool) -> None:
+    data = json.dumps(values, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
+    found = [
+        json.loads(data[start:end].decode("utf-8", "surrogatepass"))
+        for start, end in elements(data)
+    ]
+    assert found == values
+
+
+@given(st.text(alphabet='[]{},:" \\1a\n', max_size=30))
+def test_any_text_is_split_or_refused(text: str) -> None:
+    try:
+        spans = list(elements(text.encode()))
+    except DamagedError:
+        return
+    assert text.count("[") >= 1
+    assert all(start < end for start, end in spans)
+
+
+def test_real_runs_come_in_whole() -> None:
+    """Every message of 200 runs of GPT-4o (tau-bench): nothing is lost, and all calls are
+    paired."""
+    path = tau_bench()
+    source = Conversations(path, input_format=TAU)
+    originals = json.loads(path.read_text(encoding="utf-8"))
+    summaries = source.summaries()
+    assert len(summaries) == len(originals) == 200
+    assert len({summary.cluster for summary in summaries}) == 50
+    for summary, original in zip(summaries, originals, strict=True):
+        assert summary.run_id == f"{original['task_id']}-{original['trial']}"
+        run, _ = source.read(summary.run_id, summary.epoch)
+        assert not run.notes
+        assert run.metadata == {"reward": original["reward"], "task": original["info"]["task"]}
+        assert [_plain(message) for message in run.messages] == [
+            _plain_openai(turn, original["traj"]) for turn in original["traj"]
+        ]
+
+
+def _plain(message: Any) -> Any:
+    calls = [
+        (call["id"], call["function"], call["arguments"]) for call in message.get("tool_calls", ())
+    ]
+    return (
+        message["role"],
+        message["content"],
+        calls,
+        message.get("tool_call_id"),
+        message.get("function"),
+    )
+
+
+def _plain_openai(turn: Any, turns: Any) -> Any:
+    calls = [
+        (call["id"], call["function"]["name"], json.loads(call["function"]["arguments"]))
+        for call in turn.get("tool_calls") or ()
+    ]
+    return (turn["role"], turn["content"] or "", calls, turn.get("tool_call_id"), turn.get("name"))

@@ -1,0 +1,227 @@
+"""Several files as one source: folders, globs, lists, and ids that are in two of them (rule R1)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_jrh.errors import InputError
+from pytest_jrh.sources import joined, open_sources
+from pytest_jrh.sources.clusters import with_clusters
+from pytest_jrh.sources.eval_logs import EvalLog
+from pytest_jrh.sources.joined import Joined
+from pytest_jrh.sources.source import Source
+from pytest_jrh.suite.places import Places, matching
+from pytest_jrh.suite.suite import SourceSettings
+from tests.support.configs import AGENT, Folder, changed
+from tests.support.logs import sample, write_log
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+def opened(*paths: Path) -> Source:
+    return open_sources(SourceSettings(paths))
+
+
+def keys(source: Source) -> list[tuple[str, int, str | None]]:
+    return [(run.run_id, run.epoch, run.cluster) for run in source.summaries()]
+
+
+def write_lines(path: Path, *ids: Any) -> Path:
+    turns = [{"role": "assistant", "content": f"From {path.name}."}]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps({"id": each, "messages": turns}) + "\n" for each in ids))
+    return path
+
+
+def test_a_single_file_is_read_as_it_is(tmp_path: Path) -> None:
+    log = write_log(tmp_path / "a.eval", [sample(1)])
+    assert isinstance(opened(log), EvalLog)
+    assert isinstance(opened(tmp_path), EvalLog)
+    assert keys(opened(tmp_path)) == [("1", 1, None)]
+
+
+def test_a_folder_is_all_transcripts_below_it_in_order(tmp_path: Path) -> None:
+    write_log(tmp_path / "b.eval", [sample("b")])
+    write_lines(tmp_path / "a" / "runs.jsonl", "a")
+    write_log(tmp_path / "c.json", [sample("c")])
+    write_lines(tmp_path / ".hidden.jsonl", "x")
+    write_lines(tmp_path / ".git" / "x.jsonl", "x")
+    (tmp_path / "notes.txt").write_text("x")
+    (tmp_path / "rubrics.json").write_text('[{"id": "r", "instructions": "Be kind."}]')
+    (tmp_path / "package.json").write_text('{"name": "x"}')
+    source = opened(tmp_path)
+    assert [name for name, _, _ in keys(source)] == ["a", "b", "c"]
+    assert source.read("a", 1)[0].messages[0]["content"] == "From runs.jsonl."
+    assert source.read("c", 1)[0].run_id == "c"
+    assert source.notices() == (
+        f"{tmp_path.name}: left out 2 files that do not look like transcripts: package.json, "
+        "rubrics.json",
+    )
+
+
+def test_a_link_in_a_circle_is_not_followed_and_a_file_counts_once(tmp_path: Path) -> None:
+    write_lines(tmp_path / "runs.jsonl", "a", "b")
+    (tmp_path / "again").symlink_to(tmp_path, target_is_directory=True)
+    (tmp_path / "link.jsonl").symlink_to(tmp_path / "runs.jsonl")
+    assert len(keys(opened(tmp_path, tmp_path / "runs.jsonl"))) == 2
+    assert matching(tmp_path, "**/*.jsonl") == (tmp_path / "link.jsonl", tmp_path / "runs.jsonl")
+
+
+def test_equal_ids_are_told_apart_by_their_files_names_and_said(tmp_path: Path) -> None:
+    one = write_lines(tmp_path / "gpt.jsonl", 1, 2, "own")
+    two = write_lines(tmp_path / "claude.jsonl", 1, 2)
+    source = opened(one, two)
+    assert keys(source) == [
+        ("1@gpt", 1, "1"),
+        ("2@gpt", 1, "2"),
+        ("own", 1, None),
+        ("1@claude", 1, "1"),
+        ("2@claude", 1, "2"),
+    ]
+    run, _ = source.read("1@claude", 1)
+    assert (run.run_id, run.sample_id) == ("1@claude", 1)
+    assert run.messages[0]["content"] == "From claude.jsonl."
+    assert source.notices() == (
+        "2 ids of runs in more than one file; these runs are named after their files too, such as "
+        "1@gpt",
+    )
+    assert set(keys(opened(two, one))) == set(keys(source))
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+    one = write_lines(tmp_path / "a" / "runs.jsonl", 1)
+    two = write_lines(tmp_path / "b" / "runs.jsonl", 1)
+    assert [name for name, _, _ in keys(opened(one, two))] == ["1@a/runs.jsonl", "1@b/runs.jsonl"]
+
+
+def test_an_id_that_another_run_already_has_is_refused(tmp_path: Path) -> None:
+    one = write_lines(tmp_path / "a.jsonl", 1)
+    two = write_lines(tmp_path / "b.jsonl", 1, "1@a")
+    with pytest.raises(InputError, match="two runs would be called 1@a"):
+        keys(opened(one, two))
+
+
+def test_an_epoch_of_a_shared_id_goes_by_the_same_name(tmp_path: Path) -> None:
+    one = write_log(tmp_path / "a.eval", [sample(1), sample(1, 2)])
+    two = write_log(tmp_path / "b.eval", [sample(1)])
+    assert keys(opened(one, two)) == [("1@a", 1, "1"), ("1@a", 2, "1"), ("1@b", 1, "1")]
+
+
+def test_many_files_are_not_kept_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joined, "_MOST_OPEN", 2)
+    logs = [write_log(tmp_path / f"{n}.eval", [sample(n)]) for n in range(3)]
+    closed: list[Path] = []
+    monkeypatch.setattr(EvalLog, "close", lambda self: closed.append(self.path))
+    source = opened(*logs)
+    assert [name for name, _, _ in keys(source)] == ["0", "1", "2"]
+    assert source.read("2", 1)[0].run_id == "2"
+    assert closed == [*logs, logs[2]]
+
+
+def test_what_is_wrong_with_several_files_is_said_of_each(tmp_path: Path) -> None:
+    bad = [tmp_path / f"{n}.jsonl" for n in range(2)]
+    for path in bad:
+        path.write_text("{")
+    with pytest.raises(InputError) as caught:
+        keys(opened(*bad))
+    assert [problem.file for problem in caught.value.problems] == [str(path) for path in bad]
+
+
+def test_a_folder_without_transcripts_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "readme.md").write_text("x")
+    with pytest.raises(InputError, match=r"holds no transcripts; their names end in \.jsonl"):
+        opened(tmp_path)
+
+
+def test_a_folder_with_too_many_files_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_jrh.sources.finding.MOST_FILES", 2)
+    for n in range(3):
+        write_lines(tmp_path / f"{n}.jsonl", n)
+    with pytest.raises(InputError, match="holds more than 2 files"):
+        opened(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("logs", ["logs"]),
+        ("logs/*.jsonl", ["logs/a.jsonl", "logs/b.jsonl"]),
+        ("logs/**/*.jsonl", ["logs/a.jsonl", "logs/b.jsonl", "logs/more/c.jsonl"]),
+        (["logs/b.jsonl", "logs/a.jsonl"], ["logs/b.jsonl", "logs/a.jsonl"]),
+        (["logs/*.jsonl", "logs/a.jsonl"], ["logs/a.jsonl", "logs/b.jsonl"]),
+    ],
+)
+def test_the_config_names_files_folders_globs_and_lists(
+    folder: Folder, given: Any, found: list[str]
+) -> None:
+    for name in ("a.jsonl", "b.jsonl", "more/c.jsonl", "more/.d.jsonl"):
+        write_lines(folder.root / "logs" / name, name)
+    suite = folder.load(changed(f"{AGENT}.input_log_path", given))
+    assert suite.source.paths == tuple(folder.root / name for name in found)
+
+
+def test_a_glob_below_the_starting_folder_says_where_new_files_go(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    places = Places(tmp_path, tmp_path, tmp_path / "elsewhere" / "configs")
+    assert places.settled(["logs/*.eval"]).home == tmp_path
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ("logs/*.eval", 'the glob "logs/*.eval" matches nothing in'),
+        (["logs", 7], "got 7; must be a file, a folder, a glob, or a list of these"),
+        ([], "must be a file, a folder, a glob, or a list of these"),
+        (["missing.eval"], 'the log "missing.eval" does not exist'),
+    ],
+)
+def test_what_the_config_names_must_be_there(folder: Folder, given: Any, complaint: str) -> None:
+    write_lines(folder.root / "logs" / "a.jsonl", "a")
+    with pytest.raises(InputError) as caught:
+        folder.load(changed(f"{AGENT}.input_log_path", given))
+    assert complaint in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"messages": "traj"}, 'got "traj"; must be a JSON pointer such as /task/id; /traj would'),
+        ({"id": [7]}, "got 7; must be a JSON pointer"),
+        ({"mesages": "/traj"}, "messages is the nearest key"),
+    ],
+)
+def test_a_pointer_of_the_config_is_checked(folder: Folder, given: Any, complaint: str) -> None:
+    with pytest.raises(InputError) as caught:
+        folder.load(changed(f"{AGENT}.input_format", given))
+    assert complaint in str(caught.value)
+
+
+def test_joined_is_opened_for_several_only(tmp_path: Path) -> None:
+    write_lines(tmp_path / "a.jsonl", 1)
+    write_lines(tmp_path / "b.jsonl", 2)
+    assert isinstance(opened(tmp_path), Joined)
+
+
+def test_cluster_key_holds_over_all_files_and_before_their_own_clusters(tmp_path: Path) -> None:
+    turns = [{"role": "assistant", "content": "Hi."}]
+    for name in ("a", "b"):
+        value = {"id": 1, "messages": turns, "cluster": "own", "metadata": {"task": f"t-{name}"}}
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(value))
+    write_log(tmp_path / "c.eval", [sample(2, metadata={"task": "t-a"})])
+    source = opened(tmp_path)
+    assert [run.cluster for run in source.summaries()] == ["own", "own", None]
+    runs = with_clusters(source, "task")
+    assert [(run.run_id, run.cluster) for run in runs] == [
+        ("1@a", "t-a"),
+        ("1@b", "t-b"),
+        ("2", "t-a"),
+    ]
