@@ -66,7 +66,8 @@ def result_row(
     if record is not None and transcript is None:
         transcript = transcript_of(record)
     judged = _Judged(result, record, transcript, perturbed_idx)
-    return {name: value(judged) for name, value in _RESULT.items()}
+    columns = {**_RESULT, **_REPEATS} if result.repeated else _RESULT
+    return {name: value(judged) for name, value in columns.items()}
 
 
 def transcript_of(record: Record) -> str:
@@ -193,5 +194,15 @@ _RESULT: Mapping[str, Callable[[_Judged], Any]] = {
     "human_reviewed": _is_reviewed,
     "human_decision": lambda judged: judged.result.human_reviewed or judged.of_record(_decision),
 }
+# Of suites that judge each case more than once.
+_REPEATS: Mapping[str, Callable[[_Judged], Any]] = {
+    "repeats": lambda judged: len(judged.result.scores),
+    "scores": lambda judged: " ".join(map(str, judged.result.scores)),
+    "flickers": lambda judged: judged.result.flickers,
+    "minority_reasoning": lambda judged: (
+        None if judged.result.minority is None else judged.result.minority.reasoning
+    ),
+}
 SYNTHETIC_COLUMNS: tuple[str, ...] = tuple(_SYNTHETIC)
 RESULT_COLUMNS: tuple[str, ...] = tuple(_RESULT)
+REPEAT_COLUMNS: tuple[str, ...] = tuple(_REPEATS)

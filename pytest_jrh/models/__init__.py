@@ -51,6 +51,7 @@ from pytest_jrh.models.verdicts import (
     Verdict,
     given,
     most_frequent,
+    said,
 )
 
 __all__ = [
@@ -94,4 +95,5 @@ __all__ = [
     "Verification",
     "given",
     "most_frequent",
+    "said",
 ]

@@ -63,14 +63,16 @@ def most_frequent(scores: Sequence[int]) -> int | None:
     return ranked[0][0]
 
 
+def said(scores: Sequence[int]) -> str:
+    """How often each score was given, most first: `2 of 3 said 0, 1 of 3 said 1`."""
+    counts = sorted(Counter(scores).items(), key=lambda each: (-each[1], each[0]))
+    return ", ".join(f"{number} of {len(scores)} said {score}" for score, number in counts)
+
+
 def given(score: int | None, scores: Sequence[int]) -> str:
     """What a judge gave: `0`, and of repeats how often, `0 (2 of 3 said 0, 1 of 3 said 1)`."""
     text = "a tie" if score is None else str(score)
-    if len(scores) <= 1:
-        return text
-    counts = sorted(Counter(scores).items(), key=lambda each: (-each[1], each[0]))
-    said = ", ".join(f"{number} of {len(scores)} said {each}" for each, number in counts)
-    return f"{text} ({said})"
+    return f"{text} ({said(scores)})" if len(scores) > 1 else text
 
 
 class Judge(Protocol):

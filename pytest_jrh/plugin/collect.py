@@ -197,6 +197,8 @@ def _prose(detail: str, path: Path, line: int) -> TerminalRepr:
 
 
 _PROPERTIES = ("expected", "score", "outcome", "rubric", "tokens", "cost")
+# Of a case that was judged more than once.
+_OF_REPEATS = ("repeats", "scores", "flickers")
 
 
 def _properties(result: CaseResult, spending: Spending) -> list[tuple[str, object]]:
@@ -208,12 +210,17 @@ def _properties(result: CaseResult, spending: Spending) -> list[tuple[str, objec
         spending.usage.total,
         round(spending.cost, 6),
     )
-    return [
+    named: list[tuple[str, object]] = [
         (name, "" if value is None else value)
         for name, value in zip(_PROPERTIES, values, strict=True)
     ]
+    if result.repeated:
+        scores = " ".join(map(str, result.scores))
+        repeats = (len(result.scores), scores, "true" if result.flickers else "false")
+        named += zip(_OF_REPEATS, repeats, strict=True)
+    return named
 
 
 def properties_of_others(properties: Iterable[tuple[str, object]]) -> list[tuple[str, object]]:
     """Properties that others set; our own would double when an item is run again."""
-    return [(name, value) for name, value in properties if name not in _PROPERTIES]
+    return [(name, value) for name, value in properties if name not in (*_PROPERTIES, *_OF_REPEATS)]

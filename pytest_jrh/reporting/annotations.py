@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_jrh.reporting.report import Report
+from pytest_jrh.stats.flicker_text import flicker_sentence
 from pytest_jrh.text import Styled, counted, one_line, shortened
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ class Annotations(Report):
 
 
 def annotation_lines(session: SessionResults, base: Path) -> list[str]:
-    """Write `::error file=,line=,title=::message` for each regression, at most ten, and a notice
-    that counts the rest.
+    """Write `::error file=,line=,title=::message` for each regression, at most ten, a notice that
+    counts the rest, and one where the judges contradict themselves.
 
     Regressions that the gate lets through are warnings. `base` is the folder that paths are to be
     relative to: a rubric file outside it is not named. No text of a model or a file can begin or
@@ -66,6 +67,9 @@ def annotation_lines(session: SessionResults, base: Path) -> list[str]:
     if rest > 0:
         message = f"{counted(rest, 'more regression')}: the report names them all."
         lines.append(f"::notice title={_property('Judge regressions')}::{_message(message)}")
+    if session.table.overall.flicker.flickering:
+        message = flicker_sentence(session.table.overall)
+        lines.append(f"::notice title={_property('Judge flicker')}::{_message(message)}")
     return lines
 
 
@@ -85,7 +89,7 @@ def _annotation(
         properties = {"file": place, "line": str(rubric.line), **properties}
     judge = f"The judge {one_line(result.judge)}" if result.judge else "The judge"
     said = (
-        f"{judge} gave {result.score}, the right answer is {result.expected}; in the baseline "
+        f"{judge} gave {result.given}, the right answer is {result.expected}; in the baseline "
         "it was right."
     )
     if flickered:

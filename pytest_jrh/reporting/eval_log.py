@@ -112,6 +112,12 @@ def _about(result: CaseResult, record: Mapping[str, Any]) -> dict[str, Any]:
         "target_score": result.target_score,
         "label_verified": result.verified,
     }
+    if result.repeated:
+        about["scores"] = list(result.scores)
+        about["flickers"] = result.flickers
+    if result.minority is not None:
+        about["minority_score"] = result.minority.score
+        about["minority_reasoning"] = result.minority.reasoning
     if record:
         perturbation = record["perturbation"]
         about["rubric_instructions"] = record["target_rubric"]["instructions"]

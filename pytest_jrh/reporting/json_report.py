@@ -16,15 +16,18 @@ from pytest_jrh.reporting.gate_text import change_sentences, decision_sentence, 
 from pytest_jrh.stats.columns import keys_of
 from pytest_jrh.stats.diagnosis import all_warnings
 from pytest_jrh.stats.figures import matrix_of
+from pytest_jrh.stats.flickering import flickering
 from pytest_jrh.stats.inference.formulas import Share
 from pytest_jrh.stats.inference.intervals import LEVEL
 from pytest_jrh.stats.metrics import Figure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from pytest_jrh.gate.changes import ChangeRow
     from pytest_jrh.gate.decision import GateDecision
+    from pytest_jrh.models import CaseResult
+    from pytest_jrh.stats.inference.flicker import Flicker
     from pytest_jrh.stats.inference.formulas import ConfusionMatrix
     from pytest_jrh.stats.inference.intervals import Bounds
     from pytest_jrh.stats.panels import Panel
@@ -62,10 +65,30 @@ def statistics_data(statistics: Statistics) -> dict[str, Any]:
         "generated": counts.generated,
         "unverified_labels": counts.unverified,
         "reasoning_disagrees": counts.contradicted,
+        "ties": counts.ties,
         "accuracy": _figure(statistics.accuracy),
         "interval": interval_data(interval),
+        "flicker": _flicker(statistics.flicker),
         "binary": _mode_data(statistics, "binary"),
         "ordinal": _mode_data(statistics, "ordinal"),
+    }
+
+
+def flickering_data(results: Iterable[CaseResult]) -> list[dict[str, Any]]:
+    """The cases that the judge gave different scores."""
+    return [
+        {"case": result.case_id, "scores": list(result.scores), "score": result.score}
+        for result in flickering(results)
+    ]
+
+
+def _flicker(found: Flicker) -> dict[str, Any]:
+    return {
+        "value": found.value,
+        "reason": found.reason,
+        "cases": found.cases,
+        "flickering": found.flickering,
+        "interval": interval_data(found.bounds),
     }
 
 

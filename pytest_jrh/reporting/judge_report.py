@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.files import file_name_part
 from pytest_jrh.models import JUDGED, CaseResult
-from pytest_jrh.reporting.json_report import decision_data, interval_data, panel_data, table_data
+from pytest_jrh.reporting.json_report import (
+    decision_data,
+    flickering_data,
+    interval_data,
+    panel_data,
+    table_data,
+)
 from pytest_jrh.reporting.report import Report
 from pytest_jrh.reporting.session_results import scales
 from pytest_jrh.stats.bounded import accuracy_bounds
@@ -99,6 +105,8 @@ def judge_report(
             else None,
         },
         "statistics": table_data(tabulate(results, scales(levels))),
+        "repeats": suite.repeats,
+        "flickering": flickering_data(results),
         "gate": None if decision is None else decision_data(decision),
         "panel": None if panel is None else panel_data(panel),
         "session": session
@@ -132,7 +140,7 @@ def _test_report(metric_name: str, results: Sequence[CaseResult], seed: int) -> 
     figure = metric(
         metric_name,
         [result.expected for result in judged if result.expected is not None],
-        [result.score for result in judged if result.score is not None],
+        [result.score for result in judged if result.expected is not None],
     )
     interval = bootstrap(judged, seed)
     return {

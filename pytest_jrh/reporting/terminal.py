@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_jrh.models import said
 from pytest_jrh.reporting.gate_text import MOST_NAMED, gate_lines
 from pytest_jrh.reporting.range_lines import range_lines, range_table
 from pytest_jrh.reporting.report import Report
@@ -17,12 +18,15 @@ from pytest_jrh.stats.columns import decimal
 from pytest_jrh.stats.contradictions import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.stats.diagnosis import section_warnings
 from pytest_jrh.stats.figures import left_out, matrix_of, reasons, sections
+from pytest_jrh.stats.flicker_text import flicker_sentence
+from pytest_jrh.stats.flickering import flickering
 from pytest_jrh.stats.spending import spending_lines
 from pytest_jrh.text import Styled, columns, counted, one_line, shortened, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from pytest_jrh.models import CaseResult
     from pytest_jrh.reporting.report import Display
     from pytest_jrh.reporting.session_results import SessionResults
     from pytest_jrh.stats.figures import Row, Section
@@ -33,6 +37,7 @@ _GAP = "  "
 _NARROWEST_NAME = 12
 _MOST_MATRICES = 20
 _MOST_REASONS = 6
+_MOST_FLICKERING = 10
 
 
 class TerminalReport(Report):
@@ -125,24 +130,43 @@ def _section(
     for warning in section_warnings(section):
         for line in wrapped(f"! {warning}", width):
             yield Styled(line, "yellow")
+    yield from _flickering(section, session, width)
     if verbosity > 0:
         yield from _contradicted(section, session)
         yield from _reasons(section, width)
         yield from _matrices(section, width)
 
 
-def _contradicted(section: Section, session: SessionResults) -> Iterator[Styled]:
-    """The cases whose reasoning ends in another verdict than the score."""
-    own = [
+def _own(section: Section, session: SessionResults) -> list[CaseResult]:
+    """The results of the section's judge."""
+    return [
         result
         for result in session.results
         if (result.suite, result.judge) == (section.suite, section.judge)
     ]
-    found = [result for result in own if reasoning_disagrees(result)]
+
+
+def _flickering(section: Section, session: SessionResults, width: int) -> Iterator[Styled]:
+    """How often the judge contradicts itself, and the cases in which it does (rule M2)."""
+    sentence = flicker_sentence(section.total)
+    if not sentence:
+        return
+    for line in wrapped(sentence, width):
+        yield Styled(line)
+    found = flickering(_own(section, session))
+    for result in found[:_MOST_FLICKERING]:
+        yield Styled(f"{_GAP}{one_line(session.node(result.case_id))} ({said(result.scores)})")
+    if len(found) > _MOST_FLICKERING:
+        yield Styled(f"{_GAP}and {len(found) - _MOST_FLICKERING:,} more")
+
+
+def _contradicted(section: Section, session: SessionResults) -> Iterator[Styled]:
+    """The cases whose reasoning ends in another verdict than the score."""
+    found = [result for result in _own(section, session) if reasoning_disagrees(result)]
     if found:
         yield Styled(f"{REASONING_DISAGREES}:")
     for result in found[:MOST_NAMED]:
-        yield Styled(f"{_GAP}{one_line(session.node(result.case_id))} (gave {result.score})")
+        yield Styled(f"{_GAP}{one_line(session.node(result.case_id))} (gave {result.given})")
     if len(found) > MOST_NAMED:
         yield Styled(f"{_GAP}and {len(found) - MOST_NAMED:,} more")
 

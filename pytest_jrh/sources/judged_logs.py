@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.files import encoded, replacing
-from pytest_jrh.models import UNSCORED, Message
+from pytest_jrh.models import JUDGED, UNSCORED, Message
 from pytest_jrh.transcript import ROLES, render_transcript, storable
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ _METRIC = "accuracy"
 _LEVEL = 0.95
 JudgeFigure: TypeAlias = "tuple[float | None, float | None, float | None, str]"
 """Value, lower and upper end of its 95% interval, and why one is missing."""
+_TIE = "tie"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,9 @@ class JudgedCase:
     """One case as it goes into the log.
 
     `judge` names the scorer. `expected` is the right answer and becomes the target; `score` and
-    `reasoning` are the judge's. `detail` says what went wrong where `outcome` is one of
-    `models.UNSCORED`. `metadata` is shown beside the case: rubric, test, run, edits.
+    `reasoning` are the judge's: a verdict without a score is a tie of its repeats. `detail` says
+    what went wrong where `outcome` is one of `models.UNSCORED`. `metadata` is shown beside the
+    case: rubric, test, run, edits.
     """
 
     case_id: str
@@ -180,10 +182,12 @@ def _sample(case: JudgedCase) -> EvalSample:
     }
     clean, _ = storable(stored)
     scores = None
-    if case.score is not None:
+    if case.outcome in JUDGED:
         about = {"outcome": case.outcome, "expected": case.expected}
+        # As text it is no number, and so wrong to all of Inspect's metrics, as it is here.
+        value = _TIE if case.score is None else case.score
         score = Score(
-            value=case.score, answer=str(case.score), explanation=clean["reasoning"], metadata=about
+            value=value, answer=str(value), explanation=clean["reasoning"], metadata=about
         )
         scores = {_scorer(case.judge): score}
     error = None

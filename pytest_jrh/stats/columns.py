@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from pytest_jrh.models import Mode
+    from pytest_jrh.stats.inference.flicker import Flicker
     from pytest_jrh.stats.inference.formulas import Share
     from pytest_jrh.stats.inference.intervals import Bounds
     from pytest_jrh.stats.metrics import Figure
     from pytest_jrh.stats.statistics import BinaryStats, OrdinalStats, Statistics
 
-Value: TypeAlias = "Figure | Share | Bounds | int"
+Value: TypeAlias = "Figure | Share | Bounds | Flicker | int"
 FigureKind: TypeAlias = Literal["count", "rate", "share", "number", "bounds"]
 NONE = "-"
 _BOTH: tuple[Mode, ...] = ("binary", "ordinal")
@@ -32,7 +33,7 @@ class Column:
     default is the one under its `key`; with `apart` that has a column of its own. `title` heads
     it in tables, where a terminal breaks it as in `head`; one without a title is in the JSON report
     alone. `key` names it there, among the figures of its mode. `meaning` explains it in a sentence
-    or two.
+    or two. `shown` leaves it out of the table of a judge of whom it can say nothing.
     """
 
     of: Callable[[Statistics], Value | None]
@@ -44,6 +45,7 @@ class Column:
     modes: tuple[Mode, ...] = _BOTH
     interval: Callable[[Statistics], Bounds | None] | None = None
     apart: bool = False
+    shown: Callable[[Statistics], bool] = lambda _: True
 
     @property
     def heading(self) -> tuple[str, str]:
@@ -115,9 +117,10 @@ def decimal(value: float | None) -> str:
     return NONE if value is None else f"{round(value, 2) + 0.0:.2f}"
 
 
-def columns_of(mode: Mode) -> list[Column]:
-    """The columns of the table of a suite of this mode, in order."""
-    return [column for column in COLUMNS if mode in column.modes and column.title]
+def columns_of(mode: Mode, total: Statistics) -> list[Column]:
+    """The columns of the table of a judge of this mode, in order; `total` is over all its cases."""
+    own = [column for column in COLUMNS if mode in column.modes and column.title]
+    return [column for column in own if column.shown(total)]
 
 
 def keys_of(mode: Mode) -> list[Column]:
@@ -242,5 +245,14 @@ COLUMNS: tuple[Column, ...] = (
         head=("weighted", "kappa"),
         key="weighted_kappa",
         modes=("ordinal",),
+    ),
+    Column(
+        lambda statistics: statistics.flicker,
+        "rate",
+        "How often two verdicts of the judge on one case differ, where `repeats` has it judge each "
+        "case more than once",
+        "flicker",
+        interval=lambda statistics: statistics.flicker.bounds,
+        shown=lambda total: total.flicker.cases > 0,
     ),
 )

@@ -8,6 +8,7 @@ from math import erfc, exp, lgamma, sqrt
 from typing import TYPE_CHECKING
 
 from pytest_jrh.stats.figures import matrix_of
+from pytest_jrh.stats.flicker_text import tie_sentence
 from pytest_jrh.stats.inference.formulas import SIGNIFICANCE
 from pytest_jrh.text import counted, one_line
 
@@ -72,7 +73,12 @@ def judge_warnings(statistics: Statistics, mode: Mode) -> list[str]:
     Constant, random and inverted verdicts are not reported below four verdicts, or where all labels
     are the same.
     """
-    return [*_independence(statistics, mode), *_contradictions(statistics)]
+    ties = tie_sentence(statistics)
+    return [
+        *_independence(statistics, mode),
+        *_contradictions(statistics),
+        *([ties] if ties else []),
+    ]
 
 
 def _independence(statistics: Statistics, mode: Mode) -> list[str]:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from pytest_jrh.stats.columns import NONE, columns_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytest_jrh.models import Mode
     from pytest_jrh.stats.columns import Column
     from pytest_jrh.stats.inference.formulas import ConfusionMatrix
@@ -84,7 +86,7 @@ class Section:
     @property
     def columns(self) -> list[Column]:
         """The columns of the rows' cells."""
-        return columns_of(self.mode)
+        return columns_of(self.mode, self.total)
 
     @property
     def first_title(self) -> str:
@@ -160,6 +162,7 @@ def _asked(total: Statistics) -> bool:
 def _section(total: Statistics, table: StatisticsTable) -> Section:
     suite, judge = total.counts.suite, total.counts.judge
     mode: Mode = "ordinal" if total.ordinal is not None else "binary"
+    columns = columns_of(mode, total)
     by_rubric: dict[str, list[Statistics]] = {}
     for group in table.groups:
         if (group.counts.suite, group.counts.judge) == (suite, judge):
@@ -170,20 +173,19 @@ def _section(total: Statistics, table: StatisticsTable) -> Section:
         if (rubric.counts.suite, rubric.counts.judge) != (suite, judge):
             continue
         name = rubric.counts.rubric
-        rows.append(Row("rubric", name, rubric, _cells(rubric, mode), name))
+        rows.append(Row("rubric", name, rubric, _cells(rubric, columns), name))
         if len(tests) > 1:
             of_tests = sorted(by_rubric[name], key=lambda group: group.counts.test)
             rows += [
-                Row("test", group.counts.test, group, _cells(group, mode), name)
+                Row("test", group.counts.test, group, _cells(group, columns), name)
                 for group in of_tests
             ]
     if len(by_rubric) > 1:
-        rows.append(Row("total", "all", total, _cells(total, mode)))
+        rows.append(Row("total", "all", total, _cells(total, columns)))
     return Section(suite, judge, mode, tests, tuple(rows), total)
 
 
-def _cells(statistics: Statistics, mode: Mode) -> tuple[Cell, ...]:
+def _cells(statistics: Statistics, columns: Sequence[Column]) -> tuple[Cell, ...]:
     return tuple(
-        Cell(column, *column.cell(statistics), *column.range_cell(statistics))
-        for column in columns_of(mode)
+        Cell(column, *column.cell(statistics), *column.range_cell(statistics)) for column in columns
     )

@@ -46,7 +46,8 @@ class GroupStats:
     disagree.
 
     `unverified` counts the cases, among all, whose label no verifier confirmed (rule A6), and
-    `contradicted` the verdicts whose reasoning disagrees with their score.
+    `contradicted` the verdicts whose reasoning disagrees with their score. `ties` counts the
+    disagreements without a score (rule M1).
     """
 
     suite: str = ""
@@ -61,6 +62,7 @@ class GroupStats:
     generated: int = 0
     unverified: int = 0
     contradicted: int = 0
+    ties: int = 0
 
     @property
     def accuracy(self) -> float | None:
@@ -86,6 +88,7 @@ def group_stats(results: Iterable[CaseResult]) -> list[GroupStats]:
         outcomes[result.outcome] += 1
         outcomes["unverified"] += result.verified is False
         outcomes["contradicted"] += reasoning_disagrees(result)
+        outcomes["ties"] += result.outcome in JUDGED and result.score is None
     return [_stats(*key, outcomes) for key, outcomes in groups.items()]
 
 
@@ -101,6 +104,7 @@ def totals(stats: Iterable[GroupStats]) -> GroupStats:
         generated=sum(group.generated for group in groups),
         unverified=sum(group.unverified for group in groups),
         contradicted=sum(group.contradicted for group in groups),
+        ties=sum(group.ties for group in groups),
     )
 
 
@@ -128,17 +132,19 @@ def metric_problem(name: str) -> str | None:
     return f"{name!r} is not a scikit-learn metric that compares labels with verdicts{hint}"
 
 
-def metric(name: str, expected: Sequence[int], scores: Sequence[int]) -> Figure:
+def metric(name: str, expected: Sequence[int], scores: Sequence[int | None]) -> Figure:
     """Compute `accuracy_score`, or any metric of scikit-learn that takes true and predicted labels
     (rule J1).
 
     Metrics that average over classes use their default for labels 0 and 1, and "macro" on longer
-    scales.
+    scales. A score of None is a tie: wrong in the accuracy, and no label for scikit-learn.
     """
     if not expected:
         return Figure(None, "no verdict was given")
     if name == BUILT_IN_METRIC:
         return Figure(sum(a == b for a, b in zip(expected, scores, strict=True)) / len(expected))
+    if None in scores:
+        return Figure(None, "repeats that tie have no score that this metric could take")
     problem = metric_problem(name)
     if problem:
         return Figure(None, problem)
@@ -219,6 +225,7 @@ def _stats(suite: str, test: str, rubric: str, judge: str, outcomes: Counter[str
         generated=outcomes["generated"],
         unverified=outcomes["unverified"],
         contradicted=outcomes["contradicted"],
+        ties=outcomes["ties"],
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.stats.columns import COLUMNS, NONE, range_text
 from pytest_jrh.stats.diagnosis import section_warnings
 from pytest_jrh.stats.figures import sections
+from pytest_jrh.stats.inference.flicker import Flicker
 from pytest_jrh.stats.inference.formulas import Share
 from pytest_jrh.stats.inference.intervals import LEVEL, Bounds
 
@@ -69,7 +70,7 @@ def named_figures(statistics: Statistics, mode: Mode) -> list[NamedFigure]:
     return [
         _named(column, statistics)
         for column in COLUMNS
-        if mode in column.modes and column.kind in _LISTED
+        if mode in column.modes and column.kind in _LISTED and column.shown(statistics)
     ]
 
 
@@ -111,6 +112,13 @@ def properties(table: StatisticsTable) -> Iterator[tuple[str, str]]:
             yield f"jrh:{judge}:warning", warning
 
 
+def _number(figure: Any, statistics: Statistics) -> int:
+    """How many cases the figure is of."""
+    if isinstance(figure, Share):
+        return figure.n
+    return figure.cases if isinstance(figure, Flicker) else statistics.counts.n
+
+
 def _named(column: Column, statistics: Statistics) -> NamedFigure:
     figure: Any = column.of(statistics)
     bounds = column.bounds(statistics) or Bounds()
@@ -120,7 +128,7 @@ def _named(column: Column, statistics: Statistics) -> NamedFigure:
     return NamedFigure(
         name=column.key or column.title,
         value=None if figure is None else figure.value,
-        n=figure.n if is_share else statistics.counts.n,
+        n=_number(figure, statistics),
         count=figure.count if is_share else None,
         bounds=bounds,
         reason=reason,

@@ -28,7 +28,7 @@ _NOTHING_SHARED = "no case has a verdict of both"
 
 @dataclass(frozen=True, slots=True)
 class JudgePair:
-    """How two judges of a panel agree on the cases that both gave a verdict on, whatever the label.
+    """How two judges of a panel agree on the cases that both gave a score, whatever the label.
 
     `kappa` is Cohen's, quadratically weighted in ordinal mode; `disagreements` are those cases'
     ids, without judge.
@@ -45,8 +45,9 @@ class PanelVote:
     """One case's vote: `score` is what more than half of the panel gave, None with the `reason`
     where there is none.
 
-    A judge without a verdict counts as one of the panel, so a majority is one that it could not
-    undo. `case` is the id without a judge; `votes` counts the verdicts by score, most first.
+    A judge without a verdict, or whose repeats tie, counts as one of the panel, so a majority is
+    one that it could not undo. `case` is the id without a judge; `votes` counts the verdicts by
+    score, most first.
     """
 
     case: str
@@ -87,7 +88,7 @@ def panels(results: Iterable[CaseResult]) -> list[Panel]:
     for result in given:
         if len(judges[result.suite]) == 1:
             continue
-        if result.outcome in JUDGED and result.expected is not None and result.score is not None:
+        if result.outcome in JUDGED and result.expected is not None:
             verdict = _Verdict(made_case_id(result), result, result.expected, result.score)
             suites.setdefault(result.suite, []).append(verdict)
     found = [_panel(suite, verdicts) for suite, verdicts in suites.items()]
@@ -144,7 +145,7 @@ class _Verdict:
     case: str
     result: CaseResult
     expected: int
-    score: int
+    score: int | None
 
 
 def made_case_id(result: CaseResult) -> str:
@@ -175,35 +176,39 @@ def _panel(suite: str, verdicts: Sequence[_Verdict]) -> Panel:
 
 def _pair(one: str, other: str, cases: Mapping[str, Mapping[str, _Verdict]]) -> JudgePair:
     both = {
-        case: (given[one], given[other])
+        case: (given[one].score, given[other].score)
         for case, given in cases.items()
         if one in given and other in given
     }
-    different = tuple(case for case, (first, second) in both.items() if first.score != second.score)
-    ordinal = any(first.result.target_score is not None for first, _ in both.values())
-    matrix = confusion_matrix((first.score, second.score) for first, second in both.values())
+    scores = {case: (a, b) for case, (a, b) in both.items() if a is not None and b is not None}
+    different = tuple(case for case, (first, second) in scores.items() if first != second)
+    ordinal = any(cases[case][one].result.target_score is not None for case in scores)
+    matrix = confusion_matrix(scores.values())
     kappa = quadratic_kappa(matrix) if ordinal else cohen_kappa(matrix)
-    if not both:
+    if not scores:
         return JudgePair(
             (one, other), Share(0, 0, _NOTHING_SHARED), Figure(None, _NOTHING_SHARED), ()
         )
-    return JudgePair((one, other), Share(len(both) - len(different), len(both)), kappa, different)
+    same = Share(len(scores) - len(different), len(scores))
+    return JudgePair((one, other), same, kappa, different)
 
 
 def _vote(given: Sequence[_Verdict], judges: int) -> PanelVote:
     counts = tuple(
         sorted(
-            Counter(verdict.score for verdict in given).items(),
+            Counter(verdict.score for verdict in given if verdict.score is not None).items(),
             key=lambda each: (-each[1], each[0]),
         )
     )
-    score, most = counts[0]
+    score, most = counts[0] if counts else (None, 0)
     first = given[0]
     vote = PanelVote(first.case, first.result.test, first.result.rubric_id, first.expected, counts)
     if 2 * most > judges:
         return replace(vote, score=score)
-    missing = judges - len(given)
-    without = f"; {counted(missing, 'judge')} gave no verdict" if missing else ""
+    missing = judges - sum(number for _, number in counts)
+    without = f"; {counted(missing, 'judge')} gave no score" if missing else ""
+    if not counts:
+        return replace(vote, reason=f"no judge of {judges} gave a score")
     kind = "a tie" if len(counts) > 1 and counts[1][1] == most else "no majority"
     said = ", ".join(f"{number} for {answer}" for answer, number in counts)
     return replace(vote, reason=f"{kind}: {said} of {counted(judges, 'judge')}{without}")

@@ -5,12 +5,15 @@ Only agree and disagree count. A figure that cannot be computed is None with the
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_jrh.kinds import KINDS
 from pytest_jrh.models import JUDGED
 from pytest_jrh.stats.bounded import accuracy_bounds, binary_bounds, ordinal_bounds, whole_pairs
+from pytest_jrh.stats.flickering import flicker_of
+from pytest_jrh.stats.inference.flicker import NOT_ASKED_TWICE, Flicker
 from pytest_jrh.stats.inference.formulas import (
     NO_VERDICT,
     ConfusionMatrix,
@@ -77,12 +80,15 @@ class OrdinalStats:
 class Statistics:
     """Every figure of one set of results; names in `counts` that are empty stand for all.
 
-    `binary` and `ordinal` are None where the set has no case of that mode.
+    `binary` and `ordinal` are None where the set has no case of that mode. `flicker` says how often
+    the judge contradicts itself. A tie of repeats is wrong in every share, and in no figure of the
+    confusion matrix but the balanced accuracy (rule M1).
     """
 
     counts: GroupStats
     accuracy: Figure
     interval: Bounds
+    flicker: Flicker = NOT_ASKED_TWICE
     binary: BinaryStats | None = None
     ordinal: OrdinalStats | None = None
 
@@ -143,6 +149,7 @@ def describe(results: Iterable[CaseResult], scales: Scales | None = None) -> Sta
         counts=counts,
         accuracy=Figure(counts.accuracy, None if judged else NO_VERDICT),
         interval=accuracy_bounds(judged),
+        flicker=flicker_of(judged),
         binary=_binary([result for result in judged if result.target_score is None])
         if binary
         else None,
@@ -153,7 +160,7 @@ def describe(results: Iterable[CaseResult], scales: Scales | None = None) -> Sta
 
 
 def pairs_of(results: Iterable[CaseResult]) -> list[Pair]:
-    """Label and answer of every verdict."""
+    """Label and answer of every verdict but the ties of repeats, which have no answer."""
     return [
         (result.expected, result.score)
         for result in results
@@ -167,7 +174,8 @@ def _binary(judged: Sequence[CaseResult]) -> BinaryStats:
     satisfied = [
         result for result in _counting_in("false_positive_rate", judged) if result.expected == 0
     ]
-    found, alarms = (sum(result.score == 1 for result in each) for each in (violations, satisfied))
+    found = sum(result.outcome == "agree" for result in violations)
+    alarms = sum(result.outcome == "disagree" for result in satisfied)
     kappa = _of_two_labels(matrix, cohen_kappa(matrix))
     pairs = whole_pairs(judged)
     whole = [pair for cluster in pairs.values() for pair in cluster]
@@ -175,7 +183,7 @@ def _binary(judged: Sequence[CaseResult]) -> BinaryStats:
         matrix=matrix,
         recall=_share(found, len(violations), "no perturbation was judged"),
         false_positive_rate=_share(alarms, len(satisfied), "no positive was judged"),
-        balanced_accuracy=_of_two_labels(matrix, balanced_accuracy(matrix)),
+        balanced_accuracy=_of_two_labels(matrix, balanced_accuracy(matrix, _ties(judged))),
         kappa=kappa,
         paired=_share(sum(whole), len(whole), "no run has both its tests judged"),
         intervals=binary_bounds(violations, satisfied, judged, kappa, pairs),
@@ -196,12 +204,19 @@ def _ordinal(judged: Sequence[CaseResult], scales: Scales | None) -> OrdinalStat
     kappa = _of_two_labels(matrix, kappa)
     return OrdinalStats(
         matrix=matrix,
-        exact=_share(exact, len(pairs), NO_VERDICT),
-        within_one=_share(near, len(pairs), NO_VERDICT),
+        exact=_share(exact, len(judged), NO_VERDICT),
+        within_one=_share(near, len(judged), NO_VERDICT),
         mean_absolute_error=mean_absolute_error(matrix),
         bias=mean_bias(matrix),
         weighted_kappa=kappa,
         intervals=ordinal_bounds(judged, _is_near, kappa, matrix.labels),
+    )
+
+
+def _ties(judged: Iterable[CaseResult]) -> Counter[int]:
+    """How many cases of each label have no score, because their repeats tie."""
+    return Counter(
+        result.expected for result in judged if result.score is None and result.expected is not None
     )
 
 

@@ -429,7 +429,7 @@ def test_tie_is_no_vote_and_says_so() -> None:
 def test_judge_without_a_verdict_cannot_make_a_majority_of_the_others() -> None:
     (panel,) = panel_of((1, 1, None), (1, None, None), (1, 1, 1))
     assert [vote.score for vote in panel.votes] == [1, None, 1]
-    assert panel.votes[1].reason == "no majority: 1 for 1 of 3 judges; 2 judges gave no verdict"
+    assert panel.votes[1].reason == "no majority: 1 for 1 of 3 judges; 2 judges gave no score"
 
 
 def test_judges_agreement_with_each_other_ignores_the_labels() -> None:

@@ -10,7 +10,7 @@ import re
 import zlib
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pytest_jrh.models import JUDGED
+from pytest_jrh.models import JUDGED, said
 from pytest_jrh.reporting.session_results import case_key
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.text import visible
@@ -175,6 +175,10 @@ def _result(
     return {
         "made": made,
         "reasoning": result.reasoning,
+        "said": said(result.scores) if result.repeated else "",
+        "minority": None
+        if result.minority is None
+        else {"score": result.minority.score, "reasoning": result.minority.reasoning},
         "detail": detail,
         "place": place,
         "calls": spending.calls,

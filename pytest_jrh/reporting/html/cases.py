@@ -120,6 +120,10 @@ def _run(result: CaseResult, _change: str) -> str:
     return f"{result.run_id}{epoch}{target}"
 
 
+def _given(result: CaseResult) -> str:
+    return "a tie" if result.score is None and result.repeated else _score(result.score)
+
+
 def _score(score: int | None) -> str:
     return "" if score is None else str(score)
 
@@ -172,6 +176,14 @@ COLUMNS: tuple[CaseColumn, ...] = (
         kind=lambda _result, _change: "warn",
     ),
     CaseColumn("right", "right", lambda result, _: _score(result.expected), number=True),
-    CaseColumn("given", "given", lambda result, _: _score(result.score), number=True),
+    CaseColumn("given", "given", lambda result, _: _given(result), number=True),
+    CaseColumn(
+        "flicker",
+        "flicker",
+        lambda result, _: "flickers" if result.flickers else "",
+        filtered=True,
+        shown=lambda session: any(result.repeated for result in session.results),
+        kind=lambda _result, _change: "warn",
+    ),
     CaseColumn("cost", "cost", _cost, number=True),
 )

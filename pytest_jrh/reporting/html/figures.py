@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.stats.columns import NONE, percent
 from pytest_jrh.stats.diagnosis import section_warnings
 from pytest_jrh.stats.figures import ONE_BY_ONE, matrix_of, reasons
+from pytest_jrh.stats.flicker_text import flicker_sentence
 
 if TYPE_CHECKING:
     from pytest_jrh.models import Mode
@@ -33,6 +34,7 @@ def section_values(section: Section, *, several: bool) -> dict[str, Any]:
         "chance": section.mode == "binary",
         "note": ONE_BY_ONE if len(section.rows) > 1 else "",
         "warnings": section_warnings(section),
+        "flicker": flicker_sentence(section.total),
         "maps": maps,
         "reasons": [
             f"{title}: {reason} ({', '.join(labels)})" for title, reason, labels in reasons(section)

@@ -18,6 +18,8 @@ from pytest_jrh.stats.columns import decimal
 from pytest_jrh.stats.contradictions import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.stats.diagnosis import section_warnings
 from pytest_jrh.stats.figures import ONE_BY_ONE, left_out, matrix_of, reasons, sections
+from pytest_jrh.stats.flicker_text import flicker_sentence
+from pytest_jrh.stats.flickering import flickering
 from pytest_jrh.stats.spending import spending_lines
 from pytest_jrh.text import counted, one_line, shortened
 
@@ -147,7 +149,9 @@ def _figures(page: _Page, section: Section, *, several: bool) -> None:
         f"\nIn parentheses: 95% intervals. {ONE_BY_ONE if len(section.rows) > 1 else ''}".rstrip()
     )
     warnings = [f"\n⚠️ {prose(warning)}" for warning in section_warnings(section)]
-    page.block(head, lines, [note, *warnings, ""])
+    sentence = flicker_sentence(section.total)
+    flicker = [f"\n{prose(sentence)}"] if sentence else []
+    page.block(head, lines, [note, *warnings, *flicker, ""])
 
 
 def _table_row(cells: Sequence[str]) -> str:
@@ -214,6 +218,9 @@ def _cases(page: _Page, session: SessionResults) -> None:
     if odd:
         title = f"### Right, but {REASONING_DISAGREES} ({len(odd):,})\n"
         page.block([title], _details(session, odd), [""])
+    torn = [result for result in flickering(session.results) if result.outcome == "agree"]
+    if torn:
+        page.block([f"### Right, but flickering ({len(torn):,})\n"], _details(session, torn), [""])
     without = [result for result in session.results if result.outcome in UNSCORED]
     if without:
         page.block(
@@ -226,11 +233,11 @@ def _details(session: SessionResults, results: Iterable[CaseResult]) -> Iterator
         node = shortened(one_line(session.node(result.case_id)), LONGEST_NAME)
         if result.outcome == "disagree":
             said, text = (
-                f"gave {result.score}, right is {result.expected}",
-                result.reasoning or "(no reasoning)",
+                f"gave {result.given}, right is {result.expected}",
+                _reasoning(result),
             )
-        elif reasoning_disagrees(result):
-            said, text = f"gave {result.score}, which is right", result.reasoning
+        elif result.outcome == "agree":
+            said, text = f"gave {result.given}, which is right", _reasoning(result)
         else:
             said, text = result.outcome, result.detail or "(no reason)"
         if reasoning_disagrees(result):
@@ -239,6 +246,14 @@ def _details(session: SessionResults, results: Iterable[CaseResult]) -> Iterator
         again = f"run it again:<br><code>{entities(one_line(command))}</code>" if command else ""
         summary = f"<summary><code>{entities(node)}</code> {said}</summary>"
         yield f"<details>{summary}{preformatted(text)}{again}</details>"
+
+
+def _reasoning(result: CaseResult) -> str:
+    """The judge's reasoning; of repeats that differ, also that of one of the others."""
+    text, other = result.reasoning or "(no reasoning)", result.minority
+    if other is None:
+        return text
+    return f"{text}\n\nAnother repeat gave {other.score}: {other.reasoning or '(no reasoning)'}"
 
 
 def _more_figures(page: _Page, section: Section) -> None:

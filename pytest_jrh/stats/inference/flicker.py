@@ -42,6 +42,14 @@ class Flicker:
     cases: int
     flickering: int
 
+    @property
+    def reason(self) -> str | None:
+        """Why there is no value; None where there is one."""
+        return self.bounds.reason if self.value is None else None
+
+
+NOT_ASKED_TWICE = Flicker(None, Bounds(reason=NOT_REPEATED), 0, 0)
+
 
 def flicker(cases: Iterable[RepeatedCase], level: float = LEVEL) -> Flicker:
     """Estimate from repeats how often a judge contradicts itself, with the interval of rule L1.
@@ -52,7 +60,7 @@ def flicker(cases: Iterable[RepeatedCase], level: float = LEVEL) -> Flicker:
     """
     repeated = [case for case in cases if len(case.scores) >= _TWICE]
     if not repeated:
-        return Flicker(None, Bounds(reason=NOT_REPEATED), 0, 0)
+        return NOT_ASKED_TWICE
     shares = [differing_pairs(case.scores) for case in repeated]
     most = max(_most_pairs(case.scores) for case in repeated)
     clusters: dict[Hashable, list[float]] = {}

@@ -238,7 +238,11 @@
   }
 
   function why(row, result) {
-    if (result.reasoning || cellOf(row, "given") !== "") return card("The judge's reasoning", prose(result.reasoning, "No reasoning was given."));
+    if (result.reasoning || cellOf(row, "given") !== "") {
+      const other = result.minority;
+      return card("The judge's reasoning", result.said ? make("p", { class: "muted" }, `Of the repeats, ${result.said}.`) : null, prose(result.reasoning, "No reasoning was given."),
+        other ? make("p", { class: "muted" }, `Another repeat gave ${other.score}:`) : null, other ? prose(other.reasoning, "No reasoning was given.") : null);
+    }
     return card("Why there is no verdict", prose(result.detail, "The case was made, and not to be judged."));
   }
 

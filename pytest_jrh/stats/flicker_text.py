@@ -1,0 +1,34 @@
+"""How often a judge contradicts itself, and how often its repeats tie, in sentences (rule M2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_jrh.stats.columns import percent
+from pytest_jrh.text import counted
+
+if TYPE_CHECKING:
+    from pytest_jrh.stats.statistics import Statistics
+
+
+def flicker_sentence(statistics: Statistics) -> str:
+    """In how many cases a judge contradicts itself; nothing where none was judged twice."""
+    found = statistics.flicker
+    if not found.cases:
+        return ""
+    cases = f"{found.flickering:,} of {counted(found.cases, 'repeated case')}"
+    return (
+        f"The judge gave different scores in {cases}; two repeats of a case differ in "
+        f"{percent(found.value)}."
+    )
+
+
+def tie_sentence(statistics: Statistics) -> str:
+    """What becomes of the cases without a score; nothing where there is none."""
+    ties, n = statistics.counts.ties, statistics.counts.n
+    if not ties:
+        return ""
+    return (
+        f"Ties: in {ties:,} of {counted(n, 'case')} no score is the most frequent of the repeats. "
+        "They count as wrong; kappa, errors and bias leave them out."
+    )

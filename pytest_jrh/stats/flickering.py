@@ -1,0 +1,27 @@
+"""What the repeats of a judge's verdicts say about the judge (rules M1, M2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_jrh.stats.inference.flicker import Flicker, RepeatedCase, flicker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_jrh.models import CaseResult
+
+
+def repeated_case(result: CaseResult, earlier: Iterable[int] = ()) -> RepeatedCase:
+    """The scores of a case, with those that the same judge gave the same case `earlier`."""
+    return RepeatedCase(result.cluster_id, (*earlier, *result.scores))
+
+
+def flicker_of(results: Iterable[CaseResult]) -> Flicker:
+    """How often the judge of these results contradicts itself."""
+    return flicker(repeated_case(result) for result in results)
+
+
+def flickering(results: Iterable[CaseResult]) -> list[CaseResult]:
+    """The cases that a judge gave different scores."""
+    return [result for result in results if result.flickers]

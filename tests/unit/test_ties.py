@@ -1,0 +1,157 @@
+"""A tie of repeats: wrong in every share, in no figure that needs a score, and never left out of n
+(rules M1, M2)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_jrh.artifacts.stored import result_from, result_text
+from pytest_jrh.models import CaseResult, Judgment, Verdict, most_frequent
+from pytest_jrh.models import given as given_text
+from pytest_jrh.stats.diagnosis import judge_warnings
+from pytest_jrh.stats.figures import sections
+from pytest_jrh.stats.flickering import flickering, repeated_case
+from pytest_jrh.stats.inference.flicker import flicker
+from pytest_jrh.stats.metrics import metric
+from pytest_jrh.stats.panels import panels
+from pytest_jrh.stats.statistics import describe, tabulate
+
+
+def result(number: int, expected: int, *scores: int, **values: Any) -> CaseResult:
+    """What the engine makes of these scores."""
+    judgment = Judgment(tuple(Verdict(score, f"It is {score}.") for score in scores))
+    test = values.pop("test", "agent_perturbation" if expected else "agent_positives")
+    made = CaseResult(
+        case_id=f"s::{test}::tone::r{number}[e1]",
+        suite="s",
+        test=test,
+        rubric_id="tone",
+        run_id=f"r{number}",
+        epoch=1,
+        outcome="agree" if judgment.score == expected else "disagree",
+        expected=expected,
+        score=judgment.score,
+        scores=judgment.scores,
+        reasoning=judgment.shown.reasoning,
+        minority=judgment.minority,
+    )
+    return replace(made, **values)
+
+
+def test_the_most_frequent_score_counts_and_a_tie_has_none() -> None:
+    assert most_frequent((0, 1, 0)) == 0
+    assert most_frequent((2, 1, 1, 0)) == 1
+    assert most_frequent((0, 1)) is None
+    assert most_frequent((0, 1, 2)) is None
+    assert given_text(1, (1,)) == "1"
+    assert given_text(0, (0, 1, 0)) == "0 (2 of 3 said 0, 1 of 3 said 1)"
+    assert given_text(None, (1, 0)) == "a tie (1 of 2 said 0, 1 of 2 said 1)"
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=9))
+def test_what_is_shown_of_repeats_is_a_verdict_of_each_side(scores: list[int]) -> None:
+    judgment = Judgment(tuple(Verdict(score, f"{place}") for place, score in enumerate(scores)))
+    assert judgment.score in (None, judgment.shown.score)
+    assert (judgment.minority is None) == (len(set(scores)) == 1)
+    if judgment.minority is not None:
+        assert judgment.minority.score != judgment.shown.score
+
+
+def test_a_tie_is_wrong_in_every_share_and_in_no_figure_of_scores() -> None:
+    cases = [result(n, n % 2, n % 2, n % 2) for n in range(8)]
+    cases += [result(8, 0, 0, 1), result(9, 1, 1, 0)]
+    found = describe(cases)
+    assert (found.counts.n, found.counts.agree, found.counts.ties) == (10, 8, 2)
+    assert found.accuracy.value == 0.8
+    assert found.binary is not None
+    assert (found.binary.recall.count, found.binary.recall.n) == (4, 5)
+    assert (found.binary.false_positive_rate.count, found.binary.false_positive_rate.n) == (1, 5)
+    assert found.binary.balanced_accuracy.value == pytest.approx(0.8)
+    # The interval is that of the same share.
+    bounds = found.binary.intervals["false_positive_rate"]
+    assert bounds.lower is not None
+    assert bounds.upper is not None
+    assert bounds.lower < 0.2 < bounds.upper
+    assert found.binary.matrix.n == 8
+    assert found.binary.kappa.value == 1
+    assert judge_warnings(found, "binary") == [
+        "Ties: in 2 of 10 cases no score is the most frequent of the repeats. They count as wrong; "
+        "kappa, errors and bias leave them out."
+    ]
+
+
+def test_an_ordinal_tie_is_neither_exact_nor_near() -> None:
+    cases = [result(n, 1, 1, 1, target_score=1) for n in range(3)]
+    cases.append(result(3, 1, 1, 2, target_score=1))
+    figures = describe(cases).ordinal
+    assert figures is not None
+    assert (figures.exact.count, figures.exact.n) == (3, 4)
+    assert (figures.within_one.count, figures.within_one.n) == (3, 4)
+    assert figures.mean_absolute_error.value == 0
+
+
+@settings(max_examples=50)
+@given(st.lists(st.tuples(st.integers(0, 1), st.lists(st.integers(0, 1), min_size=1, max_size=4))))
+def test_no_verdict_is_lost_whatever_ties(cases: list[tuple[int, list[int]]]) -> None:
+    given_results = [result(n, label, *scores) for n, (label, scores) in enumerate(cases)]
+    found = tabulate(given_results)
+    counts = found.overall.counts
+    assert counts.n == len(cases)
+    matrix = found.overall.binary.matrix if found.overall.binary else None
+    assert (matrix.n if matrix else 0) + counts.ties == len(cases)
+    for section in sections(found):
+        assert all(cell.text for row in section.rows for cell in row.cells)
+    assert panels(given_results) == []
+    for each in given_results:
+        assert result_from(result_text(each)) == each
+
+
+def test_a_metric_of_labels_has_no_label_for_a_tie() -> None:
+    assert metric("accuracy_score", [1, 1], [1, None]).value == 0.5
+    tied = metric("f1_score", [1, 1], [1, None])
+    assert tied.value is None
+    assert tied.reason == "repeats that tie have no score that this metric could take"
+
+
+def test_a_judge_that_ties_has_no_vote_in_a_panel() -> None:
+    scores: dict[str, tuple[int, ...]] = {"a": (1, 1), "b": (1, 0), "c": (1, 1)}
+    votes = [
+        replace(result(1, 1, *given_scores), judge=judge, case_id=f"x{judge}")
+        for judge, given_scores in scores.items()
+    ]
+    votes += [
+        replace(result(2, 1, 0, 1), judge=judge, case_id=f"y{judge}") for judge in ("a", "b", "c")
+    ]
+    (panel,) = panels(votes)
+    assert [vote.score for vote in panel.votes] == [1, None]
+    assert panel.votes[1].reason == "no judge of 3 gave a score"
+    assert [(pair.judges, pair.agreement.n) for pair in panel.pairs] == [
+        (("a", "b"), 0),
+        (("a", "c"), 1),
+        (("b", "c"), 0),
+    ]
+
+
+def test_the_flicker_of_a_set_is_that_of_its_cases() -> None:
+    cases = [result(n, 1, 1, 1, int(n > 0)) for n in range(5)]
+    found = describe(cases)
+    assert (found.flicker.cases, found.flicker.flickering) == (5, 1)
+    assert found.flicker.value == pytest.approx(2 / 3 / 5)
+    assert found.flicker == flicker(map(repeated_case, cases))
+    assert [each.run_id for each in flickering(cases)] == ["r0"]
+    (section,) = sections(tabulate(cases))
+    assert [column.title for column in section.columns][-1] == "flicker"
+    assert section.rows[0].cells[-1].text == "13.3%"
+    assert repeated_case(cases[1], earlier=(0,)).scores == (0, 1, 1, 1)
+
+
+def test_without_repeats_there_is_no_column_of_flicker() -> None:
+    cases = [result(n, 1, 1) for n in range(5)]
+    (section,) = sections(tabulate(cases))
+    assert "flicker" not in [column.title for column in section.columns]
+    assert describe(cases).flicker.reason == "no case was judged more than once"
