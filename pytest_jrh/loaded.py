@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_jrh.documents.problems import listed, printable, shown
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.files import absolute
 from pytest_jrh.loading import ReadySuite, make_ready
 from pytest_jrh.review.decision_files import has_decisions
+from pytest_jrh.text import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,6 +70,7 @@ class LoadedSuites:
             )
             self._refuse_shared_places(ready)
             _check_decisions(ready)
+            _check_split(ready, self._options.split)
             self._ready[path] = ready
         return self._ready[path]
 
@@ -124,6 +127,19 @@ class LoadedSuites:
                     )
                     hint = f"Give each its own `{key}`, or run one of them at a time."
                     raise InputError(Problem(message, file=place, hint=hint))
+
+
+def _check_split(ready: ReadySuite, split: str | None) -> None:
+    """Refuse a split that none of a suite's labels belongs to."""
+    if split is None or not ready.labels:
+        return
+    splits = dict.fromkeys(label.split for label in ready.labels.values() if label.split)
+    if split not in splits:
+        there = f"the splits are {listed(splits)}" if splits else "no label names a split"
+        close = nearest(split, splits)
+        message = f"--jrh-split={printable(split)}: got {shown(split)}; {there}"
+        hint = f"{printable(close)} is the nearest" if close else None
+        raise InputError(Problem(message, str(ready.suite.config_file), hint=hint))
 
 
 def _check_decisions(ready: ReadySuite) -> None:

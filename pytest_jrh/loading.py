@@ -19,6 +19,7 @@ from pytest_jrh.documents.problems import listed
 from pytest_jrh.documents.reading import read_document
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.judges import JUDGES
+from pytest_jrh.kinds import KINDS
 from pytest_jrh.stats.metrics import metric_problem
 from pytest_jrh.suite.cases import CASES_FILE, case_id, expand
 from pytest_jrh.suite.config import load_suite
@@ -29,10 +30,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_jrh.judges.judge import SuiteJudge
+    from pytest_jrh.labels.joining import LabelKey
     from pytest_jrh.models import (
         AgentRun,
         Case,
         CaseSpec,
+        Label,
         Preprocessor,
         Rubric,
         RunSummary,
@@ -48,7 +51,8 @@ class ReadySuite:
     """A suite with everything that running it needs, but the way to the models.
 
     A frozen suite has no source, and makes no case, so it has no pipelines either. `made` holds by
-    test the cases that are taken as they are on disk.
+    test the cases that are taken as they are on disk; `labels` are those of runs as they are, in a
+    frozen suite those of its cases.
     """
 
     suite: Suite
@@ -57,6 +61,7 @@ class ReadySuite:
     judges: Mapping[str | None, SuiteJudge]
     preprocessors: tuple[Preprocessor, ...]
     made: Mapping[str, MadeCases] = field(default_factory=dict)
+    labels: Mapping[LabelKey, Label] = field(default_factory=dict)
 
     @cached_property
     def runs(self) -> tuple[RunSummary, ...]:
@@ -101,7 +106,7 @@ class ReadySuite:
         """Every case of the suite, in collection order."""
         if self.suite.replay.frozen is not None:
             return next(iter(self.made.values())).specs(self.suite)
-        return expand(self.suite, self.runs)
+        return expand(self.suite, self.runs, self.labels)
 
     def cases(self, *, own_log: bool = True) -> SuiteCases:
         """All cases as they are now.
@@ -126,8 +131,15 @@ class ReadySuite:
 
         Raises `InputError` where it is there and cannot be used.
         """
+        if KINDS[spec.test].natural and self.suite.replay.frozen is None:
+            # It is read, not made, and its label may have changed.
+            return None
         made = self.made.get(spec.test)
         return made.case(spec, self.rubric(spec.rubric_id)) if made is not None else None
+
+    def label(self, spec: CaseSpec) -> Label:
+        """The label of the run of a case, under its rubric (rule N1)."""
+        return self.labels[spec.rubric_id, spec.run_id, spec.epoch]
 
     def read(self, spec: CaseSpec) -> AgentRun:
         """Read the run of a case and preprocess it.
@@ -169,6 +181,8 @@ def make_ready(
         ready = _with_sources(ready, problems)
     with _collecting(problems):
         _ = ready.runs
+        if suite.labels:
+            ready = _with_labels(ready, Places(cwd, rootdir, path.parent))
     unknown = metric_problem(suite.output.metric)
     if unknown is not None:
         problems.append(Problem(unknown, key="admin.evaluation_config.metric"))
@@ -207,7 +221,26 @@ def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Proble
         was, no_case = ("was", "is no case") if cases.foreign == 1 else ("were", "are no cases")
         lines = f"{counted(cases.foreign, 'line')} without `format` and `case_id`"
         notices.append(f"{path.name}: {lines} {was} not written by pytest-jrh, and {no_case}.")
-    return replace(ready, suite=replace(suite, notices=(*suite.notices, *notices))), problems
+    labels = {
+        (entry.rubric, entry.run_id, entry.epoch): entry.label
+        for entry in cases.entries.values()
+        if entry.suite == suite.name and entry.label is not None
+    }
+    suite = replace(suite, notices=(*suite.notices, *notices))
+    return replace(ready, suite=suite, labels=labels), problems
+
+
+def _with_labels(ready: ReadySuite, places: Places) -> ReadySuite:
+    """Add the labels of the suite's runs; raises `InputError` with every problem of them."""
+    from pytest_jrh.labels.finding import find_labels
+
+    assert ready.source is not None
+    suite = ready.suite
+    found = find_labels(suite, ready.source, ready.runs, places)
+    if found.problems:
+        raise InputError(found.problems)
+    suite = replace(suite, notices=(*suite.notices, *found.notices))
+    return replace(ready, suite=suite, labels=found.labels)
 
 
 def _with_clusters(ready: ReadySuite, cluster_key: str) -> ReadySuite:
@@ -238,6 +271,8 @@ def _with_sources(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
     pipelines: dict[TestName, Pipeline] = {}
     preprocessors: list[Preprocessor] = []
     for test in suite.tests:
+        if KINDS[test.name].natural:
+            continue
         with _collecting(problems):
             pipelines[test.name] = build_pipeline(suite, test)
     for name in suite.source.preprocessors:

@@ -148,6 +148,9 @@ class Options:
     baseline: Path | None = _option(
         "path", "compare the verdicts with this baseline: a regression fails", "FILE", merged=True
     )
+    split: str | None = _option(
+        "string", "of the labelled runs, only those of this split, such as dev or test", "NAME"
+    )
     update_baseline: bool = _option(
         "bool", "update the file of --jrh-baseline with this session's verdicts", merged=True
     )

@@ -44,6 +44,8 @@ def takes(annotation: Any, marks: Iterable[Any] = ()) -> str | None:
 
 _NON_EMPTY = StringConstraints(min_length=1, strip_whitespace=True)
 
+_TESTS = f"{', '.join(TESTS[:-1])} or {TESTS[-1]}"
+
 Text: TypeAlias = Annotated[str, _NON_EMPTY, Takes("text")]
 Flag: TypeAlias = Annotated[bool, Takes("true or false, without quotes")]
 Count: TypeAlias = Annotated[int, Field(ge=1), Takes("an integer >= 1")]
@@ -56,7 +58,7 @@ TemplateName: TypeAlias = Annotated[
     Takes("agent_judge (binary) or agent_autograder (ordinal)"),
 ]
 Tests: TypeAlias = Annotated[
-    tuple[TestName, ...], Field(strict=False), Takes(f"a list of tests ({' or '.join(TESTS)})")
+    tuple[TestName, ...], Field(strict=False), Takes(f"a list of tests ({_TESTS})")
 ]
 RecordModeName: TypeAlias = Annotated[RecordMode, Takes("none, once, new_episodes or all")]
 FreeMapping: TypeAlias = Annotated[dict[str, Any], Takes("a mapping of keys to values")]
@@ -161,4 +163,45 @@ class JudgeStage(StageSection):
     """Show the judge the agent's reasoning blocks too.
 
     Edited turns have lost theirs, which can give a case away.
+    """
+
+
+class LabelSection(ConfigSection):
+    """Labels of runs as they are, of people or of a program: of a file, or of the log itself."""
+
+    path: PathText | None = None
+    """A CSV or JSON lines file with the columns run_id (or id) and label (or target), and where
+    they are needed rubric_id, epoch, annotator, split, note."""
+    scorer: Text | None = None
+    """A scorer of the log, whose scores are the labels: C is satisfied and I violated, where map
+    does not say otherwise."""
+    metadata: Text | None = None
+    """A field of the samples' metadata that holds the label; /task/reward names one further
+    down."""
+    map: FreeMapping = Field(default_factory=dict)
+    """The label for each value that is there, such as {C: 0, I: 1}; null for values that are no
+    label. Needed for numbers of the log in a binary suite, where 1 is violated."""
+    rubric_id: Text | None = None
+    """The rubric that the labels are about, where no column rubric_id says so."""
+    split: Text | None = None
+    """Use the labels of this split alone, such as dev or test."""
+    by: Annotated[Literal["people", "program"] | None, Takes("people or program")] = None
+    """Who gave the labels, for the reports. Left out: people for a file, program for the log."""
+
+
+class Output(ConfigSection):
+    """Where the cases of the tests are kept."""
+
+    dir: PathText | None = None
+    """The folder of agent_perturbations.jsonl and of the debug files. inputs/suites/{suite} for a
+    suite to be committed."""
+    results_dir: PathText | None = None
+    """The folder of the tables, the reports and case_results.jsonl: outputs/NAME for
+    inputs/configs/NAME.yml, and for a config elsewhere a folder below outputs that mirrors where it
+    is. Two configs share one only where both name it."""
+    write_jsonl: Flag = True
+    """Whether made cases are written to agent_perturbations.jsonl."""
+    overwrite: Flag = True
+    """true: the selected cases are made again. false: existing cases are reused, and missing ones
+    are added.
     """

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import PydanticCustomError
 
 from pytest_jrh.errors import InputError, Problem
-from pytest_jrh.models import CaseSpec, Objective, TestName
+from pytest_jrh.models import CaseSpec, Label, LabelledBy, Objective, TestName
 from pytest_jrh.suite.cases import generation_id
 from pytest_jrh.text import shortened
 from pytest_jrh.transcript import ROLES, is_role, message_mistake
@@ -148,6 +148,18 @@ class _Review(_RecordPart):
     action: str
 
 
+class StoredLabel(_RecordPart):
+    """The label of a natural run: one vote for each annotator."""
+
+    votes: Annotated[list[int], Field(min_length=1)]
+    by: LabelledBy
+    split: str = ""
+
+    def label(self) -> Label:
+        """The label that the votes give."""
+        return Label.of(tuple(self.votes), self.by, self.split)
+
+
 class StoredRecord(_RecordPart):
     """A record that can be used: every reader finds what it needs, and the record agrees with its
     own id.
@@ -179,6 +191,7 @@ class StoredRecord(_RecordPart):
     shadowed_metadata: dict[str, Any] = {}
     stored_digest: str = ""
     cluster: str | None = None
+    label: StoredLabel | None = None
 
     def spec(self, judge: str | None = None) -> CaseSpec:
         """The spec that the case was made for."""

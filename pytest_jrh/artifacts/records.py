@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.artifacts.record_schema import FORMAT, checked
 from pytest_jrh.errors import InputError
 from pytest_jrh.files import encoded
+from pytest_jrh.kinds import KINDS
 from pytest_jrh.models import (
     AgentRun,
     Case,
     Edit,
+    Label,
     PerturbationOutcome,
     Plan,
     PlanStep,
@@ -41,8 +43,9 @@ def to_record(case: Case, review: Mapping[str, str] | None = None) -> dict[str, 
     RAND's keys are those of its `agent_perturbations.jsonl`. Ours: `case_id` (without the judge),
     `suite`, `test`, `expected`, `verified`, `human_reviewed`, `case_digest`, `format`, `notes`,
     `cluster` where the run has one, and what `from_record` needs to build the same case again.
-    `failure_confirmed` is null where no PASS or FAIL was asked for. `review` is what a person
-    decided about the case (`action` and `note`), and in the record only where there is one.
+    `failure_confirmed` is null where no PASS or FAIL was asked for. `label` holds the votes of a
+    label of people or of a program (rule N1), and `review` what a person decided about the case
+    (`action` and `note`): they are in the record only where there is one.
     """
     run, outcome = case.run, case.outcome
     generated = _generated_metadata(case)
@@ -73,6 +76,8 @@ def to_record(case: Case, review: Mapping[str, str] | None = None) -> dict[str, 
     }
     if case.spec.cluster is not None:
         record["cluster"] = case.spec.cluster
+    if case.label is not None:
+        record["label"] = _label(case.label)
     if review is not None:
         record["review"] = review
     shadowed = {key: value for key, value in run.metadata.items() if key in generated}
@@ -185,13 +190,24 @@ def _generated_metadata(case: Case) -> dict[str, Any]:
         "no_edits_required": not case.outcome.edits,
     }
     if case.mode == "binary":
-        return {**made, "agent_mode": "positive" if case.objective == "pass" else "perturbation"}
+        return {**made, "agent_mode": _agent_mode(case)}
     labels = {level.score: level.label for level in case.levels}
     return {
         **made,
         "target_score": case.expected,
         "score_descriptor": labels.get(case.expected, ""),
     }
+
+
+def _agent_mode(case: Case) -> str:
+    kind = KINDS[case.spec.test]
+    if kind.natural:
+        return kind.label
+    return "positive" if case.objective == "pass" else "perturbation"
+
+
+def _label(label: Label) -> dict[str, Any]:
+    return {"votes": list(label.votes), "by": label.by, "split": label.split}
 
 
 def _rubric(rubric: Rubric) -> dict[str, Any]:
@@ -280,6 +296,7 @@ def _case(stored: StoredRecord, judge: str | None, known: Rubric | None) -> Case
         mode=stored.mode,
         objective=stored.objective,
         levels=_levels(stored.score_levels),
+        label=None if stored.label is None else stored.label.label(),
         digests=(stored.stored_digest, stored.case_digest) if stored.stored_digest else None,
     )
     generated = _generated_metadata(case)

@@ -18,11 +18,12 @@ from pytest_jrh.artifacts.record_schema import checked, is_foreign
 from pytest_jrh.artifacts.records import record_line, stored_record
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.files import replacing
+from pytest_jrh.models import Label
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_jrh.models import Case
+    from pytest_jrh.models import Case, LabelledBy
     from pytest_jrh.redact import Redactor
 
 _BOM = b"\xef\xbb\xbf"
@@ -53,6 +54,7 @@ class RecordEntry(NamedTuple):
     digest: str = ""
     line_digest: bytes = b""
     cluster: str | None = None
+    label: Label | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +290,17 @@ def _counted(entry: RecordEntry, record: Mapping[str, Any]) -> RecordEntry:
         expected=expected if isinstance(expected := record.get("expected"), int) else 0,
         digest=str(record.get("case_digest", "")),
         cluster=cluster if isinstance(cluster := record.get("cluster"), str) else None,
+        label=_label(record.get("label")),
     )
+
+
+def _label(stored: Any) -> Label | None:
+    """The label of a natural run; none where it cannot be used, which reading the case will say."""
+    votes = stored.get("votes") if isinstance(stored, dict) else None
+    if not isinstance(votes, list) or not votes or not all(type(vote) is int for vote in votes):
+        return None
+    by: LabelledBy = "program" if stored.get("by") == "program" else "people"
+    return Label.of(tuple(votes), by, str(stored.get("split", "")))
 
 
 def read_record(entry: RecordEntry) -> dict[str, Any]:

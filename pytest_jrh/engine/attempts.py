@@ -63,6 +63,7 @@ class Attempt:
             outcome=outcome,  # type: ignore[arg-type]
             expected=case.expected if case else None,
             verified=case.verified if case else None,
+            labelled_by=case.label.by if case and case.label else None,
             score=judgment.score if judgment else None,
             scores=judgment.scores if judgment else (),
             reasoning=judgment.shown.reasoning if judgment else "",

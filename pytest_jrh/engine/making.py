@@ -6,13 +6,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from pytest_jrh.engine.attempts import Generation
 from pytest_jrh.errors import NoVerdictCase, Unscored
+from pytest_jrh.kinds import KINDS
 from pytest_jrh.llm.calls import make_complete
-from pytest_jrh.models import UNSCORED
+from pytest_jrh.models import UNSCORED, Case, PerturbationOutcome
 from pytest_jrh.suite.cases import generation_id
+from pytest_jrh.transcript import NO_ASSISTANT_TURN, assistant_indices
 from pytest_jrh.user_code import SessionEnd
 
 if TYPE_CHECKING:
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_jrh.engine.settings import EngineSettings
     from pytest_jrh.engine.wiring import Calls
     from pytest_jrh.loading import ReadySuite
-    from pytest_jrh.models import Case
+    from pytest_jrh.models import AgentRun
     from pytest_jrh.recording.tapes import Tape
 
 T = TypeVar("T")
@@ -58,28 +61,64 @@ class CaseMaker:
         return await made.task
 
     async def _generate(self, attempt: Attempt, ready: ReadySuite) -> Case:
+        bench = _Bench(self._settings, self._calls, attempt, ready)
+        case: Case = await KINDS[attempt.spec.test].make(bench)
+        self._settings.on_case(case)
+        return case
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """What making one case may use (`kinds.kind.Bench`)."""
+
+    settings: EngineSettings
+    calls: Calls
+    attempt: Attempt
+    ready: ReadySuite
+
+    async def edited(self) -> Case:
         # A frozen suite makes no case, and is spared the import.
         from pytest_jrh.pipeline.generate import generate_case, goal_of
 
-        spec = attempt.spec
-        try:
-            run = await asyncio.to_thread(ready.read, spec)
-        except self._settings.ends_session as error:
-            raise SessionEnd(error) from error
+        spec, ready, run = self.attempt.spec, self.ready, await self._read()
         goal = goal_of(ready.test(spec.test).objective, spec.target_score)
-        async with self._calls.tape(attempt, ready, judging=False) as tape:
+        async with self.calls.tape(self.attempt, ready, judging=False) as tape:
             complete, rubric = make_complete(tape), ready.rubric(spec.rubric_id)
             pipeline = ready.pipelines[spec.test]
-            case = await to_its_end(
+            return await to_its_end(
                 tape,
                 renewing(
                     tape,
                     lambda: generate_case(pipeline, complete, spec, run, rubric, goal),
-                    retry_unscored=self._settings.retry_unscored,
+                    retry_unscored=self.settings.retry_unscored,
                 ),
             )
-        self._settings.on_case(case)
-        return case
+
+    async def unedited(self) -> Case:
+        spec, ready, run = self.attempt.spec, self.ready, await self._read()
+        label, rubric, mode = ready.label(spec), ready.rubric(spec.rubric_id), ready.suite.mode
+        if label.value is None:
+            raise NoVerdictCase(label.dispute or "")
+        if not assistant_indices(run.messages):
+            raise NoVerdictCase(NO_ASSISTANT_TURN)
+        return Case(
+            spec=spec,
+            rubric=rubric,
+            run=run,
+            outcome=PerturbationOutcome(run.messages, confirmed=True),
+            expected=label.value,
+            verified=True,
+            mode=mode,
+            objective=ready.test(spec.test).objective,
+            levels=rubric.score_levels if mode == "ordinal" else (),
+            label=label,
+        )
+
+    async def _read(self) -> AgentRun:
+        try:
+            return await asyncio.to_thread(self.ready.read, self.attempt.spec)
+        except self.settings.ends_session as error:
+            raise SessionEnd(error) from error
 
 
 async def to_its_end(tape: Tape, work: Awaitable[T]) -> T:

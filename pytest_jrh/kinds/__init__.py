@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_jrh.kinds.agent_labels import AGENT_LABELS
 from pytest_jrh.kinds.agent_perturbation import AGENT_PERTURBATION
 from pytest_jrh.kinds.agent_positives import AGENT_POSITIVES
 
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
     from pytest_jrh.kinds.kind import Kind
 
-KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (AGENT_PERTURBATION, AGENT_POSITIVES)}
+KINDS: Mapping[str, Kind] = {
+    kind.name: kind for kind in (AGENT_PERTURBATION, AGENT_POSITIVES, AGENT_LABELS)
+}
 TESTS: tuple[str, ...] = tuple(KINDS)
 """The names of the tests, as configs and node ids have them."""

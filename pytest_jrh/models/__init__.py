@@ -17,6 +17,7 @@ from pytest_jrh.models.completions import (
     StageModel,
     Usage,
 )
+from pytest_jrh.models.labels import Label, LabelledBy
 from pytest_jrh.models.made_cases import (
     Case,
     CaseSpec,
@@ -70,6 +71,8 @@ __all__ = [
     "HumanReview",
     "Judge",
     "Judgment",
+    "Label",
+    "LabelledBy",
     "Message",
     "Mode",
     "Objective",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pytest_jrh.kinds.kind import Objective
+from pytest_jrh.models.labels import Label
 from pytest_jrh.models.subjects import AgentRun, Rubric, ScoreLevel
 from pytest_jrh.models.terms import Message, Mode, TestName
 
@@ -101,7 +102,8 @@ class Case:
 
     `expected` is the answer a right judge gives: binary 1 for violated and 0 for satisfied, ordinal
     the target score. `verified` is False where `verifier: false` or `pass_required: false` let the
-    label through unconfirmed. `levels` is the whole scale in ordinal mode, else empty. `digests` is
+    label through unconfirmed. `label` is that of people or a program, of a run as it is (rule N1).
+    `levels` is the whole scale in ordinal mode, else empty. `digests` is
     for a case read from disk that was stored without the secrets in it: its digest as stored, and
     as it was made.
     """
@@ -116,6 +118,7 @@ class Case:
     objective: Objective
     levels: tuple[ScoreLevel, ...] = ()
     digests: tuple[str, str] | None = None
+    label: Label | None = None
 
     @property
     def messages(self) -> tuple[Message, ...]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pytest_jrh.models.completions import SharedCall, Spending
+from pytest_jrh.models.labels import LabelledBy
 from pytest_jrh.models.made_cases import Case
 from pytest_jrh.models.outcomes import Outcome
 from pytest_jrh.models.terms import HumanReview
@@ -95,6 +96,7 @@ class CaseResult:
     all repeats, in order; empty where there is no verdict, or the session did not keep them.
     `score` is None in a tie of the repeats, which is a disagreement, and `reasoning` that of the
     first verdict with that score; `minority` is the first one with another score (rule M1).
+    `labelled_by` says whose label it is where no stage made the case (rule N1).
     """
 
     case_id: str
@@ -120,6 +122,7 @@ class CaseResult:
     cluster: str | None = None
     scores: tuple[int, ...] = ()
     minority: Verdict | None = None
+    labelled_by: LabelledBy | None = None
 
     @property
     def repeated(self) -> bool:

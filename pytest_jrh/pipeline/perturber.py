@@ -25,7 +25,7 @@ from pytest_jrh.pipeline.planner import Planner
 from pytest_jrh.pipeline.summarizer import ConversationSummarizer
 from pytest_jrh.pipeline.verifier import Verifier, confirms
 from pytest_jrh.stages import PLANNER
-from pytest_jrh.transcript import assistant_indices, message_text
+from pytest_jrh.transcript import NO_ASSISTANT_TURN, assistant_indices, message_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class ConversationPerturber:
         a model could not be had or understood.
         """
         if not assistant_indices(run.messages):
-            return PerturbationOutcome(run.messages, no_case="the transcript has no assistant turn")
+            return PerturbationOutcome(run.messages, no_case=NO_ASSISTANT_TURN)
         work = _Work(run.messages)
         summarizer = ConversationSummarizer(
             self.summary, run.messages, max_messages=self.max_summary_messages

@@ -26,6 +26,7 @@ from pytest_jrh.plugin.session import (
     SESSION,
     SuiteSession,
 )
+from pytest_jrh.plugin.splits import Splits
 from pytest_jrh.plugin.time_limits import TimeLimits
 from pytest_jrh.suite.config import looks_like_suite
 from pytest_jrh.suite.rubrics import looks_like_rubrics
@@ -43,6 +44,8 @@ def activate(config: pytest.Config) -> SuiteSession:
         config.pluginmanager.register(_SuiteHooks(session), "jrh-session")
         config.pluginmanager.register(Secrecy(session.redactor), "jrh-secrecy")
         config.pluginmanager.register(TimeLimits(), "jrh-time-limits")
+        if session.options.split is not None:
+            config.pluginmanager.register(Splits(session.options.split), "jrh-splits")
         if not session.is_worker:
             reporter = Reporter(session)
             config.pluginmanager.register(reporter, "jrh-reporter")

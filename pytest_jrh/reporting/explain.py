@@ -225,6 +225,11 @@ def _score(case: Case, score: int) -> str:
 
 
 def _verified(case: Case) -> str:
+    if case.label is not None:
+        by = "people" if case.label.by == "people" else "a program"
+        votes = case.label.votes
+        agreed = f" ({votes.count(case.expected)} of {len(votes)})" if len(votes) > 1 else ""
+        return f"labelled by {by}{agreed}"
     if not case.verified:
         said = case.outcome.verification
         return (

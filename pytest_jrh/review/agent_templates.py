@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pytest_jrh.diffs import unified
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.files import atomic_write
+from pytest_jrh.kinds import KINDS
 from pytest_jrh.llm.prompts import load_template, override_path, parse_prompt
 from pytest_jrh.llm.stage import Stage
 from pytest_jrh.models import Plan, PlanStep
@@ -80,6 +81,7 @@ class AgentTemplates:
             place.key: place
             for suite in suites
             for test in suite.tests
+            if not KINDS[test.name].natural
             for stage in _PREVIEWS
             for place in [_Place(suite, test, stage)]
         }

@@ -30,6 +30,7 @@ from pytest_jrh.sources.log_parts import (
     rows_by_key,
     too_big,
 )
+from pytest_jrh.sources.log_values import keys_by_uuid, metadata_by_run, scores_by_run
 from pytest_jrh.sources.plain_samples import PlainSample, plain_sample
 from pytest_jrh.sources.source import Source, changed_note
 from pytest_jrh.suite import preprocessors as chain
@@ -50,7 +51,6 @@ _RUN_FIELDS = frozenset(
     {"id", "epoch", "input", "target", "messages", "metadata", "attachments", "transcript"}
 )
 _LONGEST_CAUSE = 300
-_REMOVED = "Key removed from summary"
 Key: TypeAlias = "tuple[str, int]"
 _Result = TypeVar("_Result")
 
@@ -128,18 +128,20 @@ class EvalLog(Source):
         )
 
     def metadata(self, field: str) -> Iterator[tuple[Key, dict[str, Any]]]:
-        """See `Source`: the metadata in the log's summaries, which Inspect shortens.
-
-        A sample is parsed where its summary has no metadata (those of older logs), or the field is
-        not whole in it.
-        """
+        """See `Source`: the metadata in the summaries, or where it is not whole in a sample."""
         rows = self._summary_rows()
-        known = {(str(name), epoch): found for name, epoch, found in self._opened().metadata()}
-        for key, row in rows.items():
-            found = known.get((str(row.id), row.epoch))
-            if not isinstance(found, dict) or _is_shortened(found.get(field)):
-                found = self._own_metadata(key)
-            yield key, found
+        return metadata_by_run(
+            self._opened(), rows, field, lambda key: self._of_sample(key, "metadata")
+        )
+
+    def scores(self) -> Iterator[tuple[Key, dict[str, Any]]]:
+        """See `Source`: the scores in the log's summaries, or where these have none in a sample."""
+        rows = self._summary_rows()
+        return scores_by_run(self._opened(), rows, lambda key: self._of_sample(key, "scores"))
+
+    def aliases(self) -> dict[str, Key]:
+        """See `Source`: the uuids of samples."""
+        return keys_by_uuid(self._opened(), self._summary_rows())
 
     def read(
         self, run_id: str, epoch: int, *, whole: bool = False
@@ -159,15 +161,18 @@ class EvalLog(Source):
                 advice="Copy the log again, or leave this sample out.",
             ) from error
 
-    def _own_metadata(self, key: Key) -> dict[str, Any]:
-        """The metadata in a sample; nothing where it is damaged, which its cases will say."""
+    def _of_sample(self, key: Key, name: str) -> dict[str, Any]:
+        """A mapping in a sample; nothing where it is damaged, which its cases will say."""
         try:
             stored = self._stored(*key)
-            found = stored.get("metadata") if stored else self.read(*key)[0].metadata
+            if stored is None:
+                sample = self.read(*key, whole=True)[1]
+                stored = {} if sample is None else sample.model_dump(mode="json")
         except Unscored:
             return {}
         except _unreadable():
             return {}
+        found = stored.get(name)
         return found if isinstance(found, dict) else {}
 
     def _opened(self) -> LogFile:
@@ -223,11 +228,6 @@ class EvalLog(Source):
                 raise DamagedError("the log has no such sample")
             data = file.sample(str(row.id), epoch)
         return data
-
-
-def _is_shortened(value: object) -> bool:
-    """Whether a value of a summary may not be the sample's own (Inspect's `thin_metadata`)."""
-    return isinstance(value, str) and (value.endswith("...") or value.startswith(_REMOVED))
 
 
 def _of_a_run(data: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pytest_jrh.documents.problems import printable
 from pytest_jrh.errors import InputError, Problem, Unscored
@@ -16,11 +16,12 @@ from pytest_jrh.sources.source import Source
 from pytest_jrh.text import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pytest_jrh.models import AgentRun, RunSummary
 
 Key = tuple[str, int]
+_Value = TypeVar("_Value")
 # More files than these are opened for each run that is read: a process may have but so many open.
 _MOST_OPEN = 100
 _MOST_PROBLEMS = 10
@@ -67,11 +68,19 @@ class Joined(Source):
 
     def metadata(self, field: str) -> Iterator[tuple[Key, Mapping[str, Any]]]:
         """See `Source`."""
-        names = {(place, key[1]): key for key, (place, _) in self._index().items()}
-        for number in range(len(self._files)):
-            with self._source(number) as source:
-                for (run_id, epoch), found in source.metadata(field):
-                    yield names[_Place(number, run_id), epoch], found
+        return self._of_all(lambda source: source.metadata(field))
+
+    def scores(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
+        """See `Source`."""
+        return self._of_all(lambda source: source.scores())
+
+    def aliases(self) -> dict[str, Key]:
+        """See `Source`: a name that two files have is of no use."""
+        found: dict[str, list[Key]] = {}
+        named = self._of_all(lambda source: ((key, name) for name, key in source.aliases().items()))
+        for key, name in named:
+            found.setdefault(name, []).append(key)
+        return {name: keys[0] for name, keys in found.items() if len(keys) == 1}
 
     def read(self, run_id: str, epoch: int, *, whole: bool = False) -> tuple[AgentRun, Any]:
         """Read a run of the file that it is in."""
@@ -115,6 +124,16 @@ class Joined(Source):
             said = source.notices()
         with self._lock:
             self._said.update(dict.fromkeys(said))
+
+    def _of_all(
+        self, values: Callable[[Source], Iterable[tuple[Key, _Value]]]
+    ) -> Iterator[tuple[Key, _Value]]:
+        """What each file has of its runs, under their names here."""
+        names = {(place, key[1]): key for key, (place, _) in self._index().items()}
+        for number in range(len(self._files)):
+            with self._source(number) as source:
+                for (run_id, epoch), found in values(source):
+                    yield names[_Place(number, run_id), epoch], found
 
     def _index(self) -> dict[Key, tuple[_Place, RunSummary]]:
         with self._lock:

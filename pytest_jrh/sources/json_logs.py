@@ -66,10 +66,10 @@ class JsonLog:
         """See `LogFile`; each sample was read once to know its row."""
         return self._rows
 
-    def metadata(self) -> Iterator[tuple[int | str, int, Any]]:
+    def values(self, name: str) -> Iterator[tuple[int | str, int, Any]]:
         """See `LogFile`; each sample is parsed once more."""
         for row in self._rows:
-            yield row.id, row.epoch, (self.sample(str(row.id), row.epoch) or {}).get("metadata")
+            yield row.id, row.epoch, (self.sample(str(row.id), row.epoch) or {}).get(name)
 
     def sample(self, sample_id: str, epoch: int) -> dict[str, Any] | None:
         """See `LogFile`."""

@@ -57,9 +57,9 @@ class LogFile(Protocol):
     def rows(self) -> list[SampleRow] | None:
         """One row per sample, in the log's own order; None where this layout is not known here."""
 
-    def metadata(self) -> Iterator[tuple[int | str, int, Any]]:
-        """Id, epoch and metadata of each sample, shortened where the summaries are so; nothing
-        where this layout is not known here.
+    def values(self, name: str) -> Iterator[tuple[int | str, int, Any]]:
+        """Id, epoch and one value of each sample, such as its metadata, shortened where the
+        summaries are so; nothing where this layout is not known here.
         """
 
     def sample(self, sample_id: str, epoch: int) -> dict[str, Any] | None:

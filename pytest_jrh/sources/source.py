@@ -83,6 +83,18 @@ class Source(ABC):
                 metadata = {}
             yield (run.run_id, run.epoch), metadata
 
+    def scores(self) -> Iterator[tuple[tuple[str, int], Mapping[str, Any]]]:
+        """The key (id, epoch) of each run with the values that scorers gave it, by their names.
+
+        Here none have any.
+        """
+        for run in self.summaries():
+            yield (run.run_id, run.epoch), {}
+
+    def aliases(self) -> Mapping[str, tuple[str, int]]:
+        """Other names that label files may know runs by, each with the run's key; here none."""
+        return {}
+
     @abstractmethod
     def close(self) -> None:
         """Close the files that are open; the next use opens them again."""

@@ -76,10 +76,10 @@ class ZipLog:
         latest = {(row.id, row.epoch): row for row in rows_of(self._path, data)}
         return list(latest.values())
 
-    def metadata(self) -> Iterator[tuple[int | str, int, Any]]:
+    def values(self, name: str) -> Iterator[tuple[int | str, int, Any]]:
         """See `LogFile`: what the summaries have, where Inspect leaves out what is long."""
         for entry in self._summaries() or ():
-            yield entry["id"], entry["epoch"], entry.get("metadata")
+            yield entry["id"], entry["epoch"], entry.get(name)
 
     def sample(self, sample_id: str, epoch: int) -> dict[str, Any] | None:
         """See `LogFile`."""

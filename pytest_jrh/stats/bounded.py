@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from pytest_jrh.kinds import KINDS
 from pytest_jrh.stats.inference.intervals import LEVEL, Bounds, Tally, share_bounds
 from pytest_jrh.stats.inference.jackknife import (
     bias_bounds,
@@ -97,6 +98,8 @@ def whole_pairs(judged: Iterable[CaseResult]) -> dict[Cluster, list[bool]]:
     """
     pairs: dict[tuple[Cluster, str, str, str, int], dict[str, bool]] = {}
     for result in judged:
+        if KINDS[result.test].natural:
+            continue
         key = (result.cluster_id, result.run_id, result.judge, result.rubric_id, result.epoch)
         pairs.setdefault(key, {})[result.test] = result.outcome == "agree"
     clusters: dict[Cluster, list[bool]] = {}

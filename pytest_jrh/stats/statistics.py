@@ -237,7 +237,7 @@ def _of_two_labels(matrix: ConfusionMatrix, figure: Figure) -> Figure:
 
 
 def _counting_in(figure: str, results: Iterable[CaseResult]) -> list[CaseResult]:
-    return [result for result in results if KINDS[result.test].figure == figure]
+    return [result for result in results if figure in KINDS[result.test].figures]
 
 
 def _share(count: int, n: int, missing: str) -> Share:

@@ -11,13 +11,15 @@ from __future__ import annotations
 import hashlib
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
-from pytest_jrh.models import CaseSpec, RunSummary
+from pytest_jrh.kinds import KINDS
+from pytest_jrh.kinds.kind import Subject
+from pytest_jrh.models import CaseSpec, Label, RunSummary
 from pytest_jrh.suite.suite import Suite
 
 CASES_FILE = "agent_perturbations.jsonl"
@@ -30,16 +32,27 @@ _RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?|.*\.")
 T = TypeVar("T")
 
 
-def expand(suite: Suite, runs: Sequence[RunSummary]) -> Iterator[CaseSpec]:
+def expand(
+    suite: Suite,
+    runs: Sequence[RunSummary],
+    labels: Mapping[tuple[str, str, int], Label] | None = None,
+) -> Iterator[CaseSpec]:
     """Yield the suite's specs in collection order: test, rubric, run, target score, judge (rules
     D8, E4).
+
+    `labels` are those of runs as they are, by rubric id, run id and epoch (rule N1).
     """
-    sampled = sample(runs, suite.source.sample_num, suite.source.sampling_seed)
+    labels = labels or {}
+    labelled = {(run_id, epoch) for _, run_id, epoch in labels}
     for test in suite.tests:
+        kind = KINDS[test.name]
+        eligible = [run for run in runs if not kind.natural or (run.run_id, run.epoch) in labelled]
+        sampled = sample(eligible, suite.source.sample_num, suite.source.sampling_seed)
         judges = [judge.name for judge in suite.judges] if test.evaluate else [None]
         for rubric in suite.rubrics:
             for run in sampled:
-                for target in test.targets[rubric.id]:
+                label = labels.get((rubric.id, run.run_id, run.epoch))
+                for planned in kind.cases(Subject(test.targets[rubric.id], label)):
                     for judge in judges:
                         yield CaseSpec(
                             suite.name,
@@ -47,9 +60,9 @@ def expand(suite: Suite, runs: Sequence[RunSummary]) -> Iterator[CaseSpec]:
                             rubric.id,
                             run.run_id,
                             run.epoch,
-                            target,
+                            planned.target_score,
                             judge,
-                            run.skip_reason,
+                            run.skip_reason or planned.skip_reason,
                             cluster=run.cluster,
                         )
 

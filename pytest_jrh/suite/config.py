@@ -22,6 +22,7 @@ from pytest_jrh.suite.stages import resolve_judges, resolve_stages
 from pytest_jrh.suite.suite import (
     GenerationSettings,
     InputFormat,
+    LabelSettings,
     OutputSettings,
     ReplaySettings,
     SourceSettings,
@@ -71,6 +72,7 @@ class _Found:
     logs: tuple[Path, ...]
     instruction: str
     metric: str
+    labels: tuple[LabelSettings, ...] = ()
 
 
 def looks_like_suite(path: Path) -> bool:
@@ -103,7 +105,7 @@ def load_suite(
     module = resolve.resolve_module(config, findings)
     resolve.check_param_files(config, findings)
     mode = resolve.resolve_mode(config, findings)
-    stages = resolve_stages(config, findings, places)
+    stages = resolve_stages(config, findings, places) if targets.makes_cases(config) else {}
     judges = resolve_judges(config, mode, findings, places)
     rubrics = _rubrics(config, mode, rubric_file, findings, places)
     tests = targets.resolve_tests(config, mode, rubrics.targeted, findings, places, own)
@@ -112,6 +114,9 @@ def load_suite(
     logs = _logs(config, log_path, findings, places, required=not is_frozen)
     instruction = resolve.resolve_instruction(config, findings, places)
     metric = resolve.resolve_metric(config, findings)
+    labels = targets.resolve_labels(
+        config, rubrics.targeted, findings, None if is_frozen else places
+    )
     problems = [*sorted(findings.problems, key=lambda each: each.line or 0), *rubrics.problems]
     if problems or mode is None or rubrics.path is None:
         raise InputError(problems)
@@ -128,6 +133,7 @@ def load_suite(
         logs=logs,
         instruction=instruction,
         metric=metric,
+        labels=labels,
     )
     return _suite(config, config_file, places, found)
 
@@ -175,6 +181,7 @@ def _suite(config: Config, config_file: Path, places: Places, found: _Found) -> 
         max_workers=config.admin.evaluation_config.max_workers,
         gate=resolve.resolve_gate(config),
         untargeted=found.rubrics.untargeted,
+        labels=found.labels,
         notices=resolve.notices(config, found.mode, found.rubrics.targeted, file),
         resolved=resolved,
     )

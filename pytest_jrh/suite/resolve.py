@@ -14,6 +14,7 @@ from pytest_jrh.errors import InputError
 from pytest_jrh.suite.fitting import AGENT, unused_keys
 from pytest_jrh.suite.rubrics import LONGEST_SCALE
 from pytest_jrh.suite.suite import GateRules
+from pytest_jrh.suite.targets import unused_labels
 from pytest_jrh.text import nearest
 
 if TYPE_CHECKING:
@@ -268,6 +269,7 @@ def notices(
     found = []
     if unused := _unused_sections(config):
         found.append(f"{file}: not used by agentic tests: {', '.join(unused)}")
+    found += unused_labels(config, file)
     if mode == "binary" and config.test_agent_perturbation_config.score_targets:
         found.append(f"{file}: score_targets has no effect in a binary suite")
     if mode == "binary" and (scaled := [rubric.id for rubric in rubrics if rubric.score_levels]):

@@ -70,11 +70,18 @@ def as_resolved(
     data["models"] = {}
     for spec in MAKING:
         stage = generation.stages.get(spec.name)
-        agent[spec.name] = False if stage is None else _stage(stage, places)
+        off = False if generation.stages else None
+        agent[spec.name] = off if stage is None else _stage(stage, places)
     _set_judges(data, judges, places)
     data["replay"]["cassette_dir"] = places.name(replay.cassette_dir)
     data["replay"]["frozen"] = places.name(replay.frozen) if replay.frozen else False
     plain: dict[str, Any] = _plain(data)
+    if labels := plain["test_agent_perturbation_config"].get("labels"):
+        for section, given in zip(
+            labels, config.test_agent_perturbation_config.labels, strict=True
+        ):
+            # A value that is no label is null there.
+            section["map"] = dict(given.map)
     return plain
 
 

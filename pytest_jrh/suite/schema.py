@@ -24,7 +24,9 @@ from pytest_jrh.sections import (
     FreeMapping,
     Ignored,
     JudgeStage,
+    LabelSection,
     ModelDefaults,
+    Output,
     PathText,
     RecordModeName,
     Runs,
@@ -103,11 +105,11 @@ class PerturbationConfig(ConfigSection):
     tests_to_run: Tests = ()
     """Which cases are made. agent_perturbation: runs edited to violate a rubric. agent_positives:
     runs that satisfy
-    it."""
+    it. agent_labels: runs as they are, with the labels that `labels` names."""
     preprocess_columns_map: Ignored = None
 
 
-def _one_judge_is_a_panel(value: object) -> object:
+def _one_is_a_list(value: object) -> object:
     return [value] if isinstance(value, dict) else value
 
 
@@ -121,7 +123,7 @@ class EvaluationConfig(ConfigSection):
     """The judge under test, as litellm knows it, such as openai/gpt-4.1-mini."""
     judges: Annotated[
         tuple[PanelJudge, ...],
-        BeforeValidator(_one_judge_is_a_panel),
+        BeforeValidator(_one_is_a_list),
         Field(strict=False),
         Takes("a list of judges, each a mapping with a name"),
     ] = ()
@@ -190,24 +192,6 @@ class SyntheticDataParams(ConfigSection):
     max_consecutive_failures: Ignored = None
 
 
-class Output(ConfigSection):
-    """Where the cases of the tests are kept."""
-
-    dir: PathText | None = None
-    """The folder of agent_perturbations.jsonl and of the debug files. inputs/suites/{suite} for a
-    suite to be committed."""
-    results_dir: PathText | None = None
-    """The folder of the tables, the reports and case_results.jsonl: outputs/NAME for
-    inputs/configs/NAME.yml, and for a config elsewhere a folder below outputs that mirrors where it
-    is. Two configs share one only where both name it."""
-    write_jsonl: Flag = True
-    """Whether made cases are written to agent_perturbations.jsonl."""
-    overwrite: Flag = True
-    """true: the selected cases are made again. false: existing cases are reused, and missing ones
-    are added.
-    """
-
-
 class AgentConfig(ConfigSection):
     """How cases are made."""
 
@@ -228,6 +212,13 @@ class AgentConfig(ConfigSection):
     summaries."""
     rubric_path: PathText | None = None
     """The rubric file, YAML or JSON."""
+    labels: Annotated[
+        tuple[LabelSection, ...],
+        BeforeValidator(_one_is_a_list),
+        Field(strict=False),
+        Takes("a mapping with path, scorer or metadata, or a list of such mappings"),
+    ] = ()
+    """The labels of agent_labels: runs as they are, each with its known verdict."""
     target_rubric_ids: Annotated[
         tuple[str, ...], Field(strict=False), Takes("a list of rubric ids")
     ] = ()

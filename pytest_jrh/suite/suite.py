@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.models import (
     DEFAULT_SEED,
+    LabelledBy,
     Mode,
     Objective,
     RecordMode,
@@ -27,7 +28,7 @@ MAX_REPEATS = 99
 
 @dataclass(frozen=True, slots=True)
 class SuiteTest:
-    """One of the two tests of a suite (rules A7, A8).
+    """One of the tests of a suite (rules A7, A8).
 
     `targets` lists for each rubric id the target scores in ascending order; (None,) in binary mode.
     """
@@ -102,6 +103,25 @@ class InputFormat:
     metadata: tuple[str, ...] | None = None
     input: str | None = None
     target: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSettings:
+    """Where labels of runs come from (rule N1): a file, or a scorer or metadata field of the log.
+
+    One of `path`, `scorer` and `metadata` is set. `map` gives labels for the values that are there,
+    and is empty where these are labels; `rubric_id` is for labels that name no rubric. `key` is
+    where the config says all this.
+    """
+
+    path: Path | None = None
+    scorer: str = ""
+    metadata: str = ""
+    map: Mapping[str, Any] = field(default_factory=dict)
+    rubric_id: str = ""
+    split: str = ""
+    by: LabelledBy = "people"
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,5 +229,6 @@ class Suite:
     max_workers: int = 10
     gate: GateRules = GateRules()
     untargeted: frozenset[str] = frozenset()
+    labels: tuple[LabelSettings, ...] = ()
     notices: tuple[str, ...] = ()
     resolved: Mapping[str, Any] = field(default_factory=dict)

@@ -1,27 +1,31 @@
-"""The tests of a suite: their scores, their folders, and the file of a frozen suite (rules A7, A8,
-B5, G6).
+"""The tests of a suite: their scores, their folders, their labels, and the file of a frozen suite
+(rules A7, A8, B5, G6, N1).
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_jrh.documents.problems import KeyPath, listed, shown
 from pytest_jrh.kinds import KINDS, TESTS
 from pytest_jrh.suite.cases import CASES_FILE
 from pytest_jrh.suite.fitting import AGENT
-from pytest_jrh.suite.suite import SuiteTest
+from pytest_jrh.suite.suite import LabelSettings, SuiteTest
+from pytest_jrh.text import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from pytest_jrh.documents.findings import Findings
     from pytest_jrh.models import Mode, Rubric, TestName
+    from pytest_jrh.sections import LabelSection
     from pytest_jrh.suite.places import Places
     from pytest_jrh.suite.schema import Config
 
 _EVALUATION: KeyPath = ("admin", "evaluation_config")
+_LABELS: KeyPath = (AGENT, "labels")
+_PLACES = ("path", "scorer", "metadata")
 
 
 def resolve_tests(
@@ -63,6 +67,12 @@ def resolve_tests(
         )
         for name in to_run
     )
+
+
+def makes_cases(config: Config) -> bool:
+    """Whether stages make the cases of a test of the suite; natural runs need none (rule N1)."""
+    tests = config.admin.perturbation_config.tests_to_run
+    return not tests or any(not KINDS[name].natural for name in tests)
 
 
 def output_dir(config: Config, test: TestName, own: str | None) -> str:
@@ -124,4 +134,82 @@ def resolve_frozen(
         return True, None
     return True, places.require(
         f"{folders[0]}/{CASES_FILE}", findings, key, what="the frozen suite"
+    )
+
+
+def resolve_labels(
+    config: Config, rubrics: Sequence[Rubric], findings: Findings, places: Places | None
+) -> tuple[LabelSettings, ...]:
+    """Return the sources of labels; none where no test has labelled runs.
+
+    `places` is None for a frozen suite, whose cases have their labels.
+    """
+    tests = config.admin.perturbation_config.tests_to_run
+    natural = [name for name in tests if KINDS[name].natural]
+    given = config.test_agent_perturbation_config.labels
+    if not natural or places is None:
+        return ()
+    if not given:
+        message = (
+            f"is missing, and {listed(natural)} is in tests_to_run; must be a mapping with path "
+            "(a CSV or JSON lines file), scorer or metadata (of the log)"
+        )
+        findings.missing(_LABELS, message)
+    found = [
+        _resolved(section, (*_LABELS, index), rubrics, findings, places)
+        for index, section in enumerate(given)
+    ]
+    return tuple(settings for settings in found if settings is not None)
+
+
+def unused_labels(config: Config, file: str) -> list[str]:
+    """Say of labels that no test uses."""
+    tests = config.admin.perturbation_config.tests_to_run
+    if not config.test_agent_perturbation_config.labels or not tests:
+        return []
+    if any(KINDS[name].natural for name in tests):
+        return []
+    natural = [kind.name for kind in KINDS.values() if kind.natural]
+    return [f"{file}: labels has no effect: {listed(natural)} is not in tests_to_run"]
+
+
+def _resolved(
+    section: LabelSection,
+    key: KeyPath,
+    rubrics: Sequence[Rubric],
+    findings: Findings,
+    places: Places,
+) -> LabelSettings | None:
+    before = len(findings.problems)
+    named = [name for name in _PLACES if getattr(section, name) is not None]
+    if len(named) != 1:
+        what = f"has {listed(named)}" if named else "says not where the labels are"
+        findings.add(key, f"{what}; must have one of {listed(_PLACES)}")
+        return None
+    ids = [rubric.id for rubric in rubrics]
+    if section.rubric_id is None and section.path is None and len(ids) > 1:
+        message = f"is missing; must be the rubric that these labels are about: {listed(ids)}"
+        findings.missing((*key, "rubric_id"), message)
+    if section.rubric_id is not None and ids and section.rubric_id not in ids:
+        close = nearest(section.rubric_id, ids)
+        message = f"got {shown(section.rubric_id)}; the suite's rubrics are {listed(ids)}"
+        hint = f"{close} is the nearest id" if close else None
+        findings.add((*key, "rubric_id"), message, hint)
+    for name, value in section.map.items():
+        if isinstance(value, dict | list):
+            findings.add((*key, "map", name), f"got {shown(value)}; must be a label or null")
+    path: Path | None = None
+    if section.path is not None:
+        path = places.require(section.path, findings, (*key, "path"), what="the label file")
+    if len(findings.problems) > before:
+        return None
+    return LabelSettings(
+        path=path,
+        scorer=section.scorer or "",
+        metadata=section.metadata or "",
+        map=dict(section.map),
+        rubric_id=section.rubric_id or "",
+        split=section.split or "",
+        by=section.by or ("people" if path is not None else "program"),
+        key=f"{AGENT}.labels.{key[-1]}.{named[0]}",
     )

@@ -45,7 +45,7 @@ FLOORS: dict[str, int] = {
     "judges": 2,
     "suite": 3,
     **dict.fromkeys(("sources", "recording", "pipeline", "stats"), 4),
-    **dict.fromkeys(("gate", "artifacts", "options"), 5),
+    **dict.fromkeys(("gate", "artifacts", "labels", "options"), 5),
     **dict.fromkeys(("reporting", "review"), 6),
     **dict.fromkeys(("loading", "planning", "starting"), 7),
     **dict.fromkeys(("engine", "concluding", "loaded"), 8),

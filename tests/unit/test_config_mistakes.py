@@ -26,7 +26,10 @@ def test_rands_tests_of_single_answers_are_said_not_to_exist_here(
     problem = folder.problem(
         changed("admin.perturbation_config.tests_to_run", ["agent_perturbation", name])
     )
-    assert problem.message == f'got "{name}"; must be agent_perturbation or agent_positives'
+    assert (
+        problem.message
+        == f'got "{name}"; must be agent_perturbation or agent_positives or agent_labels'
+    )
     assert (
         problem.hint
         == f"RAND's harness has {name} for single answers; here only the agentic ones exist"
@@ -139,7 +142,7 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
         (
             "admin.evaluation_config.tests_to_evaluate",
             ["x"],
-            'got "x"; must be agent_perturbation or agent_positives',
+            'got "x"; must be agent_perturbation or agent_positives or agent_labels',
             None,
         ),
         (

@@ -85,8 +85,8 @@ def without(*path: str | int) -> Change:
         (set_at("expected", to=99), "expected must be one of 0, 1, got 99"),
         (set_at("test", to="agent_positives"), "but suite, test, rubric, run_id"),
         (
-            set_at("test", to="agent_labels"),
-            "test: input should be 'agent_perturbation' or 'agent_positives'",
+            set_at("test", to="agent_lies"),
+            "test: input should be 'agent_perturbation', 'agent_positives' or 'agent_labels'",
         ),
         (set_at("target_score", to=1), "target_score must be null in a binary case, got 1"),
         (set_at("target_rubric", "id", to="other"), "are those of"),

@@ -1,0 +1,220 @@
+"""`agent_labels`: natural runs with labels of people or of a program, through pytest (rule N1)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pytest_jrh.__main__ import main
+from tests.plugin.gated import WORKERS
+from tests.plugin.labelled import Labelled, names, record_labelled, write_labelled
+from tests.support.suites import REMOVED
+
+NODE = "inputs/configs/natural.yml::agent_labels::rubric-1::"
+
+
+@pytest.fixture(scope="session")
+def labelled_once(tmp_path_factory: pytest.TempPathFactory) -> Labelled:
+    return record_labelled(tmp_path_factory.mktemp("labelled"))
+
+
+@pytest.fixture
+def labelled(labelled_once: Labelled, pytester: pytest.Pytester) -> Labelled:
+    return labelled_once.copied(pytester.path)
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def test_no_model_but_the_judge_is_asked(labelled: Labelled) -> None:
+    assert "3 calls made, 0 replayed" in labelled.output
+    recorded = sorted(path.name for path in labelled.suite.cassettes.rglob("*.yaml"))
+    assert recorded == [f"run-{number}.e1.judge-default.yaml" for number in (1, 2, 4)]
+
+
+@WORKERS
+def test_labelled_runs_are_cases(
+    pytester: pytest.Pytester, labelled: Labelled, workers: list[str]
+) -> None:
+    done = pytester.runpytest(labelled.suite.option, *workers)
+    done.assert_outcomes(passed=2, failed=1, skipped=1)
+    done.stdout.fnmatch_lines(
+        ["*expected: 1 (violated), labelled by people (2 of 2)", "*annotators disagree (1 of 2)"]
+    )
+    results = lines(labelled.suite.results / "case_results.jsonl")
+    assert [(line["run_id"], line["expected"], line["outcome"]) for line in results] == [
+        ("run-1", 0, "agree"),
+        ("run-2", 1, "disagree"),
+        ("run-3", None, "no_case"),
+        ("run-4", 0, "agree"),
+    ]
+    made = lines(
+        labelled.folder / "outputs" / "agent_labels" / "natural" / "agent_perturbations.jsonl"
+    )
+    assert [record["label"] for record in made] == [
+        {"votes": [0, 0], "by": "people", "split": "dev"},
+        {"votes": [1, 1], "by": "people", "split": "dev"},
+        {"votes": [0], "by": "people", "split": "test"},
+    ]
+    assert made[0]["gold_messages"] == made[0]["perturbed_messages"]
+    assert made[0]["metadata"]["agent_mode"] == "natural"
+
+
+@WORKERS
+def test_a_split_selects(pytester: pytest.Pytester, labelled: Labelled, workers: list[str]) -> None:
+    pytester.runpytest(labelled.suite.option)
+    done = pytester.runpytest(labelled.suite.option, "--jrh-split=test", *workers)
+    done.assert_outcomes(passed=1, skipped=1, deselected=0 if workers else 2)
+    assert "2 of 4 cases in this session." in done.outlines
+    assert len(lines(labelled.suite.results / "case_results.jsonl")) == 4
+
+
+def test_an_unknown_split_is_refused(pytester: pytest.Pytester, labelled: Labelled) -> None:
+    done = pytester.runpytest(labelled.suite.option, "--jrh-split=tset")
+    assert done.ret == 4
+    done.stderr.fnmatch_lines(
+        ['*--jrh-split=tset: got "tset"; the splits are dev, test', "*test is the nearest"]
+    )
+
+
+def test_broken_labels_are_a_usage_error(pytester: pytest.Pytester, labelled: Labelled) -> None:
+    labelled.labels("run_id;label", "run-11;1", "run-2;2", "run-4;0", "run-4;1")
+    done = pytester.runpytest(labelled.suite.option)
+    assert done.ret == 4
+    done.stderr.fnmatch_lines(
+        [
+            '*labels.csv:2: run_id: got "run-11", and there is no such run; the runs are run-1,*',
+            "*run-1 is the nearest id",
+            '*labels.csv:3: label: got "2"; must be 0, 1, *',
+            '*labels.csv:5: label: this label (1) of the run "run-4" disagrees with line 4 (0)',
+        ]
+    )
+
+
+def test_what_is_missing_in_the_config_is_said(pytester: pytest.Pytester) -> None:
+    labelled = write_labelled(pytester.path, path=REMOVED)
+    done = pytester.runpytest(labelled.suite.option)
+    assert done.ret == 4
+    done.stderr.fnmatch_lines(["*labels[[]0[]]: says not where the labels are; must have one of *"])
+    text = labelled.suite.config.read_text("utf-8")
+    text = text.replace("labels: {}", "max_sample_mb: 9")
+    labelled.suite.config.write_text(text, encoding="utf-8")
+    done = pytester.runpytest(labelled.suite.option)
+    done.stderr.fnmatch_lines(["*labels: is missing, and agent_labels is in tests_to_run; *"])
+
+
+def test_two_places_are_one_too_many(pytester: pytest.Pytester) -> None:
+    labelled = write_labelled(pytester.path, scorer="right", rubric_id="rubrik-1")
+    done = pytester.runpytest(labelled.suite.option)
+    assert done.ret == 4
+    done.stderr.fnmatch_lines(["*has path, scorer; must have one of path, scorer, metadata"])
+
+
+def test_a_frozen_suite_keeps_its_labels(pytester: pytest.Pytester, labelled: Labelled) -> None:
+    pytester.runpytest(labelled.suite.option)
+    labelled.file.unlink()
+    (labelled.suite.data / "runs.eval").unlink()
+    done = pytester.runpytest(labelled.suite.option, "--jrh-frozen")
+    done.assert_outcomes(passed=2, failed=1)
+    done = pytester.runpytest(labelled.suite.option, "--jrh-frozen", "--jrh-split=dev")
+    done.assert_outcomes(passed=1, failed=1, deselected=1)
+
+
+def test_a_changed_label_is_another_case(pytester: pytest.Pytester, labelled: Labelled) -> None:
+    gate = [labelled.suite.option, "--jrh-baseline=base.json"]
+    pytester.runpytest(*gate, "--jrh-update-baseline")
+    labelled.labels("run_id,label", "run-1,0", "run-2,0", "run-4,0")
+    done = pytester.runpytest(*gate)
+    done.assert_outcomes(passed=3)
+    done.stdout.fnmatch_lines(["*not comparable*"])
+
+
+def test_reports_and_a_merge_know_the_cases(pytester: pytest.Pytester, labelled: Labelled) -> None:
+    done = pytester.runpytest(
+        labelled.suite.option, "--jrh-report=r.html", "--jrh-summary=r.md", "--jrh-eval-log=r.eval"
+    )
+    assert {"report: r.html", "report: r.md", "report: r.eval"} <= set(done.outlines)
+    resolved = yaml.safe_load((labelled.suite.results / "config_resolved.yml").read_text("utf-8"))
+    assert resolved["test_agent_perturbation_config"]["labels"][0]["path"].endswith("labels.csv")
+    assert "planner" not in resolved["test_agent_perturbation_config"]
+    assert main(["merge", labelled.suite.option, "outputs"]) == 1
+
+
+def test_a_plan_without_recordings_counts_the_judge_alone(pytester: pytest.Pytester) -> None:
+    labelled = write_labelled(pytester.path)
+    done = pytester.runpytest(labelled.suite.option, "--jrh-plan")
+    done.stdout.fnmatch_lines(["stage *", "judge *", "", "4 cases: 0 calls recorded, 3 to make*"])
+    assert not [line for line in done.outlines if line.startswith(("planner", "verifier"))]
+
+
+FROM_THE_LOG = {
+    "a scorer": {"scorer": "right"},
+    "a scorer, mapped": {"scorer": "right", "map": {"C": "pass", "I": "fail"}},
+    "metadata": {"metadata": "reward", "map": {1.0: 0, "0.0": 1}},
+    "a pointer": {"metadata": "/reward", "map": {"1": 0, "0": 1}},
+}
+
+
+@pytest.mark.parametrize("labels", FROM_THE_LOG.values(), ids=FROM_THE_LOG)
+def test_the_log_has_labels_of_its_own(pytester: pytest.Pytester, labels: dict[str, Any]) -> None:
+    labelled = write_labelled(pytester.path, path=REMOVED, **labels)
+    done = pytester.runpytest(labelled.suite.option, "--collect-only", "-q")
+    assert names(done.outlines) == [f"run-{number}[e1]" for number in range(1, 6)]
+    done = pytester.runpytest(labelled.suite.option, "-q")
+    assert done.ret == 1
+    results = lines(labelled.suite.results / "case_results.jsonl")
+    assert [line["expected"] for line in results] == [0, 1, 0, 0, 0]
+
+
+WRONG_IN_THE_LOG = {
+    "no such scorer": (
+        {"scorer": "rihgt"},
+        ['*labels.0.scorer: got "rihgt", which no run has; the scorers are right', "*right is*"],
+    ),
+    "no such field": (
+        {"metadata": "rewart"},
+        [
+            '*labels.0.metadata: got "rewart", which no run has; the fields are reward',
+            "*reward is*",
+        ],
+    ),
+    "numbers without a map": (
+        {"metadata": "reward"},
+        [
+            "*labels.0.metadata: has the values 0.0, 1.0, and no map says which of them *",
+            "*say which are which: map: {0.0: satisfied, 1.0: violated}, or the other way round",
+        ],
+    ),
+    "a value that the map lacks": (
+        {"scorer": "right", "map": {"C": 0}},
+        ['*labels.0.map: got "I"; the keys of map are C'],
+    ),
+    "a map to what is no label": (
+        {"scorer": "right", "map": {"C": 0, "I": "wrong"}},
+        ['*labels.0.map: got "wrong"; must be 0, 1, false, true, *'],
+    ),
+}
+
+
+@pytest.mark.parametrize(("labels", "said"), WRONG_IN_THE_LOG.values(), ids=WRONG_IN_THE_LOG)
+def test_what_the_log_has_not(
+    pytester: pytest.Pytester, labels: dict[str, Any], said: list[str]
+) -> None:
+    labelled = write_labelled(pytester.path, path=REMOVED, **labels)
+    done = pytester.runpytest(labelled.suite.option)
+    assert done.ret == 4
+    done.stderr.fnmatch_lines(said)
+
+
+def test_labels_that_no_test_uses_are_named(pytester: pytest.Pytester) -> None:
+    labelled = write_labelled(pytester.path)
+    text = labelled.suite.config.read_text("utf-8").replace("agent_labels", "agent_positives")
+    text += "synthetic_data_params: {generation_model_name: openai/gpt-4.1-mini}\n"
+    labelled.suite.config.write_text(text, encoding="utf-8")
+    done = pytester.runpytest(labelled.suite.option)
+    done.stdout.fnmatch_lines(["note: *labels has no effect: agent_labels is not in tests_to_run"])

@@ -1,0 +1,270 @@
+"""Label files and what they say of runs (rule N1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_jrh.errors import InputError
+from pytest_jrh.labels.joining import JoinedLabels, Joiner, Reading
+from pytest_jrh.labels.rows import read_rows
+from pytest_jrh.labels.values import NoLabelError, label_value, mapped
+from pytest_jrh.models import Label, Rubric, RunSummary, ScoreLevel
+
+RUNS = [RunSummary("a", 1), RunSummary("b", 1), RunSummary("many", 1), RunSummary("many", 2)]
+KIND = Rubric("kind", "Be kind.")
+SCALE = Rubric("kind", "Be kind.", tuple(ScoreLevel(score, "") for score in range(1, 4)))
+HONEST = Rubric("honest", "Be honest.")
+
+
+def join(
+    path: Path, content: str | bytes, *, rubrics: Sequence[Rubric] = (KIND,), **reading: Any
+) -> JoinedLabels:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    read = read_rows(path, file="labels.csv")
+    joiner = Joiner(RUNS, rubrics, frozenset({"old"}), {"uuid-b": ("b", 1)})
+    joined = joiner.join(read.rows, Reading("labels.csv", **reading))
+    joined.problems = [*read.problems, *joined.problems]
+    return joined
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "labels.csv"
+
+
+def values(joined: JoinedLabels) -> dict[str, int | None]:
+    assert not joined.problems
+    return {f"{run}{epoch}": label.value for (_, run, epoch), label in joined.labels.items()}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "run_id,label\na,violated\nb,PASS\n",
+        "id,target\na,true\nb,false\n",
+        "\ufeffrun_id;label\r\na;1\r\nb;0\r\n",
+        "sep=;\r\nrun_id;label\r\na;1.0\r\nb;0\r\n",
+        'Label\tRun_ID\tnote\nfail\ta\t"two\nlines"\n\nSatisfied\tuuid-b\t\n',
+        '{"id": "a", "target": true}\n\n{"run_id": "b", "label": 0}\n',
+    ],
+    ids=["commas", "Scout", "Excel", "Excel's sep", "tabs, a note of two lines, a uuid", "JSONL"],
+)
+def test_files_as_people_and_programs_write_them(path: Path, content: str) -> None:
+    assert values(join(path, content)) == {"a1": 1, "b1": 0}
+
+
+def test_several_annotators_vote(path: Path) -> None:
+    content = (
+        "run_id,label,annotator,split\n"
+        "a,1,x,dev\na,1,y,dev\na,0,z,dev\nb,1,x,test\nb,0,y,test\nb,1,z,test\nb,0,w,test\n"
+    )
+    joined = join(path, content)
+    assert joined.labels == {
+        ("kind", "a", 1): Label(1, (1, 1, 0), "people", "dev"),
+        ("kind", "b", 1): Label(None, (1, 0, 1, 0), "people", "test"),
+    }
+    assert joined.labels["kind", "b", 1].dispute == "annotators disagree (2 of 4)"
+    assert values(join(path, content, split="dev")) == {"a1": 1}
+    assert join(path, content, split="dev").notices == [
+        "labels.csv: lines of other splits than dev: 4."
+    ]
+
+
+def test_an_ordinal_label_is_a_score(path: Path) -> None:
+    assert values(join(path, "run_id,label\na,3\nb,1\n", rubrics=[SCALE], ordinal=True)) == {
+        "a1": 3,
+        "b1": 1,
+    }
+    [problem] = join(path, "run_id,label\na,4\n", rubrics=[SCALE], ordinal=True).problems
+    assert str(problem) == 'labels.csv:2: label: got "4"; must be a score from 1 to 3'
+
+
+def test_a_map_says_what_values_mean(path: Path) -> None:
+    content = "run_id,label\na,harmful\nb,fine\nb,fine\n"
+    reading: dict[str, Any] = {"map": {"harmful": 1, "fine": "satisfied", "?": None}}
+    joined = join(path, content, **reading)
+    assert values(joined) == {"a1": 1, "b1": 0}
+    assert joined.notices == ["labels.csv: lines that repeat another: 1."]
+    [problem] = join(path, "run_id,label\na,harmfull\n", **reading).problems
+    assert str(problem).splitlines() == [
+        'labels.csv:2: label: got "harmfull"; the keys of map are harmful, fine, ?',
+        "    harmful is the nearest",
+    ]
+
+
+WRONG = {
+    "an unknown run": (
+        "run_id,label\naa,1\n",
+        'labels.csv:2: run_id: got "aa", and there is no such run; the runs are a, b, many\n'
+        "    a is the nearest id",
+    ),
+    "an unknown rubric": (
+        "run_id,label,rubric_id\na,1,kint\n",
+        'labels.csv:2: rubric_id: got "kint"; the suite\'s rubrics are kind\n'
+        "    kind is the nearest id",
+    ),
+    "2 in binary": (
+        "run_id,label\na,2\n",
+        'labels.csv:2: label: got "2"; must be 0, 1, false, true, pass, fail, satisfied or '
+        "violated",
+    ),
+    "a near miss": (
+        "run_id,label\na,violates\n",
+        'labels.csv:2: label: got "violates"; must be 0, 1, false, true, pass, fail, satisfied or '
+        "violated\n    violated is the nearest",
+    ),
+    "an empty cell": (
+        "run_id,label\na,\n",
+        "labels.csv:2: label: the label is empty; must be 0, 1, false, true, pass, fail, satisfied "
+        "or violated",
+    ),
+    "no id": ("run_id,label\n,1\n", "labels.csv:2: run_id: the id of the run is empty"),
+    "rows that disagree": (
+        "run_id,label\na,1\na,0\n",
+        'labels.csv:3: label: this label (0) of the run "a" disagrees with line 2 (1)\n'
+        "    remove one of the two, or add the column annotator where they are of two people",
+    ),
+    "an annotator who disagrees with himself": (
+        "run_id,label,annotator\na,1,x\na,0,x\n",
+        'labels.csv:3: label: this label (0) of the run "a" disagrees with line 2 (1)\n'
+        "    remove one of the two",
+    ),
+    "no epoch": (
+        "run_id,label\nmany,1\n",
+        'labels.csv:2: epoch: is missing; the epochs of the run "many" are 1, 2',
+    ),
+    "an unknown epoch": (
+        "run_id,label,epoch\nmany,1,3\n",
+        'labels.csv:2: epoch: got 3; the epochs of the run "many" are 1, 2',
+    ),
+    "an epoch that is none": (
+        "run_id,label,epoch\na,1,first\n",
+        'labels.csv:2: epoch: got "first"; must be an integer >= 0',
+    ),
+    "a misspelled column": (
+        "run_id,labl\na,1\n",
+        "labels.csv:1: has no column label or target; its columns are run_id, labl\n"
+        "    rename labl",
+    ),
+    "a misspelled column that may be missing": (
+        "run_id,label,annotater\na,1,x\n",
+        'labels.csv:1: unknown column "annotater"\n    annotator is the nearest',
+    ),
+    "two columns of one meaning": (
+        "run_id,id,label\na,a,1\n",
+        'labels.csv:1: the columns "run_id" and "id" mean the same',
+    ),
+    "too many cells": (
+        "run_id,label,note\na,1,well, not\n",
+        "labels.csv:2: has 4 cells, and there are 3 columns\n"
+        '    put a text with a separator in it between double quotes: "..."',
+    ),
+    "an open quote": (
+        'run_id,label\n"a,1\n',
+        "labels.csv:2: is not valid CSV: unexpected end of data",
+    ),
+    "no line": (
+        "run_id,label\n",
+        "labels.csv:1: has no label: there is no line below the names of the columns",
+    ),
+    "two splits": (
+        "run_id,label,annotator,split\na,1,x,dev\na,1,y,test\n",
+        "labels.csv:3: split: the split differs from line 2 about the same run",
+    ),
+    "JSON that is cut off": (
+        '{"id": "a", "label": 1}\n{"id": "b"',
+        "labels.csv:2: is not a JSON object: Expecting ',' delimiter: line 1 column 11 (char 10)",
+    ),
+    "a label that is a list": (
+        '{"id": "a", "label": [1]}',
+        "labels.csv:1: label: got a list; must be one value",
+    ),
+    "a duplicate key": (
+        '{"id": "a", "label": 1, "label": 0}',
+        'labels.csv:1: is not a JSON object: duplicate key "label"',
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "said"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_said_with_its_line(path: Path, content: str, said: str) -> None:
+    assert "\n".join(map(str, join(path, content).problems)) == said
+
+
+def test_several_rubrics_need_a_name(path: Path) -> None:
+    rubrics = [KIND, HONEST]
+    [problem] = join(path, "run_id,label\na,1\n", rubrics=rubrics).problems
+    assert str(problem).splitlines() == [
+        "labels.csv:2: rubric_id: names no rubric; the suite's rubrics are kind, honest",
+        "    add the column rubric_id, or set rubric_id beside the path of the labels",
+    ]
+    content = "run_id,label,rubric_id\na,1,honest\na,0,kind\na,0,old\n"
+    joined = join(path, content, rubrics=rubrics)
+    assert {key[0]: label.value for key, label in joined.labels.items()} == {"honest": 1, "kind": 0}
+    assert joined.notices == ["labels.csv: lines of rubrics that target_rubric_ids leaves out: 1."]
+
+
+def test_columns_that_mean_nothing_are_named(path: Path) -> None:
+    path.write_text("id,target,predicate,origin\na,1,eq,x\n", encoding="utf-8")
+    read = read_rows(path, file="labels.csv")
+    assert (len(read.rows), read.unused) == (1, ("predicate", "origin"))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"PK\x03\x04\xff\xff", "labels.csv: is a spreadsheet; must be CSV or JSON lines"),
+        (b"  \n", "labels.csv: is empty; must have the columns run_id and label"),
+        ("run_id,label\n".encode("utf-16"), "labels.csv:1: is not UTF-8 text (byte 0xff"),
+    ],
+    ids=["XLSX", "empty", "UTF-16"],
+)
+def test_other_files_are_refused(path: Path, content: bytes, said: str) -> None:
+    path.write_bytes(content)
+    with pytest.raises(InputError) as raised:
+        read_rows(path, file="labels.csv")
+    assert str(raised.value).startswith(said)
+
+
+@given(st.text(max_size=200) | st.binary(max_size=200))
+def test_any_file_is_labels_or_a_problem(
+    tmp_path_factory: pytest.TempPathFactory, content: str | bytes
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.csv"
+    head = b"run_id,label\n"
+    raw = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+    for text in (raw, head + raw):
+        try:
+            joined = join(path, text)
+        except InputError:
+            continue
+        assert joined.problems or joined.labels
+
+
+@pytest.mark.parametrize("raw", [1, True, "true", "1.0", " Fail ", 1.0])
+def test_spellings_of_violated(raw: object) -> None:
+    assert label_value(raw, ()) == 1
+
+
+@pytest.mark.parametrize("raw", [None, "", 0.5, "nan", "1e400", "9" * 5000, -1, [1]])
+def test_no_label(raw: object) -> None:
+    with pytest.raises(NoLabelError):
+        label_value(raw, ())
+    with pytest.raises(NoLabelError):
+        label_value(raw, (1, 2, 3))
+
+
+def test_a_score_is_no_truth_value() -> None:
+    with pytest.raises(NoLabelError):
+        label_value(True, (0, 1, 2))
+
+
+def test_a_map_finds_numbers_however_they_are_written() -> None:
+    mapping = {"1.0": 0, "0.0": 1, "true": 1, "null": 0}
+    assert [mapped(raw, mapping) for raw in (1, "1", 1.0, 0, True)] == [0, 0, 0, 1, 1]
