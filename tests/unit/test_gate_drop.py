@@ -1,0 +1,483 @@
+"""How much worse a judge may be: comparison over clusters, PASS, FAIL and INCONCLUSIVE, flicker and
+the reference (rules M3, M4, M7, M8)."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_jrh.gate.accepted import BaselineFile
+from pytest_jrh.gate.baseline import Baseline, Scope, update
+from pytest_jrh.gate.baseline_file import load, render
+from pytest_jrh.gate.decision import GateDecision, decide, tolerated
+from pytest_jrh.gate.thresholds import Threshold
+from pytest_jrh.models import CaseResult, Outcome
+from pytest_jrh.reporting.gate_text import change_sentences, decision_sentence, gate_lines
+from pytest_jrh.reporting.json_report import decision_data
+from pytest_jrh.stats.inference.flicker import false_alarm_of_snapshot
+from pytest_jrh.stats.inference.noninferiority import Change, decide_drop
+from pytest_jrh.suite.suite import GateRules
+from tests.support.made_cases import make_result, make_spec
+
+DIGEST = "0123456789abcdef" * 4
+EARLIER, NOW = "a" * 64, "b" * 64
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "trajectory-judge"
+
+
+def scored(
+    run: int, place: int, scores: Sequence[int], judge: str = NOW, panel: str | None = None
+) -> CaseResult:
+    """A case of a run whose label is 1, with the scores of its repeats; a tie has no score."""
+    ones = sum(scores)
+    score = None if 2 * ones == len(scores) else int(2 * ones > len(scores))
+    spec = make_spec(f"run-{run:03}", rubric_id=f"rubric-{place}", judge=panel)
+    outcome: Outcome = "agree" if score == 1 else "disagree"
+    result = make_result(spec, outcome, case_digest=DIGEST, judge_fingerprint=judge)
+    return replace(result, score=score, scores=tuple(scores))
+
+
+def session(
+    rng: random.Random,
+    runs: int,
+    size: int,
+    *,
+    drop: float = 0.0,
+    flip: float = 0.05,
+    repeats: int = 3,
+) -> list[CaseResult]:
+    """The verdicts of a judge that flips, and has broken a share of the cases."""
+    broken = drop / (1 - 2 * flip)
+    return [
+        scored(
+            run, place, [int(rng.random() >= (1 - flip if wrong else flip)) for _ in range(repeats)]
+        )
+        for run in range(runs)
+        for place in range(size)
+        for wrong in (rng.random() < broken,)
+    ]
+
+
+def earlier(results: Iterable[CaseResult]) -> list[CaseResult]:
+    return [replace(result, judge_fingerprint=EARLIER) for result in results]
+
+
+def baseline_of(results: Iterable[CaseResult]) -> Baseline:
+    given = list(results)
+    return update(Baseline(), given, scope_of(given)).baseline
+
+
+def scope_of(results: Iterable[CaseResult]) -> Scope:
+    return Scope.of(result.case_id for result in results)
+
+
+def decided(now: Sequence[CaseResult], before: Baseline | None, **rules: Any) -> GateDecision:
+    return decide(now, before, GateRules(**rules), scope_of(now))
+
+
+def drop_of(decision: GateDecision) -> Threshold:
+    [threshold] = [each for each in decision.thresholds if each.rule == "max_drop"]
+    return threshold
+
+
+class TestWiring:
+    @pytest.mark.parametrize("drop", [0.0, 0.05, 0.1])
+    def test_the_gates_decision_is_that_of_the_test_of_non_inferiority(self, drop: float) -> None:
+        rng = random.Random(int(100 * drop))
+        verdicts = set()
+        for _ in range(4):
+            before, now = session(rng, 50, 6), session(rng, 50, 6, drop=drop)
+            decision = decided(now, baseline_of(earlier(before)), max_drop=0.05)
+            losses = [
+                sum(sum(old.scores) - sum(new.scores) for old, new in zip(*run, strict=True)) / 3
+                for start in range(0, 300, 6)
+                for run in [(before[start : start + 6], now[start : start + 6])]
+            ]
+            [known] = decision.flickers
+            expected = decide_drop(
+                [Change(loss, 6) for loss in losses], 0.05, flicker=known.value, repeats=3
+            )
+            found = drop_of(decision).drop
+            assert found is not None
+            assert (found.verdict, found.runs, found.repeats) == (
+                expected.verdict,
+                expected.runs,
+                expected.repeats,
+            )
+            assert (found.drop, found.lower, found.upper) == pytest.approx(
+                (expected.drop, expected.lower, expected.upper)
+            )
+            assert known.value == pytest.approx(0.095, abs=0.04)
+            assert decision.passed == (found.verdict == "PASS")
+            verdicts.add(found.verdict)
+        assert verdicts <= ({"PASS"} if not drop else {"PASS", "FAIL", "INCONCLUSIVE"})
+
+    @given(st.integers(0, 12), st.integers(0, 12))
+    @settings(max_examples=25, deadline=None)
+    def test_with_one_case_a_cluster_p_is_mcnemars_mid_p(self, lost: int, won: int) -> None:
+        known = pytest.importorskip("statsmodels.stats.contingency_tables")
+        stats = pytest.importorskip("scipy.stats")
+        before = [scored(run, 0, [int(run < 20 + lost)]) for run in range(20 + lost + won)]
+        now = [
+            scored(run, 0, [int(run < 20 or run >= 20 + lost)]) for run in range(20 + lost + won)
+        ]
+        decision = decided(now, baseline_of(earlier(before)))
+        exact = known.mcnemar([[20, lost], [won, 0]], exact=True).pvalue
+        half = stats.binom.pmf(lost, lost + won, 0.5)
+        mid = exact - half if lost != won else 1 - half / 2
+        assert decision.p_value.value == pytest.approx(mid if lost + won else 1.0)
+        if lost + won:
+            assert "(McNemar's mid-p = " in change_sentences(decision)[0]
+
+    def test_an_unchanged_judge_whose_runs_move_as_a_whole_is_not_called_worse(self) -> None:
+        # McNemar's test on the cases, each taken as independent, would say p < 0.001.
+        before = [scored(run, place, [int(run > 1)]) for run in range(10) for place in range(6)]
+        now = [scored(run, place, [int(run > 4)]) for run in range(10) for place in range(6)]
+        decision = decided(now, baseline_of(earlier(before)))
+        assert len(decision.regressions) == 18
+        assert decision.p_value.value == 0.125
+        assert "(sign-flip p = 0.125 over 10 runs, within noise)" in change_sentences(decision)[0]
+
+    def test_rows_are_adjusted_for_their_number_and_the_total_is_not(self) -> None:
+        before = [scored(run, place, [1]) for run in range(12) for place in range(3)]
+        now = [
+            scored(run, place, [int(run > 5 or place > 0)])
+            for run in range(12)
+            for place in range(3)
+        ]
+        decision = decided(now, baseline_of(earlier(before)))
+        *rows, total = decision.changes
+        assert [row.rubric for row in rows] == ["rubric-0", "rubric-1", "rubric-2"]
+        assert rows[0].p_value == 1 / 64
+        assert [row.adjusted for row in rows] == [3 / 64, 1.0, 1.0]
+        assert (total.p_value, total.adjusted) == (1 / 64, None)
+        said = (
+            "In points of accuracy, p adjusted (Holm): rubric-0 -50.0 (p = 0.0469); no change in 2 "
+            "others."
+        )
+        assert said in change_sentences(decision)
+        data = decision_data(decision)["baseline"]
+        assert data["p_value"]["value"] == data["changes"][-1]["p_value"] == 1 / 64
+        assert data["changes"][0]["adjusted_p_value"] == 3 / 64
+
+    def test_without_scores_of_repeats_the_outcome_counts(self) -> None:
+        now = [replace(scored(run, 0, [int(run > 3)]), scores=()) for run in range(10)]
+        decision = decided(now, baseline_of(earlier(scored(run, 0, [1]) for run in range(10))))
+        assert decision.changes[-1].now == 0.6
+
+
+class TestDecision:
+    BEFORE = tuple(scored(run, 0, [1]) for run in range(40))
+
+    def now(self, wrong: int, runs: int = 40) -> list[CaseResult]:
+        return [scored(run, 0, [int(run >= wrong)]) for run in range(runs)]
+
+    def test_a_small_suite_is_inconclusive_and_says_what_would_decide(self) -> None:
+        before, now = self.BEFORE[:12], self.now(1, 12)
+        decision = decided(now, baseline_of(earlier(before)), max_drop=0.05)
+        assert not decision.passed
+        drop = drop_of(decision).drop
+        assert drop is not None
+        assert drop.runs is not None
+        assert decision_sentence(decision) == (
+            "Gate failed: max_drop 5 points: INCONCLUSIVE, a drop of 8.3 points (95% bounds "
+            f"{100 * (drop.lower or 0):.1f} and {100 * (drop.upper or 0):.1f}); at 80% power, "
+            f"{drop.runs:,} runs ({drop.runs:,} cases) instead of 12, would decide it."
+        )
+        spared = decided(now, baseline_of(earlier(before)), max_drop=0.05, inconclusive="pass")
+        assert spared.passed
+        assert decision_sentence(spared).startswith("Gate passed: max_drop 5 points: INCONCLUSIVE")
+
+    def test_a_large_drop_fails_and_names_no_number_of_runs(self) -> None:
+        decision = decided(self.now(14), baseline_of(earlier(self.BEFORE)), max_drop=0.05)
+        assert decision_sentence(decision).startswith(
+            "Gate failed: max_drop 5 points: FAIL, a drop of 35.0 points (95% bounds 2"
+        )
+        assert "instead of" not in decision_sentence(decision)
+        data = decision_data(decision)["thresholds"][-1]
+        assert (data["rule"], data["drop"]["verdict"], data["passed"]) == (
+            "max_drop",
+            "FAIL",
+            False,
+        )
+
+    def test_all_cases_of_one_run_cannot_be_decided(self) -> None:
+        one = [scored(1, place, [1]) for place in range(9)]
+        decision = decided(one, baseline_of(earlier(one)), max_drop=0.05)
+        assert decision_sentence(decision) == (
+            "Gate failed: max_drop 5 points: INCONCLUSIVE, all cases come from one source run."
+        )
+
+    def test_single_regressions_are_left_to_the_drop_but_new_disagreements_are_not(self) -> None:
+        before = baseline_of(earlier(self.BEFORE))
+        rules = GateRules(max_drop=0.5)
+        now = [*self.now(3), scored(77, 0, [0])]
+        assert tolerated(now[0], before, rules) == "left to the gate"
+        assert tolerated(now[-1], before, rules) is None
+        decision = decide(now, before, rules, scope_of(now))
+        assert drop_of(decision).passed
+        assert decision_sentence(decision).startswith(
+            "Gate failed: 1 disagreement not in the baseline, at most 0 allowed. Met: max_drop 50 "
+        )
+        assert decide(now[:-1], before, rules, scope_of(now[:-1])).passed
+
+    def test_max_regressions_holds_beside_the_drop(self) -> None:
+        decision = decided(
+            self.now(3), baseline_of(earlier(self.BEFORE)), max_drop=0.5, max_regressions=2
+        )
+        assert decision_sentence(decision).startswith(
+            "Gate failed: 3 regressions, at most 2 allowed. Met: max_drop 50 points: PASS"
+        )
+
+    def test_without_a_baseline_the_drop_is_not_decided_and_disagreements_fail(self) -> None:
+        assert tolerated(self.now(1)[0], None, GateRules(max_drop=0.05)) is None
+        decision = decided(self.now(1), None, max_drop=0.05)
+        assert decision.active
+        assert not decision.passed
+        assert any(
+            "gate.max_drop is not decided, because there is no baseline" in line.text
+            for line in gate_lines(decision)
+        )
+        assert decided(self.now(0), None, max_drop=0.05).passed
+
+    def test_a_new_suite_passes_where_that_is_allowed(self) -> None:
+        assert not decided(self.now(0), Baseline(), max_drop=0.05).passed
+        assert decided(self.now(0), Baseline(), max_drop=0.05, allow_uncompared=True).passed
+
+
+class TestPanel:
+    def panel(self, wrong: Sequence[int], runs: int = 27) -> list[CaseResult]:
+        return [
+            scored(run, 0, [int(run >= many)], panel=f"j{number}")
+            for number, many in enumerate(wrong)
+            for run in range(runs)
+        ]
+
+    def test_the_lowest_of_a_panel_may_be_below_the_accuracy_by_chance(self) -> None:
+        # 24 of 27 is 88.9%.
+        assert not decided(self.panel([3]), None, min_accuracy=0.9).passed
+        decision = decided(self.panel([3, 1, 1, 0, 2]), None, min_accuracy=0.9)
+        assert decision.passed
+        assert (
+            "accuracy by j0 88.9% (n 27) is below 90.0%, as the lowest of 5 judges may be by chance"
+            in decision_sentence(decision)
+        )
+        assert decision_data(decision)["thresholds"][5]["by_chance"] == 5
+
+    def test_what_is_below_by_more_than_chance_fails_with_all_that_are_below_beside_it(
+        self,
+    ) -> None:
+        decision = decided(self.panel([9, 8, 0, 0]), None, min_accuracy=0.9)
+        failed = [each.judge for each in decision.thresholds if not each.passed]
+        assert failed == ["j0", "j1"]
+
+    def test_a_lower_bound_has_to_be_shown_by_each_judge(self) -> None:
+        decision = decided(self.panel([0, 3]), None, min_accuracy=0.8, lower_bound=True)
+        assert [each.judge for each in decision.thresholds if not each.passed] == ["j1"]
+
+    def test_the_drop_is_decided_for_each_judge_and_for_all_together(self) -> None:
+        before = baseline_of(earlier(self.panel([0, 0, 0], 60)))
+        decision = decided(self.panel([0, 0, 20], 60), before, max_drop=0.15)
+        found = {
+            each.judge: each.drop.verdict for each in decision.thresholds if each.drop is not None
+        }
+        assert found == {"j0": "PASS", "j1": "PASS", "j2": "FAIL"}
+        one = decided(self.panel([0], 60), baseline_of(earlier(self.panel([0], 60))), max_drop=0.15)
+        alone, among = drop_of(one).drop, decision.thresholds[3].drop
+        assert alone is not None
+        assert among is not None
+        assert (among.upper or 0) > (alone.upper or 0)
+
+
+class TestFlicker:
+    def test_another_verdict_of_the_same_judge_is_named_as_flicker(self) -> None:
+        before = [scored(run, 0, [int(run != 5)]) for run in range(20)]
+        now = [scored(run, 0, [int(run > 1)]) for run in range(20)]
+        decision = decided(now, baseline_of(before))
+        assert len(decision.regressions) == 2
+        assert decision.flickered == (now[0].case_id, now[1].case_id, now[5].case_id)
+        lines = [line.text for line in gate_lines(decision)]
+        assert "regressions by flicker: the judge has not changed (2):" in lines
+        assert "fixes by flicker: the judge has not changed (1):" in lines
+        assert not [line for line in lines if line.startswith(("regressions (", "fixes ("))]
+        assert (
+            "Flicker, not a change: 2 of 2 regressions and 1 of 1 fix by a judge that is the same "
+            "as in the baseline (model, prompt, parameters) and was asked again." in lines
+        )
+
+    def test_a_snapshot_says_how_often_an_unchanged_judge_fails_it(self) -> None:
+        before, now = (
+            [scored(run, 0, [1, 1, int(run > 2)]) for run in range(60)] for _ in range(2)
+        )
+        decision = decided(now, baseline_of(earlier(before)))
+        [known] = decision.flickers
+        assert (known.source, known.repeats, known.cases) == ("repeats", 3, 60)
+        assert known.value == pytest.approx(3 / 60 * 2 / 3)
+        share = false_alarm_of_snapshot(60, known.value or 0, 3)
+        assert any(
+            "a judge with a flicker of 3.3% (from repeats) that has not changed, and is asked "
+            f"again, fails this in {100 * share:.0f}% of sessions." in line
+            for line in change_sentences(decision)
+        )
+
+    def test_flicker_against_the_baseline_counts_where_nothing_was_repeated(self) -> None:
+        before, now = (
+            [scored(run, 0, [int(run != wrong)]) for run in range(20)] for wrong in (1, 3)
+        )
+        [known] = decided(now, baseline_of(before)).flickers
+        assert (known.source, known.value) == ("baseline", 0.1)
+        [other] = decided(now, baseline_of(earlier(before))).flickers
+        assert (other.source, other.value) == ("", None)
+        # The recordings that the baseline was made of say nothing.
+        [replayed] = decided(before, baseline_of(before)).flickers
+        assert replayed.value is None
+
+    @pytest.mark.parametrize(
+        "rules", [{"max_drop": 0.2}, {"min_accuracy": 0.5}, {"max_regressions": 1}]
+    )
+    def test_a_rule_makes_it_no_snapshot(self, rules: dict[str, Any]) -> None:
+        now = [scored(run, 0, [1]) for run in range(20)]
+        said = change_sentences(decided(now, baseline_of(earlier(now)), **rules))
+        assert not any("Any regression fails" in line for line in said)
+        assert any(
+            "Any regression fails" in line
+            for line in change_sentences(decided(now, baseline_of(now)))
+        )
+
+
+class TestReference:
+    def updated(self, before: Baseline, now: Sequence[CaseResult], **settings: bool) -> Baseline:
+        return update(before, now, scope_of(now), **settings).baseline
+
+    def wrong(self, many: int) -> list[CaseResult]:
+        return [scored(run, 0, [int(run >= many)]) for run in range(100)]
+
+    def test_small_drops_add_up_against_the_reference(self) -> None:
+        baseline = baseline_of(earlier(self.wrong(0)))
+        for wrong in range(2, 20, 2):
+            now = self.wrong(wrong)
+            decision = decided(now, baseline, max_drop=0.08)
+            assert len(decision.regressions) == 2
+            assert drop_of(decision).figure.value == pytest.approx(wrong / 100)
+            assert decision.moved == (wrong > 2)
+            baseline = self.updated(baseline, now)
+        assert drop_of(decided(self.wrong(20), baseline, max_drop=0.08)).drop.verdict == "FAIL"  # type: ignore[union-attr]
+        reset = self.updated(baseline, self.wrong(18), reset_reference=True)
+        decision = decided(self.wrong(18), reset, max_drop=0.08)
+        assert (drop_of(decision).figure.value, decision.moved) == (0.0, False)
+
+    def test_a_line_has_its_reference_only_where_it_is_another(self) -> None:
+        baseline = self.updated(baseline_of(self.wrong(0)), self.wrong(1))
+        lines = json.loads(render(baseline))["cases"]
+        assert [line.get("reference") for line in lines] == [[1], *[None] * 99]
+        assert render(self.updated(baseline, self.wrong(0))) == render(baseline_of(self.wrong(0)))
+
+    def test_a_case_that_changed_has_a_new_reference(self) -> None:
+        now = [replace(each, case_digest=NOW) for each in self.wrong(1)]
+        assert self.updated(baseline_of(self.wrong(0)), now) == baseline_of(now)
+
+    def test_an_update_says_both_and_names_the_rubric_that_it_lowers(self, tmp_path: Path) -> None:
+        def accepted(results: Sequence[CaseResult], *, reset: bool = False) -> list[str]:
+            file = BaselineFile(tmp_path / "b.json", tmp_path, update=True, reset_reference=reset)
+            return file.accept(results, scope_of(results), str, finished=True)
+
+        good = [scored(run, place, [1, 1, 1]) for run in range(20) for place in range(2)]
+        worse = [
+            scored(run, place, [int(run > 4 or place)] * 3)
+            for run in range(20)
+            for place in range(2)
+        ]
+        assert len(accepted(good)) == 1
+        said = accepted(worse)
+        assert said[1].startswith("Accuracy over 40 cases: 87.5% now, 100.0% in the reference,")
+        [lowered] = said[2:]
+        assert lowered.startswith(
+            "Lowered by this update: the lower bound of the accuracy on rubric-0, from 83.9% to "
+        )
+        assert accepted(worse)[1:] == said[1:2]
+        assert accepted(worse, reset=True)[1:] == [
+            "Its reference is set to these verdicts: accuracy 87.5% over 40 cases."
+        ]
+        assert len(accepted(worse)) == 1
+
+
+class TestFile:
+    def test_scores_of_repeats_and_a_tie_come_back_and_one_score_is_not_repeated(
+        self, tmp_path: Path
+    ) -> None:
+        made = baseline_of([scored(1, 0, [1, 1, 0]), scored(2, 0, [1, 0]), scored(3, 0, [1])])
+        text = render(made)
+        lines = json.loads(text)["cases"]
+        assert [line.get("scores") for line in lines] == [[1, 1, 0], [1, 0], None]
+        assert [(line["outcome"], line["score"]) for line in lines] == [
+            ("agree", 1),
+            ("disagree", None),
+            ("agree", 1),
+        ]
+        (tmp_path / "b.json").write_text(text)
+        assert load(tmp_path / "b.json") == made
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"score": None}, "got nothing; without `scores` it must be an integer"),
+            ({"score": None, "scores": [0, 1]}, "a case without a majority is `disagree`"),
+            ({"score": 1, "scores": [0, 0]}, "got 1; it must be one of the `scores`: 0, 0"),
+            ({"scores": [1]}, "must be a list of two or more integers"),
+            ({"scores": [1, True]}, "must be a list of two or more integers"),
+            ({"reference": []}, "must be a list of integers"),
+            ({"reference": 1}, "must be a list of integers"),
+        ],
+    )
+    def test_scores_that_cannot_be_are_named(
+        self, tmp_path: Path, change: dict[str, Any], message: str
+    ) -> None:
+        document = json.loads(render(baseline_of([scored(1, 0, [1])])))
+        document["cases"][0] |= change
+        (tmp_path / "b.json").write_text(json.dumps(document))
+        with pytest.raises(Exception, match="case") as caught:
+            load(tmp_path / "b.json")
+        assert message in str(caught.value)
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="the trajectory-judge data are not there")
+def test_a_judge_that_always_says_faulty_fails_the_gate_after_a_good_one() -> None:
+    def verdicts(judge: str) -> list[CaseResult]:
+        runs = map(json.loads, (DATA / "trajectories.jsonl").read_text("utf-8").splitlines())
+        clusters = {run["trajectory_id"]: run["instance_id"] for run in runs}
+        lines = map(json.loads, (DATA / "verdicts.jsonl").read_text("utf-8").splitlines())
+        found = []
+        for line in lines:
+            if line["judge_id"] == judge:
+                name = line["trajectory_id"]
+                test = "agent_positives" if name.endswith("-clean") else "agent_perturbation"
+                spec = make_spec(name, test=test, rubric_id="faulty")
+                label, score = int(test == "agent_perturbation"), int(line["faulty"])
+                found.append(
+                    make_result(
+                        spec,
+                        "agree" if label == score else "disagree",
+                        score,
+                        case_digest=DIGEST,
+                        judge_fingerprint=judge.encode().hex().ljust(64, "0"),
+                        cluster=clusters[name],
+                    )
+                )
+        return found
+
+    before, now = verdicts("step:qwen2.5:14b"), verdicts("step:llama3.1:8b")
+    decision = decided(now, baseline_of(before), max_drop=0.05)
+    assert not decision.passed
+    threshold = drop_of(decision)
+    assert threshold.drop is not None
+    assert threshold.drop.verdict == "FAIL"
+    assert threshold.figure.value == pytest.approx((357 - 297) / 400)
+    assert (decision.p_value.value or 1) < 0.001
+    assert len(decision.changes[-1].sizes) == 141
