@@ -26,6 +26,8 @@ Rule: TypeAlias = Literal[
     "min_accuracy", "lower_bound", "max_drop", "max_regressions", "min_cases", "compared"
 ]
 
+_UNCHANGED = DropDecision("PASS", 0.0, reason="judge and verdicts are those of the baseline")
+
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
@@ -111,24 +113,43 @@ def _drops(
     given = {
         judge: pairs for judge, pairs in of_judge.items() if pairs or not rules.allow_uncompared
     }
+    asked = {judge: pairs for judge, pairs in given.items() if not pairs or _may_differ(pairs)}
     panel = [
         _judged([each for each in judged if each.judge == judge], pairs)
-        for judge, pairs in given.items()
+        for judge, pairs in asked.items()
     ]
-    for (judge, pairs), drop in zip(
-        given.items(), decide_drops(panel, rules.max_drop), strict=True
-    ):
+    found = dict(zip(asked, decide_drops(panel, rules.max_drop), strict=True))
+    for judge, pairs in given.items():
+        drop = found.get(judge, _UNCHANGED)
         tolerable = drop.verdict == "INCONCLUSIVE" and rules.inconclusive == "pass"
         yield Threshold(
             "max_drop",
             rules.max_drop,
-            Figure(drop.drop, drop.reason),
+            Figure(drop.drop, None if drop.drop is not None else drop.reason),
             drop.verdict == "PASS" or tolerable,
             len(pairs),
             judge=judge,
             cases=tuple(pair.now.case_id for pair in pairs if _lost(pair)),
             drop=drop,
         )
+
+
+def _may_differ(pairs: Sequence[Pair]) -> bool:
+    """Whether anything is to be tested: another judge, or another verdict of the same one.
+
+    A session that replays what its baseline and its reference were made of has no drop to find,
+    however small it is.
+    """
+    return any(
+        not pair.same_judge
+        or pair.before.reference
+        or sorted(pair.before.all_scores) != sorted(pair.now.scores or _once(pair.now))
+        for pair in pairs
+    )
+
+
+def _once(result: CaseResult) -> tuple[int, ...]:
+    return () if result.score is None else (result.score,)
 
 
 def _judged(judged: Sequence[CaseResult], pairs: Sequence[Pair]) -> Judged:

@@ -1,5 +1,5 @@
 """The files of a new suite: a config, rubrics to fill in, the judge's prompt, and a workflow that
-guards them.
+guards them (rule M5).
 """
 
 from __future__ import annotations

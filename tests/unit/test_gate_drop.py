@@ -215,6 +215,17 @@ class TestDecision:
             "Gate failed: max_drop 5 points: INCONCLUSIVE, all cases come from one source run."
         )
 
+    def test_a_replay_of_what_the_baseline_was_made_of_passes_however_small_it_is(self) -> None:
+        small = [scored(run, 0, [1, 1, int(run > 0)]) for run in range(3)]
+        decision = decided(small, baseline_of(small), max_drop=0.05)
+        assert decision_sentence(decision) == (
+            "Gate passed: max_drop 5 points: PASS, judge and verdicts are those of the baseline."
+        )
+        for before in (earlier(small), [*small[1:], scored(0, 0, [1, 1, 1])]):
+            assert not decided(small, baseline_of(before), max_drop=0.05).passed
+        moved = update(baseline_of([*small[1:], scored(0, 0, [1, 1, 1])]), small, scope_of(small))
+        assert not decided(small, moved.baseline, max_drop=0.05).passed
+
     def test_single_regressions_are_left_to_the_drop_but_new_disagreements_are_not(self) -> None:
         before = baseline_of(earlier(self.BEFORE))
         rules = GateRules(max_drop=0.5)
