@@ -54,7 +54,8 @@ class Project:
     def rules(self, config: str, rules: str) -> str:
         """The option that runs a config under other rules for its gate."""
         path = self.folder / config
-        path.write_text(f"{path.read_text('utf-8')}\ngate: {rules}\n", encoding="utf-8")
+        text = path.read_text("utf-8").partition("\ngate: ")[0]
+        path.write_text(f"{text}\ngate: {rules}\n", encoding="utf-8")
         return f"--jrh-config={config}"
 
     def copied(self, folder: Path) -> Project:

@@ -635,3 +635,66 @@ def test_a_baseline_of_other_cases_fails_and_says_how_to_update_it(
         project.rules(TINY, "{allow_uncompared: true}"), BASELINE, "-k", "agent_positives"
     )
     assert allowed.ret == pytest.ExitCode.OK
+
+
+@WORKERS
+def test_a_drop_is_decided_over_runs_and_leaves_single_regressions_to_the_session(
+    pytester: pytest.Pytester, project: Project, workers: list[str]
+) -> None:
+    option = project.rules(LAX, "{max_drop: 0.05}")
+    result = pytester.runpytest(option, BASELINE, "-rx", "--jrh-summary=s.md", *workers)
+    result.assert_outcomes(passed=4, xfailed=4)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    told = " ".join(result.outlines)
+    assert (
+        "Gate failed: max_drop 5 points: INCONCLUSIVE, a drop of 37.5 points (95% bounds -28.3 and "
+        "100.0); 10 runs (20 cases) instead of 4 would decide it at 80% power." in told
+    )
+    assert sum("left to the gate" in line for line in result.outlines) == 3
+    assert section(result.outlines, "regressions (3):") == REGRESSED
+    assert "INCONCLUSIVE, a drop of 37.5 points" in (project.folder / "s.md").read_text("utf-8")
+    [report] = (project.folder / "outputs" / "lax" / "tiny").glob("*_report.json")
+    gate = json.loads(report.read_text("utf-8"))["gate"]
+    assert [each["drop"]["verdict"] for each in gate["thresholds"] if each["drop"]] == [
+        "INCONCLUSIVE"
+    ]
+    tolerant = project.rules(LAX, "{max_drop: 0.05, inconclusive: pass}")
+    assert pytester.runpytest(tolerant, BASELINE, *workers).ret == pytest.ExitCode.OK
+
+
+def test_a_replay_of_the_baselines_judge_keeps_the_limit_of_the_drop(
+    pytester: pytest.Pytester, project: Project
+) -> None:
+    result = pytester.runpytest(project.rules(TINY, "{max_drop: 0.05}"), BASELINE)
+    result.assert_outcomes(passed=7, xfailed=1)
+    assert result.ret == pytest.ExitCode.OK
+
+
+def test_a_limit_for_the_drop_without_a_baseline_lets_nothing_through(
+    pytester: pytest.Pytester, project: Project
+) -> None:
+    result = pytester.runpytest(project.rules(TINY, "{max_drop: 0.05}"))
+    result.assert_outcomes(passed=7, failed=1)
+    assert "gate.max_drop is not decided, because there is no baseline" in " ".join(result.outlines)
+
+
+def test_the_drop_is_held_against_the_reference_until_it_is_reset(
+    pytester: pytest.Pytester, project: Project
+) -> None:
+    lax = project.rules(LAX, "{max_drop: 0.05}")
+    update = pytester.runpytest(lax, BASELINE, UPDATE)
+    told = " ".join(update.outlines)
+    assert "Accuracy over 8 cases: 50.0% now, 87.5% in the reference, which max_drop is" in told
+    assert "Lowered by this update: the lower bound of the accuracy on rubric-1, from " in told
+    again = pytester.runpytest(lax, BASELINE)
+    again.assert_outcomes(passed=4, xfailed=4)
+    assert again.ret == pytest.ExitCode.TESTS_FAILED
+    told = " ".join(again.outlines)
+    assert "0 regressions, 0 fixes (nothing changed)." in told
+    assert "The baseline was updated since its reference was set" in told
+    reset = pytester.runpytest(lax, BASELINE, UPDATE, "--jrh-reset-reference")
+    assert "Its reference is set to these verdicts: accuracy 50.0% over 8 cases." in reset.outlines
+    assert pytester.runpytest(lax, BASELINE).ret == pytest.ExitCode.OK
+    alone = pytester.runpytest(lax, BASELINE, "--jrh-reset-reference")
+    assert alone.ret == pytest.ExitCode.USAGE_ERROR
+    alone.stderr.fnmatch_lines(["*--jrh-reset-reference: *add that option*"])

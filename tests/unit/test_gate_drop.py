@@ -188,8 +188,8 @@ class TestDecision:
         assert drop.runs is not None
         assert decision_sentence(decision) == (
             "Gate failed: max_drop 5 points: INCONCLUSIVE, a drop of 8.3 points (95% bounds "
-            f"{100 * (drop.lower or 0):.1f} and {100 * (drop.upper or 0):.1f}); at 80% power, "
-            f"{drop.runs:,} runs ({drop.runs:,} cases) instead of 12, would decide it."
+            f"{100 * (drop.lower or 0):.1f} and {100 * (drop.upper or 0):.1f}); "
+            f"{drop.runs:,} runs ({drop.runs:,} cases) instead of 12 would decide it at 80% power."
         )
         spared = decided(now, baseline_of(earlier(before)), max_drop=0.05, inconclusive="pass")
         assert spared.passed

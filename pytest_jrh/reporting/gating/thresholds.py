@@ -66,7 +66,7 @@ def _what_decides(drop: DropDecision, n: int) -> str:
         ways.append(f"repeats: {drop.repeats}")
     if not ways:
         return "no number of runs would decide it"
-    return f"at 80% power, {', or '.join(ways)}, would decide it"
+    return f"{' or '.join(ways)} would decide it at 80% power"
 
 
 def _disagreements(threshold: Threshold, decision: GateDecision) -> str:

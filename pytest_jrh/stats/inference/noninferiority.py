@@ -99,7 +99,7 @@ def decide_drop(
     weighted = sum(each.n**2 for each in given) / n
     spread = _Spread.over(variance, runs, n, weighted, max_drop)
     half = half_width(variance, runs, n, weighted, max_drop, level)
-    lower, upper = drop - half, drop + half
+    lower, upper = max(-1.0, drop - half), min(1.0, drop + half)
     if upper < max_drop:
         return DropDecision("PASS", drop, lower, upper, clusters=runs)
     if lower > 0 and drop >= max_drop:
