@@ -80,7 +80,10 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
         "name", metavar="NAME", help="the suite's name: its config is inputs/configs/NAME.yml"
     )
     init.add_argument(
-        "--log", required=True, metavar="FILE", help="the Inspect log with the agent's runs"
+        "--log",
+        required=True,
+        metavar="FILE_OR_FOLDER",
+        help="the agent's runs: an Inspect log, conversations (.jsonl, .json), or a folder",
     )
     init.add_argument(
         "--rubric-id",

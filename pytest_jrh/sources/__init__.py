@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pytest_jrh.sources.conversations.items import begins_list
 from pytest_jrh.sources.conversations.source import Conversations
 from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.eval_logs import load_inspect_eval_runs as load_inspect_eval_runs
@@ -24,6 +25,16 @@ SUFFIXES: tuple[str, ...] = tuple(
     dict.fromkeys(suffix for source in SOURCES for suffix in source.suffixes)
 )
 """What the names of files with runs end in."""
+
+
+def is_conversations(path: Path) -> bool:
+    """Whether a file is one of conversations, for which `input_format` has a meaning."""
+    return isinstance(open_source(path), Conversations)
+
+
+def usual_suffix(path: Path) -> str:
+    """What the name of a file should end in that is called otherwise."""
+    return ".json" if begins_list(path) else SOURCES[-1].suffixes[0]
 
 
 def open_source(

@@ -46,7 +46,11 @@ class JsonLog:
                 path, f"is truncated or damaged JSON: {error}", "copy the log again, whole"
             ) from None
         if not {"version", "eval"} <= keys.keys():
-            raise refused(path, "is JSON, but not an Inspect log: it has no `version` and `eval`")
+            raise refused(
+                path,
+                "is JSON, but not an Inspect log: it has no `version` and `eval`",
+                "conversations are a list in a .json file, or one a line in a .jsonl file",
+            )
         try:
             spec = self._json(keys["eval"])
         except DamagedError as error:

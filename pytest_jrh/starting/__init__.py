@@ -19,7 +19,6 @@ from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.files import atomic_write, replacing
 from pytest_jrh.llm.prompts import built_in_name
 from pytest_jrh.models import DEFAULT_SEED, Mode
-from pytest_jrh.sources import open_source
 from pytest_jrh.stages import JUDGE
 from pytest_jrh.starting.committing import (
     LogPlace,
@@ -28,6 +27,7 @@ from pytest_jrh.starting.committing import (
     ignored_files,
     place_log,
 )
+from pytest_jrh.starting.runs import config_lines, look_at, said
 from pytest_jrh.suite.cases import CASES_FILE
 from pytest_jrh.suite.json_schema import (
     CONFIG_SCHEMA,
@@ -88,7 +88,7 @@ def start_suite(
     ordinal: bool = False,
     force: bool = False,
 ) -> Started:
-    """Write the files of a suite called `name` on the runs of an Inspect log into `folder`.
+    """Write the files of a suite called `name` on the runs of a file or a folder into `folder`.
 
     With `rubric_ids` the rubric file has an empty entry for each, else one that is complete. The
     log is copied under `inputs/data/NAME/` unless it is under `inputs/` already; one of more than
@@ -104,17 +104,37 @@ def start_suite(
     if problems:
         raise InputError(problems)
     folder = folder.absolute()
-    runs, usable = _count_runs(log)
-    place = place_log(log, folder, name)
+    found = look_at(log)
+    runs, usable = found.count, found.usable
+    place = place_log(log, folder, name, found.files)
     values = _values(name, place, runs, ordinal=ordinal)
+    values["input_format"] = config_lines(found.format)
     texts = _texts(values, rubric_ids, ordinal=ordinal)
-    copied = [place.path] if place.copied and not _same(folder / place.path, log) else []
+    copies = {to: file for to, file in place.copies.items() if not _same(folder / to, file)}
+    copied = list(copies)
     kept = [] if force or not (folder / _WORKFLOW).exists() else [_WORKFLOW]
     if not force:
         _refuse_existing(folder, [*texts, *copied], spared=[*kept, _CONFIG_SCHEMA, _RUBRICS_SCHEMA])
     for file in kept:
         del texts[file]
-    _write(folder, texts, dict.fromkeys(copied, log))
+    _write(folder, texts, copies)
+    about = [
+        *_said(folder, [*texts, *copied], kept),
+        "",
+        "The log holds "
+        f"{_number(runs, 'run')}{'' if usable == runs else f', of which {usable} can be used'}; "
+        f"the suite begins with {min(runs, _FEW_RUNS)}.",
+        *said(found.format, values["config"]),
+        *found.notices,
+    ]
+    return Started(
+        tuple(folder / file for file in [*texts, *copied]),
+        tuple(folder / file for file in kept),
+        (*about, *_about_committing(folder, values, place)),
+    )
+
+
+def _about_committing(folder: Path, values: Mapping[str, str], place: LogPlace) -> list[str]:
     files, folders = _for_a_clone(values, place)
     ignored = ignored_files(folder, [*files, *folders.values()])
     add = add_command(
@@ -124,21 +144,7 @@ def start_suite(
         locks=f"{values['cassettes']}/.locks",
         ignored=ignored,
     )
-    lines = (
-        *_said(folder, [*texts, *copied], kept),
-        "",
-        "The log holds "
-        f"{_number(runs, 'run')}{'' if usable == runs else f', of which {usable} can be used'}; "
-        f"the suite begins with {min(runs, _FEW_RUNS)}.",
-        *about_committing(place, ignored),
-        "",
-        *_next_steps(values, folder, add),
-    )
-    return Started(
-        tuple(folder / file for file in [*texts, *copied]),
-        tuple(folder / file for file in kept),
-        lines,
-    )
+    return [*about_committing(place, ignored), "", *_next_steps(values, folder, add)]
 
 
 def write_schemas(folder: Path, *, prefix: str = "") -> tuple[Path, ...]:
@@ -174,12 +180,6 @@ def _name_problems(what: str, name: str) -> list[Problem]:
 
 def _repeated(ids: Sequence[str]) -> list[str]:
     return sorted({id_ for id_ in ids if ids.count(id_) > 1})
-
-
-def _count_runs(log: Path) -> tuple[int, int]:
-    with open_source(log) as opened:
-        summaries = opened.summaries()
-    return len(summaries), sum(summary.skip_reason is None for summary in summaries)
 
 
 def _same(place: Path, log: Path) -> bool:

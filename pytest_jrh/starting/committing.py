@@ -9,15 +9,15 @@ import re
 import shlex
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_jrh.documents.problems import printable
-from pytest_jrh.sources import SUFFIXES
+from pytest_jrh.sources import SUFFIXES, usual_suffix
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 LARGEST_LOG = 20_000_000
 """In bytes. A larger log is not copied: repositories keep every version of a file for ever."""
@@ -30,12 +30,12 @@ _GIT_TIMEOUT = 10.0
 @dataclass(frozen=True, slots=True)
 class LogPlace:
     """Where the suite finds its log: `path` is relative to the project's folder, with forward
-    slashes.
+    slashes, as are the files that are `copies` of others.
     """
 
     path: str
-    copied: bool
     committed: bool
+    copies: Mapping[str, Path] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,9 @@ class IgnoredFile:
     pattern: str
 
 
-def place_log(log: Path, folder: Path, name: str) -> LogPlace:
-    """Decide where the log of the suite `name` is to be: under `inputs/`, unless it is larger than
-    `LARGEST_LOG`.
+def place_log(log: Path, folder: Path, name: str, files: Sequence[Path]) -> LogPlace:
+    """Decide where the log of the suite `name` is to be, a file or a folder of `files`: under
+    `inputs/`, unless it is larger than `LARGEST_LOG`.
 
     A log that is already under `inputs/` stays where it is. A symbolic link counts as the file it
     leads to, since git would commit the link alone. Raises `OSError` where the log cannot be looked
@@ -56,17 +56,29 @@ def place_log(log: Path, folder: Path, name: str) -> LogPlace:
     """
     real, root = log.resolve(), folder.resolve()
     inside = _printable_path(real.relative_to(root)) if real.is_relative_to(root) else None
-    if log.stat().st_size > LARGEST_LOG:
-        return LogPlace(
-            inside or Path(_relative(real, root)).as_posix(), copied=False, committed=False
-        )
+    if sum(file.stat().st_size for file in files) > LARGEST_LOG:
+        return LogPlace(inside or Path(_relative(real, root)).as_posix(), committed=False)
     if inside is not None and inside.startswith("inputs/"):
-        return LogPlace(inside, copied=False, committed=True)
-    if log.suffix not in SUFFIXES:
-        file = f"runs{SUFFIXES[0]}"
-    else:
-        file = log.name if _FILE_STEM.fullmatch(log.stem) else f"runs{log.suffix}"
-    return LogPlace(f"inputs/data/{name}/{file}", copied=True, committed=True)
+        return LogPlace(inside, committed=True)
+    if log.is_dir():
+        path = f"inputs/data/{name}/runs"
+        copies = {f"{path}/{_file_below(log, file, at)}": file for at, file in enumerate(files)}
+        return LogPlace(path, committed=True, copies=copies)
+    path = f"inputs/data/{name}/{_file_name(log)}"
+    return LogPlace(path, committed=True, copies={path: log})
+
+
+def _file_name(log: Path) -> str:
+    suffix = log.suffix if log.suffix in SUFFIXES else usual_suffix(log)
+    plain = _FILE_STEM.fullmatch(log.stem) and log.suffix == suffix
+    return log.name if plain else f"runs{suffix}"
+
+
+def _file_below(folder: Path, file: Path, number: int) -> str:
+    inside = file.relative_to(folder)
+    if all(_FILE_STEM.fullmatch(part) for part in inside.parts):
+        return inside.as_posix()
+    return f"runs-{number + 1}{file.suffix}"
 
 
 def ignored_files(folder: Path, files: Sequence[str]) -> tuple[IgnoredFile, ...]:

@@ -4,6 +4,7 @@ replace what is there.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -275,6 +276,67 @@ def test_a_link_counts_as_the_log_that_it_leads_to(
     assert log_path(project) == "inputs/data/first/runs.eval"
     assert not link.is_symlink()
     assert link.read_bytes() == elsewhere.read_bytes() == log.read_bytes()
+
+
+TURNS = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]
+
+
+def collected(pytester: pytest.Pytester) -> list[str]:
+    result = pytester.runpytest_inprocess(
+        "--jrh-config=inputs/configs/first.yml", "--collect-only", "-q"
+    )
+    assert result.ret == pytest.ExitCode.OK
+    return [line.rpartition("::")[2] for line in result.outlines if "::" in line]
+
+
+def test_conversations_of_another_shape_come_with_pointers_to_their_parts(
+    project: Path, pytester: pytest.Pytester, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = [
+        {"task_id": task, "trial": trial, "reward": 0.5, "log": {"turns": TURNS}}
+        for task in (3, 4)
+        for trial in (0, 1)
+    ]
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(values), encoding="utf-8")
+    assert init("first", "--log", path) == 0
+    said = capsys.readouterr().out
+    assert (
+        'Its conversations have messages at "/log/turns", id at ["/task_id", "/trial"], cluster at '
+        '"/task_id"; see input_format in inputs/configs/first.yml.'
+    ) in said
+    config = read_yaml(project / "inputs/configs/first.yml")["test_agent_perturbation_config"]
+    assert config["input_log_path"] == "inputs/data/first/results.json"
+    assert config["input_format"]["messages"] == "/log/turns"
+    assert collected(pytester)[:4] == ["3-0[e1]", "3-1[e1]", "4-0[e1]", "4-1[e1]"]
+
+
+def test_a_folder_is_copied_and_collected(
+    project: Path, pytester: pytest.Pytester, log: Path, tmp_path: Path
+) -> None:
+    logs = tmp_path / "logs"
+    for name in ("a.eval", "odd name/b.eval"):
+        (logs / name).parent.mkdir(exist_ok=True, parents=True)
+        (logs / name).write_bytes(log.read_bytes())
+    line = json.dumps({"id": "c", "messages": TURNS})
+    (logs / "c.jsonl").write_text(line, encoding="utf-8")
+    assert init("first", "--log", logs) == 0
+    inside = [name for name in files(project) if name.startswith("inputs/data/first/runs")]
+    assert inside == [
+        f"inputs/data/first/runs/{name}" for name in ("a.eval", "c.jsonl", "runs-3.eval")
+    ]
+    assert len(collected(pytester)) == 2 * 5
+
+
+def test_what_is_no_transcript_is_refused_with_what_it_holds(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "steps.jsonl"
+    path.write_text('{"trajectory_id": "a", "steps": []}', encoding="utf-8")
+    assert init("first", "--log", path) == 4
+    said = capsys.readouterr().err
+    assert "steps.jsonl:1: has no messages at /messages; its keys are trajectory_id, steps" in said
+    assert not files(project)
 
 
 def test_another_log_of_the_same_name_is_not_overwritten(

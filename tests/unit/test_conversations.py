@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pytest_jrh.errors import InputError, Unscored
 from pytest_jrh.models import RunSummary
 from pytest_jrh.sources import open_source
+from pytest_jrh.sources.conversations.guessing import guessed_format
 from pytest_jrh.sources.conversations.items import elements
 from pytest_jrh.sources.conversations.messages import WITHOUT_RESULT
 from pytest_jrh.sources.conversations.source import Conversations
@@ -312,3 +313,30 @@ def _plain_openai(turn: Any, turns: Any) -> Any:
         for call in turn.get("tool_calls") or ()
     ]
     return (turn["role"], turn["content"] or "", calls, turn.get("tool_call_id"), turn.get("name"))
+
+
+@pytest.mark.parametrize(
+    ("keys", "named", "cluster"),
+    [
+        (("uid",), ("/uid",), None),
+        (("episode_id", "task_id"), ("/episode_id",), ("/task_id",)),
+        (("task_id", "trial"), ("/task_id", "/trial"), ("/task_id",)),
+        (("reward",), None, None),
+    ],
+)
+def test_the_places_of_messages_and_ids_are_guessed(
+    tmp_path: Path, keys: tuple[str, ...], named: Any, cluster: Any
+) -> None:
+    values = {"uid": "abcd", "episode_id": "abcd", "task_id": "ttuu", "trial": [0, 1, 0, 1]}
+    rows = [{**{key: values.get(key, "rrrr")[n] for key in keys}, "chat": TURNS} for n in range(4)]
+    source = lines(tmp_path / "runs.jsonl", *rows)
+    found = guessed_format(tmp_path / "runs.jsonl")
+    assert found == InputFormat(messages="/chat", id=named, cluster=cluster)
+    assert guessed_format(lines(tmp_path / "x.jsonl", conversation("a")).path) is None
+    assert source.path.exists()
+
+
+def test_the_shape_of_real_runs_is_guessed() -> None:
+    assert guessed_format(tau_bench()) == InputFormat(
+        messages="/traj", id=("/task_id", "/trial"), cluster=("/task_id",)
+    )
