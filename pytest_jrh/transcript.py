@@ -233,12 +233,16 @@ def _sections(message: Message, *, show_reasoning: bool) -> list[tuple[str, str]
         if message.get("role") == "tool"
         else ""
     )
+    calls = [_call_section(call) for call in message.get("tool_calls") or ()]
     error = message.get("error")
+    content = message.get("content")
+    if isinstance(content, str) and not isinstance(error, dict):
+        # Nearly every turn of nearly every transcript.
+        return [(own, content), *calls]
     said: list[tuple[str, list[str]]] = []
     if isinstance(error, dict):
         own += f" (error: {_inline(str(error.get('type', 'unknown')))})"
         said.append((own, [f"error: {error.get('message', '')}"]))
-    content = message.get("content")
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content or ()
     for block in blocks:
         for title, text in _block_sections(block, own, show_reasoning=show_reasoning):
@@ -254,7 +258,7 @@ def _sections(message: Message, *, show_reasoning: bool) -> list[tuple[str, str]
     if not any(title == own for title, _ in said):
         said.append((own, []))
     joined = [(title, "\n".join(texts)) for title, texts in said]
-    return [*joined, *(_call_section(call) for call in message.get("tool_calls") or ())]
+    return [*joined, *calls]
 
 
 def _block_sections(

@@ -142,7 +142,7 @@ class Handover:
         if folder not in self._claims:
             folder.parent.mkdir(parents=True, exist_ok=True)
             self._claims[folder] = claimed(_lock_of(folder))
-        folder.mkdir(exist_ok=True)
+            folder.mkdir(exist_ok=True)
 
 
 def _given_folder(given: Mapping[str, Any], suite: Suite) -> Path | None:

@@ -137,26 +137,25 @@ def case_digest(case: Case) -> str:
     return case.digests[1] if case.digests is not None and case.digests[0] == digest else digest
 
 
-def canonical_json(value: Any, *, sort_keys: bool = True) -> str:
-    """One line of JSON without spaces, by default with sorted keys: equal
-    values give equal text.
-    """
-    text = json.dumps(
-        json_value(value),
-        sort_keys=sort_keys,
-        ensure_ascii=False,
-        separators=(",", ":"),
-        allow_nan=False,
-    )
-    return json_in_one_line(text)
+def canonical_json(value: Any) -> str:
+    """One line of JSON without spaces, with sorted keys: equal values give equal text."""
+    return _one_line(json_value(value), sort_keys=True)
 
 
 def record_line(record: Mapping[str, Any]) -> bytes:
-    """Give the record as one line of a JSONL file, newline included.
+    """Give the record, in JSON's own types as `stored_record` gives it, as one line of a JSONL
+    file, newline included.
 
     Keys stay in order: a judge sees a tool call's arguments as the agent wrote them, frozen or not.
     """
-    return encoded(canonical_json(record, sort_keys=False)) + b"\n"
+    return encoded(_one_line(record, sort_keys=False)) + b"\n"
+
+
+def _one_line(plain: Any, *, sort_keys: bool) -> str:
+    text = json.dumps(
+        plain, sort_keys=sort_keys, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+    )
+    return json_in_one_line(text)
 
 
 def json_value(value: Any) -> Any:

@@ -32,10 +32,14 @@ T = TypeVar("T")
 
 
 class CaseMaker:
-    """Makes the cases of a session; the last `keep` that judges of a panel share are remembered."""
+    """Makes the cases of a session; the last `keep` that judges of a panel share are remembered.
 
-    def __init__(self, settings: EngineSettings, calls: Calls, keep: int) -> None:
+    `asks` says whether the session may make calls.
+    """
+
+    def __init__(self, settings: EngineSettings, calls: Calls, keep: int, *, asks: bool) -> None:
         self._settings = settings
+        self._asks = asks
         self._calls = calls
         self._keep = keep
         self._generations: OrderedDict[str, Generation] = OrderedDict()
@@ -61,7 +65,7 @@ class CaseMaker:
         return await made.task
 
     async def _generate(self, attempt: Attempt, ready: ReadySuite) -> Case:
-        bench = _Bench(self._settings, self._calls, attempt, ready)
+        bench = _Bench(self._settings, self._calls, attempt, ready, asks=self._asks)
         case: Case = await KINDS[attempt.spec.test].make(bench)
         self._settings.on_case(case)
         return case
@@ -75,6 +79,7 @@ class _Bench:
     calls: Calls
     attempt: Attempt
     ready: ReadySuite
+    asks: bool
 
     async def edited(self) -> Case:
         # A frozen suite makes no case, and is spared the import.
@@ -116,7 +121,10 @@ class _Bench:
 
     async def _read(self) -> AgentRun:
         try:
-            return await asyncio.to_thread(self.ready.read, self.attempt.spec)
+            # In a thread where calls go on meanwhile, or user code takes part in it.
+            if self.asks or self.ready.preprocessors:
+                return await asyncio.to_thread(self.ready.read, self.attempt.spec)
+            return self.ready.read(self.attempt.spec)
         except self.settings.ends_session as error:
             raise SessionEnd(error) from error
 

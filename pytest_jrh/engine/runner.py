@@ -59,7 +59,7 @@ class CaseRunner:
         self._watch: asyncio.Task[None] | None = None
         self._at_work: set[asyncio.Task[None]] = set()
         self._pending: set[Future[CaseResult]] = set()
-        self._maker = CaseMaker(settings, self._calls, keep=2 * self._most_at_work)
+        self._maker = CaseMaker(settings, self._calls, keep=2 * self._most_at_work, asks=asks)
         self._finalized: asyncio.Task[None] | None = None
         self._said: dict[str, None] = {}
         self.progress = Progress(0, 0)

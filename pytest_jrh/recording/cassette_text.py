@@ -55,13 +55,17 @@ def write(metadata: Mapping[str, Any], interactions: Sequence[Mapping[str, Any]]
     return "".join(["metadata:\n  ", head.replace("\n", "\n  "), "\n", *parts])
 
 
-def head_of(text: str) -> str:
-    """The part of a cassette's text that holds the metadata, where it comes first.
+def decoded(data: bytes, *, whole: bool) -> str:
+    """The text of a cassette, if not `whole` only of the part that holds the metadata, where it
+    comes first.
 
-    Else all of it.
+    Lines end as a text file's do when it is read. Raises `UnicodeDecodeError`.
     """
-    head = text.partition(_HEAD_ENDS)[0]
-    return head if "metadata:" in head else text
+    if not whole:
+        head = data.partition(_HEAD_ENDS.encode())[0]
+        data = head if b"metadata:" in head else data
+    text = data.decode()
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def read(text: str) -> object:

@@ -16,7 +16,7 @@ from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.files import atomic_write
 from pytest_jrh.llm.calls import Answer
 from pytest_jrh.recording.cassette_schema import FORMAT, check
-from pytest_jrh.recording.cassette_text import Malformed, head_of, read, write
+from pytest_jrh.recording.cassette_text import Malformed, decoded, read, write
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,11 @@ class Cassette:
         file is no cassette of ours.
         """
         try:
-            text = path.read_text(encoding="utf-8")
+            text = decoded(path.read_bytes(), whole=interactions)
         except FileNotFoundError:
             return cls(path)
         except (OSError, UnicodeDecodeError) as error:
             raise _unreadable(path, str(error)) from error
-        text = text if interactions else head_of(text)
         try:
             return _from_data(path, read(text), text, interactions=interactions)
         except Malformed as error:

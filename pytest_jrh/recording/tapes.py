@@ -38,7 +38,6 @@ class Tape:
         self.path = path
         self._case = case
         self._folder = folder
-        self._locks = folder / ".locks"
         self.spending = Spending()
         self.shared: SharedCall | None = None
         self.lookups: list[Lookup] = []
@@ -51,6 +50,10 @@ class Tape:
         self._resources = contextlib.AsyncExitStack()
         self._locking = asyncio.Lock()
         self._locked = False
+
+    @property
+    def _locks(self) -> Path:
+        return self._folder / ".locks"
 
     @property
     def _starts_anew(self) -> bool:

@@ -137,7 +137,7 @@ def cassette_path(cassette_dir: Path, spec: CaseSpec, *, judging: bool) -> Path:
     """Where the calls of a case's generation, or of its judge, are recorded (rule G2)."""
     what = f"judge-{_judge_file(spec.judge)}" if judging else "generation"
     name = ".".join([file_part(spec.run_id), *_key(spec), what, "yaml"])
-    return cassette_dir / spec.test / file_part(spec.rubric_id) / name
+    return cassette_dir / f"{spec.test}/{file_part(spec.rubric_id)}/{name}"
 
 
 def _prefix(spec: CaseSpec) -> str:
