@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.llm.prices import Price, price_of
 from pytest_jrh.planning import CallPlan, Estimate, PlanRow, plan_of
+from pytest_jrh.reporting.planner_text import prospect_sentences
+from pytest_jrh.stats.planner import PlannedCase, foreseen, prospects
 from pytest_jrh.text import counted, shortened, wrapped
 
 if TYPE_CHECKING:
     from pytest_jrh.loaded import LoadedSuites
+    from pytest_jrh.loading import ReadySuite
     from pytest_jrh.models import StageModel, StageName
     from pytest_jrh.options import Options
     from pytest_jrh.planning import Survey
@@ -21,7 +24,10 @@ _HEAD = ("stage", "model", "recorded", "to make", "tokens", "cost")
 def session_plan(
     suites: LoadedSuites, surveys: Iterable[Survey], options: Options, width: int
 ) -> list[str]:
-    """What a session of these suites would ask, of whose cases the recordings were surveyed."""
+    """What a session of these suites would ask, of whose cases the recordings were surveyed, and
+    what it can show.
+    """
+    surveyed = list(surveys)
     models: dict[tuple[str, StageName, str | None], StageModel] = {}
     for ready in suites:
         for stage, model in ready.suite.generation.stages.items():
@@ -34,8 +40,8 @@ def session_plan(
         return Price(0.0, 0.0) if model in options.free_models else price_of(model)
 
     disabled = ("disabled", "disabled")
-    return plan_lines(
-        plan_of(surveys, models, price),
+    calls = plan_lines(
+        plan_of(surveyed, models, price),
         {
             ready.suite.name: disabled if options.disable_recording else suites.modes(ready)
             for ready in suites
@@ -44,6 +50,21 @@ def session_plan(
         max_cost=options.max_cost,
         width=width,
     )
+    return [*calls, *(line for ready in suites for line in prospect_lines(ready, surveyed, width))]
+
+
+def prospect_lines(ready: ReadySuite, surveys: Iterable[Survey], width: int = 80) -> list[str]:
+    """What a comparison of a suite with a baseline can show; nothing where no case is judged."""
+    suite = ready.suite
+    cases = [
+        PlannedCase(survey.spec.judge or "", survey.spec.cluster_id, survey.scores)
+        for survey in surveys
+        if survey.spec.suite == suite.name and survey.is_judged
+    ]
+    found = prospects(foreseen(cases, suite.repeats), suite.gate.max_drop)
+    lines = [line for text in prospect_sentences(found) for line in wrapped(text, width)]
+    head = f"suite {suite.name}, compared with a baseline"
+    return ["", head, *lines] if lines else []
 
 
 def plan_lines(

@@ -69,8 +69,9 @@ class Survey:
     case counts for this one of several judges. `records_making` and `records_judging` say whether
     the record modes let missing calls be made, and `complete` that a cassette of the case was
     complete. `judge_calls` are those of one verdict, and `repeats` counts the verdicts that are
-    missing (rule M1). `unusable` says that the case ends in recorded
-    answers that cannot be used, and `renewed` that such are asked again.
+    missing (rule M1). `unusable` says that the case ends in recorded answers that cannot be used,
+    and `renewed` that such are asked again. `scores` are those that are recorded, where none is
+    missing.
     """
 
     spec: CaseSpec
@@ -89,6 +90,12 @@ class Survey:
     complete: bool = False
     unusable: bool = False
     renewed: bool = False
+    scores: tuple[int, ...] = ()
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether the case has a verdict or may get one: it was made, or may still be."""
+        return self.evaluates and (self.made or not self.ended)
 
     @property
     def stays_unrecorded(self) -> bool:

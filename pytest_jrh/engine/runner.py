@@ -252,9 +252,10 @@ class CaseRunner:
         ready = self._suites[spec.suite]
         attempt = Attempt(spec)
         ended, unusable, letters = True, False, 0
+        judgment = None
         evaluates = ready.test(spec.test).evaluate
         try:
-            await self._judged(attempt)
+            judgment = await self._judged(attempt)
         except Unrecorded:
             ended, letters = False, _letters(ready.read(spec))
         except Unscored as trouble:
@@ -281,6 +282,7 @@ class CaseRunner:
             complete=any(tape.was_complete for tape in (*making, judging)),
             unusable=unusable,
             renewed=any(tape.renewed for tape in attempt.tapes),
+            scores=judgment.scores if judgment is not None else (),
         )
 
 

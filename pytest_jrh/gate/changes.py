@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from pytest_jrh.stats.inference.flicker import RepeatedCase, flicker
 from pytest_jrh.stats.inference.paired import holm, sign_flip_p
+from pytest_jrh.stats.planner import ForeseenSuite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -154,6 +156,19 @@ def known_flicker(judged: Sequence[CaseResult], pairs: Sequence[Pair]) -> KnownF
     if found.flickering:
         return KnownFlicker(found.value, "baseline", repeats, cases)
     return KnownFlicker(None, "", repeats, cases)
+
+
+def foreseen(flickers: Iterable[KnownFlicker], pairs: Iterable[Pair]) -> dict[str, ForeseenSuite]:
+    """The compared cases of each judge by run, as a later comparison would have them (rule M6)."""
+    clusters: dict[str, Counter[Cluster]] = {}
+    for pair in pairs:
+        clusters.setdefault(pair.now.judge, Counter())[pair.now.cluster_id] += 1
+    return {
+        known.judge: ForeseenSuite(
+            tuple(sorted(clusters[known.judge].values())), known.repeats, known.value
+        )
+        for known in flickers
+    }
 
 
 def _right(scores: tuple[int, ...], result: CaseResult) -> Fraction:

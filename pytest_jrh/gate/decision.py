@@ -13,10 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from pytest_jrh.gate.baseline import Baseline, Comparison, Scope, compare
-from pytest_jrh.gate.changes import KnownFlicker, changes, has_moved, known_flicker
+from pytest_jrh.gate.changes import KnownFlicker, changes, foreseen, has_moved, known_flicker
 from pytest_jrh.gate.thresholds import Threshold, thresholds
 from pytest_jrh.models import JUDGED, UNSCORED, CaseResult
 from pytest_jrh.stats.metrics import Figure
+from pytest_jrh.stats.planner import ForeseenSuite, Prospect, prospects
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -49,10 +50,11 @@ class GateDecision:
     correctness with the baseline's last update, per judge and rubric where there are several; the
     last one is over all, and `p_value` is its. `moved` says that the reference, which a drop is
     held against, is another than the last update. `flickers` are those of the judges that are
-    compared. `nothing_ran` means that the suite has no result at all. `unjudged` names judges,
-    rubrics and tests without a verdict. `update_command` updates the baseline; it is set where
-    nothing could be compared. `drop_undecided` says that `max_drop` is set without a baseline, and
-    `is_snapshot` that any regression fails, as no rule says how many, or how much.
+    compared, and `foreseen` the cases of each, by run. `nothing_ran` means that the suite has no
+    result at all. `unjudged` names judges, rubrics and tests without a verdict. `update_command`
+    updates the baseline; it is set where nothing could be compared. `drop_undecided` says that
+    `max_drop` is set without a baseline, and `is_snapshot` that any regression fails, as no rule
+    says how many, or how much.
     """
 
     active: bool
@@ -69,6 +71,7 @@ class GateDecision:
     changes: tuple[ChangeRow, ...] = ()
     moved: bool = False
     flickers: tuple[KnownFlicker, ...] = ()
+    foreseen: Mapping[str, ForeseenSuite] = field(default_factory=dict)
     drop_undecided: bool = False
     is_snapshot: bool = False
 
@@ -80,6 +83,12 @@ class GateDecision:
         if not self.changes:
             return Figure(None, "no case can be compared with the baseline")
         return Figure(self.changes[-1].p_value)
+
+    @property
+    def prospects(self) -> list[Prospect]:
+        """What comparisons like this one show; nothing where there is none (rule M6)."""
+        limits = [each.limit for each in self.thresholds if each.rule == "max_drop"]
+        return prospects(self.foreseen, limits[0] if limits else None)
 
     @property
     def flickered(self) -> tuple[str, ...]:
@@ -158,6 +167,7 @@ def decide(
     applied = tuple(thresholds(received, judged, comparison, new, rules)) if active else ()
     never_reported = tuple(sorted(scope.selected - given.keys()))
     unscored = {result.case_id: result.outcome for result in received if result.outcome in UNSCORED}
+    flickers = tuple(_flickers(judged, comparison)) if comparison else ()
     return GateDecision(
         active=active,
         passed=all(threshold.passed for threshold in applied)
@@ -174,7 +184,8 @@ def decide(
         unjudged=tuple(_unjudged(received, left_out)),
         changes=changes(comparison.pairs) if comparison else (),
         moved=comparison is not None and has_moved(comparison.pairs),
-        flickers=tuple(_flickers(judged, comparison)) if comparison else (),
+        flickers=flickers,
+        foreseen=foreseen(flickers, comparison.pairs) if comparison else {},
         drop_undecided=rules.max_drop is not None and comparison is None,
         is_snapshot=bool(comparison and comparison.compared) and rules.allows_no_regression,
     )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from pytest_jrh.kinds.kind import Objective
 from pytest_jrh.models.labels import Label
 from pytest_jrh.models.subjects import AgentRun, Rubric, ScoreLevel
 from pytest_jrh.models.terms import Message, Mode, TestName
+
+ClusterId: TypeAlias = tuple[str, str | None, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,13 @@ class PerturbationOutcome:
     no_case: str | None = None
 
 
+def cluster_id(suite: str, cluster: str | None, run_id: str) -> ClusterId:
+    """The same for cases that are no independent observations: of one run in any epoch, or of runs
+    with one `cluster` (rule L3).
+    """
+    return (suite, cluster, "" if cluster is not None else run_id)
+
+
 @dataclass(frozen=True, slots=True)
 class CaseSpec:
     """What one pytest item stands for, known before any model is asked.
@@ -94,6 +103,11 @@ class CaseSpec:
     judge: str | None = None
     skip_reason: str | None = None
     cluster: str | None = None
+
+    @property
+    def cluster_id(self) -> ClusterId:
+        """The cluster of the case, as that of its result."""
+        return cluster_id(self.suite, self.cluster, self.run_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from pytest_jrh.models.completions import SharedCall, Spending
 from pytest_jrh.models.labels import LabelledBy
-from pytest_jrh.models.made_cases import Case
+from pytest_jrh.models.made_cases import Case, ClusterId, cluster_id
 from pytest_jrh.models.outcomes import Outcome
 from pytest_jrh.models.terms import HumanReview
 
@@ -140,11 +140,9 @@ class CaseResult:
         return given(self.score, self.scores)
 
     @property
-    def cluster_id(self) -> tuple[str, str | None, str]:
-        """The same for results that are no independent observations: of one run in any epoch, or of
-        runs with one `cluster` (rule L3).
-        """
-        return (self.suite, self.cluster, "" if self.cluster is not None else self.run_id)
+    def cluster_id(self) -> ClusterId:
+        """The cluster of the case (`models.made_cases.cluster_id`)."""
+        return cluster_id(self.suite, self.cluster, self.run_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.reporting.gating.changes import comparison_sentences, undecided_sentence
 from pytest_jrh.reporting.gating.thresholds import subject, threshold_text
+from pytest_jrh.reporting.planner_text import prospect_sentences
 from pytest_jrh.text import Styled, counted, one_line, wrapped
 
 if TYPE_CHECKING:
@@ -85,10 +86,18 @@ def gate_lines(
 
 
 def change_sentences(decision: GateDecision) -> list[str]:
-    """Say what changed since the baseline, and what the decision does not rest on."""
+    """Say what changed since the baseline, what such a comparison can show, and what the decision
+    does not rest on.
+    """
     lines = [*comparison_sentences(decision)]
     if sentence := undecided_sentence(decision):
         lines.append(sentence)
+    # A drop that is not decided says itself what would decide it.
+    drops = [threshold.drop for threshold in decision.thresholds if threshold.drop is not None]
+    advise = all(drop.verdict != "INCONCLUSIVE" for drop in drops)
+    lines += prospect_sentences(
+        decision.prospects, advise=advise, unknown_said=decision.is_snapshot
+    )
     return [*lines, *map(_unjudged_sentence, decision.unjudged), *_few_cases(decision)]
 
 

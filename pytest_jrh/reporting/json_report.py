@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pytest_jrh.stats.inference.formulas import ConfusionMatrix
     from pytest_jrh.stats.inference.intervals import Bounds
     from pytest_jrh.stats.panels import Panel
+    from pytest_jrh.stats.planner import Prospect
     from pytest_jrh.stats.statistics import Statistics, StatisticsTable
 
 # What describes a figure in the report's schema, by the kind of its column.
@@ -182,7 +183,22 @@ def decision_data(decision: GateDecision) -> dict[str, Any]:
                 }
                 for each in decision.flickers
             ],
+            "prospects": list(map(_prospect, decision.prospects)),
         },
+    }
+
+
+def _prospect(prospect: Prospect) -> dict[str, Any]:
+    suite = prospect.suite
+    return {
+        "judges": [judge for judge in prospect.judges if judge],
+        "cases": suite.cases,
+        "clusters": len(suite.sizes),
+        "repeats": suite.repeats,
+        "flicker": suite.flicker,
+        "drop": prospect.goal,
+        "max_drop": prospect.max_drop,
+        "outlooks": [asdict(outlook) for outlook in prospect.outlooks],
     }
 
 

@@ -1,149 +1,127 @@
+"""What a suite can show, from its cases to the sentences (rule M6)."""
+
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pytest_jrh.errors import InputError, Unscored
-from pytest_jrh.llm.calls import make_complete
-from pytest_jrh.llm.prompts import load_template, parse_prompt
-from pytest_jrh.models import Complete, Message, Plan, PlanStep, Rubric, StageModel
-from pytest_jrh.pipeline.goal import Goal
-from pytest_jrh.pipeline.planner import PlannedStep, make_llm_planner, sanitize
-from tests.support.conversations import (
-    EDITABLE,
-    FAIL,
-    MESSAGES,
-    MODEL,
-    ORDINAL,
-    PASS,
-    RUBRIC,
-    plan,
-    step,
-    wait_for,
+from pytest_jrh.reporting.planner_text import prospect_sentences
+from pytest_jrh.stats.inference.noninferiority import Change, decide_drop
+from pytest_jrh.stats.planner import (
+    ForeseenSuite,
+    Outlook,
+    Passing,
+    PlannedCase,
+    Prospect,
+    foreseen,
+    prospects,
 )
-from tests.support.scripted import ScriptedExchange, ScriptedModel
 
 
-def planned(
-    complete: Complete,
-    goal: Goal = FAIL,
-    *,
-    messages: Sequence[Message] = MESSAGES,
-    rubric: Rubric = RUBRIC,
-    prompt: str | None = None,
-) -> Plan | None:
-    if prompt is None:
-        template = load_template("planner", mode=goal.mode, objective=goal.objective)
-    else:
-        template = parse_prompt(prompt, "planner.md", stage="planner")
-    planner = make_llm_planner(complete, StageModel("planner", MODEL), template)
-    return wait_for(planner(messages, rubric, goal, max_steps=7))
+def cases(judge: str, runs: int, size: int, *scores: int) -> list[PlannedCase]:
+    return [PlannedCase(judge, run, scores) for run in range(runs) for _ in range(size)]
 
 
-@pytest.mark.parametrize("goal", [FAIL, PASS])
-def test_planner_sees_rubric_assistant_turns_with_calls_and_the_most_steps(goal: Goal) -> None:
-    model = ScriptedModel()
-    planned(model, goal)
-    text = model.only("planner").text
-    assert RUBRIC.instructions in text
-    assert RUBRIC.id in text
-    assert "[2] m2: Let me look." in text
-    assert '[2] m2 calls look_up: {"order": 17, "note": "xxx' in text
-    assert "[4] m4: It is too late for order 17." in text
-    assert "7" in text
-    assert "Thank you." not in text
-    assert "secret thought" not in text
+def test_cases_are_counted_by_judge_and_run_and_repeats_tell_the_flicker() -> None:
+    found = foreseen([*cases("a", 3, 2), *cases("b", 2, 1, 1, 0, 1), *cases("b", 1, 4, 0, 0)], 3)
+    assert found["a"] == ForeseenSuite((2, 2, 2), 3, None)
+    assert found["b"].sizes == (1, 5)
+    assert found["b"].flicker == pytest.approx(2 / 3 * 2 / 6)
+    assert found["b"].cases == 6
 
 
-def test_ordinal_planner_sees_target_label_neighbours_and_scale() -> None:
-    model = ScriptedModel()
-    planned(model, Goal("fail", 1), rubric=ORDINAL)
-    text = model.only("planner").text
-    assert "Target score: 1" in text
-    for line in ("0: ignores the policy", "1: mentions it", "2: follows it"):
-        assert line in text
+def test_judges_that_are_alike_share_a_prospect() -> None:
+    [both] = prospects(foreseen([*cases("a", 30, 2), *cases("b", 30, 2)], 1))
+    assert both.judges == ("a", "b")
+    none, some = both.outlooks
+    assert none.flicker == 0
+    assert some.flicker == pytest.approx(0.095)
+    assert none.visible is not None
+    assert some.visible is not None
+    assert none.visible < some.visible
+    assert none.runs is not None
+    assert some.runs is not None
+    assert some.repeated_runs is not None
+    assert none.runs < some.repeated_runs < some.runs
+    assert none.repeated_runs is None
 
 
-def test_ordinal_planner_is_told_the_target_by_a_prompt_that_has_no_place_for_it() -> None:
-    model = ScriptedModel()
-    planned(
-        model,
-        Goal("fail", 2),
-        rubric=ORDINAL,
-        prompt="{rubric_instructions}\n{assistant_transcript}",
-    )
-    assert "Target score: 2" in model.only("planner").text
-    assert "0: ignores the policy" in model.only("planner").text
+def test_a_known_flicker_gives_one_outlook() -> None:
+    suite = ForeseenSuite((6,) * 30, 3, 0.095)
+    [prospect] = prospects({"": suite})
+    [outlook] = prospect.outlooks
+    assert outlook.flicker == 0.095
+    assert (outlook.repeated_runs, outlook.passing) == (None, None)
+    assert prospect.goal == 0.05
 
 
-def test_target_that_the_rubric_does_not_have_is_named_with_those_it_has() -> None:
-    with pytest.raises(InputError, match="no level 9 to aim at; its levels: 0, 1, 2"):
-        planned(ScriptedModel(), Goal("fail", 9), rubric=ORDINAL)
+def test_runs_that_pass_are_those_that_an_undecided_gate_asks_for() -> None:
+    suite = ForeseenSuite((6,) * 12, 1, 0.095)
+    [prospect] = prospects({"": suite}, max_drop=0.05)
+    [outlook] = prospect.outlooks
+    assert outlook.passing is not None
+    assert outlook.passing.share < 0.5
+    # A session whose losses vary as such flips do, with no drop in all: 12 runs lose 1, or gain it.
+    changes = [Change(loss, 6) for loss in (0.755, -0.755) * 6]
+    decision = decide_drop(changes, 0.05)
+    assert decision.verdict == "INCONCLUSIVE"
+    assert decision.runs == pytest.approx(outlook.passing.runs, rel=0.15)
 
 
-def test_plan_keeps_thesis_and_steps() -> None:
-    answer = {"thesis": " It slips. ", "steps": [step(6, " late ", " because ")]}
-    assert planned(ScriptedModel(planner=answer)) == Plan(
-        "It slips.", (PlanStep(6, "late", "because"),)
-    )
+def test_several_judges_pass_less_often_than_one() -> None:
+    suite = ForeseenSuite((6,) * 40, 1, 0.095)
+    [alone] = prospects({"a": suite}, max_drop=0.05)
+    [together] = prospects({"a": suite, "b": suite, "c": suite}, max_drop=0.05)
+    one, several = alone.outlooks[0].passing, together.outlooks[0].passing
+    assert one is not None
+    assert several is not None
+    assert several.share < one.share
 
 
-def test_empty_thesis_without_steps_is_no_plan() -> None:
-    assert planned(ScriptedModel(planner={"thesis": " ", "steps": []})) is None
+def test_nothing_is_foreseen_of_nothing() -> None:
+    assert prospects(foreseen([], 1)) == []
 
 
-def test_thesis_without_steps_is_a_plan_that_changes_nothing() -> None:
-    assert planned(ScriptedModel(planner={"thesis": "It fits already.", "steps": []})) == Plan(
-        "It fits already."
-    )
+SUITE = ForeseenSuite((3,) * 18)
+NO_FLIPS = Outlook(0.0, 0.176, 61, None, None)
+FLIPS = Outlook(0.095, 0.2251, 168, 93, None)
 
 
-def test_duplicates_users_and_indices_out_of_range_are_dropped_in_order() -> None:
-    answer = plan(6, 1, 4, 6, 99, -1, 3, 2)
-    made = planned(ScriptedModel(planner=answer))
-    assert made is not None
-    assert [one.message_index for one in made.steps] == [6, 4, 2]
+def text(prospect: Prospect) -> str:
+    return " ".join(prospect_sentences([prospect]))
 
 
-def test_steps_that_all_fall_away_are_asked_again_with_the_turns_there_are() -> None:
-    exchange = ScriptedExchange([json.dumps(plan(1)), json.dumps(plan(4))])
-    made = planned(make_complete(exchange))
-    assert made is not None
-    assert made.steps[0].message_index == 4
-    assert "the assistant turns are 2, 4, 6" in exchange.requests[1].messages[-1]["content"]
-
-
-def test_steps_that_all_fall_away_for_good_are_an_invalid_response_and_no_plan() -> None:
-    exchange = ScriptedExchange([json.dumps(plan(1))] * 3)
-    with pytest.raises(Unscored) as caught:
-        planned(make_complete(exchange))
-    assert (caught.value.outcome, caught.value.stage) == ("invalid_response", "planner")
-
-
-@given(st.lists(st.integers(-3, 12)), st.sets(st.integers(0, 10)))
-def test_sanitized_steps_are_distinct_editable_and_in_order(
-    indices: list[int], editable: set[int]
-) -> None:
-    steps = [
-        PlannedStep(message_index=index, goal=f"goal {place}", rationale="")
-        for place, index in enumerate(indices)
-    ]
-    kept = sanitize(steps, sorted(editable))
-    found = [one.message_index for one in kept]
-    assert len(found) == len(set(found))
-    assert set(found) == set(indices) & editable
-    # The first mention of a turn is the one that counts, so goals stay in the order of the answer.
-    assert [one.goal for one in kept] == [f"goal {indices.index(index)}" for index in found]
-    assert [indices.index(index) for index in found] == sorted(
-        indices.index(index) for index in found
+def test_sentences_without_a_known_flicker() -> None:
+    assert text(Prospect(("",), SUITE, 0.05, None, (NO_FLIPS, FLIPS))) == (
+        "54 cases from 18 runs: a drop of 17.6 points is found in 80% of sessions if no verdict "
+        "flips, one of 22.5 points if 5% do. A drop of 5 points takes about 61 runs like these if "
+        "no verdict flips, about 170 if 5% do (93 with repeats: 3). How many verdicts flip is not "
+        "known, as no case was judged more than once (evaluation_config.repeats)."
     )
 
 
-def test_every_assistant_turn_may_be_planned() -> None:
-    made = planned(ScriptedModel(planner=plan(*EDITABLE)))
-    assert made is not None
-    assert tuple(one.message_index for one in made.steps) == EDITABLE
+def test_sentences_with_a_known_flicker_and_a_gate() -> None:
+    suite = ForeseenSuite((3,) * 18, 3, 0.04)
+    outlook = Outlook(0.04, 0.2, 93, None, Passing(0.032, 55, 5))
+    assert text(Prospect(("strict", "mild"), suite, 0.01, 0.01, (outlook,))) == (
+        "strict, mild (54 cases from 18 runs, 3 repeats, flicker 4.0%): a drop of 20 points is "
+        "found in 80% of sessions. A drop of 1 point takes about 93 runs like these. "
+        "gate.max_drop of 1 point: a judge that has not changed passes in 3% of sessions; 80% "
+        "takes 55 runs like these, or repeats: 5."
+    )
+
+
+def test_sentences_of_what_passes_already_and_of_what_no_number_decides() -> None:
+    sure = replace(FLIPS, repeated_runs=None, passing=Passing(0.9991, None, None))
+    said = text(Prospect(("",), replace(SUITE, flicker=0.095), 0.05, 0.05, (sure,)))
+    assert said.endswith("a judge that has not changed passes in over 99% of sessions.")
+    none = Outlook(0.0, None, None, None, Passing(0.0, 39, None))
+    some = Outlook(0.095, None, None, None, Passing(0.06, 92, None))
+    said = text(Prospect(("",), ForeseenSuite((1,)), 0.05, 0.05, (none, some)))
+    assert "1 case from 1 run: no drop is found in 80% of sessions. A drop of" in said
+    assert "A drop of 5 points takes more than 100,000 runs." in said
+    assert (
+        "passes in under 1% of sessions if no verdict flips, in 6% if 5% do; 80% takes 39 or 92 "
+        "runs like these."
+    ) in said
