@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_jrh.errors import InputError, JrhError, NoVerdictCase, Unscored
+    from pytest_jrh.judges.judged_case import JudgedCase
     from pytest_jrh.llm.calls import make_complete
     from pytest_jrh.llm.client import LiteLLMExchange
     from pytest_jrh.models import (
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
         Rubric,
         ScoreLevel,
         StageModel,
+        Verdict,
     )
     from pytest_jrh.pipeline.editor import apply_single_edit, generate_single_edit
     from pytest_jrh.pipeline.generate import Pipeline, generate_agent_perturbations
@@ -40,6 +42,7 @@ _HOMES = {
     "ConversationSummarizer": "pipeline.summarizer",
     "Goal": "pipeline.goal",
     "InputError": "errors",
+    "JudgedCase": "judges.judged_case",
     "JrhError": "errors",
     "LiteLLMExchange": "llm.client",
     "NoVerdictCase": "errors",
@@ -49,6 +52,7 @@ _HOMES = {
     "ScoreLevel": "models",
     "StageModel": "models",
     "Unscored": "errors",
+    "Verdict": "models",
     "apply_single_edit": "pipeline.editor",
     "generate_agent_perturbations": "pipeline.generate",
     "generate_single_edit": "pipeline.editor",
@@ -67,6 +71,7 @@ __all__ = [
     "Goal",
     "InputError",
     "JrhError",
+    "JudgedCase",
     "LiteLLMExchange",
     "NoVerdictCase",
     "PerturbationOutcome",
@@ -75,6 +80,7 @@ __all__ = [
     "ScoreLevel",
     "StageModel",
     "Unscored",
+    "Verdict",
     "apply_single_edit",
     "generate_agent_perturbations",
     "generate_single_edit",

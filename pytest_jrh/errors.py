@@ -64,7 +64,7 @@ class Unscored(JrhError):
     fingerprints of the calls whose answers could not be used. `keyless` says that no API key to ask
     the model with. `same_as` is the id of another case, where this one was not asked because that
     one had met the same failure. `places` are lines of the user's own code where it raised an
-    error.
+    error. `happened` is said in place of the outcome's own sentence, where it does not fit.
     """
 
     def __init__(
@@ -78,8 +78,10 @@ class Unscored(JrhError):
         keyless: bool = False,
         places: tuple[str, ...] = (),
         same_as: str = "",
+        happened: str = "",
     ) -> None:
         self.same_as = same_as
+        self.happened = happened
         self.asked = asked
         self.places = places
         self.keyless = keyless

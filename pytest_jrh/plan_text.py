@@ -6,15 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_jrh.llm.prices import Price, price_of
+from pytest_jrh.models import StageModel
 from pytest_jrh.planning import CallPlan, Estimate, PlanRow, plan_of
 from pytest_jrh.reporting.planner_text import prospect_sentences
+from pytest_jrh.stages import JUDGE
 from pytest_jrh.stats.planner import PlannedCase, foreseen, prospects
 from pytest_jrh.text import counted, shortened, wrapped
 
 if TYPE_CHECKING:
     from pytest_jrh.loaded import LoadedSuites
     from pytest_jrh.loading import ReadySuite
-    from pytest_jrh.models import StageModel, StageName
+    from pytest_jrh.models import StageName
     from pytest_jrh.options import Options
     from pytest_jrh.planning import Survey
 
@@ -29,12 +31,16 @@ def session_plan(
     """
     surveyed = list(surveys)
     models: dict[tuple[str, StageName, str | None], StageModel] = {}
+    by_code: dict[str, None] = {}
     for ready in suites:
         for stage, model in ready.suite.generation.stages.items():
             models[ready.suite.name, stage, None] = model
         for name, judge in ready.judges.items():
             for model in judge.models:
                 models[ready.suite.name, model.stage, name] = model
+            if judge.runs_code:
+                models[ready.suite.name, JUDGE.name, name] = StageModel(JUDGE.name, judge.label)
+                by_code[judge.label] = None
 
     def price(model: str) -> Price | None:
         return Price(0.0, 0.0) if model in options.free_models else price_of(model)
@@ -48,6 +54,7 @@ def session_plan(
         },
         max_calls=options.max_calls,
         max_cost=options.max_cost,
+        by_code=tuple(by_code),
         width=width,
     )
     return [*calls, *(line for ready in suites for line in prospect_lines(ready, surveyed, width))]
@@ -73,12 +80,13 @@ def plan_lines(
     *,
     max_calls: int | None = None,
     max_cost: float | None = None,
+    by_code: Sequence[str] = (),
     width: int = 80,
 ) -> list[str]:
     """A table per suite, the total, and what the bounds rest on.
 
     `modes` are generation's and judging's, per suite; `max_calls` and `max_cost` (US dollars) the
-    session's limits.
+    session's limits; `by_code` are the judges whose own code asks.
     """
     lines: list[str] = []
     for suite in dict.fromkeys(row.suite for row in plan.rows):
@@ -97,6 +105,11 @@ def plan_lines(
         *_limits(plan.rows, max_calls, max_cost),
         *_cases(plan, modes),
     ]
+    if by_code:
+        sentences.append(
+            f"{', '.join(by_code)}: judges by code of its own, which a plan does not run. It "
+            "counts as at most one call a case here; in a session each of its requests counts."
+        )
     if to_make.high:
         sentences.append(
             "The planner is counted as one call a case and the judge as one call a verdict, edits "

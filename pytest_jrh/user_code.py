@@ -8,11 +8,15 @@ import sysconfig
 import traceback
 from pathlib import Path
 
+from pytest_jrh.errors import Unscored
 from pytest_jrh.files import relative_path
+from pytest_jrh.models import UNSCORED
 
 _PACKAGE = Path(__file__).parent
 _MOST_FRAMES = 3
 _LONGEST_TEXT = 20_000
+_TEXTS = ("outcome", "stage", "cause", "advice", "same_as", "happened")
+_LISTS = ("asked", "places")
 
 
 class SessionEnd(BaseException):
@@ -94,3 +98,23 @@ def is_ours(error: BaseException) -> bool:
     """
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     return bool(frames) and Path(frames[-1].f_code.co_filename).is_relative_to(_PACKAGE)
+
+
+def is_outcome(error: BaseException) -> bool:
+    """Whether user code says itself that there is no verdict, as code that is built on ours does.
+
+    An `Unscored` whose parts are not what that class says is an error of the code like any other.
+    """
+    if not isinstance(error, Unscored):
+        return False
+    texts = [getattr(error, name, None) for name in _TEXTS]
+    lists = [getattr(error, name, None) for name in _LISTS]
+    return (
+        all(map(_is_text, texts))
+        and all(isinstance(each, tuple) and all(map(_is_text, each)) for each in lists)
+        and error.outcome in UNSCORED
+    )
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.engine.making import renewing
 from pytest_jrh.errors import Unrecorded
-from pytest_jrh.llm.calls import make_complete
 from pytest_jrh.models import Judgment
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytest_jrh.engine.attempts import Attempt
     from pytest_jrh.engine.settings import EngineSettings
-    from pytest_jrh.judges.judge import SuiteJudge
+    from pytest_jrh.judges.judge import JudgeCalls, SuiteJudge
     from pytest_jrh.models import Case, Verdict
     from pytest_jrh.recording.tapes import Tape
 
@@ -21,11 +22,14 @@ async def judgment_of(
     judge: SuiteJudge,
     case: Case,
     repeats: int,
+    calls: Callable[[int], JudgeCalls],
     tape: Tape,
     attempt: Attempt,
     settings: EngineSettings,
 ) -> Judgment:
     """Judge a case so often, each time with recordings of its own on the one tape.
+
+    `calls` gives what the judge asks with in a repeat.
 
     One repeat after another: cases are judged side by side already, and what comes after a repeat
     without a verdict is not worth its cost; a cassette is the same whatever answers first, and
@@ -37,7 +41,7 @@ async def judgment_of(
     missing: list[Unrecorded] = []
     for repeat in range(1, repeats + 1):
         try:
-            verdicts.append(await _verdict(judge, case, repeat, tape, settings))
+            verdicts.append(await _verdict(judge, case, repeat, calls, tape, settings))
         except Unrecorded as trouble:
             if settings.ask:
                 raise
@@ -49,9 +53,15 @@ async def judgment_of(
 
 
 async def _verdict(
-    judge: SuiteJudge, case: Case, repeat: int, tape: Tape, settings: EngineSettings
+    judge: SuiteJudge,
+    case: Case,
+    repeat: int,
+    calls: Callable[[int], JudgeCalls],
+    tape: Tape,
+    settings: EngineSettings,
 ) -> Verdict:
-    complete = make_complete(tape, repeat=repeat)
     return await renewing(
-        tape, lambda: judge(case, repeat, complete), retry_unscored=settings.retry_unscored
+        tape,
+        lambda: judge(case, repeat, calls(repeat)),
+        retry_unscored=settings.retry_unscored,
     )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_jrh.artifacts.debug import debug_paths
@@ -199,9 +200,10 @@ class CaseRunner:
                 "media reach the judge as placeholders such as [image: image/png]."
             ] = None
         async with self._calls.tape(attempt, ready, judging=True) as tape:
-            repeats = ready.suite.repeats
+            calls = partial(self._calls.judging, tape, ready, spec.judge)
             judgment = await to_its_end(
-                tape, judgment_of(judge, case, repeats, tape, attempt, self._settings)
+                tape,
+                judgment_of(judge, case, ready.suite.repeats, calls, tape, attempt, self._settings),
             )
         if self._settings.review is not None:
             self._settings.review.judged(case, judgment)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pytest_jrh.errors import Unscored
 from pytest_jrh.llm.calls import Answer, Stopped
 from pytest_jrh.models import UNSCORED
-from pytest_jrh.user_code import SessionEnd, error_places, error_text
+from pytest_jrh.user_code import SessionEnd, error_places, error_text, is_outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,8 +26,6 @@ _CONTRACT = (
     "The hook must return an `async def complete(stage, messages, response_model)`, and it a "
     "`pytest_jrh.Completion`, whose `text` is the model's answer."
 )
-_TEXTS = ("outcome", "stage", "cause", "advice", "same_as")
-_LISTS = ("asked", "places")
 
 
 class SuppliedExchange:
@@ -128,7 +126,7 @@ class SuppliedExchange:
         except (Stopped, SessionEnd):
             raise
         except BaseException as error:
-            if _is_outcome(error) or _is_cancelled(error):
+            if is_outcome(error) or _is_cancelled(error):
                 raise
             raise _raised(stage, "The client of `pytest_jrh_complete`", error) from error
         if not isinstance(text, str):
@@ -196,26 +194,6 @@ def _late(stage: StageModel, timeout: float, attempts: int) -> Unscored:
 def _wrong(stage: str, what: str) -> Unscored:
     cause = f"The client of `pytest_jrh_complete` {what}."
     return Unscored("model_error", stage=stage, cause=cause, advice=_CONTRACT)
-
-
-def _is_outcome(error: BaseException) -> bool:
-    """Whether a client says itself that there is no verdict, as one that is built on ours does.
-
-    One whose parts are not what `Unscored` says is an error of the client like any other.
-    """
-    if not isinstance(error, Unscored):
-        return False
-    texts = [getattr(error, name, None) for name in _TEXTS]
-    lists = [getattr(error, name, None) for name in _LISTS]
-    return (
-        all(map(_is_text, texts))
-        and all(isinstance(each, tuple) and all(map(_is_text, each)) for each in lists)
-        and error.outcome in UNSCORED
-    )
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def _is_cancelled(error: BaseException) -> bool:

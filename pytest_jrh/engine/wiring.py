@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_jrh.engine.checked import CheckedExchange, Trials
+from pytest_jrh.engine.own_code import CodeRunner, TapedCalls
 from pytest_jrh.engine.supplied import SuppliedExchange
 from pytest_jrh.llm.locks import Slots
+from pytest_jrh.recording.own_code.kept import KeptRequests
 from pytest_jrh.recording.settings import Recording
 from pytest_jrh.recording.shared_calls import SharedCalls
 from pytest_jrh.recording.tapes import Tape
@@ -17,7 +21,7 @@ if TYPE_CHECKING:
 
     from pytest_jrh.engine.attempts import Attempt
     from pytest_jrh.engine.settings import EngineSettings
-    from pytest_jrh.llm.calls import Exchange
+    from pytest_jrh.llm.calls import Answer, CallRequest, Exchange
     from pytest_jrh.llm.client import LiteLLMExchange
     from pytest_jrh.loading import ReadySuite
     from pytest_jrh.models import CaseSpec, RecordMode, StageModel
@@ -35,11 +39,14 @@ class Calls:
         self._http: HttpRecorder | None = None
         self._trials: Trials | None = None
         self._shared = SharedCalls()
+        self._code: CodeRunner | None = None
+        self._said: dict[str, None] = {}
 
     @property
     def notices(self) -> tuple[str, ...]:
         """What the client has to tell the user."""
-        return tuple(self._client.notices) if self._client else ()
+        client = self._client.notices if self._client else ()
+        return (*client, *self._said)
 
     def stop(self) -> None:
         """Begin no more calls."""
@@ -48,6 +55,8 @@ class Calls:
 
     async def close(self) -> None:
         """Take everything down, once no call is in flight."""
+        if self._code is not None:
+            self._code.threads.close()
         if self._http is not None:
             self._http.remove()
         if self._client is not None:
@@ -59,7 +68,9 @@ class Calls:
         mode = self._settings.mode(ready, judging=judging)
         path = cassette_path(folder, attempt.spec, judging=judging)
         needed = () if judging else self._needed(attempt.spec, ready)
-        tape = Tape(folder, path, mode, self._recording(mode, needed), case=case_id(attempt.spec))
+        runs_code = judging and ready.judges[attempt.spec.judge].runs_code
+        recording = self._recording(mode, needed, may_ask_none=runs_code)
+        tape = Tape(folder, path, mode, recording, case=case_id(attempt.spec))
         attempt.tapes.append(tape)
         if judging:
             attempt.judging = tape
@@ -78,20 +89,70 @@ class Calls:
             return making
         return (*making, *ready.judges[spec.judge].models)
 
-    def _recording(self, mode: RecordMode, needed: tuple[StageModel, ...]) -> Recording:
+    def judging(self, tape: Tape, ready: ReadySuite, judge: str | None, repeat: int) -> TapedCalls:
+        """What a judge asks with about the case of a tape."""
+        label = ready.judges[judge].label
+        name = label if judge is None else f"{judge} ({label})"
+        return TapedCalls(tape, repeat, label, lambda: self._code_runner(ready.suite.name, name))
+
+    def _code_runner(self, suite: str, judge: str) -> CodeRunner:
+        """What runs judges' own code; `judge` is named where it opens a connection by itself."""
+        from pytest_jrh.engine.code_threads import CodeThreads
+
+        settings, ledger = self._settings, self._settings.ledger
+        loop = asyncio.get_running_loop()
+
+        def unseen(what: str) -> None:
+            if settings.keep:
+                self._said[_unseen(suite, judge, what)] = None
+
+        def kept(tape: Tape) -> KeptRequests:
+            return KeptRequests(
+                tape,
+                self._recorder(),
+                admit=lambda: ledger.enter(0.0) if ledger is not None else None,
+                later=loop.call_soon_threadsafe,
+                unseen=unseen,
+            )
+
+        if self._code is None:
+            places = asyncio.Semaphore(settings.max_workers)
+            self._code = CodeRunner(kept, CodeThreads(), places, settings.ends_session)
+        return replace(self._code, kept=kept)
+
+    def _recorder(self) -> HttpRecorder:
+        """The session's patch of the HTTP libraries, installed when the first one needs it."""
+        if self._http is None:
+            from pytest_jrh.recording.recorder import HttpRecorder
+
+            self._http = HttpRecorder(self._settings.redactor)
+            self._http.install()
+        return self._http
+
+    def _recording(
+        self, mode: RecordMode, needed: tuple[StageModel, ...], *, may_ask_none: bool
+    ) -> Recording:
         settings = self._settings
         asks = settings.ask and (mode != "none" or settings.replay == "http")
+        live: Exchange | None = None
+        if asks:
+            live = self._late_live if may_ask_none else self._live(needed)
+        supplied = settings.complete is not None
         return Recording(
             redactor=settings.redactor,
             replay=settings.replay,
-            live=self._live(needed) if asks else None,
-            http=self._http if asks else None,
+            live=live,
+            http=self._recorder() if asks and not supplied else None,
             keep=settings.keep,
             stopping=self._stopping,
             session=settings.session,
             shared=self._shared,
             planning=not settings.ask,
         )
+
+    async def _late_live(self, request: CallRequest) -> Answer:
+        """Ask a model for a judge that need not ask any: importing litellm takes seconds."""
+        return await self._live(())(request)
 
     def _live(self, needed: tuple[StageModel, ...]) -> Exchange:
         """The way to the models, made when the first case needs it: importing litellm takes
@@ -111,10 +172,7 @@ class Calls:
                 most_timeouts=retry.timeouts,
             )
         if self._client is None:
-            from pytest_jrh.recording.recorder import HttpRecorder
-
-            self._http = HttpRecorder(self._settings.redactor)
-            self._http.install()
+            recorder = self._recorder()
             if self._settings.replay == "http":
                 # Nothing is sent, so no key is needed and a miss is not worth a second try.
                 self._client = LiteLLMExchange(
@@ -131,7 +189,15 @@ class Calls:
                     ledger=self._settings.ledger,
                     redact=self._settings.redactor.text,
                 )
-            self._trials = Trials(self._client, self._http)
+            self._trials = Trials(self._client, recorder)
         if needed and self._trials is not None:
             return CheckedExchange(self._client, self._trials, needed)
         return self._client
+
+
+def _unseen(suite: str, judge: str, what: str) -> str:
+    return (
+        f"suite {suite}: the judge {judge} opened {what} by itself; what it asks there is not "
+        "recorded, so a replay stops it. `replay: verdict` on the judge answers from its recorded "
+        "verdict."
+    )

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.judges.prompt import PROMPT
+from pytest_jrh.judges.python import PYTHON
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pytest_jrh.judges.judge import JudgeKind, JudgeSettings
     from pytest_jrh.sections import JudgeStage
 
-JUDGES: Mapping[str, JudgeKind] = {kind.key: kind for kind in (PROMPT,)}
+JUDGES: Mapping[str, JudgeKind] = {kind.key: kind for kind in (PROMPT, PYTHON)}
 """The kinds of judges by `JudgeSettings.kind`."""
 
 
@@ -30,9 +31,19 @@ def kind_of(section: JudgeStage) -> JudgeKind:
     return next(found, PROMPT)
 
 
-def own_keys(settings: JudgeSettings) -> dict[str, Any]:
-    """The values of the keys that only this kind of judge has, as they go into a config."""
-    keys = JUDGES[settings.kind].keys
-    if keys is None or settings.section is None:
+def kinds_of(section: JudgeStage) -> list[str]:
+    """The kinds whose keys a section sets; a judge is of one of them."""
+    return [key for key in JUDGES if getattr(section, key, None) is not None]
+
+
+def own_keys(settings: JudgeSettings, name: Callable[[str], str] = str) -> dict[str, Any]:
+    """The values of the keys that only this kind of judge has, as they go into a config.
+
+    `name` names a file there.
+    """
+    kind = JUDGES[settings.kind]
+    if kind.keys is None or settings.section is None:
         return {}
-    return settings.section.model_dump(include=set(keys.model_fields))
+    section = kind.with_files(settings.section, lambda file, _: name(file))
+    dumped: dict[str, Any] = section.model_dump(include=set(kind.keys.model_fields))
+    return dumped

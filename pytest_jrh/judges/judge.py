@@ -1,12 +1,13 @@
-"""What a judge of a suite owns, whatever it is; the engine knows no more of one."""
+"""What a judge of a suite owns, whatever it is (rule Q7); the engine knows no more of one."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping
+    from concurrent.futures import Future
 
     from pytest_jrh.models import Case, Complete, Mode, StageModel, Verdict
     from pytest_jrh.sections import ConfigSection
@@ -15,6 +16,43 @@ if TYPE_CHECKING:
 
 DEFAULT_JUDGE = "prompt"
 """The kind of a judge whose section sets the key of no other: a model with a prompt."""
+
+
+class Submit(Protocol):
+    """Runs a coroutine of ours, such as a call of `complete`, for a judge's own code."""
+
+    def __call__(self, work: Coroutine[Any, Any, Any]) -> Future[Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCode:
+    """One verdict that is given by code which may ask whom it likes (rules Q2, Q4).
+
+    `who` is the judge in messages. `call` is the code: `is_async` says that it is to run in the
+    session's loop for such code, else it has a thread of its own; what it returns is awaited where
+    it can be. `read` makes a verdict of that, strictly, or raises `Unscored`. `timeout` is for the
+    whole of it, in seconds. `key` says what a recorded verdict rests on, each part as a short text;
+    with `from_head` that verdict is taken where the key is the same, and the code not run.
+    """
+
+    who: str
+    call: Callable[[Submit], object]
+    is_async: bool
+    read: Callable[[object], Verdict]
+    timeout: float
+    key: Mapping[str, str] = field(default_factory=dict)
+    from_head: bool = False
+
+
+class JudgeCalls(Protocol):
+    """What a judge asks with, for one repeat of one case; all of it is recorded."""
+
+    @property
+    def complete(self) -> Complete:
+        """Asks a model through us."""
+
+    def run(self, code: OwnCode) -> Awaitable[Verdict]:
+        """Run code that is not ours; raises `Unscored` for whatever goes wrong in it."""
 
 
 class SuiteJudge(Protocol):
@@ -39,11 +77,15 @@ class SuiteJudge(Protocol):
     def calls(self) -> CallRange:
         """How many calls of these models one verdict takes, for plans and their costs."""
 
-    def __call__(self, case: Case, repeat: int, complete: Complete) -> Awaitable[Verdict]:
+    @property
+    def runs_code(self) -> bool:
+        """Whether it asks by code of its own, so that its calls and their price are not known."""
+
+    def __call__(self, case: Case, repeat: int, calls: JudgeCalls) -> Awaitable[Verdict]:
         """Judge a case for the `repeat`th time, from 1.
 
-        What it asks of a model goes through `complete`, which records it as of that repeat. Raises
-        `Unscored` where no score on offer comes back.
+        What it asks goes through `calls`, which records it as of that repeat. Raises `Unscored`
+        where no score on offer comes back.
         """
 
 
@@ -81,3 +123,6 @@ class JudgeKind:
     build: Callable[[JudgeSettings, Mode, str], SuiteJudge]
     keys: type[ConfigSection] | None = None
     asks_model: bool = True
+    with_files: Callable[[Any, Callable[[str, tuple[str, ...]], str]], Any] = (
+        lambda section, _each: section
+    )

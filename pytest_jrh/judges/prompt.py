@@ -21,8 +21,8 @@ from pytest_jrh.stages.stage import ONE_CALL
 from pytest_jrh.transcript import render_transcript
 
 if TYPE_CHECKING:
-    from pytest_jrh.judges.judge import JudgeSettings
-    from pytest_jrh.models import Complete, Mode, StageModel
+    from pytest_jrh.judges.judge import JudgeCalls, JudgeSettings
+    from pytest_jrh.models import Mode, StageModel
     from pytest_jrh.stages.stage import CallRange
     from pytest_jrh.templating import Template
 
@@ -96,11 +96,16 @@ class PromptJudge:
         """One call a verdict; answers that have to be asked for again come on top."""
         return ONE_CALL
 
-    async def __call__(self, case: Case, repeat: int, complete: Complete) -> Verdict:
+    @property
+    def runs_code(self) -> bool:
+        """It asks its model through us alone."""
+        return False
+
+    async def __call__(self, case: Case, repeat: int, calls: JudgeCalls) -> Verdict:
         """Ask the model about a case; raises `Unscored` where no score on offer comes back."""
-        del repeat  # `complete` records each repeat by itself
+        del repeat  # `calls` records each repeat by itself
         judge = make_template_judge(
-            Stage(self.stage, self.template, complete),
+            Stage(self.stage, self.template, calls.complete),
             instruction=self.instruction,
             show_reasoning=self.show_reasoning,
         )

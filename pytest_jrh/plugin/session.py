@@ -166,7 +166,7 @@ class SuiteSession:
         return self._running().survey(specs)
 
     def check_budget(self) -> None:
-        """Refuse a limit in dollars over models of which no price is known (rule I6)."""
+        """Refuse a limit in dollars over models of which no price is known (rules I6, Q5)."""
         limit = self.options.max_cost
         if limit is None:
             return
@@ -178,6 +178,12 @@ class SuiteSession:
                 *(model for judge in ready.judges.values() for model in judge.models),
             )
             if self.suites.asks(ready)
+        }
+        models |= {
+            judge.label
+            for ready in self.suites
+            for judge in ready.judges.values()
+            if judge.runs_code and self.suites.asks(ready)
         }
         from pytest_jrh.llm.prices import price_of
 

@@ -2,21 +2,26 @@
 whose.
 
 vcrpy sends every HTTP exchange of the patched libraries to one object that looks like a cassette to
-it. A `ContextVar` identifies the call that an exchange belongs to, so tasks of different cases
-record side by side without seeing each other. All dependence on vcrpy's insides is in `_Router`.
+it. A `ContextVar` identifies the call, or the judge's own code, that an exchange belongs to, so
+tasks of different cases record side by side without seeing each other. All dependence on vcrpy's
+insides is in `_Router`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import re
+import zlib
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from pytest_jrh.recording.own_code.contexts import threads_keep_context
+from pytest_jrh.recording.own_code.exchanges import Exchanges, body_text, canonical
+from pytest_jrh.recording.own_code.http_client import HttpClientPatch
+from pytest_jrh.recording.own_code.watch import watched
 from pytest_jrh.redact import Redactor, covers
 
 _SAYS_WHO = re.compile(r"auth|key|token|secret|cookie|credential", re.IGNORECASE)
@@ -39,13 +44,17 @@ class Capture:
 class HttpRecorder:
     """vcrpy's patch, installed once for a session.
 
-    `recording` and `replaying` say for whom it works.
+    `recording` and `replaying` say for which call it works, and `judging` for which judge's own
+    code.
     """
 
     def __init__(self, redactor: Redactor) -> None:
         self._current: ContextVar[Capture | None] = ContextVar("capture", default=None)
-        self._router = _Router(self._current, redactor)
+        self._own: ContextVar[Exchanges | None] = ContextVar("own exchanges", default=None)
+        self._sending: ContextVar[bool] = ContextVar("sending", default=False)
+        self._router = _Router(self._current, self._own, self._sending, redactor)
         self._patches = contextlib.ExitStack()
+        self._routes_code = False
 
     def install(self) -> None:
         """Patch the HTTP libraries that litellm uses; undone by `remove`."""
@@ -71,6 +80,38 @@ class HttpRecorder:
             yield capture
 
     @contextlib.contextmanager
+    def judging(self, exchanges: Exchanges) -> Iterator[None]:
+        """Send what is asked in this context, in whichever thread it goes on, through `exchanges`.
+
+        The first call also patches what judges use and litellm does not.
+        """
+        if not self._routes_code:
+            self._routes_code = True
+            patch = HttpClientPatch(self._own, self._outgoing, _decoded)
+            self._patches.enter_context(patch.installed())
+            self._patches.enter_context(threads_keep_context())
+
+        def tell(what: str) -> None:
+            if not self._sending.get():
+                exchanges.connects(what)
+
+        own, watcher = self._own.set(exchanges), watched().set(tell)
+        try:
+            yield
+        finally:
+            watched().reset(watcher)
+            self._own.reset(own)
+            exchanges.close()
+
+    @contextlib.contextmanager
+    def _outgoing(self) -> Iterator[None]:
+        token = self._sending.set(True)
+        try:
+            yield
+        finally:
+            self._sending.reset(token)
+
+    @contextlib.contextmanager
     def _using(self, capture: Capture) -> Iterator[Capture]:
         token = self._current.set(capture)
         try:
@@ -87,17 +128,38 @@ class _Router:
     _path = "pytest-jrh"
     custom_patches = ()
     # Other libraries are left alone: nothing here talks through them, and users' own tests may.
+    # What a judge's code sends through them goes through `HttpClientPatch`.
     skip_patchers = ("httplib", "requests", "boto3", "urllib3", "httplib2", "tornado")
     write_protected = False
 
-    def __init__(self, current: ContextVar[Capture | None], redactor: Redactor) -> None:
+    def __init__(
+        self,
+        current: ContextVar[Capture | None],
+        own: ContextVar[Exchanges | None],
+        sending: ContextVar[bool],
+        redactor: Redactor,
+    ) -> None:
         self._current = current
+        self._own = own
+        self._sending = sending
         self._redactor = redactor
 
     def filter_request(self, request: Any) -> Any:
         return request
 
+    def find_requests_with_most_matches(self, request: Any) -> list[tuple[Any, ...]]:
+        """Where aiohttp's stub follows a recorded redirect to."""
+        return [(request, [], [])]
+
     def can_play_response_for(self, request: Any) -> bool:
+        exchanges = self._own.get()
+        if exchanges is not None:
+            asked = exchanges.request(request.method, request.uri, request.body)
+            found = exchanges.answer(asked)
+            # What is sent from here on, until its answer is appended, is no secret connection.
+            self._sending.set(found is None)
+            request.jrh_found = found
+            return found is not None
         capture = self._current.get()
         if capture is None or capture.playable is None:
             return False
@@ -112,13 +174,22 @@ class _Router:
         from vcr.serializers.compat import convert_to_bytes
 
         capture = self._current.get()
-        interaction = self._recorded(request, capture) if capture else None
+        interaction = getattr(request, "jrh_found", None)
+        if interaction is None and capture is not None:
+            interaction = self._recorded(request, capture)
         if interaction is None:
             raise LookupError(f"no recorded exchange for {request!r}")
         response = interaction["response"]
         return convert_to_bytes({**response, "body": dict(response["body"])})
 
     def append(self, request: Any, response: Any) -> None:
+        exchanges = self._own.get()
+        if exchanges is not None:
+            self._sending.set(False)
+            asked = exchanges.request(request.method, request.uri, request.body)
+            content_type = body_text(request.headers.get("content-type"))
+            exchanges.made(asked, _decoded(response), content_type)
+            return
         capture = self._current.get()
         if capture is None or response["status"]["code"] != 200:  # noqa: PLR2004 - errors are not recorded (G5)
             return
@@ -134,12 +205,10 @@ class _Router:
 
     def _recorded(self, request: Any, capture: Capture) -> Mapping[str, Any] | None:
         """The exchange with this method and JSON body; the base URL may have moved since."""
-        wanted = _canonical(self._redactor.text(_text(request.body)))
+        wanted = canonical(self._redactor.text(body_text(request.body)))
         for interaction in capture.playable or ():
             recorded = interaction["request"]
-            if recorded["method"] == request.method and covers(
-                _canonical(recorded["body"]), wanted
-            ):
+            if recorded["method"] == request.method and covers(canonical(recorded["body"]), wanted):
                 return interaction
         return None
 
@@ -155,28 +224,30 @@ class _Router:
             "request": {
                 "method": request.method,
                 "uri": self._redactor.text(self._redactor.url(request.uri)),
-                "body": self._redactor.text(_text(request.body)),
+                "body": self._redactor.text(body_text(request.body)),
                 "headers": {"content-type": ["application/json"]},
             },
             "response": {
                 "status": dict(response["status"]),
                 "headers": {
                     "content-type": [
-                        self._redactor.text(_text(each))
+                        self._redactor.text(body_text(each))
                         for each in headers.get("content-type", ["application/json"])
                     ]
                 },
-                "body": {"string": self._redactor.text(_text(response["body"]["string"]))},
+                "body": {"string": self._redactor.text(body_text(response["body"]["string"]))},
             },
         }
 
 
-def _text(body: bytes | str | None) -> str:
-    return body.decode("utf-8", "replace") if isinstance(body, bytes | bytearray) else body or ""
+def _decoded(response: dict[str, Any]) -> dict[str, Any]:
+    """A response without its compression, which aiohttp has taken off already."""
+    from vcr.filters import decode_response
 
-
-def _canonical(body: str | None) -> str:
     try:
-        return json.dumps(json.loads(body or ""), sort_keys=True)
-    except (ValueError, RecursionError):
-        return body or ""
+        decoded: dict[str, Any] = decode_response(response)
+    except (zlib.error, OSError, ValueError):
+        headers = response["headers"].items()
+        kept = {name: value for name, value in headers if name.lower() != "content-encoding"}
+        return {**response, "headers": kept}
+    return decoded

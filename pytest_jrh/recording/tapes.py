@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from pytest_jrh.llm.locks import held
 from pytest_jrh.models import RecordMode, SharedCall, Spending
 from pytest_jrh.recording.cassettes import Cassette, RecordedCall
 from pytest_jrh.recording.misses import unrecorded
+from pytest_jrh.recording.playing import played_through
 from pytest_jrh.recording.room import room_for
 from pytest_jrh.recording.settings import Lookup, Recording
 from pytest_jrh.recording.shared_calls import Pointer, is_shared
@@ -70,6 +71,29 @@ class Tape:
         return bool(self._renewed)
 
     @property
+    def recording(self) -> Recording:
+        """How the session's calls are answered."""
+        return self._recording
+
+    def recorded(self, fingerprint: str, *, interactions: bool = False) -> RecordedCall | None:
+        """The recorded call with this fingerprint; None where there is none."""
+        if interactions and not self._locked and not self._starts_anew:
+            return Cassette.load(self.path, interactions=True).find(fingerprint)
+        return self._cassette.find(fingerprint)
+
+    def record(self, entry: RecordedCall) -> None:
+        """Keep a call, in place of the one with its fingerprint; the lock has to be held."""
+        self._cassette.entries[entry.fingerprint] = entry
+        # Until the case comes to its end with the new call, `once` must be able to resume it.
+        self._cassette.complete = False
+        self._save(entry.stage)
+
+    def next_place(self) -> int:
+        """The place of the next call in the case's own order."""
+        self._sequence += 1
+        return self._sequence
+
+    @property
     def _may_ask(self) -> bool:
         return self._recording.live is not None and self.records
 
@@ -80,11 +104,10 @@ class Tape:
         await self._resources.aclose()
 
     async def __call__(self, request: CallRequest) -> Answer:
-        self._sequence += 1
-        sequence = self._sequence
+        sequence = self.next_place()
         entry = self._cassette.find(request.fingerprint)
         if entry is None and self._may_ask:
-            await self._lock(request.stage.stage)
+            await self.lock(request.stage.stage)
             entry = self._cassette.find(request.fingerprint)
             if entry is None:
                 if is_shared(request, sequence):
@@ -100,7 +123,9 @@ class Tape:
         if entry is None:
             raise self._unrecorded(request)
         played = self._recording.replay == "http" and self._recording.http is not None
-        answer = await self._play(request) if played else entry.answer
+        answer = entry.answer
+        if played:
+            answer = self.scrubbed(await played_through(self._recording, self.path, request))
         self._replayed(request, answer, sequence)
         return answer
 
@@ -133,7 +158,7 @@ class Tape:
         ):
             return False
         if not self._recording.planning:
-            await self._lock("retry")
+            await self.lock("retry")
         self._renewed.update(fingerprints)
         looked_up, self._sequence = start
         del self.lookups[looked_up:]
@@ -148,9 +173,10 @@ class Tape:
 
         Raises `Unscored` where the file cannot be written.
         """
-        if self._cassette.complete or not self._cassette.entries or not self._may_ask:
+        may_keep = self._may_ask or (self._locked and self.records)
+        if self._cassette.complete or not self._cassette.entries or not may_keep:
             return
-        await self._lock("finish")
+        await self.lock("finish")
         if not self._cassette.complete:
             self._cassette.complete = True
             self._save("finish")
@@ -204,7 +230,7 @@ class Tape:
         ):
             try:
                 asked = replace(request, case=self._case, attempts=attempts)
-                answer = self._scrubbed(await live(asked))
+                answer = self.scrubbed(await live(asked))
             except Unscored as trouble:
                 if trouble.keyless and self._recording.keep:
                     # As on a fork: whoever has a key is to record it, which the command of this
@@ -214,7 +240,7 @@ class Tape:
             finally:
                 # Also where no answer came: what was sent was asked, and may be billed.
                 self.spending += Spending(calls=attempts.sent, lost=attempts.lost)
-        self._cassette.entries[request.fingerprint] = RecordedCall(
+        entry = RecordedCall(
             request.fingerprint,
             request.stage.stage,
             request.parts,
@@ -223,13 +249,11 @@ class Tape:
             tuple(capture.made[-1:]),
             self._scrubbed_fingerprint(request),
         )
-        # Until the case comes to its end with the new call, `once` must be able to resume it.
-        self._cassette.complete = False
         spent = _spent(answer, calls=1)
         self.spending += replace(spent, calls=0 if attempts.sent else 1)
         if is_shared(request, sequence):
             self.shared = SharedCall(request.fingerprint, spent)
-        self._save(request.stage.stage)
+        self.record(entry)
         return answer
 
     @contextlib.contextmanager
@@ -247,40 +271,14 @@ class Tape:
                     room.enter_context(room_for(request, self.path, self._locks))
             yield
 
-    async def _play(self, request: CallRequest) -> Answer:
-        http, live = self._recording.http, self._recording.live
-        assert http is not None
-        assert live is not None
-        recorded = Cassette.load(self.path, interactions=True).find(request.fingerprint)
-        assert recorded is not None
-        with http.replaying(recorded.interactions) as capture:
-            try:
-                return self._scrubbed(await live(replace(request, recorded=recorded.answer)))
-            except Unscored as trouble:
-                if capture.missed is None:
-                    raise
-                raise Unrecorded(
-                    stage=request.stage.stage,
-                    cause="the call is recorded, but its HTTP request is not the recorded one any "
-                    "more "
-                    f"({capture.missed}); an upgrade of litellm or a provider's SDK may have "
-                    "changed it.",
-                    difference="",
-                    cassette=str(self.path),
-                ) from trouble
-
     def _scrubbed_fingerprint(self, request: CallRequest) -> str | None:
         """The fingerprint of the call without its secrets; None where it has none."""
-        messages: tuple[Mapping[str, str], ...] = tuple(
-            self._recording.redactor.value(request.messages)
-        )
-        return (
-            replace(request, messages=messages).fingerprint
-            if messages != request.messages
-            else None
-        )
+        messages = tuple(self._recording.redactor.value(request.messages))
+        if messages == request.messages:
+            return None
+        return replace(request, messages=messages).fingerprint
 
-    def _scrubbed(self, answer: Answer) -> Answer:
+    def scrubbed(self, answer: Answer) -> Answer:
         """The answer as a replay will give it, so that a secret in it makes no difference later
         on.
         """
@@ -291,7 +289,8 @@ class Tape:
         refusal = scrub(answer.refusal) if answer.refusal is not None else None
         return replace(answer, text=scrub(answer.text), refusal=refusal)
 
-    async def _lock(self, stage: str) -> None:
+    async def lock(self, stage: str) -> None:
+        """Keep all others from recording into the cassette, and read what they have recorded."""
         async with self._locking:
             if self._locked:
                 return
@@ -316,8 +315,9 @@ class Tape:
 
     def _unrecorded(self, request: CallRequest, why: str = "") -> Unrecorded:
         closed = self._mode == "once" and self.was_complete
-        redact = self._recording.redactor.text
-        return unrecorded(self.path, request, closed=closed, why=why, redact=redact)
+        return unrecorded(
+            self.path, request, closed=closed, why=why, redact=self._recording.redactor.text
+        )
 
     @contextlib.contextmanager
     def _writing(self, stage: str, what: str) -> Iterator[None]:

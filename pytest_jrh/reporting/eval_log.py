@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_jrh.artifacts.spools import ReadRecord
     from pytest_jrh.models import CaseResult, Mode
     from pytest_jrh.reporting.report import Material
-    from pytest_jrh.sources.judged_logs import JudgedCase, JudgeFigure
+    from pytest_jrh.sources.judged_logs import JudgedSample, JudgeFigure
     from pytest_jrh.stats.statistics import Scales
 
 
@@ -75,7 +75,7 @@ def judges_figures(
     return found
 
 
-def judged_cases(results: Iterable[CaseResult], read: ReadRecord) -> Iterator[JudgedCase]:
+def judged_cases(results: Iterable[CaseResult], read: ReadRecord) -> Iterator[JudgedSample]:
     """Yield every case that was to be judged, with its transcript where there is a record of it.
 
     One record at a time is read. What is no case, or was made only, is no part of such a log.
@@ -85,10 +85,10 @@ def judged_cases(results: Iterable[CaseResult], read: ReadRecord) -> Iterator[Ju
             yield _case(result, read(made_case_id(result)) or {})
 
 
-def _case(result: CaseResult, record: Mapping[str, Any]) -> JudgedCase:
-    from pytest_jrh.sources.judged_logs import JudgedCase
+def _case(result: CaseResult, record: Mapping[str, Any]) -> JudgedSample:
+    from pytest_jrh.sources.judged_logs import JudgedSample
 
-    return JudgedCase(
+    return JudgedSample(
         case_id=result.case_id,
         judge=result.judge,
         input=record.get("input", ""),

@@ -111,7 +111,7 @@ def unscored_text(
     known = STAGES.get(trouble.stage)
     stage = known.title if known is not None else f"the {trouble.stage}"
     outcome = UNSCORED[trouble.outcome]
-    what = outcome.happened.format(stage=stage)
+    what = trouble.happened or outcome.happened.format(stage=stage)
     if trouble.same_as:
         # One line: the case that it names says it all.
         first = shortened(one_line(trouble.cause), _LONGEST_LABEL * 2)

@@ -36,7 +36,7 @@ _TIE = "tie"
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedCase:
+class JudgedSample:
     """One case as it goes into the log.
 
     `judge` names the scorer. `expected` is the right answer and becomes the target; `score` and
@@ -59,7 +59,7 @@ class JudgedCase:
 
 def write_judged_log(
     path: Path,
-    cases: Iterable[JudgedCase],
+    cases: Iterable[JudgedSample],
     *,
     task: str = "judge_reliability",
     model: str = "none",
@@ -121,7 +121,7 @@ class _Log:
         self.ids: dict[str, None] = {}
         self.judges: dict[str, _Judge] = {}
 
-    def add(self, case: JudgedCase) -> None:
+    def add(self, case: JudgedSample) -> None:
         """Write the sample of a case."""
         sample = _sample(case)
         name = str(sample.id)
@@ -168,7 +168,7 @@ def _scorer(judge: str) -> str:
     return str(storable(judge)[0]) or "judge"
 
 
-def _sample(case: JudgedCase) -> EvalSample:
+def _sample(case: JudgedSample) -> EvalSample:
     from inspect_ai.log import EvalError, EvalSample
     from inspect_ai.scorer import Score
 

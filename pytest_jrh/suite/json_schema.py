@@ -11,7 +11,7 @@ import inspect
 import json
 import re
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
@@ -21,6 +21,8 @@ from pytest_jrh.suite.resolve import METRICS
 from pytest_jrh.suite.schema import Config
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pydantic.fields import FieldInfo
 
 CONFIG_SCHEMA = "config.schema.json"
@@ -166,10 +168,20 @@ def _refine(sections: dict[str, dict[str, Any]]) -> None:
 
 
 def _model(name: str) -> type[ConfigSection]:
-    known = [ConfigSection]
-    for each in known:
-        known += each.__subclasses__()
-    return next(each for each in known if each.__name__ == name)
+    return next(each for each in _sections_in(Config) if each.__name__ == name)
+
+
+def _sections_in(annotation: Any) -> Iterator[type[ConfigSection]]:
+    """Every section that a type holds: judges' sections have namesakes without all of their
+    keys.
+    """
+    if isinstance(annotation, type) and issubclass(annotation, ConfigSection):
+        yield annotation
+        for field in annotation.model_fields.values():
+            yield from _sections_in(field.annotation)
+    else:
+        for part in get_args(annotation):
+            yield from _sections_in(part)
 
 
 def _rubric() -> dict[str, Any]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_jrh.documents.problems import shown
-from pytest_jrh.judges import kind_of
+from pytest_jrh.documents.problems import listed, shown
+from pytest_jrh.judges import kind_of, kinds_of
 from pytest_jrh.judges.judge import JudgeSettings
+from pytest_jrh.judges.own_keys import OwnCodeKeys
 from pytest_jrh.models import RateLimit, StageModel, StageName
 from pytest_jrh.sections import ModelDefaults, NoVerifier, StageSection, first_set
 from pytest_jrh.stages import JUDGE, MAKING
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pytest_jrh.documents.problems import KeyPath
     from pytest_jrh.judges.judge import JudgeKind
     from pytest_jrh.models import Mode
+    from pytest_jrh.sections import ConfigSection, JudgeStage
     from pytest_jrh.suite.places import Places
     from pytest_jrh.suite.schema import Config, PanelJudge
 
@@ -66,7 +68,7 @@ def resolve_judges(
         kind = kind_of(config.judge)
         stage = _judge_stage(settings, general, findings, places, ("judge",), kind)
         reasoning = first_set(config.judge.show_reasoning, default=False)
-        section = config.judge if kind.keys is not None else None
+        section = _own_section(config.judge, findings, places, ("judge",), kind)
         return (JudgeSettings(None, stage, reasoning, kind.key, section),)
     judges: list[JudgeSettings] = []
     for index, entry in enumerate(evaluation.judges):
@@ -83,7 +85,7 @@ def resolve_judges(
         kind = kind_of(entry)
         stage = _judge_stage(settings, general, findings, places, key, kind)
         reasoning = first_set(entry.show_reasoning, config.judge.show_reasoning, default=False)
-        section = entry if kind.keys is not None else None
+        section = _own_section(entry, findings, places, key, kind)
         judges.append(JudgeSettings(entry.name, stage, reasoning, kind.key, section))
     return tuple(judges)
 
@@ -97,6 +99,31 @@ def _check_template(entry: PanelJudge, mode: Mode | None, findings: Findings, ke
         findings.add(
             (*key, "template"), message, "leave it out: every judge takes the suite's template"
         )
+
+
+def _own_section(
+    section: JudgeStage, findings: Findings, places: Places, key: KeyPath, kind: JudgeKind
+) -> ConfigSection | None:
+    """The section of a judge that has keys of its own, with its files found."""
+    several = kinds_of(section)
+    if len(several) > 1:
+        message = f"{listed(several)} are set, but a judge is one of them"
+        findings.add((*key, several[1]), message, "leave all but one out")
+    if kind.keys is None:
+        stray = [
+            name for name in OwnCodeKeys.model_fields if getattr(section, name, None) is not None
+        ]
+        if stray:
+            message = f"{stray[0]} has no meaning for a judge that is a prompt"
+            findings.add((*key, stray[0]), message)
+        return None
+
+    def find(file: str, names: tuple[str, ...]) -> str:
+        found = places.require(file, findings, (*key, *names), what="the judge's file")
+        return file if found is None else str(found)
+
+    located: ConfigSection = kind.with_files(section, find)
+    return located
 
 
 def _judge_stage(

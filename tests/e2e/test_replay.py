@@ -25,13 +25,22 @@ ROUTER_MEMBERS = {
     "can_play_response_for",
     "custom_patches",
     "filter_request",
+    "find_requests_with_most_matches",
     "play_response",
     "skip_patchers",
     "write_protected",
 }
 # Asked for by aiohttp's stub, and where classes are patched.
-UNUSED_BY_HTTPX = {"_path", "filter_request"}
-_PRIVATE = {"_current", "_redactor", "_recorded", "_interaction", "_is_anonymous"}
+UNUSED_BY_HTTPX = {"_path", "filter_request", "find_requests_with_most_matches"}
+_PRIVATE = {
+    "_current",
+    "_own",
+    "_sending",
+    "_redactor",
+    "_recorded",
+    "_interaction",
+    "_is_anonymous",
+}
 LISTED = """
 import json, sys
 from tests.e2e.bench import Bench
@@ -137,7 +146,7 @@ def test_vcrpy_asks_the_router_for_its_known_members_alone_and_once_per_exchange
             return super().__getattribute__(name)
 
     recorder = HttpRecorder(Redactor(()))
-    recorder._router = Watched(recorder._current, Redactor(()))
+    recorder._router = Watched(recorder._current, recorder._own, recorder._sending, Redactor(()))
     before = httpx.HTTPTransport.handle_request
     recorder.install()
     try:

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from pytest_jrh.errors import InputError
 from pytest_jrh.redact import Redactor
 from pytest_jrh.sources.eval_logs import EvalLog
-from pytest_jrh.sources.judged_logs import JudgedCase, write_judged_log
+from pytest_jrh.sources.judged_logs import JudgedSample, write_judged_log
 from tests.support.logs import IMAGE, assistant, call, conversation, user
 
 
-def judged(number: int = 1, **changes: Any) -> JudgedCase:
+def judged(number: int = 1, **changes: Any) -> JudgedSample:
     fields: dict[str, Any] = {
         "case_id": f"refunds::agent_perturbation::policy::run-{number}[e1]",
         "judge": "strict",
@@ -36,7 +36,7 @@ def judged(number: int = 1, **changes: Any) -> JudgedCase:
             "note": None,
         },
     }
-    return JudgedCase(**{**fields, **changes})
+    return JudgedSample(**{**fields, **changes})
 
 
 def read(path: Path) -> Any:
@@ -149,7 +149,7 @@ def test_the_same_cases_give_the_same_bytes(tmp_path: Path) -> None:
 def test_cases_are_taken_one_at_a_time_and_written_before_the_next(tmp_path: Path) -> None:
     written: list[int] = []
 
-    def cases() -> Iterator[JudgedCase]:
+    def cases() -> Iterator[JudgedSample]:
         for number in range(3):
             written.append(sum(path.stat().st_size for path in tmp_path.iterdir()))
             # Bigger than any buffer, and random enough not to be compressed away.

@@ -32,7 +32,7 @@ def never_built(*_: Any) -> Any:
 @pytest.fixture
 def coin(monkeypatch: pytest.MonkeyPatch) -> JudgeKind:
     kind = JudgeKind("coin", never_built, CoinKeys, asks_model=False)
-    monkeypatch.setattr(judges, "JUDGES", {**JUDGES, "coin": kind})
+    monkeypatch.setattr(judges, "JUDGES", {DEFAULT_JUDGE: JUDGES[DEFAULT_JUDGE], "coin": kind})
     return kind
 
 
@@ -60,5 +60,6 @@ def test_what_is_written_back_are_the_keys_of_the_kind(coin: JudgeKind) -> None:
     assert settings.label == "coin"
 
 
-def test_without_further_kinds_the_section_is_as_it_was() -> None:
+def test_without_further_kinds_the_section_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judges, "JUDGES", {DEFAULT_JUDGE: JUDGES[DEFAULT_JUDGE]})
     assert with_own_keys(JudgeStage) is JudgeStage

@@ -1,0 +1,153 @@
+"""What judges of own code have in common: their keys, and how their values become scores (rules Q1,
+Q2).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from pytest_jrh.errors import Unscored
+from pytest_jrh.judges.prompt import BINARY_SCORES
+from pytest_jrh.models import Verdict
+from pytest_jrh.sections import ConfigSection, Takes, Text
+from pytest_jrh.stages import JUDGE
+from pytest_jrh.text import shortened
+
+if TYPE_CHECKING:
+    from pytest_jrh.judges.judge import JudgeSettings
+    from pytest_jrh.judges.judged_case import JudgedCase
+
+DEFAULT_TIMEOUT = 120.0
+_LONGEST_VALUE = 80
+_SHORT = 12
+_PAIR = 2
+
+
+class OwnCodeKeys(ConfigSection):
+    """The keys of every judge that is not a prompt."""
+
+    score_map: Annotated[
+        dict[str, int] | None,
+        Field(min_length=1),
+        Takes("a mapping of the judge's values to scores, such as {C: 0, I: 1}"),
+    ] = None
+    """The scores that the judge's values stand for, where they are not scores themselves: text as
+    it is, true and false in quotes, numbers in quotes."""
+    version: Text | None = None
+    """The version of the judge. While it is the same, recorded verdicts are replayed without
+    running the judge; a new version judges anew."""
+    replay: Annotated[Literal["run", "verdict"] | None, Takes("run or verdict")] = None
+    """run: the judge runs on replay, and its requests are answered from the recording. verdict: its
+    recorded verdict is replayed without running it. Left out: verdict where version is set, else
+    run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The scores on offer, and what is made of a judge's values (rule Q2); `who` is the judge."""
+
+    who: str
+    score_map: Mapping[str, int] | None
+
+    def verdict(self, value: object, reasoning: object, case: JudgedCase) -> Verdict:
+        """The verdict that a value is; raises `Unscored` (invalid_response) where it is none.
+
+        Without a map a value has to be a whole number on offer, or in binary mode a bool: nothing
+        is coerced (rule E3).
+        """
+        scores = tuple(level.score for level in case.levels) or BINARY_SCORES
+        if not isinstance(reasoning, str):
+            raise self.invalid(f"gave {_shown(reasoning)} as its reasoning, which is no text")
+        offered = ", ".join(map(str, scores[:-1])) + f" or {scores[-1]}"
+        if self.score_map is not None:
+            score = self.score_map.get(_as_key(value))
+            if score is None:
+                known = ", ".join(self.score_map)
+                raise self.invalid(
+                    f"gave {_shown(value)}, which `score_map` does not have: {known}"
+                )
+        elif type(value) is int or (type(value) is bool and not case.levels):
+            score = int(value)
+        else:
+            raise self.invalid(f"gave {_shown(value)}; a score must be the integer {offered}")
+        if score not in scores:
+            raise self.invalid(f"gave the score {score}; it must be {offered}")
+        return Verdict(score, reasoning.strip())
+
+    def invalid(self, what: str, advice: str = "") -> Unscored:
+        """The outcome of a judge whose value is no verdict."""
+        return Unscored(
+            "invalid_response",
+            stage=JUDGE.name,
+            cause=f"{self.who} {what}.",
+            advice=advice,
+            happened="the judge gave no verdict",
+        )
+
+
+def split_value(value: object) -> tuple[object, object]:
+    """A value and its reasoning: of a `Verdict`, of a pair, or a value alone."""
+    if isinstance(value, Verdict):
+        return value.score, value.reasoning
+    if isinstance(value, tuple) and len(value) == _PAIR:
+        return value[0], value[1]
+    return value, ""
+
+
+def fingerprint_of(kind: str, settings: JudgeSettings, parts: Mapping[str, Any]) -> str:
+    """SHA-256 over what makes a judge this judge: its parts, its map and its model's settings."""
+    section = settings.section
+    assert isinstance(section, OwnCodeKeys)
+    stage = settings.stage
+    known = {
+        "kind": kind,
+        **parts,
+        "version": section.version,
+        "score_map": section.score_map,
+        "model": stage.model,
+        "system_prompt": stage.system_prompt,
+        "temperature": stage.temperature,
+        "max_tokens": stage.max_tokens,
+        "show_reasoning": settings.show_reasoning,
+    }
+    return hashlib.sha256(json.dumps(known, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def key_of(fingerprint: str, section: OwnCodeKeys, case: JudgedCase) -> dict[str, str]:
+    """What a recorded verdict rests on: the judge, or its version, and the case."""
+    whole = json.dumps(asdict(case), sort_keys=True, default=str)
+    return {
+        "judge": section.version or fingerprint[:_SHORT],
+        "case": hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:_SHORT],
+    }
+
+
+def from_head(section: OwnCodeKeys) -> bool:
+    """Whether recorded verdicts are replayed without running the judge."""
+    if section.replay is not None:
+        return section.replay == "verdict"
+    return section.version is not None
+
+
+def _as_key(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return json.dumps(value) if isinstance(value, int | float) else f"a {type(value).__name__}"
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "None"
+    if isinstance(value, bool | int | float | str):
+        return shortened(repr(value), _LONGEST_VALUE)
+    return f"a value of the type {type(value).__name__}"

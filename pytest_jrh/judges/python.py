@@ -1,0 +1,293 @@
+"""The Python judge: a function of the user's own (rule Q2)."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import importlib.util
+import inspect
+import sys
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.judges.judge import JudgeKind, OwnCode
+from pytest_jrh.judges.judged_case import judged_case
+from pytest_jrh.judges.own_keys import (
+    DEFAULT_TIMEOUT,
+    OwnCodeKeys,
+    Scale,
+    fingerprint_of,
+    from_head,
+    key_of,
+    split_value,
+)
+from pytest_jrh.sections import Takes, Text
+from pytest_jrh.stages.stage import CallRange
+from pytest_jrh.text import nearest
+from pytest_jrh.user_code import error_places, error_text
+
+if TYPE_CHECKING:
+    from pytest_jrh.judges.judge import JudgeCalls, JudgeSettings, Submit
+    from pytest_jrh.judges.judged_case import JudgedCase
+    from pytest_jrh.models import Case, Completion, Mode, ResponseT, StageModel, Verdict
+
+_KEY = "python"
+_TAKES = "a function, as pkg.mod:function or file.py:function"
+_UNKNOWN_CALLS = CallRange(0, 1)
+
+
+class PythonKeys(OwnCodeKeys):
+    """The keys of a judge that is a Python function."""
+
+    python: Annotated[Text | None, Takes(_TAKES)] = None
+    """A function that judges: pkg.mod:function, or file.py:function with a path from the config."""
+
+
+@dataclass(frozen=True, slots=True)
+class PythonJudge:
+    """A judge that is a function: it gets a `JudgedCase`, and `complete` where it takes that.
+
+    It returns a `Verdict`, a score, a bool (binary alone) or a pair of score and reasoning. A
+    function that is not async runs in a thread.
+    """
+
+    settings: JudgeSettings
+    function: Callable[..., object]
+    path: str
+    source: str
+
+    @property
+    def name(self) -> str | None:
+        """Its name in a panel."""
+        return self.settings.name
+
+    @property
+    def label(self) -> str:
+        """The function, as the config names it."""
+        return self.path
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over the function's source, its version, and what it may ask a model with."""
+        return fingerprint_of(_KEY, self.settings, {"path": self.path, "source": self.source})
+
+    @property
+    def models(self) -> tuple[StageModel, ...]:
+        """None that is known: its code asks whom it likes."""
+        return ()
+
+    @property
+    def calls(self) -> CallRange:
+        """Its requests are not known, so a verdict counts as one call at most."""
+        return _UNKNOWN_CALLS
+
+    @property
+    def runs_code(self) -> bool:
+        """It runs the user's code."""
+        return True
+
+    async def __call__(self, case: Case, repeat: int, calls: JudgeCalls) -> Verdict:
+        """Run the function on a case; raises `Unscored` where it gives no score on offer."""
+        del repeat  # `calls` records each repeat by itself
+        judged = judged_case(case, show_reasoning=self.settings.show_reasoning)
+        section = self.settings.section
+        assert isinstance(section, PythonKeys)
+        scale = Scale(f"The judge {self.path}", section.score_map)
+        code = OwnCode(
+            who=scale.who,
+            call=lambda submit: self._call(judged, calls, submit),
+            is_async=_is_async(self.function),
+            read=lambda value: scale.verdict(*split_value(value), judged),
+            timeout=self.settings.stage.timeout or DEFAULT_TIMEOUT,
+            key=key_of(self.fingerprint, section, judged),
+            from_head=from_head(section),
+        )
+        return await calls.run(code)
+
+    def _call(self, case: JudgedCase, calls: JudgeCalls, submit: Submit) -> object:
+        if "complete" not in _parameters(self.function):
+            return self.function(case)
+        asker = _Asker(self.settings.stage, calls, submit)
+        ask = asker.ask if _is_async(self.function) else asker.ask_and_wait
+        return self.function(case, complete=ask)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asker:
+    """The `complete` that a function gets: it asks the judge's model, or the one that is named."""
+
+    stage: StageModel
+    calls: JudgeCalls
+    submit: Submit
+
+    async def ask(
+        self,
+        messages: str | Sequence[Mapping[str, str]],
+        response_model: type[ResponseT],
+        *,
+        model: str | None = None,
+    ) -> Completion[ResponseT]:
+        future = self.submit(self._asked(messages, response_model, model))
+        answer: Completion[ResponseT] = await asyncio.wrap_future(future)
+        return answer
+
+    def ask_and_wait(
+        self,
+        messages: str | Sequence[Mapping[str, str]],
+        response_model: type[ResponseT],
+        *,
+        model: str | None = None,
+    ) -> Completion[ResponseT]:
+        answer: Completion[ResponseT] = self.submit(
+            self._asked(messages, response_model, model)
+        ).result()
+        return answer
+
+    async def _asked(
+        self,
+        messages: str | Sequence[Mapping[str, str]],
+        response_model: type[ResponseT],
+        model: str | None,
+    ) -> Completion[ResponseT]:
+        stage = self.stage if model is None else replace(self.stage, model=model)
+        if not stage.model:
+            raise ValueError(
+                "complete: no model; set `model` in the judge's section of the config, or give "
+                "complete(..., model=...)"
+            )
+        asked = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
+        if stage.system_prompt:
+            asked = [{"role": "system", "content": stage.system_prompt}, *asked]
+        return await self.calls.complete(stage, asked, response_model)
+
+
+def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PythonJudge:
+    del mode, instruction  # the function gets the scale with each case
+    section = settings.section
+    assert isinstance(section, PythonKeys)
+    assert section.python is not None
+    function = imported(section.python, key="judge.python", what="the judge")
+    return PythonJudge(settings, function, shown_path(section.python), source_of(function))
+
+
+def with_file(section: Any, each: Callable[[str, tuple[str, ...]], str], key: str) -> Any:
+    """The section with the file in `file.py:function` of a key replaced."""
+    file, separator, name = getattr(section, key).rpartition(":")
+    if not separator or not file.endswith(".py"):
+        return section
+    return section.model_copy(update={key: f"{each(file, (key,))}:{name}"})
+
+
+def shown_path(path: str) -> str:
+    """The function as messages name it: a file by its name alone, wherever it lies."""
+    file, separator, name = path.rpartition(":")
+    return f"{Path(file).name}:{name}" if separator and file.endswith(".py") else path
+
+
+def imported(path: str, *, key: str, what: str) -> Callable[..., object]:
+    """The function at `pkg.mod:function` or `file.py:function`.
+
+    Raises `InputError` with what is there instead, or what its module raised.
+    """
+    place, separator, name = path.strip().rpartition(":")
+    if not separator or not place or not name:
+        raise _refused(f"got {path!r}; must be {_TAKES}", key)
+    try:
+        module = (
+            _from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+        )
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # the user's module runs here, and may raise anything
+        raise _not_imported(path, error, key, what) from error
+    found = getattr(module, name, None)
+    if found is None:
+        there = [each for each, value in vars(module).items() if callable(value)]
+        close = nearest(name, there)
+        raise _refused(
+            f"{shown_path(path)!r}: the module has no {name!r}",
+            key,
+            f"{close} is the nearest" if close else None,
+        )
+    if not callable(found):
+        raise _refused(
+            f"{shown_path(path)!r} is not {what}: {type(found).__name__} is not callable", key
+        )
+    function: Callable[..., object] = found
+    return function
+
+
+def source_of(function: Callable[..., object]) -> str:
+    """The source of a function, or of its class; its name where there is none to be read."""
+    for each in (function, type(function)):
+        try:
+            return textwrap.dedent(inspect.getsource(each))
+        except (OSError, TypeError):
+            continue
+    return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
+
+
+def _from_file(path: Path) -> object:
+    """The module of a file, imported once; files beside it can be imported by it."""
+    name = f"jrh_judge_{path.stem}_{sha256(str(path).encode()).hexdigest()[:8]}"
+    known = sys.modules.get(name)
+    if known is not None and getattr(known, "__file__", None) == str(path):
+        return known
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    folder = str(path.parent)
+    sys.path.insert(0, folder)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    finally:
+        sys.path.remove(folder)
+    return module
+
+
+def _not_imported(path: str, error: BaseException, key: str, what: str) -> InputError:
+    places = "".join(f"; {place}" for place in error_places(error))
+    own = isinstance(error, ModuleNotFoundError)
+    return _refused(
+        f"{what} {shown_path(path)!r} cannot be imported: {error_text(error)[:300]}{places}",
+        key,
+        "its folder must be importable; pytest's ini option `pythonpath = .` adds the project's, "
+        "and file.py:function needs no import path"
+        if own
+        else None,
+    )
+
+
+def _refused(message: str, key: str, hint: str | None = None) -> InputError:
+    return InputError(Problem(message, key=key, hint=hint))
+
+
+def _parameters(function: Callable[..., object]) -> Mapping[str, inspect.Parameter]:
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return {}
+
+
+def _is_async(function: Callable[..., object]) -> bool:
+    call = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004 - the method itself
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+
+
+PYTHON = JudgeKind(
+    key=_KEY,
+    build=_build,
+    keys=PythonKeys,
+    asks_model=False,
+    with_files=lambda section, each: with_file(section, each, _KEY),
+)

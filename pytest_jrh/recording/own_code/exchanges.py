@@ -1,0 +1,227 @@
+"""The HTTP exchanges of a judge's own code while it judges: those that answer it, and those that it
+makes (rule Q4).
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+from urllib.parse import urlsplit
+
+from pytest_jrh.redact import Redactor, covers
+
+# An answer that says "there is none" is an answer; all others above 399 are errors.
+_ABSENT = (404, 410)
+_FIRST_ERROR = 400
+_KEPT_HEADERS = ("content-type", "content-encoding", "location", "link")
+
+
+class Halted(BaseException):
+    """A judge's code may not go on; why is said by its `Exchanges`.
+
+    No `Exception`, so that the judge's own retries and fallbacks do not take it for an error of
+    the network.
+    """
+
+
+class HttpRequest(NamedTuple):
+    """What a request is recognized by: its URL is without keys, its body without secrets."""
+
+    method: str
+    uri: str
+    body: str
+
+    def __str__(self) -> str:
+        parts = urlsplit(self.uri)
+        return f"{self.method} {parts.scheme}://{parts.netloc}{parts.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """Why a judge's code was halted.
+
+    "missing": it sent a `request` that is not recorded; "unseen": it opened a connection, or
+    started a program, by itself; "budget": a limit leaves no request.
+    """
+
+    why: Literal["missing", "unseen", "budget"]
+    what: str
+    request: HttpRequest | None = None
+
+
+class Exchanges:
+    """The exchanges of one judging, used from every thread that the judge's code runs in.
+
+    Each of the `recorded` ones answers one request, in order among equals. What is not there may
+    be sent only while `live`; `admit` then says why not, where a budget forbids it, and `changed`
+    is called for each exchange that is to be kept.
+    """
+
+    def __init__(
+        self,
+        recorded: Sequence[Mapping[str, Any]],
+        *,
+        live: bool,
+        redactor: Redactor,
+        admit: Callable[[], str | None] = lambda: None,
+        changed: Callable[[], object] = lambda: None,
+    ) -> None:
+        self.live = live
+        self.redactor = redactor
+        self.halt: Halt | None = None
+        self.sent = 0
+        self.replayed = 0
+        self.unseen: dict[str, None] = {}
+        self._admit = admit
+        self._changed = changed
+        self._unused = list(recorded)
+        self._used: list[tuple[Mapping[str, Any], bool]] = []
+        self._closed = False
+        self._lock = threading.Lock()
+
+    def request(self, method: str, uri: str, body: object) -> HttpRequest:
+        """A request as it is recognized and stored."""
+        redact = self.redactor
+        return HttpRequest(method, redact.text(redact.url(uri)), redact.text(body_text(body)))
+
+    def answer(self, request: HttpRequest) -> Mapping[str, Any] | None:
+        """The recorded exchange that answers a request; None where the request may be sent.
+
+        Raises `Halted` where it is neither.
+        """
+        with self._lock:
+            if self._closed or self.halt is not None:
+                raise Halted
+            found = next((one for one in self._unused if is_request(one, request)), None)
+            if found is not None:
+                self._unused.remove(found)
+                self._used.append((found, True))
+                self.replayed += 1
+                return found
+            if not self.live:
+                self.halt = Halt("missing", str(request), request)
+                raise Halted
+        refusal = self._admit()
+        with self._lock:
+            if refusal is not None:
+                self.halt = Halt("budget", refusal)
+                raise Halted
+            self.sent += 1
+        return None
+
+    def made(self, request: HttpRequest, response: Mapping[str, Any], content_type: str) -> None:
+        """Keep an exchange that was made; `response` is in vcrpy's form."""
+        code = response["status"]["code"]
+        interaction = _interaction(request, response, content_type, self.redactor)
+        with self._lock:
+            if self._closed:
+                return
+            self._used.append((interaction, code < _FIRST_ERROR or code in _ABSENT))
+        self._changed()
+
+    def connects(self, what: str) -> None:
+        """Note a connection or a program that no recorded HTTP library opened.
+
+        Raises `Halted` where nothing may be sent.
+        """
+        with self._lock:
+            if not self.live or self._closed:
+                self.halt = self.halt or Halt("unseen", what)
+                raise Halted
+            self.unseen[what] = None
+
+    @property
+    def closed(self) -> bool:
+        """Whether the judge has come to its end."""
+        return self._closed
+
+    def close(self) -> None:
+        """The judge has come to its end: what a thread of it does from now on is refused."""
+        with self._lock:
+            self._closed = True
+
+    def kept(self, *, judged: bool) -> tuple[Mapping[str, Any], ...]:
+        """What belongs into the cassette, in the order in which it was used.
+
+        Answers with an error status are kept only where the judge has `judged` all the same, and
+        has not got a better one to the same request: a retry is not worth replaying.
+        """
+        with self._lock:
+            used = list(self._used)
+            rest = [] if judged else [(one, True) for one in self._unused]
+        good = [one for one, is_good in used if is_good]
+        kept = [
+            one
+            for one, is_good in [*used, *rest]
+            if is_good or (judged and not any(_are_equal(one, other) for other in good))
+        ]
+        return tuple(kept)
+
+
+def is_request(interaction: Mapping[str, Any], request: HttpRequest) -> bool:
+    """Whether a recorded exchange is that of a request: equal method, URL and canonical body."""
+    recorded = interaction["request"]
+    return (
+        recorded["method"] == request.method
+        and covers(recorded["uri"], request.uri)
+        and covers(canonical(recorded["body"]), canonical(request.body))
+    )
+
+
+def canonical(body: str | None) -> str:
+    """A JSON body with its keys in order; any other body as it is."""
+    try:
+        return json.dumps(json.loads(body or ""), sort_keys=True)
+    except (ValueError, RecursionError):
+        return body or ""
+
+
+def body_text(body: object) -> str:
+    """The body of a request or an answer as text, whatever an HTTP library takes for one."""
+    if body is None:
+        return ""
+    if isinstance(body, bytes | bytearray):
+        return body.decode("utf-8", "replace")
+    if isinstance(body, str):
+        return body
+    if hasattr(body, "read"):
+        return body_text(body.read())
+    try:
+        return json.dumps(body)
+    except (TypeError, ValueError):
+        # A form, or another object of the library, whose fields have no common shape.
+        return type(body).__name__
+
+
+def _are_equal(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    same: bool = one["request"] == other["request"]
+    return same
+
+
+def _interaction(
+    request: HttpRequest, response: Mapping[str, Any], content_type: str, redactor: Redactor
+) -> dict[str, Any]:
+    """Both sides as vcrpy writes them, without secrets and with the headers that a body needs."""
+    headers = {name.lower(): value for name, value in response["headers"].items()}
+    body: object = response["body"].get("string") or b""
+    try:
+        text: object = redactor.text(body.decode() if isinstance(body, bytes) else str(body))
+    except UnicodeDecodeError:
+        text = body
+    kept = {name: [redactor.text(body_text(each)) for each in headers[name]] for name in headers}
+    return {
+        "request": {
+            "method": request.method,
+            "uri": request.uri,
+            "body": request.body,
+            "headers": {"content-type": [content_type]} if content_type else {},
+        },
+        "response": {
+            "status": dict(response["status"]),
+            "headers": {name: kept[name] for name in _KEPT_HEADERS if name in kept},
+            "body": {"string": text},
+        },
+    }

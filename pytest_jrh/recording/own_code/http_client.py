@@ -1,0 +1,252 @@
+"""Routes what `http.client` sends to whom it belongs to: requests, urllib3, urllib.request and
+boto3 are built on it.
+
+vcrpy replaces these libraries' classes of connections, and puts the old ones back for the time of
+every real request, for all threads at once. Judges run in threads side by side, so here the methods
+of the one class below them all are wrapped instead, once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import io
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
+from typing import Any
+
+from pytest_jrh.recording.own_code.exchanges import Exchanges, HttpRequest
+
+_HELD = "_jrh_held"
+_SENDING = "_jrh_sending"
+_HTTPS = 443
+_HOP_HEADERS = ("transfer-encoding", "content-length", "connection", "keep-alive")
+
+
+class HttpClientPatch:
+    """Wraps the methods of `http.client.HTTPConnection` that send, connect and read an answer.
+
+    `current` says whose exchanges the present context makes, None for those of anybody else, which
+    are left alone. `sending` is called around what goes out to the network. `decode` takes off the
+    compression of a response in vcrpy's form.
+    """
+
+    def __init__(
+        self,
+        current: ContextVar[Exchanges | None],
+        sending: Callable[[], contextlib.AbstractContextManager[None]],
+        decode: Callable[[dict[str, Any]], dict[str, Any]],
+    ) -> None:
+        self._current = current
+        self._sending = sending
+        self._decode = decode
+        self._send = http.client.HTTPConnection.send
+        self._getresponse = http.client.HTTPConnection.getresponse
+
+    @contextlib.contextmanager
+    def installed(self) -> Iterator[None]:
+        """Wrap the methods until the block ends."""
+        base = http.client.HTTPConnection
+        with contextlib.ExitStack() as undo:
+            _replace(undo, base, "send", self._holding_send())
+            _replace(undo, base, "getresponse", self._routed_getresponse())
+            for owner in _connecting():
+                _replace(undo, owner, "connect", self._late_connect(owner.__dict__["connect"]))
+            yield
+
+    def _holding_send(self) -> Callable[..., None]:
+        real, current = self._send, self._current
+
+        def send(connection: Any, data: Any) -> None:
+            """Hold what is sent until all of it is known: the request may be recorded."""
+            if current.get() is None or connection.__dict__.get(_SENDING):
+                real(connection, data)
+                return
+            connection.__dict__.setdefault(_HELD, bytearray()).extend(_bytes(data))
+            _stand_in(connection)
+
+        return send
+
+    def _late_connect(self, real: Callable[..., None]) -> Callable[..., None]:
+        current = self._current
+
+        def connect(connection: Any, *args: Any, **kwargs: Any) -> None:
+            """Connect once the request is to be sent: urllib3 does so for HTTPS before that."""
+            if current.get() is None or connection.__dict__.get(_SENDING):
+                real(connection, *args, **kwargs)
+                return
+            _stand_in(connection)
+            if hasattr(connection, "is_verified"):
+                connection.is_verified = True
+
+        return connect
+
+    def _routed_getresponse(self) -> Callable[..., http.client.HTTPResponse]:
+        def getresponse(connection: Any) -> http.client.HTTPResponse:
+            held = connection.__dict__.pop(_HELD, None)
+            exchanges = self._current.get()
+            if held is None:
+                return self._getresponse(connection)
+            if exchanges is None:
+                return self._sent(connection, bytes(held))
+            try:
+                return self._routed(connection, exchanges, bytes(held))
+            except BaseException:
+                connection.close()
+                raise
+
+        return getresponse
+
+    def _routed(
+        self, connection: Any, exchanges: Exchanges, held: bytes
+    ) -> http.client.HTTPResponse:
+        asked, content_type = _parsed(connection, held, exchanges)
+        recorded = exchanges.answer(asked)
+        if recorded is not None:
+            found = recorded["response"]
+            response = _response(connection, found["status"], found["headers"], found["body"])
+            # The connection is as it was before the request; its socket was a stand-in.
+            connection.close()
+            return response
+        with self._sending():
+            real = self._sent(connection, held)
+            body = real.read()
+        status = {"code": real.status, "message": real.reason}
+        headers: dict[str, list[str]] = {}
+        for name, value in real.getheaders():
+            headers.setdefault(name, []).append(value)
+        whole = {"status": status, "headers": headers, "body": {"string": body}}
+        exchanges.made(asked, self._decode(whole), content_type)
+        return _response(connection, status, headers, {"string": body})
+
+    def _sent(self, connection: Any, held: bytes) -> http.client.HTTPResponse:
+        if isinstance(connection.sock, _StandIn):
+            connection.sock = None
+        connection.__dict__[_SENDING] = True
+        try:
+            self._send(connection, held)
+            return self._getresponse(connection)
+        finally:
+            connection.__dict__.pop(_SENDING, None)
+
+
+class _StandIn:
+    """Stands in for the socket of a connection that is not open yet; nothing is read from it."""
+
+    def settimeout(self, _: object) -> None: ...
+
+    def setsockopt(self, *_: object) -> None: ...
+
+    def shutdown(self, *_: object) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _Recorded:
+    """A socket that an `HTTPResponse` reads a whole answer from."""
+
+    def __init__(self, answer: bytes) -> None:
+        self._answer = answer
+
+    def makefile(self, *_: object, **__: object) -> io.BytesIO:
+        return io.BytesIO(self._answer)
+
+
+def _stand_in(connection: Any) -> None:
+    if connection.sock is None:
+        connection.sock = _StandIn()
+
+
+def _replace(undo: contextlib.ExitStack, owner: type, name: str, wrapped: Any) -> None:
+    real = owner.__dict__[name]
+    setattr(owner, name, wrapped)
+    undo.callback(setattr, owner, name, real)
+
+
+def _connecting() -> list[type]:
+    """The classes that connect in a way of their own: urllib3's, where it has been imported."""
+    library = sys.modules.get("urllib3.connection")
+    modules = [http.client, *([library] if library is not None else [])]
+    classes = [
+        getattr(module, name, None)
+        for module in modules
+        for name in ("HTTPConnection", "HTTPSConnection")
+    ]
+    return [each for each in classes if isinstance(each, type) and "connect" in each.__dict__]
+
+
+def _bytes(data: Any) -> bytes:
+    if hasattr(data, "read"):
+        data = data.read()
+        return data.encode("iso-8859-1") if isinstance(data, str) else bytes(data)
+    try:
+        return bytes(memoryview(data))
+    except TypeError:
+        if isinstance(data, Iterable):
+            return b"".join(_bytes(part) for part in data)
+        raise
+
+
+def _parsed(connection: Any, held: bytes, exchanges: Exchanges) -> tuple[HttpRequest, str]:
+    """The request that a connection holds, and the content type of its body."""
+    head, _, body = held.partition(b"\r\n\r\n")
+    first, *lines = head.decode("iso-8859-1").split("\r\n")
+    method, _, rest = first.partition(" ")
+    target = rest.rpartition(" ")[0]
+    headers = {
+        name.strip().lower(): value.strip() for name, _, value in (x.partition(":") for x in lines)
+    }
+    if headers.get("transfer-encoding", "").lower() == "chunked":
+        body = _unchunked(body)
+    uri = target if "://" in target else f"{_origin(connection)}{target}"
+    return exchanges.request(method, uri, body), headers.get("content-type", "")
+
+
+def _origin(connection: Any) -> str:
+    tunnel = getattr(connection, "_tunnel_host", None)
+    host = tunnel or connection.host
+    port = getattr(connection, "_tunnel_port", None) if tunnel else connection.port
+    scheme = "https" if connection.default_port == _HTTPS else "http"
+    if ":" in host:
+        host = f"[{host.strip('[]')}]"
+    return (
+        f"{scheme}://{host}"
+        if port in (None, connection.default_port)
+        else (f"{scheme}://{host}:{port}")
+    )
+
+
+def _unchunked(body: bytes) -> bytes:
+    parts: list[bytes] = []
+    while body:
+        size, _, rest = body.partition(b"\r\n")
+        length = int(size.partition(b";")[0] or b"0", 16)
+        if not length:
+            break
+        parts.append(rest[:length])
+        body = rest[length + 2 :]
+    return b"".join(parts)
+
+
+def _response(
+    connection: Any,
+    status: Mapping[str, Any],
+    headers: Mapping[str, Iterable[Any]],
+    body: Mapping[str, Any],
+) -> http.client.HTTPResponse:
+    """An answer as `http.client` reads it, from what is known of it."""
+    content = body["string"]
+    content = content.encode() if isinstance(content, str) else bytes(content)
+    lines = [f"HTTP/1.1 {status['code']} {status.get('message') or ''}"]
+    lines += [
+        f"{name}: {value.decode('latin-1') if isinstance(value, bytes) else value}"
+        for name, values in headers.items()
+        if name.lower() not in _HOP_HEADERS
+        for value in values
+    ]
+    lines += [f"Content-Length: {len(content)}", "", ""]
+    raw = "\r\n".join(lines).encode("latin-1", "replace") + content
+    response = connection.response_class(_Recorded(raw), method=connection._method)
+    response.begin()
+    return response  # type: ignore[no-any-return]  # of the connection's own class

@@ -1,0 +1,248 @@
+"""The entry of a cassette that holds what a judge's own code asked, and the verdict that it came to
+(rule Q4).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_jrh.errors import Unrecorded, Unscored
+from pytest_jrh.llm.calls import Answer, Stopped, digest
+from pytest_jrh.models import UNSCORED, Spending, Verdict
+from pytest_jrh.recording.cassettes import RecordedCall
+from pytest_jrh.recording.own_code.exchanges import Exchanges, Halted
+from pytest_jrh.recording.own_code.unmatched import halted
+from pytest_jrh.recording.settings import Lookup
+
+if TYPE_CHECKING:
+    from pytest_jrh.recording.recorder import HttpRecorder
+    from pytest_jrh.recording.tapes import Tape
+
+_UNFINISHED = "unfinished"
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """One verdict that a judge's own code is to give.
+
+    `who` is the judge in messages, and `label` in the cassette. `key` says what the recorded
+    verdict rests on, each part as a short text; it stands for the code where `from_head`.
+    """
+
+    stage: str
+    who: str
+    label: str
+    repeat: int
+    key: Mapping[str, str]
+    from_head: bool
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the entry: one for each repeat, whatever the code is."""
+        return digest({"stage": self.stage, "own code": True, "repeat": self.repeat})
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """What the entry says of the question."""
+        parts: dict[str, Any] = {"model": self.label, "parameters": dict(self.key)}
+        return parts if self.repeat == 1 else {**parts, "repeat": self.repeat}
+
+
+class KeptRequests:
+    """Keeps the requests of a judge's own code on the tape of its case.
+
+    `admit` counts a request that is about to be sent, and says why it must not be. `later` runs a
+    function in the engine's loop, from any thread. `unseen` is told what the code opened by itself.
+    """
+
+    def __init__(
+        self,
+        tape: Tape,
+        http: HttpRecorder,
+        *,
+        admit: Callable[[], str | None],
+        later: Callable[[Callable[[], None]], object],
+        unseen: Callable[[str], None],
+    ) -> None:
+        self._tape = tape
+        self._http = http
+        self._admit = admit
+        self._later = later
+        self._unseen = unseen
+
+    async def verdict(self, judging: Judging, work: Callable[[], Awaitable[Verdict]]) -> Verdict:
+        """The verdict that `work` comes to, or the one that is recorded where that is enough.
+
+        Raises `Unscored` for what work raises, and for what the recording has not and must have.
+        """
+        tape = self._tape
+        live = tape.records and not tape.recording.planning
+        if live:
+            if tape.recording.stopping():
+                raise Stopped
+            await tape.lock(judging.stage)
+        entry = tape.recorded(judging.fingerprint)
+        verdict = _verdict(entry)
+        tape.lookups.append(
+            Lookup(
+                judging.stage,
+                judging.fingerprint,
+                entry.answer.text if entry is not None and verdict is not None else None,
+            )
+        )
+        if tape.recording.planning:
+            return self._foreseen(judging, verdict)
+        if judging.from_head:
+            told = self._from_head(judging, entry, verdict, live=live)
+            if told is not None:
+                return told
+        return await self._given(judging, work, live=live)
+
+    def _foreseen(self, judging: Judging, verdict: Verdict | None) -> Verdict:
+        """What a plan knows, which runs nobody's code."""
+        if verdict is None:
+            raise Unrecorded(
+                stage=judging.stage,
+                cause=f"{judging.who} has no recorded verdict.",
+                difference="",
+                cassette=str(self._tape.path),
+            )
+        self._tape.spending += Spending(replayed=1, unpriced=1)
+        return verdict
+
+    def _from_head(
+        self, judging: Judging, entry: RecordedCall | None, verdict: Verdict | None, *, live: bool
+    ) -> Verdict | None:
+        known = entry.parts.get("parameters") or {} if entry is not None else {}
+        if verdict is not None and known == judging.key:
+            self._tape.spending += Spending(replayed=1, unpriced=1)
+            return verdict
+        if live:
+            return None
+        changed = [
+            line
+            for name in {**known, **judging.key}
+            if known.get(name) != judging.key.get(name)
+            for line in (f"-{name}: {known.get(name)}", f"+{name}: {judging.key.get(name)}")
+        ]
+        raise Unrecorded(
+            stage=judging.stage,
+            cause=f"{judging.who} answers from its recorded verdict, and there is none."
+            if verdict is None
+            else f"{judging.who} answers from its recorded verdict, which is that of another "
+            "judge or case.",
+            difference="\n".join(changed) if verdict is not None else "",
+            cassette=str(self._tape.path),
+        )
+
+    async def _given(
+        self, judging: Judging, work: Callable[[], Awaitable[Verdict]], *, live: bool
+    ) -> Verdict:
+        tape = self._tape
+        entry = tape.recorded(judging.fingerprint, interactions=True)
+        recorded = entry.interactions if entry is not None else ()
+        place = tape.next_place()
+        exchanges = Exchanges(
+            recorded,
+            live=live,
+            redactor=tape.recording.redactor,
+            admit=self._admit,
+            changed=lambda: self._later(lambda: self._keep_so_far(judging, exchanges, place)),
+        )
+        verdict: Verdict | None = None
+        try:
+            with self._http.judging(exchanges), self._outcomes(judging, exchanges, recorded):
+                given = self._scrubbed(await work())
+            verdict = given
+        finally:
+            tape.spending += Spending(
+                calls=exchanges.sent,
+                replayed=exchanges.replayed,
+                unpriced=exchanges.sent + exchanges.replayed,
+            )
+            for what in exchanges.unseen:
+                self._unseen(what)
+            # Unchanged files stay as they are; a new verdict of old requests is no new recording.
+            stale = judging.from_head or entry is None or _verdict(entry) is None
+            if live and (exchanges.sent or (verdict is not None and stale)):
+                self._keep(judging, exchanges, place, verdict)
+        return verdict
+
+    @contextlib.contextmanager
+    def _outcomes(
+        self, judging: Judging, exchanges: Exchanges, recorded: tuple[Mapping[str, Any], ...]
+    ) -> Iterator[None]:
+        """Let a halt come first, whatever the judge's code has made of it."""
+        error: BaseException | None = None
+        try:
+            yield
+        except Unscored as trouble:
+            if exchanges.halt is None:
+                if UNSCORED[trouble.outcome].final and not trouble.asked:
+                    trouble.asked = (judging.fingerprint,)
+                raise
+            error = trouble
+        except Halted as halt:
+            error = halt
+            if exchanges.halt is None:
+                raise
+        if exchanges.halt is None:
+            return
+        tape = self._tape
+        raise halted(
+            exchanges.halt,
+            stage=judging.stage,
+            who=judging.who,
+            recorded=recorded,
+            cassette=tape.path,
+            closed=tape.was_complete and not exchanges.live,
+            error=error,
+        ) from error
+
+    def _keep_so_far(self, judging: Judging, exchanges: Exchanges, place: int) -> None:
+        """Keep what has been answered before the judge asks again, so that a kill loses nothing."""
+        if not exchanges.closed:
+            # Where it cannot be written now, it cannot be at the end, which says so.
+            with contextlib.suppress(Unscored):
+                self._keep(judging, exchanges, place, None)
+
+    def _keep(
+        self, judging: Judging, exchanges: Exchanges, place: int, verdict: Verdict | None
+    ) -> None:
+        told = {} if verdict is None else {"score": verdict.score, "reasoning": verdict.reasoning}
+        answer = Answer(
+            json.dumps(told, ensure_ascii=False) if told else "",
+            finish_reason="stop" if told else _UNFINISHED,
+        )
+        self._tape.record(
+            RecordedCall(
+                judging.fingerprint,
+                judging.stage,
+                judging.parts,
+                answer,
+                place,
+                exchanges.kept(judged=verdict is not None),
+            )
+        )
+
+    def _scrubbed(self, verdict: Verdict) -> Verdict:
+        """The verdict as a replay gives it."""
+        return Verdict(verdict.score, self._tape.scrubbed(Answer(verdict.reasoning)).text)
+
+
+def _verdict(entry: RecordedCall | None) -> Verdict | None:
+    """The verdict of an entry; None where its judge has not come to one."""
+    if entry is None or entry.answer.finish_reason == _UNFINISHED:
+        return None
+    try:
+        told = json.loads(entry.answer.text)
+        score, reasoning = told["score"], told["reasoning"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+    if type(score) is not int or not isinstance(reasoning, str):
+        return None
+    return Verdict(score, reasoning)

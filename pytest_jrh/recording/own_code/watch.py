@@ -1,0 +1,83 @@
+"""Notices the connections and programs of a judge's code that no recorded HTTP library opens (rule
+Q4).
+
+Python's audit events tell of them, whichever library it is that connects. A hook for these events
+cannot be removed: there is one for a process, from the first session on that has such a judge, and
+it does nothing outside of such a judge's code. Libraries that open sockets in C of their own, such
+as gRPC's, raise no event; those that are known are noticed by their Python side.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextvars import ContextVar
+from functools import cache
+from pathlib import PurePath
+from typing import Any
+
+# Asked for what the machine is, by the standard library among others; they ask nobody else.
+_LOCAL_PROGRAMS = frozenset(
+    {"uname", "ldconfig", "sw_vers", "lsb_release", "file", "gcc", "cc", "ld", "objdump", "arch"}
+)
+
+
+@cache
+def watched() -> ContextVar[Callable[[str], None] | None]:
+    """Whom to tell of connections in the current context; the first call installs the hook."""
+    current: ContextVar[Callable[[str], None] | None] = ContextVar("watched", default=None)
+    events = dict(_EVENTS)
+
+    def hook(event: str, args: tuple[Any, ...]) -> None:
+        describe = events.get(event)
+        if describe is None:
+            return
+        tell = current.get()
+        if tell is None:
+            return
+        what = describe(args)
+        if what:
+            tell(what)
+
+    sys.addaudithook(hook)
+    return current
+
+
+def _address(args: tuple[Any, ...]) -> str:
+    address = args[1]
+    if isinstance(address, tuple):
+        return f"a connection to {address[0]}:{address[1]}"
+    # A socket of the file system: a program on this machine, and by it perhaps the world.
+    return f"a connection to {_text(address)}" if address else ""
+
+
+def _lookup(args: tuple[Any, ...]) -> str:
+    host, port = args[0], args[1]
+    return f"a connection to {_text(host)}:{port}" if host and port else ""
+
+
+def _program(name: object) -> str:
+    short = PurePath(_text(name).split()[0]).name if _text(name).split() else ""
+    return f"the program {short}" if short and short not in _LOCAL_PROGRAMS else ""
+
+
+def _started(args: tuple[Any, ...]) -> str:
+    command = args[1]
+    first = command[0] if isinstance(command, list | tuple) and command else command
+    return _program(first or args[0])
+
+
+def _text(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+_EVENTS: dict[str, Callable[[tuple[Any, ...]], str]] = {
+    "socket.connect": _address,
+    "socket.sendto": _address,
+    "socket.sendmsg": _address,
+    "socket.getaddrinfo": _lookup,
+    "subprocess.Popen": _started,
+    "os.system": lambda args: _program(args[0]),
+    "os.posix_spawn": lambda args: _program(args[0]),
+    "os.exec": lambda args: _program(args[0]),
+}

@@ -1,0 +1,411 @@
+"""A judge that is a Python function: values, errors, and requests on replay (rules Q)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+import yaml
+
+from tests.plugin.recorded import Done, Recorded, run_pytest
+from tests.support.judge_service import JudgeService
+from tests.support.suites import SuiteFiles, merged
+
+RECORD = "--jrh-judge-record-mode=once"
+ONE = ("-k", "perturbation and run-1")
+OFFLINE = ("unshare", "-rn", sys.executable)
+# It connects its workers over the network.
+LOCAL = ("-p", "no:rerunfailures")
+BY_MARKER = """
+def judge(case):
+    return "ok-marker-violation" in case.transcript
+"""
+# Each client asks with a number of its own, so that each has a recording of its own.
+CLIENTS = """
+import http.client, json, urllib.request
+from concurrent.futures import ThreadPoolExecutor
+import httpx, requests, urllib3
+
+URL = {url!r}
+ASKED = []
+
+
+def judge(case):
+    def body(client):
+        ASKED.append(client)
+        return {{"client": client, "transcript": case.transcript}}
+
+    def by_urllib():
+        data = json.dumps(body("urllib")).encode()
+        asked = urllib.request.Request(URL, data, {{"content-type": "application/json"}})
+        return json.load(urllib.request.urlopen(asked))
+
+    def by_http_client():
+        connection = http.client.HTTPConnection(URL.split("/")[2])
+        connection.request("POST", "/judge", json.dumps(body("http.client")))
+        return json.load(connection.getresponse())
+
+    with requests.Session() as session, ThreadPoolExecutor(1) as pool:
+        answers = [
+            requests.post(URL, json=body("requests")).json(),
+            *(session.post(URL, json=body("session")).json() for _ in range(2)),
+            httpx.post(URL, json=body("httpx")).json(),
+            urllib3.request("POST", URL, json=body("urllib3")).json(),
+            by_urllib(),
+            by_http_client(),
+            pool.submit(httpx.post, URL, json=body("pool")).result().json(),
+        ]
+    [score] = {{answer["score"] for answer in answers}}
+    return score, answers[0]["why"]
+"""
+ASYNC_CLIENTS = """
+import aiohttp, httpx
+
+URL = {url!r}
+shared = httpx.AsyncClient()
+
+
+async def judge(case):
+    async with aiohttp.ClientSession() as session:
+        async with session.post(URL, json=["aiohttp", case.transcript]) as response:
+            one = await response.json()
+    two = (await shared.post(URL, json=["httpx", case.transcript])).json()
+    assert one == two
+    return one["score"], one["why"]
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A recorded suite with a judge of own code, beside the config in `judges.py`."""
+
+    suite: SuiteFiles
+
+    def write(self, source: str) -> None:
+        (self.suite.config.parent / "judges.py").write_text(source, encoding="utf-8")
+
+    def configure(self, judge: dict[str, Any]) -> None:
+        config = yaml.safe_load(self.suite.config.read_text(encoding="utf-8"))
+        config["judge"] = judge
+        self.suite.config.write_text(yaml.safe_dump(config), encoding="utf-8")
+
+    def panel(self, judges: Iterable[dict[str, Any]]) -> None:
+        config = yaml.safe_load(self.suite.config.read_text(encoding="utf-8"))
+        config["admin"]["evaluation_config"]["judges"] = list(judges)
+        self.suite.config.write_text(yaml.safe_dump(config), encoding="utf-8")
+
+    @property
+    def cassette(self) -> Path:
+        folder = self.suite.cassettes / "agent_perturbation" / "rubric-1"
+        return folder / "run-1.e1.judge-default.yaml"
+
+
+MakeJudged: TypeAlias = Callable[..., Judged]
+
+
+@pytest.fixture
+def judged(recorded: Recorded) -> MakeJudged:
+    def make(source: str, **keys: Any) -> Judged:
+        made = Judged(recorded.tiny)
+        for path in made.suite.cassettes.rglob("*.judge-default.yaml"):
+            path.unlink()
+        made.configure(merged({"python": "judges.py:judge"}, keys))
+        made.write(source)
+        return made
+
+    return make
+
+
+def asking(url: str) -> str:
+    return (
+        f"import requests\nURL = {url!r}\ndef judge(case):\n"
+        "    a = requests.post(URL, json={'transcript': case.transcript}).json()\n"
+        "    return a['score'], a['why']\n"
+    )
+
+
+def words(done: Done) -> str:
+    return " ".join(done.stdout.split())
+
+
+def summary(done: Done) -> str:
+    return done.lines[-1].strip("= ").partition(" in ")[0] if done.lines else done.stderr
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "-n 2"])
+def test_a_function_judges_without_any_recording(
+    judged: MakeJudged, pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    made = judged(BY_MARKER)
+    done = run_pytest(pytester.path, made.suite.option, *workers)
+    # Run 3 has no assistant turn.
+    assert summary(done) == "6 passed, 2 skipped"
+    assert not list(made.suite.cassettes.rglob("*judge*"))
+
+
+@pytest.mark.parametrize(("source", "requests"), [(CLIENTS, 8), (ASYNC_CLIENTS, 2)])
+def test_what_a_function_asks_is_recorded_and_answered_without_a_network(
+    judged: MakeJudged, pytester: pytest.Pytester, source: str, requests: int
+) -> None:
+    with JudgeService() as service:
+        made = judged(source.format(url=service.url))
+        first = run_pytest(pytester.path, made.suite.option, RECORD, "-k", "run-1")
+        assert summary(first) == "2 passed, 6 deselected", first.stdout
+        assert len(service.asked) == 2 * requests
+    assert f"{2 * requests} calls made" in words(first)
+    for workers in ((), ("-n", "2")):
+        replayed = run_pytest(
+            pytester.path, made.suite.option, "-k", "run-1", *workers, *LOCAL, interpreter=OFFLINE
+        )
+        assert replayed.code == 0, replayed.stdout
+        assert "0 calls made" in words(replayed)
+        assert "opened" not in words(first) + words(replayed)
+
+
+def test_a_changed_function_is_tested_for_real(
+    judged: MakeJudged, pytester: pytest.Pytester
+) -> None:
+    with JudgeService() as service:
+        made = judged(asking(service.url))
+        run_pytest(pytester.path, made.suite.option, RECORD, *ONE)
+    source = asking(service.url)
+    made.write(source.replace("a['score']", "1 - a['score']"))
+    mapped = run_pytest(pytester.path, made.suite.option, *ONE)
+    assert summary(mapped) == "1 failed, 7 deselected"
+    assert "0 calls made" in words(mapped)
+    made.write(source.replace("'transcript':", "'tone': 'strict', 'transcript':"))
+    asked = run_pytest(pytester.path, made.suite.option, *ONE)
+    assert summary(asked) == "7 deselected, 1 error"
+    assert "No verdict (unrecorded): the judge's call is not recorded." in words(asked)
+    assert "The judge judges.py:judge sent POST http://127.0.0.1:" in words(asked)
+    assert '    + "tone": "strict",' in asked.lines
+    # A closed cassette is not added to, and an open one is.
+    with JudgeService() as service:
+        again = run_pytest(pytester.path, made.suite.option, RECORD, *ONE)
+        assert "The cassette is complete, and mode `once` does not add to it" in words(again)
+
+
+ERRORS = {
+    "raises": ("raise ValueError('no luck')", "model_error", "raised ValueError: no luck."),
+    "exits": ("raise SystemExit(3)", "model_error", "raised SystemExit: 3."),
+    "none": ("return None", "invalid_response", "gave None; a score must be the integer 0 or 1."),
+    "text": ("return 'yes'", "invalid_response", "gave 'yes'; a score must be the integer 0 or 1."),
+    "nan": ("return float('nan')", "invalid_response", "gave nan; a score must be the integer"),
+    "float": ("return 1.0", "invalid_response", "gave 1.0; a score must be the integer 0 or 1."),
+    "two": ("return 2", "invalid_response", "gave the score 2; it must be 0 or 1."),
+    "silent": ("return 1, None", "invalid_response", "gave None as its reasoning"),
+    "list": ("return [1]", "invalid_response", "gave a value of the type list"),
+    "late": ("import time; time.sleep(9)", "model_error", "no verdict within 0.3 s, its `timeout`"),
+}
+
+
+def test_what_is_no_verdict_is_said_in_a_few_lines(
+    judged: MakeJudged, pytester: pytest.Pytester
+) -> None:
+    kinds = {"sync": "def", "async": "async def"}
+    made = judged(
+        "".join(
+            f"{word} {kind}_{name}(case):\n    {body}\n"
+            for kind, word in kinds.items()
+            for name, (body, _, _) in ERRORS.items()
+        )
+    )
+    made.panel(
+        {
+            "name": f"{kind}_{name}",
+            "python": f"judges.py:{kind}_{name}",
+            "timeout": 0.3 if name == "late" else 60,
+        }
+        for kind in kinds
+        for name in ERRORS
+    )
+    done = pytester.runpytest_inprocess(made.suite.option, *ONE)
+    done.assert_outcomes(errors=20, deselected=7 * 20)
+    text = done.stdout.str()
+    for number, name in enumerate(f"{kind}_{name}" for kind in kinds for name in ERRORS):
+        _, outcome, said = ERRORS[name.partition("_")[2]]
+        said_of_it = text.split("No verdict (")[number + 1].partition("\n___")[0]
+        part = said_of_it.partition("\n===")[0].splitlines()
+        assert len(part) <= 25
+        flat = " ".join(" ".join(part).split())
+        assert flat.startswith(f"{outcome}): the judge gave no verdict. The judge judges.py:{name}")
+        assert said in flat
+        if "raise" in ERRORS[name.partition("_")[2]][0]:
+            line = 2 * number + 2
+            assert f"    inputs/configs/judges.py:{line} in {name}" in part
+
+
+def test_values_become_scores_by_a_map(judged: MakeJudged, pytester: pytest.Pytester) -> None:
+    made = judged(
+        "def judge(case):\n"
+        "    return ('I', 'seen') if 'ok-marker-violation' in case.transcript else 'C'\n",
+        score_map={"C": 0, "I": 1},
+    )
+    pytester.runpytest_inprocess(made.suite.option, "-k", "run-1").assert_outcomes(
+        passed=2, deselected=6
+    )
+    made.configure({"python": "judges.py:judge", "score_map": {"P": 1}})
+    done = pytester.runpytest_inprocess(made.suite.option, *ONE)
+    done.assert_outcomes(errors=1, deselected=7)
+    assert "which `score_map` does not have: P" in " ".join(done.stdout.str().split())
+
+
+SOCKET = """
+import socket
+def judge(case):
+    try:
+        with socket.create_connection(({host!r}, {port})) as line:
+            pass
+    except Exception:
+        pass
+    return "ok-marker-violation" in case.transcript
+"""
+
+
+def test_a_connection_that_no_recording_answers_is_named_and_stopped(
+    judged: MakeJudged, pytester: pytest.Pytester
+) -> None:
+    with JudgeService() as service:
+        port = int(service.url.split(":")[2].partition("/")[0])
+        made = judged(SOCKET.format(host="127.0.0.1", port=port))
+        first = run_pytest(pytester.path, made.suite.option, RECORD, *ONE)
+        assert summary(first) == "1 passed, 7 deselected"
+        named = f"opened a connection to 127.0.0.1:{port} by itself"
+        assert f"the judge judges.py:judge {named}; what it asks there is not recorded" in words(
+            first
+        )
+        replayed = run_pytest(pytester.path, made.suite.option, *ONE)
+        assert summary(replayed) == "7 deselected, 1 error"
+        assert f"The judge judges.py:judge was stopped: it {named}" in words(replayed)
+        assert "    inputs/configs/judges.py:5 in judge" in replayed.lines
+    made.configure({"python": "judges.py:judge", "replay": "verdict"})
+    told = run_pytest(pytester.path, made.suite.option, *ONE)
+    assert summary(told) == "1 passed, 7 deselected", told.stdout
+
+
+def test_a_program_is_named_and_stopped(judged: MakeJudged, pytester: pytest.Pytester) -> None:
+    made = judged(
+        "import subprocess, sys\n"
+        "def judge(case):\n"
+        "    subprocess.run(['/bin/true'])\n"
+        "    return 'ok-marker-violation' in case.transcript\n"
+    )
+    first = run_pytest(pytester.path, made.suite.option, RECORD, *ONE)
+    assert "opened the program true by itself" in words(first)
+    replayed = run_pytest(pytester.path, made.suite.option, *ONE)
+    assert "was stopped: it started the program true" in words(replayed)
+
+
+def test_a_declared_version_is_answered_from_the_head(
+    judged: MakeJudged, pytester: pytest.Pytester
+) -> None:
+    made = judged(BY_MARKER, version="1")
+    pytester.runpytest_inprocess(made.suite.option, RECORD, *ONE).assert_outcomes(
+        passed=1, deselected=7
+    )
+    made.write("def judge(case):\n    raise ValueError\n")
+    pytester.runpytest_inprocess(made.suite.option, *ONE).assert_outcomes(passed=1, deselected=7)
+    made.configure({"python": "judges.py:judge", "version": "2"})
+    done = pytester.runpytest_inprocess(made.suite.option, *ONE)
+    done.assert_outcomes(errors=1, deselected=7)
+    done.stdout.fnmatch_lines(["    -judge: 1", "    +judge: 2"])
+
+
+def test_errors_of_a_service_are_replayed_only_where_the_judge_came_to_a_verdict_with_them(
+    judged: MakeJudged, pytester: pytest.Pytester
+) -> None:
+    retrying = (
+        "    for _ in range(3):\n        r = requests.post(URL, json=BODY)\n"
+        "        if r.ok: return r.json()['score']\n"
+    )
+    head = "import requests\nURL = {!r}\ndef judge(case):\n    BODY = case.transcript\n"
+    with JudgeService(429, 503) as service:
+        made = judged(head.format(service.url) + retrying)
+        done = run_pytest(pytester.path, made.suite.option, RECORD, *ONE)
+        assert "3 calls made" in words(done)
+    replayed = run_pytest(pytester.path, made.suite.option, *ONE)
+    assert summary(replayed) == "1 passed, 7 deselected"
+    assert made.cassette.read_text().count("method: POST") == 1
+    with JudgeService(400) as service:
+        made = judged(
+            head.format(service.url)
+            + "    r = requests.post(URL, json=BODY)\n    return 1 if r.status_code == 400 else 0\n"
+        )
+        run_pytest(pytester.path, made.suite.option, RECORD, *ONE)
+    replayed = run_pytest(pytester.path, made.suite.option, *ONE)
+    assert summary(replayed) == "1 passed, 7 deselected"
+
+
+def test_the_budget_counts_each_request(judged: MakeJudged, pytester: pytest.Pytester) -> None:
+    with JudgeService() as service:
+        made = judged(
+            f"import requests\nURL = {service.url!r}\ndef judge(case):\n    try:\n"
+            "        for n in range(3): a = requests.post(URL, json=[n, case.transcript]).json()\n"
+            "    except Exception:\n        return 1\n    return a['score']\n"
+        )
+        done = run_pytest(pytester.path, made.suite.option, RECORD, "--jrh-max-calls=2", *ONE)
+        assert "No verdict (over_budget): the budget was exhausted before the judge's" in words(
+            done
+        )
+        assert "2 of 2 calls are spent" in words(done)
+        assert len(service.asked) == 2
+        # What was answered is kept, and not asked again.
+        done = run_pytest(pytester.path, made.suite.option, RECORD, *ONE)
+        assert summary(done) == "1 passed, 7 deselected"
+        assert len(service.asked) == 3
+        refused = run_pytest(pytester.path, made.suite.option, RECORD, "--jrh-max-cost=1", *ONE)
+        assert "no known price for judges.py:judge" in refused.stdout + refused.stderr
+
+
+def test_a_plan_says_what_it_can(judged: MakeJudged, pytester: pytest.Pytester) -> None:
+    made = judged("def judge(case):\n    raise ValueError\n")
+    done = pytester.runpytest_inprocess(made.suite.option, RECORD, "--jrh-plan", *ONE)
+    flat = " ".join(done.stdout.str().split())
+    assert "judge judges.py:judge 0 0 to 1" in flat
+    assert "judges.py:judge: judges by code of its own, which a plan does not run." in flat
+
+
+def test_no_secret_of_a_request_is_kept(
+    judged: MakeJudged, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "sk-judge-0123456789abcdef"
+    monkeypatch.setenv("JUDGE_API_KEY", secret)
+    with JudgeService() as service:
+        made = judged(
+            f"import os, requests\nURL = {service.url!r}\ndef judge(case):\n"
+            "    key = os.environ['JUDGE_API_KEY']\n"
+            "    r = requests.post(URL + '?api_key=' + key, json=[key, case.transcript],\n"
+            "                      headers={'Authorization': 'Bearer ' + key})\n"
+            "    return r.json()['score'], 'by ' + key\n"
+        )
+        run_pytest(pytester.path, made.suite.option, RECORD, *ONE)
+    text = made.cassette.read_text()
+    assert secret not in text
+    assert "[REDACTED]" in text
+    monkeypatch.setenv("JUDGE_API_KEY", "sk-other-0123456789abcdef")
+    replayed = run_pytest(pytester.path, made.suite.option, *ONE)
+    assert summary(replayed) == "1 passed, 7 deselected", replayed.stdout
+
+
+@pytest.mark.parametrize(
+    ("source", "path", "said"),
+    [
+        ("def strict(case): ...", "judges.py:strikt", "the module has no 'strikt'"),
+        ("raise ValueError('early')", "judges.py:strict", "imported: ValueError: early"),
+        ("strict = 7", "judges.py:strict", "int is not callable"),
+        ("", "no_such_package:strict", "cannot be imported: ModuleNotFoundError"),
+        ("", "there.py:strict", 'file "there.py" does not exist'),
+        ("", "strict", "must be a function, as pkg.mod:function or file.py:function"),
+    ],
+)
+def test_a_function_that_is_not_there_is_a_usage_error(
+    judged: MakeJudged, pytester: pytest.Pytester, source: str, path: str, said: str
+) -> None:
+    made = judged(source, python=path)
+    done = pytester.runpytest_inprocess(made.suite.option)
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    assert said in " ".join((done.stderr.str() + done.stdout.str()).split())
