@@ -11,7 +11,7 @@ from pytest_jrh.planning import CallPlan, Estimate, PlanRow, plan_of
 from pytest_jrh.reporting.planner_text import prospect_sentences
 from pytest_jrh.stages import JUDGE
 from pytest_jrh.stats.planner import PlannedCase, foreseen, prospects
-from pytest_jrh.text import counted, shortened, wrapped
+from pytest_jrh.text import counted, dollars, shortened, wrapped
 
 if TYPE_CHECKING:
     from pytest_jrh.loaded import LoadedSuites
@@ -144,12 +144,12 @@ def _limits(
         most = max(promises.values())
         yield (
             f"With {limit} no call of {', '.join(out)} is made: a budget reserves the maximum "
-            f"cost of each call, here ${most:,.4f} or more. A smaller max_tokens lowers "
+            f"cost of each call, here {dollars(most)} or more. A smaller max_tokens lowers "
             "that."
         )
     elif cost.low > max_cost:
         yield (
-            f"With {limit} not all of them are made: they cost ${cost.low:,.4f} or more. The "
+            f"With {limit} not all of them are made: they cost {dollars(cost.low)} or more. The "
             "rest is over_budget."
         )
     elif cost.high + sum(promises.values()) > max_cost:
@@ -224,7 +224,7 @@ def _whole(bounds: Estimate) -> str:
 
 
 def _dollars(bounds: Estimate) -> str:
-    low, high = f"${bounds.low:,.4f}", f"${bounds.high:,.4f}"
+    low, high = dollars(bounds.low), dollars(bounds.high)
     if not bounds.high:
         return "$0"
     return low if low == high else f"{low} to {high}"

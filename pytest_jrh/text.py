@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 ELLIPSIS = "…"
+_SMALLEST_AMOUNT = 0.0001
 _LONGEST_CHUNK = 2_048
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]"
@@ -136,6 +137,11 @@ def nearest(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str | Non
 def counted(number: int, noun: str) -> str:
     """`1 case`, `2 cases`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def dollars(amount: float) -> str:
+    """An amount of money to a hundredth of a cent; what is less is said to be so."""
+    return "<$0.0001" if 0 < amount < _SMALLEST_AMOUNT else f"${amount:,.4f}"
 
 
 def _escape(match: re.Match[str]) -> str:

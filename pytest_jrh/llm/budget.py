@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pytest_jrh.files import atomic_write
 from pytest_jrh.llm.locks import held_briefly
+from pytest_jrh.text import dollars
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,8 @@ class Ledger:
                 return f"{spent.calls} of {self.limits.calls} calls are spent"
             if self.limits.cost is not None and after.cost > self.limits.cost:
                 return (
-                    f"${spent.cost:.4f} of ${self.limits.cost:.4f} are spent or reserved, and "
-                    f"this call may cost up to ${most:.4f}"
+                    f"{dollars(spent.cost)} of {dollars(self.limits.cost)} are spent or reserved, "
+                    f"and this call may cost up to {dollars(most)}"
                 )
             self._write(after)
         return None

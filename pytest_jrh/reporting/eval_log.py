@@ -8,6 +8,8 @@ from pytest_jrh.artifacts.spools import RecordIndex
 from pytest_jrh.models import JUDGED, UNSCORED
 from pytest_jrh.reporting.report import Report
 from pytest_jrh.reporting.session_results import extent_sentences, scales
+from pytest_jrh.stats.diagnosis import section_warnings
+from pytest_jrh.stats.figures import sections
 from pytest_jrh.stats.named import named_figures
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import describe
@@ -40,7 +42,15 @@ class InspectLog(Report):
                 judged_cases(results, read),
                 task="_".join(suites) if len(suites) == 1 else "judge_reliability",
                 model=material.model,
-                metadata={"suites": suites, "remarks": extent_sentences(material.session)},
+                metadata={
+                    "suites": suites,
+                    "remarks": extent_sentences(material.session),
+                    "warnings": {
+                        section.label: found
+                        for section in sections(material.session.table)
+                        if (found := section_warnings(section))
+                    },
+                },
                 figures=judges_figures(results, scales(material.session.rubrics)),
                 redactor=material.redactor,
             )

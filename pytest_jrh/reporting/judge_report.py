@@ -133,6 +133,11 @@ def judge_file_names(suite: Suite) -> dict[str | None, str]:
     return names
 
 
+def _pass_rate(accuracy: float) -> str:
+    """RAND's text, which is a number: never 100.00% where a case is wrong."""
+    return f"{min(accuracy, 0.9999) if accuracy < 1 else accuracy:.2%}"
+
+
 def _test_report(metric_name: str, results: Sequence[CaseResult], seed: int) -> dict[str, Any]:
     judged = [result for result in results if result.outcome in JUDGED]
     groups = group_stats(results)
@@ -145,7 +150,7 @@ def _test_report(metric_name: str, results: Sequence[CaseResult], seed: int) -> 
     interval = bootstrap(judged, seed)
     return {
         "metrics": {
-            "pass_rate": None if total.accuracy is None else f"{total.accuracy:.2%}",
+            "pass_rate": None if total.accuracy is None else _pass_rate(total.accuracy),
             "passed": total.agree,
             "total": total.n,
             "metric_type": metric_name,

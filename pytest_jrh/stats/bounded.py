@@ -64,7 +64,7 @@ def binary_bounds(
         "recall": accuracy_bounds(violations),
         "false_positive_rate": alarms,
         "balanced_accuracy": Bounds(reason="see the intervals of recall and false-positive rate"),
-        "kappa": _kappa_or_reason(kappa, _sums(judged)),
+        "kappa": _kappa_or_reason(kappa, sums_by_cluster(judged)),
         "paired_accuracy": share_bounds(Tally(sum(each), len(each)) for each in pairs.values()),
     }
 
@@ -81,7 +81,7 @@ def ordinal_bounds(
     ascending order.
     """
     farthest = scores[-1] - scores[0] if scores else 0
-    sums = _sums(judged)
+    sums = sums_by_cluster(judged)
     return {
         "exact": accuracy_bounds(judged),
         "within_one": share_of(judged, within_one),
@@ -121,7 +121,8 @@ def _between(lowest: float, highest: float, bounds: Bounds) -> Bounds:
     return Bounds(max(lowest, bounds.lower), min(highest, bounds.upper))
 
 
-def _sums(judged: Iterable[CaseResult]) -> list[Sums]:
+def sums_by_cluster(judged: Iterable[CaseResult]) -> list[Sums]:
+    """The sums of labels and answers that figures are made of, of each cluster."""
     return [
         sums_of(
             (result.expected, result.score)

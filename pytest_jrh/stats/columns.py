@@ -88,14 +88,16 @@ class Column:
         return range_text(bounds, self.kind), bounds.reason or ""
 
 
-def percent(value: float | None) -> str:
+def percent(value: float | None, digits: int = 1) -> str:
     """A share as a percentage; never 100.0% or 0.0% where it is not quite that."""
     if value is None:
         return NONE
-    text = f"{value:.1%}"
-    if text == "100.0%" and value < 1:
-        return ">99.9%"
-    return "<0.1%" if text == "0.0%" and value > 0 else text
+    text = f"{value:.{digits}%}"
+    if text == f"{1:.{digits}%}" and value < 1:
+        return f">{1 - 10 ** -(digits + 2):.{digits}%}"
+    if text == f"{0:.{digits}%}" and value > 0:
+        return f"<{10 ** -(digits + 2):.{digits}%}"
+    return text
 
 
 def range_text(bounds: Bounds, kind: FigureKind = "share") -> str:

@@ -1,19 +1,27 @@
-"""Warnings about judges with constant, random or inverted verdicts, or that contradict themselves,
-which accuracy alone may hide (rule J1).
+"""Warnings about judges whose accuracy may look fine and means nothing: over all cases, and
+per rubric (rules J1, L6).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from math import erfc, exp, lgamma, sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+from pytest_jrh.stats.bounded import clusters_of, sums_by_cluster
+from pytest_jrh.stats.columns import decimal, range_text
 from pytest_jrh.stats.figures import matrix_of
 from pytest_jrh.stats.flicker_text import tie_sentence
 from pytest_jrh.stats.inference.formulas import SIGNIFICANCE
+from pytest_jrh.stats.inference.intervals import Tally
+from pytest_jrh.stats.inference.jackknife import bias_p, kappa_p
+from pytest_jrh.stats.inference.paired import holm
+from pytest_jrh.stats.inference.soundness import missed_p, unsound_p
 from pytest_jrh.text import counted, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from pytest_jrh.models import Mode
     from pytest_jrh.stats.figures import Section
@@ -29,9 +37,25 @@ _SUBSTANTIAL = 0.6
 _FEWEST_VERDICTS = 4
 # A single case has one label, whatever the suite.
 _FEWEST_LABELS = 2
+# So large a share of verdicts that are the same, of so many, is as good as all.
+_NEARLY_ALL = 0.95
+_FEWEST_NEARLY = 20
+# In levels of the scale.
+_LARGE_BIAS = 0.5
+_MOST_NAMED = 5
 # Logarithms of equally likely tables differ by rounding, and by more than this where the tables are
 # not.
 _ROUNDING = 1e-7
+Probability: TypeAlias = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """What is wrong with a judge, and `p`, how likely it is of one that is worth something."""
+
+    kind: str
+    text: str
+    p: Probability
 
 
 def section_warnings(section: Section) -> list[str]:
@@ -44,71 +68,182 @@ def section_warnings(section: Section) -> list[str]:
 
 
 def all_warnings(total: Statistics, rubrics: Sequence[Statistics], mode: Mode) -> list[str]:
-    """Warnings about one judge over all its cases, and about rubrics whose labels are all the
-    same.
+    """Warnings about one judge over all its cases, and about single rubrics.
+
+    What is true of all cases is not said of a rubric again. About a rubric, constant, random,
+    inverted and biased verdicts are only reported where they are unlikely of a sound judge, by
+    Holm's method over the rubrics.
     """
-    warnings = judge_warnings(total, mode)
-    if same := _one_class(total, mode):
-        return [*warnings, f"{same}."]
-    found = [(rubric.counts.rubric, _one_class(rubric, mode)) for rubric in rubrics]
-    return [
-        *warnings,
-        *(f"{one_line(name)}: {same[0].lower()}{same[1:]}." for name, same in found if same),
-    ]
+    found = _of_total(total, mode)
+    lines = [finding.text for finding in found] + _contradictions(total)
+    if ties := tie_sentence(total):
+        lines.append(ties)
+    known = {finding.kind for finding in found}
+    if len(rubrics) > 1 and "constant" not in known:
+        lines += _rubric_lines(list(_of_rubrics(rubrics, mode)), known, len(rubrics))
+    return lines
 
 
-def _one_class(statistics: Statistics, mode: Mode) -> str | None:
-    """The accuracy of a constant judge, where all labels are the same."""
-    matrix = matrix_of(statistics, mode)
-    if matrix is None or matrix.n < _FEWEST_LABELS or sum(map(bool, matrix.rows)) > 1:
-        return None
-    [label] = [score for score, row in zip(matrix.labels, matrix.rows, strict=True) if row]
-    cases = f"Only {_MEANINGS[label]} cases" if mode == "binary" else f"Only cases of score {label}"
-    return f"{cases}: a constant verdict of {label} would get 100%"
+def _rubric_lines(
+    found: Sequence[tuple[Statistics, _Finding]], known: set[str], rubrics: int
+) -> list[str]:
+    """What is said of rubrics, beside what is known of all cases; alike ones in one line."""
+    # A bias of all cases may be that of some rubrics alone.
+    if sum(finding.kind == "bias" for _, finding in found) < rubrics:
+        known = known - {"bias"}
+    named: dict[str, list[str]] = {}
+    for rubric, finding in found:
+        if finding.kind not in known:
+            named.setdefault(finding.text, []).append(one_line(rubric.counts.rubric))
+    return [f"{_listed(names)}: {text[0].lower()}{text[1:]}" for text, names in named.items()]
 
 
 def judge_warnings(statistics: Statistics, mode: Mode) -> list[str]:
-    """Warnings about a judge whose verdicts do not depend on the cases, or that contradicts itself.
+    """Warnings about a judge over all its cases.
 
     Constant, random and inverted verdicts are not reported below four verdicts, or where all labels
     are the same.
     """
-    ties = tie_sentence(statistics)
-    return [
-        *_independence(statistics, mode),
-        *_contradictions(statistics),
-        *([ties] if ties else []),
-    ]
+    return all_warnings(statistics, (), mode)
 
 
-def _independence(statistics: Statistics, mode: Mode) -> list[str]:
+def one_class(statistics: Statistics, mode: Mode) -> str:
+    """What is said where all labels are the same; nothing where they are not."""
+    matrix = matrix_of(statistics, mode)
+    if matrix is None or matrix.n < _FEWEST_LABELS or sum(map(bool, matrix.rows)) > 1:
+        return ""
+    [label] = [score for score, row in zip(matrix.labels, matrix.rows, strict=True) if row]
+    cases = f"Only {_MEANINGS[label]} cases" if mode == "binary" else f"Only cases of score {label}"
+    return f"{cases}: a judge that always says {label} would get 100%."
+
+
+def _of_total(total: Statistics, mode: Mode) -> list[_Finding]:
+    found = [each for each in _independence(total, mode) if _holds_for_all(each, mode)][:1]
+    if not found or found[0].kind == "chance":
+        found += [finding for finding in _bias(total, mode) if finding.p() < SIGNIFICANCE]
+    if same := one_class(total, mode):
+        found.append(_Finding("one class", same, lambda: 0.0))
+    return found
+
+
+def _holds_for_all(finding: _Finding, mode: Mode) -> bool:
+    """Whether to say it of a whole suite, where a constant verdict is plain to see.
+
+    So is an inverted one, by its own test; and of scores that are random, which few sound judges
+    give even on a dozen cases.
+    """
+    in_doubt = ("near", "chance") if mode == "binary" else ("near",)
+    return finding.kind not in in_doubt or finding.p() < SIGNIFICANCE
+
+
+def _of_rubrics(rubrics: Sequence[Statistics], mode: Mode) -> Iterable[tuple[Statistics, _Finding]]:
+    unlikely: list[tuple[Statistics, _Finding]] = []
+    for look in (_independence, _bias):
+        first = [(rubric, finding) for rubric in rubrics for finding in look(rubric, mode)[:1]]
+        # The other rubrics are no finding, so that they count with 1.
+        p_values = [finding.p() for _, finding in first] + [1.0] * (len(rubrics) - len(first))
+        adjusted = holm(p_values)[: len(first)]
+        unlikely += [each for each, p in zip(first, adjusted, strict=True) if p < SIGNIFICANCE]
+    told = {id(rubric) for rubric, finding in unlikely if finding.kind not in ("bias", "chance")}
+    for rubric, finding in unlikely:
+        if finding.kind != "bias" or id(rubric) not in told:
+            yield rubric, finding
+    for rubric in rubrics:
+        if same := one_class(rubric, mode):
+            yield rubric, _Finding("one class", same, lambda: 0.0)
+
+
+def _independence(statistics: Statistics, mode: Mode) -> list[_Finding]:
+    """What is wrong with verdicts that do not depend on the cases, the worst first."""
     matrix = matrix_of(statistics, mode)
     if matrix is None or matrix.n < _FEWEST_VERDICTS or sum(map(bool, matrix.rows)) < 2:  # noqa: PLR2004 - labels
         return []
-    given = [score for score, column in zip(matrix.labels, matrix.columns, strict=True) if column]
-    if len(given) == 1:
-        answer = f"{given[0]} ({_MEANINGS[given[0]]})" if mode == "binary" else str(given[0])
-        return [f"Constant verdict: {answer} for all {matrix.n:,} cases."]
+    answer, most = max(
+        zip(matrix.labels, matrix.columns, strict=True), key=lambda column: column[1]
+    )
+    said = f"{answer} ({_MEANINGS[answer]})" if mode == "binary" else str(answer)
+    if most == matrix.n:
+        text = f"Constant verdict: {said} for all {matrix.n:,} cases."
+        return [_Finding("constant", text, _constant_p(statistics, mode, answer))]
     kappa = _kappa(statistics, mode)
-    sentence = _by_chance(matrix, kappa, mode) if kappa is not None else ""
-    return [sentence] if sentence else []
+    if kappa is None:
+        return []
+    found = [_by_chance(statistics, matrix, kappa, mode)]
+    if (
+        matrix.n >= _FEWEST_NEARLY
+        and most >= _NEARLY_ALL * matrix.n
+        and kappa < (_FAIR if mode == "binary" else _SUBSTANTIAL)
+    ):
+        text = (
+            f"Near-constant verdict: {said} for {most:,} of {matrix.n:,} cases (kappa "
+            f"{decimal(kappa)})."
+        )
+        found.insert(0, _Finding("near", text, _unsound_p(statistics, mode)))
+    return [finding for finding in found if finding is not None]
 
 
-def _by_chance(matrix: ConfusionMatrix, kappa: float, mode: Mode) -> str:
+def _by_chance(
+    statistics: Statistics, matrix: ConfusionMatrix, kappa: float, mode: Mode
+) -> _Finding | None:
     if mode == "ordinal":
         chance, name, enough = mantel(matrix), "Mantel's test p", _SUBSTANTIAL
     else:
         chance, name, enough = fisher_exact(matrix), "Fisher's exact p", _FAIR
-    odds = f"kappa {round(kappa, 2) + 0.0:.2f}, {name} = {chance:.2g}"
+    odds = f"kappa {decimal(kappa)}, {name} = {chance:.2g}"
     if kappa <= -_FAIR and chance < SIGNIFICANCE:
-        return f"Inverted labels (kappa {kappa:.2f})."
+        return _Finding("inverted", f"Inverted labels (kappa {kappa:.2f}).", lambda: chance)
     if mode == "ordinal" and kappa < 0 and chance < SIGNIFICANCE:
-        return f"Scores agree with the labels less than by chance (weighted {odds})."
+        text = f"Scores agree with the labels less than by chance (weighted {odds})."
+        return _Finding("inverted", text, lambda: chance)
     if kappa >= enough or chance < SIGNIFICANCE:
-        return ""
+        return None
+    what = f"Scores are indistinguishable from chance (weighted {odds})."
+    if mode == "binary":
+        what = f"Verdicts are indistinguishable from chance ({odds})."
+    return _Finding("chance", what, _unsound_p(statistics, mode))
+
+
+def _bias(statistics: Statistics, mode: Mode) -> list[_Finding]:
+    """Scores that are too high, or too low, by half a level or more."""
+    ordinal = statistics.ordinal
+    if mode == "binary" or ordinal is None or ordinal.bias.value is None:
+        return []
+    bias = ordinal.bias.value
+    if abs(bias) < _LARGE_BIAS:
+        return []
+    interval = ordinal.intervals["bias"]
+    text = (
+        f"Scores are {abs(bias):.2f} levels too {'high' if bias > 0 else 'low'} on average (bias "
+        f"{decimal(bias)}, 95% interval {range_text(interval, 'number')})."
+    )
+    return [_Finding("bias", text, lambda: bias_p(sums_by_cluster(statistics.judged)))]
+
+
+def _unsound_p(statistics: Statistics, mode: Mode) -> Probability:
     if mode == "ordinal":
-        return f"Scores are indistinguishable from chance (weighted {odds})."
-    return f"Verdicts are indistinguishable from chance ({odds})."
+        return lambda: kappa_p(sums_by_cluster(statistics.judged), _SUBSTANTIAL)
+    return lambda: unsound_p(_tallies(statistics, 1), _tallies(statistics, 0))
+
+
+def _constant_p(statistics: Statistics, mode: Mode, answer: int) -> Probability:
+    if mode == "binary":
+        return _unsound_p(statistics, mode)
+    wrong = [result for result in statistics.judged if result.expected != answer]
+    return lambda: missed_p(len(clusters_of(wrong)))
+
+
+def _tallies(statistics: Statistics, label: int) -> list[Tally]:
+    of_label = [result for result in statistics.judged if result.expected == label]
+    return [
+        Tally(sum(result.outcome == "agree" for result in cluster), len(cluster))
+        for cluster in clusters_of(of_label)
+    ]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    shown = ", ".join(names[:_MOST_NAMED])
+    return f"{shown} and {counted(more, 'more rubric')}" if more > 0 else shown
 
 
 def _contradictions(statistics: Statistics) -> list[str]:

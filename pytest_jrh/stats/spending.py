@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_jrh.models import Spending, Usage
-from pytest_jrh.text import columns, counted, shortened
+from pytest_jrh.text import columns, counted, dollars, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -87,7 +87,7 @@ def _and(first: str, second: str) -> str:
 
 
 def _dollars(amount: float) -> str:
-    return f"${amount:,.2f}" if amount >= 1 or not amount else f"${amount:.4f}"
+    return f"${amount:,.2f}" if amount >= 1 or not amount else dollars(amount)
 
 
 def _duration(seconds: float) -> str:

@@ -82,7 +82,8 @@ class Statistics:
 
     `binary` and `ordinal` are None where the set has no case of that mode. `flicker` says how often
     the judge contradicts itself. A tie of repeats is wrong in every share, and in no figure of the
-    confusion matrix but the balanced accuracy (rule M1).
+    confusion matrix but the balanced accuracy (rule M1). `judged` are the results with a verdict
+    that the figures are of.
     """
 
     counts: GroupStats
@@ -91,6 +92,7 @@ class Statistics:
     flicker: Flicker = NOT_ASKED_TWICE
     binary: BinaryStats | None = None
     ordinal: OrdinalStats | None = None
+    judged: Sequence[CaseResult] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,7 @@ def describe(results: Iterable[CaseResult], scales: Scales | None = None) -> Sta
         ordinal=_ordinal([result for result in judged if result.target_score is not None], scales)
         if ordinal
         else None,
+        judged=judged,
     )
 
 

@@ -64,22 +64,22 @@ def of_test(test: str, results: list[CaseResult]) -> list[CaseResult]:
     [
         (
             of_test("agent_perturbation", judged(right)),
-            "Only violated cases: a constant verdict of 1 would get 100%.",
+            "Only violated cases: a judge that always says 1 would get 100%.",
         ),
         (
             of_test("agent_positives", judged(right)),
-            "Only satisfied cases: a constant verdict of 0 would get 100%.",
+            "Only satisfied cases: a judge that always says 0 would get 100%.",
         ),
         (
             [
                 *judged(right, rubrics=["tone"]),
                 *of_test("agent_perturbation", judged(right, rubrics=["law"])),
             ],
-            "law: only violated cases: a constant verdict of 1 would get 100%.",
+            "law: only violated cases: a judge that always says 1 would get 100%.",
         ),
         (
             [result for result in scored(right) if result.target_score == 2],
-            "Only cases of score 2: a constant verdict of 2 would get 100%.",
+            "Only cases of score 2: a judge that always says 2 would get 100%.",
         ),
     ],
     ids=["violated", "satisfied", "one rubric", "one score"],

@@ -56,7 +56,7 @@ def test_single_test_and_single_rubric_have_one_row() -> None:
     assert lines[0].split()[0] == "agent_positives"
     assert [line.split()[0] for line in lines[1:3]] == ["rubric", "tone"]
     assert lines[3] == "95% intervals of tone: FPR 0.0-24.2"
-    assert lines[4] == "! Only satisfied cases: a constant verdict of 0 would get 100%."
+    assert lines[4] == "! Only satisfied cases: a judge that always says 0 would get 100%."
 
 
 @pytest.mark.parametrize("width", [80, 120])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_jrh.stats.columns import percent
 from pytest_jrh.text import counted, one_line
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def _accuracy_text(threshold: Threshold) -> str:
     chance = ""
     if threshold.by_chance:
         chance = f", as the lowest of {threshold.by_chance} judges may be by chance"
-    compared = f"{_percent(value, digits)} (n {threshold.n:,}) {verb} {_percent(limit, digits)}"
+    compared = f"{percent(value, digits)} (n {threshold.n:,}) {verb} {_percent(limit, digits)}"
     return f"{name} {compared}{chance}"
 
 

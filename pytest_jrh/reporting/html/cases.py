@@ -10,7 +10,7 @@ from pytest_jrh.models import UNSCORED
 from pytest_jrh.reporting.html.bodies import run_key
 from pytest_jrh.reporting.session_results import case_key
 from pytest_jrh.stats.contradictions import REASONING_DISAGREES, reasoning_disagrees
-from pytest_jrh.text import one_line
+from pytest_jrh.text import dollars, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -129,7 +129,7 @@ def _score(score: int | None) -> str:
 
 
 def _cost(result: CaseResult, _change: str) -> str:
-    return "" if result.spending.unpriced else f"${result.spending.cost:.4f}"
+    return "" if result.spending.unpriced else dollars(result.spending.cost)
 
 
 COLUMNS: tuple[CaseColumn, ...] = (

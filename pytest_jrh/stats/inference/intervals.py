@@ -92,6 +92,19 @@ def _share_bounds(given: tuple[Tally, ...], level: float) -> Bounds:
     return Bounds(lower, _lowest(design, _fewest_pairs(wrong), upper=True))
 
 
+def effective_size(tallies: Iterable[Tally]) -> float:
+    """How many independent cases these clusters are as good as, at most as many as they have."""
+    given = [tally for tally in tallies if tally.n]
+    if not given:
+        return 0.0
+    if len(given) < _FEWEST_CLUSTERS:
+        return 1.0
+    design = design_of([tally.n for tally in given])
+    wrong = [tally.n - tally.right for tally in given]
+    pairs = sum(each * (each - 1) for each in wrong)
+    return design.n / (1 + (design.weighted - 1) * _correlation(design, sum(wrong), pairs))
+
+
 def design_of(sizes: Sequence[float], level: float = LEVEL) -> Design:
     """Sum up the sizes of clusters, two or more of them or a single case."""
     n, clusters = sum(sizes), len(sizes)

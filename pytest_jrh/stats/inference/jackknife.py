@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_jrh.stats.inference.formulas import NO_VERDICT
 from pytest_jrh.stats.inference.intervals import LEVEL, Bounds
-from pytest_jrh.stats.inference.quantiles import t_quantile
+from pytest_jrh.stats.inference.quantiles import t_quantile, t_tail
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -69,6 +69,20 @@ def kappa_bounds(clusters: Iterable[Sums], level: float = LEVEL) -> Bounds:
     return Bounds(max(-1.0, 1 - upper), min(1.0, 1 - lower))
 
 
+def kappa_p(clusters: Iterable[Sums], sound: float) -> float:
+    """One-sided p-value of a kappa this low where the true one is `sound`, by the jackknife of
+    `kappa_bounds`; 1 where that has no interval.
+    """
+    given, total, reason = _summed(clusters)
+    if reason or not total.square_errors or not all(_chance(total.less(each)) for each in given):
+        return 1.0
+    without = [_disagreement(total.less(each)) for each in given]
+    centre, error = _logarithm(_disagreement(total), without, total)
+    if not error:
+        return 1.0
+    return t_tail((centre - math.log(1 - sound)) / error, len(given) - 1)
+
+
 def mean_error_bounds(clusters: Iterable[Sums], level: float = LEVEL) -> Bounds:
     """Bound the mean distance of answers from labels, in levels: the jackknife on its logarithm.
 
@@ -98,11 +112,27 @@ def bias_bounds(clusters: Iterable[Sums], level: float = LEVEL) -> Bounds:
         return Bounds(reason=reason)
     if total.errors == 0:
         return Bounds(reason=ALL_RIGHT)
+    mean, error = _bias(given, total)
+    half = t_quantile((1 + level) / 2, len(given) - 1) * error
+    return Bounds(mean - half, mean + half)
+
+
+def bias_p(clusters: Iterable[Sums]) -> float:
+    """Two-sided p-value of a bias this far from 0, by the test that `bias_bounds` inverts; 1 where
+    that has no interval.
+    """
+    given, total, reason = _summed(clusters)
+    if reason or total.errors == 0:
+        return 1.0
+    mean, error = _bias(given, total)
+    return 2 * t_tail(abs(mean) / error, len(given) - 1)
+
+
+def _bias(given: Sequence[Sums], total: Sums) -> tuple[float, float]:
+    """The bias and its standard error."""
     mean, runs = total.signed_errors / total.n, len(given)
     squares = math.fsum((each.signed_errors - mean * each.n) ** 2 for each in given)
-    error = math.sqrt(runs / (runs - 1) * squares + 1) / total.n
-    half = t_quantile((1 + level) / 2, runs - 1) * error
-    return Bounds(mean - half, mean + half)
+    return mean, math.sqrt(runs / (runs - 1) * squares + 1) / total.n
 
 
 def _summed(clusters: Iterable[Sums]) -> tuple[list[Sums], Sums, str | None]:
@@ -128,10 +158,16 @@ def _of_logarithm(
     figure: float, without: Sequence[float], total: Sums, level: float
 ) -> tuple[float, float]:
     """Bound a positive figure by the jackknife of its logarithm; `without` lacks each cluster."""
+    added = _QUARTER / total.n
+    centre, error = _logarithm(figure, without, total)
+    half = t_quantile((1 + level) / 2, len(without) - 1) * error
+    return math.exp(centre - half) - added, math.exp(centre + half) - added
+
+
+def _logarithm(figure: float, without: Sequence[float], total: Sums) -> tuple[float, float]:
+    """The logarithm of a positive figure, and its standard error."""
     runs, added = len(without), _QUARTER / total.n
     logarithms = [math.log(each + added) for each in without]
     middle = math.fsum(logarithms) / runs
     spread = math.fsum((each - middle) ** 2 for each in logarithms)
-    half = t_quantile((1 + level) / 2, runs - 1) * math.sqrt((runs - 1) / runs * spread)
-    centre = math.log(figure + added)
-    return math.exp(centre - half) - added, math.exp(centre + half) - added
+    return math.log(figure + added), math.sqrt((runs - 1) / runs * spread)

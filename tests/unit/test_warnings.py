@@ -1,0 +1,237 @@
+"""Judges that look fine and judge nothing are named, over all cases and per rubric; sound ones are
+not (rule L6)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from pytest_jrh.models import CaseResult, CaseSpec
+from pytest_jrh.stats.columns import percent, range_text
+from pytest_jrh.stats.diagnosis import section_warnings
+from pytest_jrh.stats.figures import sections
+from pytest_jrh.stats.inference.intervals import Bounds, Tally, effective_size
+from pytest_jrh.stats.inference.jackknife import bias_bounds, bias_p, kappa_bounds, kappa_p, sums_of
+from pytest_jrh.stats.inference.soundness import unsound_p
+from pytest_jrh.stats.statistics import tabulate
+from pytest_jrh.text import dollars
+from tests.support.judged_sessions import Answer, always, coin, judged, result_of, right, scored
+from tests.support.made_cases import LEVELS, make_spec
+
+THREE = ("privacy", "refund_policy", "tone")
+
+
+def warnings_of(results: list[CaseResult]) -> list[str]:
+    (section,) = sections(tabulate(results))
+    return section_warnings(section)
+
+
+def only_on(rubric: str, answer: Answer) -> Answer:
+    return lambda spec, label: answer(spec, label) if spec.rubric_id == rubric else label
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (always(1), "tone: constant verdict: 1 (violated) for all 24 cases."),
+        (lambda spec, label: 1 - label, "tone: inverted labels (kappa -1.00)."),
+        (coin(3), "tone: verdicts are indistinguishable from chance (kappa "),
+    ],
+)
+def test_a_judge_that_is_worth_nothing_on_one_rubric_of_three_is_named(
+    answer: Answer, said: str
+) -> None:
+    (found,) = warnings_of(judged(only_on("tone", answer), rubrics=THREE))
+    assert found.startswith(said)
+
+
+def test_what_is_true_of_the_whole_suite_is_not_said_of_each_rubric() -> None:
+    assert warnings_of(judged(always(1), rubrics=THREE)) == [
+        "Constant verdict: 1 (violated) for all 72 cases."
+    ]
+
+
+def test_rubrics_with_one_class_are_said_in_one_line() -> None:
+    results = [
+        result
+        for result in judged(right, rubrics=THREE)
+        if result.rubric_id == "tone" or result.test == "agent_perturbation"
+    ]
+    assert warnings_of(results) == [
+        "privacy, refund_policy: only violated cases: a judge that always says 1 would get 100%."
+    ]
+
+
+def test_a_nearly_constant_judge_is_named_although_it_is_right_in_three_of_four() -> None:
+    def lenient(spec: CaseSpec, label: int) -> int:
+        return 0 if spec.run_id in ("run-001", "run-002") and label == 1 else 1
+
+    results = judged(lenient, runs=60, rubrics=("tone",))
+    few = [
+        result
+        for result in results
+        if result.test == "agent_perturbation" or int(result.run_id[-3:]) < 20
+    ]
+    (found,) = warnings_of(few)
+    assert found.startswith("Near-constant verdict: 1 (violated) for 78 of 80 cases (kappa -0.0")
+
+
+def test_a_suite_with_few_satisfied_cases_does_not_make_a_sound_judge_near_constant() -> None:
+    results = judged(right, runs=60, rubrics=("tone",))
+    skewed = [
+        result
+        for result in results
+        if result.test == "agent_perturbation" or result.run_id == "run-000"
+    ]
+    assert warnings_of(skewed) == []
+    missed = [
+        result
+        if result.expected == 1
+        else result_of(make_spec("run-000", test="agent_positives", rubric_id="tone"), always(1))
+        for result in skewed
+    ]
+    # One satisfied case says nothing about a judge, but a verdict that is always the same does.
+    assert warnings_of(missed) == ["Constant verdict: 1 (violated) for all 61 cases."]
+
+
+def test_four_cases_of_a_rubric_are_too_few_to_name_a_judge() -> None:
+    results = judged(right, rubrics=("law", "tone"))
+    wrong = judged(always(0), runs=2, rubrics=("small",))
+    assert warnings_of([*results, *wrong]) == []
+
+
+def by_level(answer: Answer, runs: int = 10) -> list[CaseResult]:
+    """Two ordinal rubrics, of which the judge is sound on one."""
+    specs = [
+        make_spec(f"run-{run}", suite="kind", rubric_id=rubric, target_score=level.score)
+        for rubric in ("clear", "warm")
+        for run in range(runs)
+        for level in LEVELS
+    ]
+    return [result_of(spec, only_on("warm", answer)) for spec in specs]
+
+
+def test_ordinal_judges_that_are_inverted_or_one_too_high_are_named() -> None:
+    def one_higher(spec: CaseSpec, label: int) -> int:
+        return label + 1
+
+    turned = scored(lambda spec, label: 2 - label)
+    assert warnings_of(turned) == ["Inverted labels (kappa -1.00)."]
+    # Right on one rubric and inverted on the other, it looks random over both.
+    inverted = warnings_of(by_level(lambda spec, label: 2 - label))
+    assert inverted[1:] == ["warm: inverted labels (kappa -1.00)."]
+    (high,) = warnings_of(scored(one_higher))
+    assert high.startswith("Scores are 1.00 levels too high on average (bias 1.00, 95% interval 0.")
+    whole, of_rubric = warnings_of(by_level(one_higher))
+    assert whole.startswith("Scores are 0.50 levels too high on average")
+    assert of_rubric.startswith("warm: scores are 1.00 levels too high")
+    everywhere = scored(one_higher)
+    elsewhere = [
+        result_of(
+            make_spec(
+                each.run_id, suite=each.suite, rubric_id="clear", target_score=each.target_score
+            ),
+            one_higher,
+        )
+        for each in everywhere
+    ]
+    assert len(warnings_of([*everywhere, *elsewhere])) == 1
+    (low,) = warnings_of(by_level(lambda spec, label: max(0, label - 1)))
+    assert low.startswith("warm: scores are 0.67 levels too low on average (bias -0.67,")
+
+
+def test_an_ordinal_judge_that_is_constant_or_random_on_one_rubric_is_named() -> None:
+    assert warnings_of(by_level(always(1))) == ["warm: constant verdict: 1 for all 30 cases."]
+    rng = random.Random(5)
+    found = warnings_of(by_level(lambda spec, label: rng.randrange(3), runs=20))
+    assert found[0].startswith("warm: scores are indistinguishable from chance (weighted kappa")
+
+
+def sound_sessions(share: float, rubrics: int, runs: int, of: int) -> Iterator[list[CaseResult]]:
+    """Sessions of a judge right with this probability, whose mistakes come in runs."""
+    rng = random.Random(7)
+    for _ in range(of):
+        hard = {run: rng.random() for run in range(runs)}
+
+        def answer(spec: CaseSpec, label: int, hard: dict[int, float] = hard) -> int:
+            drawn = hard[int(spec.run_id[-3:])] if rng.random() < 0.3 else rng.random()
+            return label if drawn < share else 1 - label
+
+        names = [f"rubric-{number}" for number in range(rubrics)]
+        yield judged(answer, runs=runs, rubrics=names)
+
+
+@pytest.mark.parametrize(("rubrics", "runs"), [(1, 4), (3, 10), (10, 4)])
+def test_sound_judges_are_rarely_warned_about(rubrics: int, runs: int) -> None:
+    """At 80%, the worst that is called sound, at most one session of twenty may have a warning."""
+    for share, most in ((0.8, 0.05), (0.9, 0.03)):
+        found = [bool(warnings_of(each)) for each in sound_sessions(share, rubrics, runs, 60)]
+        assert sum(found) / len(found) <= most
+
+
+def test_how_likely_a_sound_judge_is_so_bad_is_counted_exactly() -> None:
+    scipy = pytest.importorskip("scipy.stats")
+    ones = [Tally(1, 1)] * 3 + [Tally(0, 1)] * 5
+    zeros = [Tally(1, 1)] * 2 + [Tally(0, 1)] * 4
+    seen = 3 / 8 + 2 / 6
+
+    def at_most(share: float) -> float:
+        return float(
+            sum(
+                scipy.binom.pmf(one, 8, share) * scipy.binom.pmf(zero, 6, 1.6 - share)
+                for one in range(9)
+                for zero in range(7)
+                if one / 8 + zero / 6 <= seen + 1e-9
+            )
+        )
+
+    assert unsound_p(ones, zeros) == pytest.approx(max(at_most(n / 20) for n in range(12, 21)))
+    assert unsound_p(ones, []) == 1
+    assert effective_size(ones) == 8
+    assert effective_size([Tally(4, 4), Tally(0, 4)]) < 4
+
+
+def test_p_values_invert_their_intervals() -> None:
+    rng = random.Random(2)
+    clusters = [
+        sums_of([(label, min(2, label + (rng.random() < 0.6))) for label in (0, 1, 2)])
+        for _ in range(9)
+    ]
+    p = bias_p(clusters)
+    assert bias_bounds(clusters, 1 - p).lower == pytest.approx(0, abs=1e-6)
+    q = kappa_p(clusters, 0.9)
+    assert q < 0.5
+    assert kappa_bounds(clusters, 1 - 2 * q).upper == pytest.approx(0.9, abs=0.01)
+
+
+def test_nearly_all_is_not_printed_as_all() -> None:
+    assert percent(2000 / 2001) == ">99.9%"
+    assert percent(1 / 2001) == "<0.1%"
+    assert [percent(1.0), percent(0.0), percent(0.999), percent(0.001)] == [
+        "100.0%",
+        "0.0%",
+        "99.9%",
+        "0.1%",
+    ]
+    assert percent(200_000 / 200_001, 3) == ">99.999%"
+    assert range_text(Bounds(0.99999, 1.0)) == "99.9-100.0"
+    assert range_text(Bounds(0.0, 0.00001)) == "0.0-0.1"
+
+
+def test_a_cost_below_a_hundredth_of_a_cent_is_not_printed_as_nothing() -> None:
+    assert [dollars(each) for each in (0.00003, 0.0001, 0.0, 1234.5)] == [
+        "<$0.0001",
+        "$0.0001",
+        "$0.0000",
+        "$1,234.5000",
+    ]
+
+
+def test_a_tie_of_repeats_is_a_wrong_verdict_without_a_score() -> None:
+    results = judged(right, rubrics=("tone",))
+    tied = [replace(results[0], outcome="disagree", score=None), *results[1:]]
+    (said,) = warnings_of(tied)
+    assert said.startswith("Ties: in 1 of 24 cases")
