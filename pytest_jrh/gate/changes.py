@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from pytest_jrh.stats.inference.flicker import RepeatedCase, flicker
+from pytest_jrh.stats.flickering import flicker_of, repeated_case
+from pytest_jrh.stats.inference.flicker import flicker
 from pytest_jrh.stats.inference.paired import holm, sign_flip_p
 from pytest_jrh.stats.planner import ForeseenSuite
 
@@ -142,17 +143,13 @@ def known_flicker(judged: Sequence[CaseResult], pairs: Sequence[Pair]) -> KnownF
     recordings that the baseline was made of, which says nothing.
     """
     cases = len(pairs)
-    repeated = [RepeatedCase(each.cluster_id, each.scores) for each in judged]
-    repeats = max((len(each.scores) for each in repeated), default=1) or 1
-    found = flicker(repeated)
+    repeats = max((len(each.scores) for each in judged), default=1) or 1
+    found = flicker_of(judged)
     if found.value is not None:
         return KnownFlicker(found.value, "repeats", repeats, cases)
-    again = [
-        RepeatedCase(pair.now.cluster_id, (pair.before.score, pair.now.score))
-        for pair in pairs
-        if pair.same_judge and pair.before.score is not None and pair.now.score is not None
-    ]
-    found = flicker(again)
+    found = flicker(
+        repeated_case(pair.now, pair.before.all_scores) for pair in pairs if pair.same_judge
+    )
     if found.flickering:
         return KnownFlicker(found.value, "baseline", repeats, cases)
     return KnownFlicker(None, "", repeats, cases)

@@ -104,8 +104,11 @@ def _drops(
     comparison: Comparison | None,
     rules: GateRules,
 ) -> Iterator[Threshold]:
-    """Hold the drop of each judge since the reference against `max_drop` (rules M4, M7)."""
-    if rules.max_drop is None or comparison is None:
+    """Hold the drop of each judge since the reference against `max_drop` (rules M4, M7).
+
+    Where nothing can be compared at all, that is a threshold by itself.
+    """
+    if rules.max_drop is None or comparison is None or not comparison.compared:
         return
     of_judge = {
         judge: [pair for pair in comparison.pairs if pair.now.judge == judge] for judge in judges

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_jrh.documents.problems import listed, shown
+from pytest_jrh.documents.problems import shown
 from pytest_jrh.documents.reading import read_document
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.models import DEFAULT_SEED
@@ -30,7 +30,7 @@ from pytest_jrh.suite.suite import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pytest_jrh.documents.findings import Findings
@@ -109,7 +109,7 @@ def load_suite(
     judges = resolve_judges(config, mode, findings, places)
     rubrics = _rubrics(config, mode, rubric_file, findings, places)
     tests = targets.resolve_tests(config, mode, rubrics.targeted, findings, places, own)
-    _check_gate(config, tests, findings)
+    resolve.check_gate(config, tests, findings)
     is_frozen, frozen_file = targets.resolve_frozen(config, findings, places, own, forced=frozen)
     logs = _logs(config, log_path, findings, places, required=not is_frozen)
     instruction = resolve.resolve_instruction(config, findings, places)
@@ -242,22 +242,6 @@ def _output_settings(
         metric=metric,
         write_jsonl=output.write_jsonl,
     )
-
-
-def _check_gate(config: Config, tests: Sequence[SuiteTest], findings: Findings) -> None:
-    """Refuse a minimal accuracy for a test that gives no verdicts: the gate
-    would pass without it.
-    """
-    limits = config.gate.min_accuracy
-    judged = [test.name for test in tests if test.evaluate]
-    for name in limits if isinstance(limits, dict) and tests else ():
-        if name not in judged:
-            message = (
-                f"got a threshold for {name}, of which the suite has no verdicts; it judges "
-                f"{listed(judged)}"
-            )
-            hint = f"add {name} to tests_to_run, and to tests_to_evaluate where that is set"
-            findings.add(("gate", "min_accuracy", name), message, hint)
 
 
 def _suite_name(config_file: Path, findings: Findings) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_jrh.models import Mode, Rubric
     from pytest_jrh.suite.places import Places
     from pytest_jrh.suite.schema import Config
+    from pytest_jrh.suite.suite import SuiteTest
 
 METRICS = (
     "accuracy_score",
@@ -254,6 +255,30 @@ def _bound(
             findings.add((*path, name), received(value, "an integer"))
             return None
     return None
+
+
+def check_gate(config: Config, tests: Sequence[SuiteTest], findings: Findings) -> None:
+    """Refuse what has no effect, such as a minimal accuracy for a test that gives no verdicts: the
+    gate would pass without it.
+    """
+    for key, needed, why in (
+        ("lower_bound", "min_accuracy", "it compares the lower end of the interval with that"),
+        ("inconclusive", "max_drop", "it is about what that cannot decide"),
+    ):
+        is_set = getattr(config.gate, key) not in (False, "fail")
+        if is_set and getattr(config.gate, needed) is None:
+            hint = f"add gate.{needed}, or remove {key}"
+            findings.add(("gate", key), f"has no effect without {needed}: {why}", hint)
+    limits = config.gate.min_accuracy
+    judged = [test.name for test in tests if test.evaluate]
+    for name in limits if isinstance(limits, dict) and tests else ():
+        if name not in judged:
+            message = (
+                f"got a threshold for {name}, of which the suite has no verdicts; it judges "
+                f"{listed(judged)}"
+            )
+            hint = f"add {name} to tests_to_run, and to tests_to_evaluate where that is set"
+            findings.add(("gate", "min_accuracy", name), message, hint)
 
 
 def resolve_gate(config: Config) -> GateRules:

@@ -300,12 +300,11 @@ class Gate(ConfigSection):
     """Compare the lower end of the accuracy's 95% interval with min_accuracy, not the accuracy
     itself.
     """
-    max_drop: Annotated[float | None, Field(gt=0, lt=1), Takes("a number above 0 and below 1")] = (
-        None
-    )
-    """How much less accurate than the reference in the baseline a judge may be, as a share: 0.05 is
-    5 points. PASS where the drop is surely below, FAIL where there surely is one and it is no
-    smaller, else INCONCLUSIVE."""
+    max_drop: Annotated[
+        float | None, Field(gt=0, lt=1), Takes("a number above 0 and below 1 (0.05: 5 points)")
+    ] = None
+    """How much less accurate than the reference in the baseline a judge may be. PASS where the drop
+    is surely below, FAIL where there surely is one and it is no smaller, else INCONCLUSIVE."""
     inconclusive: Annotated[Literal["fail", "pass"], Takes("fail or pass")] = "fail"
     """What comes of a session whose cases cannot tell whether max_drop is kept."""
     max_regressions: Annotated[int | None, Field(ge=0), Takes("an integer >= 0")] = None

@@ -94,7 +94,7 @@ def test_labels_that_are_all_the_same_are_said(
 @FORMS
 def test_few_cases_for_a_gate_are_said(tmp_path: Path, form: Form) -> None:
     few = judged(right, runs=1, rubrics=["tone"])
-    said = "Few cases for a gate: 2 verdicts, and with min_cases: 1 one verdict is enough"
+    said = f"Few cases for a gate: {len(few)} verdicts, and with min_cases: 1 one verdict is enough"
     assert said in form(session_of(few, min_accuracy=0.5), tmp_path)
     assert "Few cases" not in form(session_of(few, min_accuracy=0.5, min_cases=2), tmp_path)
     assert "Few cases" not in form(session_of(judged(right), min_accuracy=0.5), tmp_path)
@@ -169,7 +169,8 @@ class TestUncompared:
         assert decision.passed
         assert (
             decision_sentence(decision)
-            == "Gate passed: nothing could be compared with the baseline."
+            == "Gate passed: nothing could be compared with the baseline, which "
+            "gate.allow_uncompared lets pass."
         )
         assert update_sentence(decision) is None
         assert not is_active(GateRules(allow_uncompared=True), None)

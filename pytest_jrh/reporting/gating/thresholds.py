@@ -22,7 +22,8 @@ def threshold_text(threshold: Threshold, decision: GateDecision) -> str:
             by = _by(threshold)
             return f"{counted(threshold.n, 'verdict')}{by}, at least {threshold.limit:,.0f} needed"
         case "compared":
-            return "nothing could be compared with the baseline"
+            allowed = ", which gate.allow_uncompared lets pass" if threshold.passed else ""
+            return f"nothing could be compared with the baseline{allowed}"
         case "max_regressions":
             return f"{_disagreements(threshold, decision)}, at most {threshold.limit:,.0f} allowed"
         case "max_drop":
