@@ -24,8 +24,10 @@ from tests.plugin.gated import (
 )
 from tests.plugin.recorded import PERTURBATION, POSITIVES
 from tests.support.faults import Fault
+from tests.support.flipping import Flipping
 from tests.support.fork_server import python
 from tests.support.model_server import ModelServer
+from tests.support.suites import write_suite
 
 
 @WORKERS
@@ -698,3 +700,39 @@ def test_the_drop_is_held_against_the_reference_until_it_is_reset(
     alone = pytester.runpytest(lax, BASELINE, "--jrh-reset-reference")
     assert alone.ret == pytest.ExitCode.USAGE_ERROR
     alone.stderr.fnmatch_lines(["*--jrh-reset-reference: *add that option*"])
+
+
+@WORKERS
+def test_a_judge_that_flips_is_gated_on_all_of_its_repeats(
+    pytester: pytest.Pytester, server: ModelServer, workers: list[str]
+) -> None:
+    suite = write_suite(
+        pytester.path,
+        runs=4,
+        overrides={
+            "admin": {"evaluation_config": {"repeats": 3}},
+            "gate": {"max_drop": 0.3, "inconclusive": "pass"},
+        },
+    )
+    record = [suite.option, "--jrh-record-mode=once", BASELINE]
+    server.answer = Flipping(0.3, seed=2)
+    first = pytester.runpytest(*record, UPDATE, *workers)
+    assert "The baseline baseline.json now holds 8 cases: 8 added," in " ".join(first.outlines)
+    lines = json.loads((pytester.path / FILE).read_text("utf-8"))["cases"]
+    assert [len(line["scores"]) for line in lines] == [3] * 8
+    assert len({tuple(line["scores"]) for line in lines}) > 2
+    replayed = pytester.runpytest(suite.option, BASELINE, *workers)
+    assert "PASS, judge and verdicts are those of the baseline" in " ".join(replayed.outlines)
+    server.answer = Flipping(0.3, seed=5)
+    again = pytester.runpytest(suite.option, BASELINE, "--jrh-judge-record-mode=all", *workers)
+    told = " ".join(again.outlines)
+    right = sum(line["scores"].count(int("perturbation" in line["id"])) for line in lines)
+    assert f"; accuracy {right / 24:.1%} before, " in told
+    assert "(sign-flip p = " in told
+    assert " by a judge that is the same as in the baseline (model, prompt, parameters)" in told
+    assert any("by flicker: the judge has not changed (" in line for line in again.outlines)
+    [report] = (pytester.path / "outputs" / "tiny").glob("*_report.json")
+    gate = json.loads(report.read_text("utf-8"))["gate"]
+    assert gate["baseline"]["flicker"][0]["source"] == "repeats"
+    assert gate["baseline"]["flickered"]
+    assert again.ret == pytest.ExitCode.OK
