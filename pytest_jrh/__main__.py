@@ -133,8 +133,9 @@ def _local(name: str) -> Path:
     Raises `InputError` for a URL, of which a path would keep one slash only.
     """
     from pytest_jrh.errors import InputError, Problem
-    from pytest_jrh.suite.places import remote_hint
+    from pytest_jrh.suite.places import remote_hint, without_scheme
 
+    name = without_scheme(name)
     if hint := remote_hint(name):
         raise InputError(Problem("is not a file on this machine", name, hint=hint))
     return Path(name)

@@ -11,6 +11,7 @@ from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.eval_logs import load_inspect_eval_runs as load_inspect_eval_runs
 from pytest_jrh.sources.finding import find_files
 from pytest_jrh.sources.joined import Joined
+from pytest_jrh.sources.scout import ScoutDatabase
 from pytest_jrh.suite.suite import MAX_SAMPLE_MB
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from pytest_jrh.sources.source import Source
     from pytest_jrh.suite.suite import InputFormat, SourceSettings
 
-SOURCES: tuple[type[Source], ...] = (Conversations, EvalLog)
+SOURCES: tuple[type[Source], ...] = (ScoutDatabase, Conversations, EvalLog)
 """The sources in the order in which they are asked; the last one says what a file is not."""
 SUFFIXES: tuple[str, ...] = tuple(
     dict.fromkeys(suffix for source in SOURCES for suffix in source.suffixes)
@@ -54,9 +55,14 @@ def open_sources(settings: SourceSettings) -> Source:
         open_source, max_sample_mb=settings.max_sample_mb, input_format=settings.format
     )
     only = settings.paths[0] if len(settings.paths) == 1 else None
-    if only is not None and (not only.is_dir() or any(each.recognizes(only) for each in SOURCES)):
+    if only is not None and (not only.is_dir() or is_database(only)):
         return open_one(only)
-    found = find_files(settings.paths, SUFFIXES)
+    found = find_files(settings.paths, SUFFIXES, is_database)
     if len(found.files) == 1 and not found.notices:
         return open_one(found.files[0])
     return Joined(found.files, open_one, found.notices)
+
+
+def is_database(path: Path) -> bool:
+    """Whether a folder is read as a whole, not file by file."""
+    return path.is_dir() and any(source.recognizes(path) for source in SOURCES)

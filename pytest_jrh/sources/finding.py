@@ -14,7 +14,7 @@ from pytest_jrh.suite.rubrics import looks_like_rubrics, read_head
 from pytest_jrh.text import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 _JSON = ".json"
 _MOST_NAMED = 5
@@ -28,9 +28,11 @@ class Found:
     notices: tuple[str, ...] = ()
 
 
-def find_files(paths: Sequence[Path], suffixes: Sequence[str]) -> Found:
+def find_files(
+    paths: Sequence[Path], suffixes: Sequence[str], is_whole: Callable[[Path], bool]
+) -> Found:
     """List the files that the paths stand for, each once: a file for itself, a folder for all
-    below it whose names end in one of the suffixes.
+    below it whose names end in one of the suffixes, or for itself where it `is_whole`.
 
     Of a folder's `.json` files those count that look like transcripts. Hidden files are left out,
     and links to folders are not followed. Raises InputError for a folder without transcripts, or
@@ -39,7 +41,7 @@ def find_files(paths: Sequence[Path], suffixes: Sequence[str]) -> Found:
     files: dict[Path, Path] = {}
     notices = []
     for path in paths:
-        if not path.is_dir():
+        if not path.is_dir() or is_whole(path):
             files.setdefault(path.resolve(), path)
             continue
         inside = _inside(path, suffixes)

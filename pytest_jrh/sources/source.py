@@ -1,4 +1,4 @@
-"""What a source of transcripts is to the rest of the package, whatever it reads (rule R3)."""
+"""What a source of transcripts is to the rest of the package, whatever it reads (rule R4)."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_jrh.sources import SUFFIXES, is_conversations, open_sources
+from pytest_jrh.sources import SUFFIXES, is_conversations, is_database, open_sources
 from pytest_jrh.sources.conversations.guessing import guessed_format
 from pytest_jrh.sources.finding import find_files
 from pytest_jrh.sources.log_parts import DamagedError, refused
@@ -33,7 +33,10 @@ class FoundRuns:
 
 def look_at(log: Path) -> FoundRuns:
     """Read what a file or a folder holds; raises InputError where it cannot be used."""
-    files = find_files([log], SUFFIXES).files
+    if is_database(log):
+        files = tuple(sorted(file for file in log.rglob("*") if file.is_file()))
+    else:
+        files = find_files([log], SUFFIXES, is_database).files
     found = None
     first = next(filter(is_conversations, files), None)
     if first is not None:

@@ -15,7 +15,7 @@ from pytest_jrh.models import DEFAULT_SEED
 from pytest_jrh.sections import first_set
 from pytest_jrh.suite import resolve, targets
 from pytest_jrh.suite.fitting import AGENT, fit
-from pytest_jrh.suite.places import Places, exists
+from pytest_jrh.suite.places import Places, exists, without_scheme
 from pytest_jrh.suite.resolved import as_resolved
 from pytest_jrh.suite.rubrics import read_head, read_rubrics, with_scales
 from pytest_jrh.suite.stages import resolve_judges, resolve_stages
@@ -307,7 +307,7 @@ def _logs(
     found: dict[Path, None] = {}
     for relative, key in sources:
         if not required:
-            found[places.find_or_new(relative)] = None
+            found[places.find_or_new(without_scheme(relative))] = None
         elif not resolve.explained_by_module(key, findings):
             found.update(dict.fromkeys(places.require_runs(relative, findings, key)))
     return tuple(found)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 MOST_FILES = 10_000
 """How many files a folder or a glob may stand for."""
+_SCOUT = "scout://"
 _SIBLINGS = 500
 _CONFIGS = ("inputs", "configs")
 _DIGEST = 8
@@ -52,7 +53,7 @@ class Places:
         absolute or beside the config, it is the folder around the config that it is named from:
         pytest's rootdir, the starting folder, or the one that holds its `inputs/configs`.
         """
-        for relative in inputs:
+        for relative in map(without_scheme, inputs):
             if Path(relative).is_absolute():
                 continue
             for base in (self.cwd, self.rootdir):
@@ -131,6 +132,7 @@ class Places:
         """Return the file or folder at `relative`, or what the glob matches in the first place
         where it matches anything; else report at `key` where it was looked for (rule R1).
         """
+        relative = without_scheme(relative)
         found = self.find(relative)
         if found is not None:
             return (found,)
@@ -175,6 +177,11 @@ class Places:
             if close := nearest(path.name, names):
                 return printable(self.name(path.parent / close), 300)
         return None
+
+
+def without_scheme(name: str) -> str:
+    """The path in `scout://PATH`, which names a database of Inspect Scout; others are paths."""
+    return name.removeprefix(_SCOUT)
 
 
 def is_glob(name: str) -> bool:

@@ -60,6 +60,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "openai": ("llm.client",),
     "httpx": ("llm.failures",),
     "httpcore": ("llm.wire",),
+    "inspect_scout": ("sources.scout",),
     "inspect_ai": ("sources.eval_logs", "sources.judged_logs", "sources.zip_logs"),
     "vcr": ("recording.recorder",),
     "jinja2": ("templating.jinja", "templating.pages"),

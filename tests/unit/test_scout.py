@@ -1,0 +1,271 @@
+"""Databases of Inspect Scout: the same runs as the same conversations in JSON lines (rule R3)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_jrh.errors import InputError, Unscored
+from pytest_jrh.sources import open_sources
+from pytest_jrh.sources.clusters import with_clusters
+from pytest_jrh.sources.scout import ScoutDatabase
+from pytest_jrh.sources.source import Source
+from pytest_jrh.suite.suite import SourceSettings
+from pytest_jrh.transcript import render_transcript
+from tests.support.configs import AGENT, Folder, changed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "look_up", "arguments": '{"n": 7}'}}
+TURNS: list[dict[str, Any]] = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Where is order 7?"},
+    {"role": "assistant", "content": None, "tool_calls": [CALL]},
+    {"role": "tool", "tool_call_id": "c1", "content": "shipped"},
+    {"role": "assistant", "content": "It was shipped."},
+]
+SESSION: list[dict[str, Any]] = [
+    {"type": "user", "message": {"role": "user", "content": "Where is order 7?"}},
+    {
+        "type": "assistant",
+        "message": {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "model": "claude-test",
+            "content": [{"type": "tool_use", "id": "c1", "name": "look_up", "input": {"n": 7}}],
+            "stop_reason": "tool_use",
+            "usage": {"input_tokens": 1, "output_tokens": 1},
+        },
+    },
+    {
+        "type": "user",
+        "message": {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "shipped"}],
+        },
+    },
+    {
+        "type": "assistant",
+        "message": {
+            "id": "msg_2",
+            "type": "message",
+            "role": "assistant",
+            "model": "claude-test",
+            "content": [{"type": "text", "text": "It was shipped."}],
+            "stop_reason": "end_turn",
+            "usage": {"input_tokens": 1, "output_tokens": 1},
+        },
+    },
+]
+
+
+@pytest.fixture
+def scout() -> Any:
+    """Scout itself, where it is installed: it is large, and no part of the `dev` extra."""
+    return pytest.importorskip("inspect_scout", reason="needs pytest-jrh[scout]")
+
+
+def store(folder: Path, transcripts: Iterable[Any]) -> Path:
+    from inspect_scout import transcripts_db
+
+    async def insert() -> None:
+        async with transcripts_db(str(folder)) as database:
+            await database.insert(list(transcripts))
+
+    asyncio.run(insert())
+    return folder
+
+
+def written(scout: Any, folder: Path, ids: Sequence[str]) -> Path:
+    """A database with these transcripts, two of a task, written by Scout itself."""
+    from inspect_ai.model import (
+        ChatMessageAssistant,
+        ChatMessageSystem,
+        ChatMessageTool,
+        ChatMessageUser,
+    )
+    from inspect_ai.tool import ToolCall
+
+    call = ToolCall(id="c1", function="look_up", arguments={"n": 7})
+    messages = [
+        ChatMessageSystem(content="Be brief."),
+        ChatMessageUser(content="Where is order 7?"),
+        ChatMessageAssistant(content="", tool_calls=[call]),
+        ChatMessageTool(content="shipped", tool_call_id="c1", function="look_up"),
+        ChatMessageAssistant(content="It was shipped."),
+    ]
+    return store(
+        folder,
+        [
+            scout.Transcript(
+                transcript_id=name,
+                task_set="orders",
+                task_id=f"q{number // 2}",
+                metadata={"n": number},
+                messages=messages,
+            )
+            for number, name in enumerate(ids)
+        ],
+    )
+
+
+def opened(*paths: Path) -> Source:
+    return open_sources(SourceSettings(paths))
+
+
+def without_ids(source: Source) -> list[Any]:
+    """Runs as the cases are made of them, but for the message ids, which Scout gives."""
+    runs = []
+    for summary in source.summaries():
+        run, _ = source.read(summary.run_id, summary.epoch)
+        plain = [{**message, "id": None} for message in run.messages]
+        runs.append((summary, plain, run.input, dict(run.metadata)))
+    return runs
+
+
+def test_a_database_holds_the_same_runs_as_json_lines(scout: Any, tmp_path: Path) -> None:
+    database = written(scout, tmp_path / "database", ["b", "a", "c"])
+    lines = tmp_path / "runs.jsonl"
+    rows = [("a", "q0", 1), ("b", "q0", 0), ("c", "q1", 2)]
+    lines.write_text(
+        "".join(
+            json.dumps(
+                {
+                    "id": name,
+                    "messages": TURNS,
+                    "cluster": f"orders/{task}",
+                    "metadata": {"n": number},
+                }
+            )
+            + "\n"
+            for name, task, number in rows
+        )
+    )
+    with opened(database) as source:
+        assert isinstance(source, ScoutDatabase)
+        assert without_ids(source) == without_ids(opened(lines))
+        assert source.read("a", 1, whole=True)[1].transcript_id == "a"
+        assert [run.cluster for run in with_clusters(source, "n")] == ["1", "0", "2"]
+        first = source.read("a", 1)[0]
+        source.close()
+        assert source.read("a", 1)[0] == first
+
+
+def test_a_session_of_claude_code_comes_in_through_scout(scout: Any, tmp_path: Path) -> None:
+    from inspect_scout.sources import claude_code
+
+    folder = tmp_path / "project"
+    folder.mkdir()
+    common = {"sessionId": "5f0c", "cwd": "/", "version": "2.0.0", "isSidechain": False}
+    with (folder / "5f0c.jsonl").open("w") as file:
+        for number, each in enumerate(SESSION):
+            more = {
+                "uuid": f"u{number}",
+                "parentUuid": f"u{number - 1}" if number else None,
+                "timestamp": f"2026-01-01T00:00:0{number}.000Z",
+            }
+            file.write(json.dumps({**each, **common, **more}) + "\n")
+
+    async def imported() -> list[Any]:
+        return [transcript async for transcript in claude_code(path=folder)]
+
+    database = store(tmp_path / "database", asyncio.run(imported()))
+    lines = tmp_path / "runs.jsonl"
+    lines.write_text(json.dumps({"messages": [each["message"] for each in SESSION]}))
+    with opened(database) as source:
+        (run,) = (source.read(each.run_id, each.epoch)[0] for each in source.summaries())
+    (own,) = (opened(lines).read(each.run_id, 1)[0] for each in opened(lines).summaries())
+    assert render_transcript(run.messages) == render_transcript(own.messages)
+    assert run.input == own.input
+
+
+def test_a_trajectory_in_atif_comes_in_through_scout(scout: Any, tmp_path: Path) -> None:
+    pytest.importorskip("harbor", reason="Scout reads ATIF with harbor, which needs Python 3.12")
+    from inspect_scout.sources import atif
+
+    call = {"tool_call_id": "c1", "function_name": "look_up", "arguments": {"n": 7}}
+    result = {"source_call_id": "c1", "content": "shipped"}
+    agent = {"source": "agent", "model_name": "m"}
+    steps = [
+        {"step_id": 1, "source": "system", "message": "Be brief."},
+        {"step_id": 2, "source": "user", "message": "Where is order 7?"},
+        {
+            "step_id": 3,
+            "message": "",
+            "tool_calls": [call],
+            "observation": {"results": [result]},
+            **agent,
+        },
+        {"step_id": 4, "message": "It was shipped.", **agent},
+    ]
+    trajectory = {
+        "schema_version": "ATIF-v1.4",
+        "session_id": "s1",
+        "agent": {"name": "a", "version": "1"},
+        "steps": steps,
+    }
+    (tmp_path / "trajectory.json").write_text(json.dumps(trajectory))
+
+    async def imported() -> list[Any]:
+        return [transcript async for transcript in atif(path=tmp_path / "trajectory.json")]
+
+    database = store(tmp_path / "database", asyncio.run(imported()))
+    lines = tmp_path / "runs.jsonl"
+    lines.write_text(json.dumps({"messages": TURNS}))
+    with opened(database) as source:
+        (run,) = (source.read(each.run_id, each.epoch)[0] for each in source.summaries())
+    (own,) = (opened(lines).read(each.run_id, 1)[0] for each in opened(lines).summaries())
+    assert render_transcript(run.messages) == render_transcript(own.messages)
+
+
+def test_keys_in_a_dotenv_file_are_not_taken_from_it(
+    scout: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = written(scout, tmp_path / "database", ["a"])
+    monkeypatch.setattr("inspect_scout._scan._initialized_environment", False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text("SOME_API_KEY=a-key-that-nobody-gave-us\n")
+    with opened(database) as source:
+        assert source.summaries()
+    assert "SOME_API_KEY" not in os.environ
+
+
+def test_a_damaged_database_is_named(scout: Any, tmp_path: Path) -> None:
+    (tmp_path / "transcripts_x.parquet").write_bytes(b"PAR1 no more")
+    with pytest.raises(InputError, match=r"cannot be read by inspect_scout: ."):
+        opened(tmp_path).summaries()
+
+
+def test_a_transcript_that_is_not_there_is_an_input_error(scout: Any, tmp_path: Path) -> None:
+    with opened(written(scout, tmp_path / "database", ["a"])) as source:
+        with pytest.raises(Unscored, match="the database has no such transcript") as caught:
+            source.read("b", 1)
+        assert caught.value.outcome == "input_error"
+
+
+def test_without_the_extra_the_error_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "inspect_scout", None)
+    (tmp_path / "transcripts_x.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InputError) as caught:
+        opened(tmp_path).summaries()
+    assert "is a Scout database, which is read with inspect_scout" in str(caught.value)
+    assert "pip install 'pytest-jrh[scout]'" in str(caught.value)
+
+
+def test_the_config_names_a_database_by_its_scheme_or_by_its_folder(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    (tmp_path / "db").mkdir()
+    (tmp_path / "db" / "x.parquet").write_bytes(b"PAR1")
+    for given in ("scout://db", "db"):
+        suite = folder.load(changed(f"{AGENT}.input_log_path", given))
+        assert suite.source.paths == (tmp_path / "db",)
