@@ -135,7 +135,10 @@ class ReadySuite:
             # It is read, not made, and its label may have changed.
             return None
         made = self.made.get(spec.test)
-        return made.case(spec, self.rubric(spec.rubric_id)) if made is not None else None
+        if made is None:
+            return None
+        frozen = self.suite.replay.frozen is not None
+        return made.case(spec, self.rubric(spec.rubric_id), rewording=frozen)
 
     def label(self, spec: CaseSpec) -> Label:
         """The label of the run of a case, under its rubric (rule N1)."""

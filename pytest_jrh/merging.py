@@ -173,11 +173,12 @@ def _refuse_other_cases(found: Mapping[str, _Found], records: Sequence[Path]) ->
     for result, path, line in found.values():
         entry = made.get(made_case_id(result))
         # A frozen file keeps the case as it was made, and the verdict is about the case as it was
-        # edited in review.
+        # edited in review, or under a reworded rubric.
         if (
             entry is None
             or not result.case_digest
             or result.human_reviewed == "edited"
+            or result.reworded
             or entry.human_reviewed
         ):
             continue

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.artifacts.records import from_record
+from pytest_jrh.artifacts.records import case_digest, from_record, reworded
 from pytest_jrh.artifacts.stored import RESULTS_NAME, read_results
 from pytest_jrh.errors import InputError
 from pytest_jrh.models import JUDGED, MADE, CaseResult, CaseSpec
@@ -148,6 +148,9 @@ def _other_case(
     # A frozen file keeps the case as it was made, and the verdict is about the case as it was
     # edited in review.
     edited = result.human_reviewed == "edited" and suite.replay.frozen is not None
-    if case.rubric is not rubric or not (edited or record.get("case_digest") == result.case_digest):
-        return "the case has changed (rubric, transcript or label)"
-    return ""
+    if suite.replay.frozen is not None and case.rubric is not rubric:
+        taken = reworded(case, rubric)
+        same = taken is not None and (edited or case_digest(taken) == result.case_digest)
+    else:
+        same = case.rubric is rubric and (edited or record.get("case_digest") == result.case_digest)
+    return "" if same else "the case has changed (rubric, transcript or label)"

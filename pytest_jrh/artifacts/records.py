@@ -122,6 +122,18 @@ def from_record(
     return _case(checked(record, file=file, line=line), judge, rubric)
 
 
+def reworded(case: Case, rubric: Rubric) -> Case | None:
+    """The case under a rubric whose text has changed since it was made; None where its scores have.
+
+    The label stays: it stands for the text that the case was made for.
+    """
+    scores = [[level.score for level in one.score_levels] for one in (case.rubric, rubric)]
+    if case.rubric.id != rubric.id or scores[0] != scores[1]:
+        return None
+    levels = rubric.score_levels if case.levels else ()
+    return replace(case, rubric=rubric, levels=levels, digests=None, reworded=True)
+
+
 def case_digest(case: Case) -> str:
     """SHA-256 over what makes the case this case: rubric, scale, judged transcript, expected answer
     (rule J2).

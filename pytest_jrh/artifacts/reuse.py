@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_jrh.artifacts.records import from_record
+from pytest_jrh.artifacts.records import from_record, reworded
 from pytest_jrh.artifacts.spools import RecordEntry, read_jsonl, read_record
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.models import Case, CaseSpec, Rubric
@@ -51,11 +51,12 @@ class MadeCases:
         }
         return replace(self, entries={**self.entries, **placed})
 
-    def case(self, spec: CaseSpec, rubric: Rubric) -> Case | None:
+    def case(self, spec: CaseSpec, rubric: Rubric, *, rewording: bool = False) -> Case | None:
         """Read the case of a spec, or None where there is none.
 
-        Raises `InputError` where the record cannot be used, or was made for other instructions than
-        the rubric has now: its label says nothing about those.
+        With `rewording`, one that was made for another text of the rubric is taken under the
+        present one, and says so. Raises `InputError` where the record cannot be used, or was made
+        for other instructions or scores than the rubric has now.
         """
         entry = self.entries.get(generation_id(spec))
         if entry is None:
@@ -69,6 +70,9 @@ class MadeCases:
             ) from error
         case = from_record(record, judge=spec.judge, rubric=rubric, file=place, line=entry.line)
         if (case.rubric.file, case.rubric.line) != (rubric.file, rubric.line):
+            taken = reworded(case, rubric) if rewording else None
+            if taken is not None:
+                return taken
             raise InputError(
                 Problem(
                     f"the case was made for other instructions than rubric {rubric.id!r} has now",

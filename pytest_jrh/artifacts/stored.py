@@ -47,11 +47,12 @@ def result_data(result: CaseResult) -> dict[str, Any]:
     # every report.
     judge, shared, minority = result.judge_spending, result.shared, result.minority
     data = _fields(result)
-    del data["minority"]
+    del data["minority"], data["reworded"]
     return {
         **data,
-        # Only where a judge contradicts itself, so that other lines stay as short as they were.
+        # Only where there is something to say, so that other lines stay as short as they were.
         **({} if minority is None else {"minority": _fields(minority)}),
+        **({"reworded": True} if result.reworded else {}),
         "spending": _spending_data(result.spending),
         "judge_spending": None if judge is None else _spending_data(judge),
         "shared": None

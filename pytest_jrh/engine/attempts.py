@@ -61,6 +61,7 @@ class Attempt:
             judge=spec.judge or "",
             target_score=spec.target_score,
             outcome=outcome,  # type: ignore[arg-type]
+            reworded=case.reworded if case else False,
             expected=case.expected if case else None,
             verified=case.verified if case else None,
             labelled_by=case.label.by if case and case.label else None,

@@ -119,7 +119,8 @@ class Case:
     label through unconfirmed. `label` is that of people or a program, of a run as it is (rule N1).
     `levels` is the whole scale in ordinal mode, else empty. `digests` is
     for a case read from disk that was stored without the secrets in it: its digest as stored, and
-    as it was made.
+    as it was made. `reworded` says that the rubric's text is another one than the case was made
+    for, and its label with it.
     """
 
     spec: CaseSpec
@@ -133,6 +134,7 @@ class Case:
     levels: tuple[ScoreLevel, ...] = ()
     digests: tuple[str, str] | None = None
     label: Label | None = None
+    reworded: bool = False
 
     @property
     def messages(self) -> tuple[Message, ...]:

@@ -97,6 +97,8 @@ class CaseResult:
     `score` is None in a tie of the repeats, which is a disagreement, and `reasoning` that of the
     first verdict with that score; `minority` is the first one with another score (rule M1).
     `labelled_by` says whose label it is where no stage made the case (rule N1).
+    `reworded` says that the case was made, and its label given, for another text of the rubric than
+    the judge had (rule G6).
     """
 
     case_id: str
@@ -123,6 +125,7 @@ class CaseResult:
     scores: tuple[int, ...] = ()
     minority: Verdict | None = None
     labelled_by: LabelledBy | None = None
+    reworded: bool = False
 
     @property
     def repeated(self) -> bool:

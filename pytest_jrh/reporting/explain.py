@@ -32,6 +32,10 @@ _LONGEST_UNIT = 2_000
 _LONGEST_LABEL = 50
 _LONGEST_CAUSE = 1_000
 _GAP = "  ..."
+_REWORDED = (
+    "The label stands for an earlier text of the rubric; the judge had the text above. Review the "
+    "case (--jrh-review)."
+)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)")
 
 
@@ -59,6 +63,8 @@ def disagreement_text(
     )
     lines += ["", f"rubric: {_place(case, folder)}", *_prose(case.rubric.instructions, width)]
     lines += ["", f"expected: {expected}, {_verified(case)}"]
+    if case.reworded:
+        lines += wrapped(_REWORDED, width, _INDENT)
     verification = case.outcome.verification
     if verification is not None and verification.rationale:
         lines += _prose(verification.rationale, width)

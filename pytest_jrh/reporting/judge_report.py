@@ -16,6 +16,7 @@ from pytest_jrh.reporting.json_report import (
     table_data,
 )
 from pytest_jrh.reporting.report import Report
+from pytest_jrh.reporting.reviewed import reworded_rubrics
 from pytest_jrh.reporting.session_results import scales
 from pytest_jrh.stats.bounded import accuracy_bounds
 from pytest_jrh.stats.metrics import GroupStats, bootstrap, group_stats, metric, totals
@@ -109,6 +110,10 @@ def judge_report(
         "flickering": flickering_data(results),
         "gate": None if decision is None else decision_data(decision),
         "panel": None if panel is None else panel_data(panel),
+        "reworded": {
+            rubric.rubric_id: [result.case_id for result in rubric.cases]
+            for rubric in reworded_rubrics(results)
+        },
         "session": session
         or {"cases": len(results), "kept": 0, "of": len(results), "interrupted": False},
     }

@@ -1,20 +1,60 @@
-"""What people decided about the cases of a session, in a line or two (rule K2)."""
+"""What people decided about the cases of a session, and what they should look at again (rules G6,
+K2).
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_jrh.text import one_line
+from pytest_jrh.text import Styled, counted, one_line, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_jrh.models import CaseResult, HumanReview
     from pytest_jrh.reporting.session_results import SessionResults
 
 _WORDS: tuple[HumanReview, ...] = ("accepted", "edited", "rejected", "undecided")
 _MOST_NAMED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class RewordedRubric:
+    """A rubric whose text is not the one that some of its cases were made for, and these cases."""
+
+    suite: str
+    rubric_id: str
+    cases: tuple[CaseResult, ...]
+
+    @property
+    def sentence(self) -> str:
+        """What the reports say of it."""
+        labels = "label stands" if len(self.cases) == 1 else "labels stand"
+        return (
+            f"{counted(len(self.cases), 'case')} of the rubric {self.rubric_id!r} (suite "
+            f"{self.suite}) had another text of the rubric when made: the {labels} for that text, "
+            "the verdicts for the present one. Review them with --jrh-review."
+        )
+
+
+def reworded_rubrics(results: Iterable[CaseResult]) -> list[RewordedRubric]:
+    """Find the rubrics with cases whose labels nobody has reviewed since the text was changed."""
+    found: dict[tuple[str, str], list[CaseResult]] = {}
+    for result in _each_once(results):
+        if result.reworded and result.human_reviewed not in ("accepted", "edited"):
+            found.setdefault((result.suite, result.rubric_id), []).append(result)
+    return [RewordedRubric(suite, rubric, tuple(own)) for (suite, rubric), own in found.items()]
+
+
+def reworded_lines(session: SessionResults, width: int) -> Iterator[Styled]:
+    """Name these rubrics, and some of their cases."""
+    for rubric in reworded_rubrics(session.results):
+        for line in wrapped(f"! {one_line(rubric.sentence)}", width):
+            yield Styled(line, "yellow")
+        for line in _named(session, rubric.cases):
+            yield Styled(line)
 
 
 def review_counts(session: SessionResults) -> str:
@@ -37,14 +77,22 @@ def review_lines(session: SessionResults) -> Iterator[str]:
             f"review: {len(void):,} {decisions} void, because the case was made in another way "
             "since:"
         )
-        yield from (f"  {one_line(session.node(result.case_id))}" for result in void[:_MOST_NAMED])
-        if len(void) > _MOST_NAMED:
-            yield f"  and {len(void) - _MOST_NAMED:,} more"
+        yield from _named(session, void)
+
+
+def _named(session: SessionResults, results: Sequence[CaseResult]) -> Iterator[str]:
+    yield from (f"  {one_line(session.node(result.case_id))}" for result in results[:_MOST_NAMED])
+    if len(results) > _MOST_NAMED:
+        yield f"  and {len(results) - _MOST_NAMED:,} more"
 
 
 def _once(session: SessionResults) -> Iterable[CaseResult]:
-    reviewed = (result for result in session.results if result.human_reviewed)
+    return _each_once(result for result in session.results if result.human_reviewed)
+
+
+def _each_once(results: Iterable[CaseResult]) -> Iterable[CaseResult]:
+    """One result of each case, however many judges it had."""
     return {
         (one.suite, one.test, one.rubric_id, one.run_id, one.epoch, one.target_score): one
-        for one in reviewed
+        for one in results
     }.values()

@@ -12,7 +12,7 @@ from pytest_jrh.models import said
 from pytest_jrh.reporting.gate_text import MOST_NAMED, gate_lines
 from pytest_jrh.reporting.range_lines import range_lines, range_table
 from pytest_jrh.reporting.report import Report
-from pytest_jrh.reporting.reviewed import review_lines
+from pytest_jrh.reporting.reviewed import review_lines, reworded_lines
 from pytest_jrh.reporting.session_results import extent_sentences, majority_text, recording_sentence
 from pytest_jrh.stats.columns import decimal
 from pytest_jrh.stats.contradictions import REASONING_DISAGREES, reasoning_disagrees
@@ -84,6 +84,7 @@ def session_lines(
     if skips:
         lines += _skips(session, width)
     lines += map(Styled, review_lines(session))
+    lines += reworded_lines(session, width)
     for name, decision in session.decisions.items():
         gate = gate_lines(decision, lambda case_id: one_line(session.node(case_id)), width=width)
         if gate:

@@ -16,6 +16,7 @@ from pytest_jrh.reporting.gate_text import (
 from pytest_jrh.reporting.html.bodies import printable
 from pytest_jrh.reporting.html.cases import CaseList
 from pytest_jrh.reporting.html.figures import section_values
+from pytest_jrh.reporting.reviewed import reworded_rubrics
 from pytest_jrh.reporting.session_results import case_key, extent_sentences, recording_sentence
 from pytest_jrh.stats.columns import decimal, percent
 from pytest_jrh.stats.figures import left_out, sections
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from pytest_jrh.gate.decision import GateDecision
     from pytest_jrh.redact import Redactor
     from pytest_jrh.reporting.html.bodies import RunKey
+    from pytest_jrh.reporting.reviewed import RewordedRubric
     from pytest_jrh.reporting.session_results import SessionResults
     from pytest_jrh.stats.panels import Panel
 
@@ -47,6 +49,7 @@ def page(session: SessionResults, blocks: Mapping[RunKey, str], redactor: Redact
         "title": _title(session),
         "subtitle": _subtitle(session),
         "extents": extent_sentences(session),
+        "reworded": [_reworded(rubric, session) for rubric in reworded_rubrics(session.results)],
         "decisions": [
             _decision(name, decision, session)
             for name, decision in session.decisions.items()
@@ -106,6 +109,17 @@ def _remarks(session: SessionResults) -> list[str]:
         f"{counted(unverified, 'label')} unverified (the verifier is off, or did not confirm them)."
     )
     return [*lines, said] if unverified else lines
+
+
+def _reworded(rubric: RewordedRubric, session: SessionResults) -> dict[str, Any]:
+    return {
+        "sentence": rubric.sentence,
+        "more": max(0, len(rubric.cases) - _MOST_NAMED),
+        "cases": [
+            {"node": session.node(result.case_id), "key": case_key(result.case_id)}
+            for result in rubric.cases[:_MOST_NAMED]
+        ],
+    }
 
 
 def _decision(name: str, decision: GateDecision, session: SessionResults) -> dict[str, Any]:

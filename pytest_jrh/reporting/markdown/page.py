@@ -12,7 +12,7 @@ from pytest_jrh.reporting.gate_text import (
     update_sentence,
 )
 from pytest_jrh.reporting.markdown.quoting import LONGEST_NAME, code, entities, preformatted, prose
-from pytest_jrh.reporting.reviewed import review_counts
+from pytest_jrh.reporting.reviewed import review_counts, reworded_rubrics
 from pytest_jrh.reporting.session_results import extent_sentences, majority_text, recording_sentence
 from pytest_jrh.stats.columns import decimal
 from pytest_jrh.stats.contradictions import REASONING_DISAGREES, reasoning_disagrees
@@ -60,6 +60,9 @@ def markdown_report(session: SessionResults, limit: int = LIMIT) -> str:
     for section in every_section:
         _figures(page, section, several=len(every_section) > 1)
     _left_out(page, session)
+    for rubric in reworded_rubrics(session.results):
+        nodes = [f"- {code(session.node(result.case_id))}" for result in rubric.cases]
+        page.block([f"\n⚠️ {prose(rubric.sentence)}\n"], nodes[:_MOST_NAMED])
     for decision in session.decisions.values():
         _changes(page, session, decision)
     if sentence := recording_sentence(session):

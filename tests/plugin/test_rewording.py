@@ -1,0 +1,144 @@
+"""A rubric reworded over the same cases: a frozen suite judges them with the new text, and says
+that their labels stand for the old one (rule G6)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.support.model_server import ModelServer, Obedient, override
+from tests.support.reviews import decide
+from tests.support.suites import SuiteFiles, write_suite
+
+BASELINE = "--jrh-baseline=baseline.jsonl"
+JUDGE_ANEW = "--jrh-judge-record-mode=new_episodes"
+ONE = "1 case of the rubric 'rubric-1' (suite tiny) had another text of the rubric when made"
+BOTH = ONE.replace("1 case", "2 cases")
+REFUSED = "the case was made for other instructions than rubric 'rubric-1' has now"
+NODES = [f"inputs/configs/tiny.yml::agent_perturbation::rubric-1::run-{n}[e1]" for n in (1, 2)]
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester, server: ModelServer) -> SuiteFiles:
+    """Two recorded cases that a baseline has accepted, and the rubric's text changed since."""
+    files = write_suite(pytester.path, runs=2, tests=["agent_perturbation"])
+    recording = ("--jrh-record-mode=once", BASELINE, "--jrh-update-baseline")
+    pytester.runpytest_inprocess(files.option, *recording).assert_outcomes(passed=2)
+    reword(files)
+    return files
+
+
+def reword(files: SuiteFiles) -> None:
+    rubrics = files.data / "rubrics.yml"
+    rubrics.write_text(rubrics.read_text("utf-8").replace("kindly", "curtly"), "utf-8")
+
+
+def cases_file(files: SuiteFiles) -> bytes:
+    return (files.negatives / "agent_perturbations.jsonl").read_bytes()
+
+
+def results(files: SuiteFiles) -> dict[str, bool]:
+    """By run, whether its result says that the rubric was reworded."""
+    lines = (files.results / "case_results.jsonl").read_text("utf-8").splitlines()
+    return {line["run_id"]: line.get("reworded", False) for line in map(json.loads, lines)}
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "-n 2"])
+def test_the_cases_are_judged_with_the_new_text_and_every_report_names_them(
+    suite: SuiteFiles, pytester: pytest.Pytester, server: ModelServer, workers: tuple[str, ...]
+) -> None:
+    before, asked = cases_file(suite), server.count()
+    reports = ("--jrh-report=report.html", "--jrh-summary=summary.md")
+    frozen = pytester.runpytest_inprocess(
+        suite.option, "--jrh-frozen", JUDGE_ANEW, BASELINE, *reports, *workers
+    )
+    frozen.assert_outcomes(passed=2)
+    assert server.count() == asked + 2
+    assert all("curtly" in request.text for request in server.requests[-2:])
+    assert cases_file(suite) == before
+    said = " ".join(frozen.stdout.str().split())
+    assert f"{BOTH}: the labels stand for that text, the verdicts for the present one." in said
+    assert "Review them with --jrh-review." in said
+    assert all(node in said for node in NODES)
+    # The baseline's verdicts are about the old text, and are not compared.
+    assert "the case has changed: another rubric text, transcript or label" in said
+    markdown = Path("summary.md").read_text("utf-8")
+    assert "had another text of the rubric when made" in markdown
+    assert all(f"- `{node}`" in markdown for node in NODES)
+    page = Path("report.html").read_text("utf-8")
+    assert all(f'<a href="#case-{key}">' in page for key in keys(page))
+    assert len(keys(page)) == 2
+    assert results(suite) == {"run-1": True, "run-2": True}
+    (path,) = suite.results.glob("*_report.json")
+    named = json.loads(path.read_text("utf-8"))["reworded"]["rubric-1"]
+    assert [case.rpartition("::")[2] for case in named] == ["run-1[e1]", "run-2[e1]"]
+
+
+def keys(page: str) -> list[str]:
+    """Of the cases that the page links where it names the rubric."""
+    part = page.split("had another text", 1)[1].split("</details>", 1)[0]
+    return [piece.partition('"')[0] for piece in part.split('href="#case-')[1:]]
+
+
+def test_part_of_the_cases_keeps_the_results_of_the_others_and_a_review_settles_a_label(
+    suite: SuiteFiles, pytester: pytest.Pytester
+) -> None:
+    pytester.runpytest_inprocess(suite.option, "--jrh-frozen", JUDGE_ANEW).assert_outcomes(passed=2)
+    one = pytester.runpytest_inprocess(suite.option, "--jrh-frozen", "-k", "run-1")
+    one.assert_outcomes(passed=1)
+    assert results(suite) == {"run-1": True, "run-2": True}
+    assert ONE in " ".join(one.stdout.str().split())
+    lines = (suite.results / "case_results.jsonl").read_text("utf-8").splitlines()
+    digest = json.loads(lines[0])["case_digest"]
+    decide(suite.negatives, "run-1", "accepted", digest=digest)
+    settled = pytester.runpytest_inprocess(suite.option, "--jrh-frozen")
+    settled.assert_outcomes(passed=2)
+    said = " ".join(settled.stdout.str().split())
+    assert "review: 1 accepted" in said
+    assert ONE in said
+    assert NODES[1] in said
+
+
+def test_a_disagreement_says_that_the_label_is_older_than_the_text(
+    suite: SuiteFiles, pytester: pytest.Pytester, server: ModelServer
+) -> None:
+    server.answer = override(Obedient(), judge={"reasoning": "All is well.", "score": 0})
+    frozen = pytester.runpytest_inprocess(suite.option, "--jrh-frozen", JUDGE_ANEW)
+    frozen.assert_outcomes(failed=2)
+    assert "The label stands for an earlier text of the rubric" in frozen.stdout.str()
+
+
+def test_without_frozen_the_case_is_made_anew(suite: SuiteFiles, pytester: pytest.Pytester) -> None:
+    result = pytester.runpytest_inprocess(suite.option)
+    result.assert_outcomes(errors=2)
+    result.stdout.fnmatch_lines(["*unrecorded*"])
+
+
+def test_a_kept_case_is_refused_where_the_suite_is_not_frozen(
+    suite: SuiteFiles, pytester: pytest.Pytester
+) -> None:
+    config = yaml.safe_load(suite.config.read_text("utf-8"))
+    config["test_agent_perturbation_config"] = {"output": {"overwrite": False}}
+    suite.config.write_text(yaml.safe_dump(config), "utf-8")
+    refused = pytester.runpytest_inprocess(suite.option, JUDGE_ANEW)
+    refused.assert_outcomes(errors=2)
+    assert REFUSED in " ".join(refused.stdout.str().split())
+
+
+def test_another_scale_is_no_rewording(pytester: pytest.Pytester, server: ModelServer) -> None:
+    files = write_suite(pytester.path, runs=1, mode="ordinal", tests=["agent_perturbation"])
+    recorded = pytester.runpytest_inprocess(files.option, "--jrh-record-mode=once")
+    made = recorded.parseoutcomes()["passed"]
+    reword(files)
+    again = (files.option, "--jrh-frozen", JUDGE_ANEW)
+    pytester.runpytest_inprocess(*again).assert_outcomes(passed=made)
+    path = files.data / "rubrics.yml"
+    rubrics = yaml.safe_load(path.read_text("utf-8"))
+    rubrics[0]["score_levels"].append({"score": 3, "label": "beyond"})
+    path.write_text(yaml.safe_dump(rubrics), "utf-8")
+    refused = pytester.runpytest_inprocess(*again)
+    refused.assert_outcomes(errors=made)
+    assert REFUSED in " ".join(refused.stdout.str().split())
