@@ -146,7 +146,10 @@ class Options:
         "judging waits for Finalize",
     )
     baseline: Path | None = _option(
-        "path", "compare the verdicts with this baseline: a regression fails", "FILE", merged=True
+        "path",
+        "compare the verdicts with this baseline: without a gate, a regression fails",
+        "FILE",
+        merged=True,
     )
     split: str | None = _option(
         "string", "of the labelled runs, only those of this split, such as dev or test", "NAME"

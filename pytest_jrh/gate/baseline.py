@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, cast
 
@@ -252,5 +252,11 @@ def _line(result: CaseResult, before: BaselineCase | None, reason: str) -> Basel
     if before is None or before.case_digest != line.case_digest:
         return line
     reference = before.reference or before.all_scores
-    same = sorted(reference) == sorted(line.all_scores)
-    return line if same else replace(line, reference=reference)
+    return line if _alike(reference, line.all_scores) else replace(line, reference=reference)
+
+
+def _alike(one: Sequence[int], other: Sequence[int]) -> bool:
+    """Whether scores are equally frequent, also where there are more of them."""
+    return all(
+        one.count(score) * len(other) == other.count(score) * len(one) for score in {*one, *other}
+    )

@@ -392,6 +392,12 @@ class TestReference:
         assert [line.get("reference") for line in lines] == [[1], *[None] * 99]
         assert render(self.updated(baseline, self.wrong(0))) == render(baseline_of(self.wrong(0)))
 
+    def test_more_repeats_of_one_mind_are_no_other_reference(self) -> None:
+        once = baseline_of(scored(run, 0, [1]) for run in range(3))
+        thrice = [scored(0, 0, [1, 1, 1]), scored(1, 0, [1, 0, 1]), scored(2, 0, [1, 1, 1])]
+        lines = self.updated(once, thrice).cases.values()
+        assert [line.reference for line in lines] == [(), (1,), ()]
+
     def test_a_case_that_changed_has_a_new_reference(self) -> None:
         now = [replace(each, case_digest=NOW) for each in self.wrong(1)]
         assert self.updated(baseline_of(self.wrong(0)), now) == baseline_of(now)

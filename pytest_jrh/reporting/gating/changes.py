@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pytest_jrh.gate.changes import ChangeRow, KnownFlicker
     from pytest_jrh.gate.decision import GateDecision
 
+_MOST_ROWS = 12
 # Where the flicker is not known, what it would come to with these shares of verdicts flipped.
 _SUPPOSED_FLIPS = (0.02, 0.05)
 
@@ -104,15 +105,18 @@ def _comparison(decision: GateDecision, total: ChangeRow) -> str:
 
 
 def _by_rubric(rows: Sequence[ChangeRow]) -> str:
-    """The rows whose correctness changed, and how many others there are."""
+    """The rows whose correctness changed, surest first, and how many others there are."""
+    changed = [row for row in rows if row.drop or row.p_value < 1]
+    changed.sort(key=lambda row: (row.adjusted or 0, -row.drop))
     told = []
-    for row in sorted(rows, key=lambda row: -row.drop):
-        if row.drop or row.p_value < 1:
-            p_value = row.p_value if row.adjusted is None else row.adjusted
-            change = f"{'-' if row.drop > 0 else '+'}{points(abs(row.drop))}"
-            told.append(f"{row_name(row)} {change} (p = {p_value:.3g})")
-    rest = len(rows) - len(told)
-    others = f"; no change in {rest:,} other{'s' if rest > 1 else ''}" if rest else ""
+    for row in changed[:_MOST_ROWS]:
+        p_value = row.p_value if row.adjusted is None else row.adjusted
+        change = f"{'-' if row.drop > 0 else '+'}{points(abs(row.drop))}"
+        told.append(f"{row_name(row)} {change} (p = {p_value:.3g})")
+    more = len(changed) - len(told)
+    rest = len(rows) - len(changed)
+    others = f"; {more:,} more are in the JSON report" if more else ""
+    others += f"; no change in {rest:,} other{'s' if rest > 1 else ''}" if rest else ""
     return f"In points of accuracy, p adjusted (Holm): {', '.join(told)}{others}."
 
 

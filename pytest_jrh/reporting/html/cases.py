@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pytest_jrh.reporting.html.bodies import RunKey
     from pytest_jrh.reporting.session_results import SessionResults
 
+_CHANGE_KINDS = {"regression": "bad", "fix": "good"}
+
 
 @dataclass(frozen=True, slots=True)
 class CaseColumn:
@@ -105,6 +107,7 @@ def _changes(session: SessionResults) -> dict[str, str]:
             changes |= dict.fromkeys(decision.comparison.still_wrong, "still wrong")
             changes |= dict.fromkeys(decision.fixes, "fix")
             changes |= dict.fromkeys(decision.regressions, "regression")
+            changes |= {case: f"{changes[case]} (flicker)" for case in decision.flickered}
     return changes
 
 
@@ -148,7 +151,7 @@ COLUMNS: tuple[CaseColumn, ...] = (
         shown=lambda session: any(
             decision.comparison is not None for decision in session.decisions.values()
         ),
-        kind=lambda _, change: {"regression": "bad", "fix": "good"}.get(change, ""),
+        kind=lambda _, change: _CHANGE_KINDS.get(change.partition(" (")[0], ""),
     ),
     CaseColumn(
         "suite",
