@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import os
+import shutil
 import signal
+import subprocess
+import zipfile
 from collections import Counter
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
 import pytest
 import yaml
 
 from pytest_jrh.models import CaseResult
+from pytest_jrh.stats.statistics import describe
 from tests.e2e.bench import Bench, cassette_files, is_complete, read_cassette
 from tests.e2e.test_kill import pytest_process
 from tests.e2e.test_plan import asked, exactly, planned, to_make
 from tests.e2e.test_spending import pytest_in
-from tests.support.flipping import Saying
+from tests.support.flipping import Flipping, Saying
+from tests.support.fork_server import python
 from tests.support.model_server import Fault, ModelServer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.e2e.conftest import MakeBench
+    from tests.support.suites import SuiteFiles
 
 
 def repeating(repeats: int, **config: Any) -> dict[str, Any]:
@@ -230,3 +239,165 @@ def test_a_killed_run_asks_only_the_repeats_that_are_missing(
     assert server.count() - before == 4 * (5 + 5) - on_disk
     assert to_make(plan)["judge"] == exactly({"judge": 20 - judged})["judge"]
     assert own.replay().calls == 0
+
+
+def test_the_flicker_of_a_judge_that_flips_is_found_within_its_interval(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    server.answer = Flipping(0.1, seed=8234)
+    truth = 2 * 0.1 * 0.9
+    bench = make_bench(runs=20, rubrics=2, overrides=repeating(3))
+    for mode, repeats, new in (("once", 3, 3), ("new_episodes", 5, 2)):
+        set_repeats(bench, repeats)
+        before = server.count("judge")
+        session = bench.run(mode)  # type: ignore[arg-type]
+        assert server.count("judge") - before == 40 * new
+        replayed = bench.replay()
+        assert replayed.calls == 0
+        assert scores(list(replayed.results)) == scores(list(session.results))
+        found = describe(replayed.results).flicker
+        assert found.cases == 40
+        assert found.flickering == sum(len(set(each)) > 1 for each in scores(list(session.results)))
+        assert found.bounds.lower is not None
+        assert found.bounds.upper is not None
+        assert found.bounds.lower <= truth <= found.bounds.upper
+        # It says something: neither nothing nor everything.
+        assert found.bounds.upper - found.bounds.lower < 0.2
+
+
+def test_four_processes_plan_make_and_replay_the_same_calls(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    server.answer = Flipping(0.3, seed=3)
+    files = make_bench(runs=6, overrides=repeating(3)).files
+    plan = pytest_in(files, server, "--jrh-record-mode=once", "--jrh-plan")
+    (judge,) = [line.split() for line in plan.stdout.splitlines() if line.startswith("judge ")]
+    assert judge[2:4] == ["0", "18"]
+    assert server.count() == 0
+    made = pytest_in(files, server, "--jrh-record-mode=once", "-n4")
+    assert server.count("judge") == 18
+    results = files.results / "case_results.jsonl"
+    recorded = {line["case_id"]: line["scores"] for line in map(json.loads, open_lines(results))}
+    assert all(len(each) == 3 for each in recorded.values())
+    assert sum(len(set(each)) > 1 for each in recorded.values()) > 0
+    alone = pytest_in(files, None)
+    assert alone.returncode == made.returncode
+    again = {line["case_id"]: line["scores"] for line in map(json.loads, open_lines(results))}
+    assert again == recorded
+    frozen = pytest_in(files, None, "--jrh-frozen")
+    assert frozen.returncode == made.returncode
+    assert "18 replayed" in frozen.stdout
+
+
+def open_lines(path: Path) -> list[str]:
+    return path.read_text("utf-8").splitlines()
+
+
+@pytest.fixture
+def reported(make_bench: MakeBench, server: ModelServer) -> SuiteFiles:
+    """A suite of three runs with every report: right, right but flickering, and wrong."""
+    answers: dict[str, tuple[int, ...]] = {"1001": (1, 1, 1), "1002": (1, 0, 1), "1003": (0, 1, 0)}
+    servants = {order: Saying(*given) for order, given in answers.items()}
+    server.answer = lambda request: next(
+        servant(request) for order, servant in servants.items() if order in request.text
+    )
+    files = make_bench(runs=3, overrides=repeating(3)).files
+    pytest_in(
+        files,
+        server,
+        "--jrh-record-mode=once",
+        "--jrh-report=report.html",
+        "--jrh-summary=summary.md",
+        "--jrh-eval-log=judged.eval",
+        "--junitxml=junit.xml",
+    )
+    return files
+
+
+def test_every_report_marks_the_cases_that_flicker(reported: SuiteFiles) -> None:
+    files, folder = reported, reported.folder
+    replayed = pytest_in(files, None)
+    lines = replayed.stdout.splitlines()
+    assert any(line.split()[-1:] == ["flicker"] for line in lines)
+    sentence = "The judge gave different scores in 2 of 3 repeated cases; two repeats of a"
+    assert sentence in replayed.stdout
+    places = [f"{files.option[13:]}::agent_perturbation::rubric-1::run-{n}[e1]" for n in (1, 2, 3)]
+    assert f"  {places[1]} (2 of 3 said 1, 1 of 3 said 0)" in lines
+    assert f"  {places[2]} (2 of 3 said 0, 1 of 3 said 1)" in lines
+
+    summary = (folder / "summary.md").read_text("utf-8")
+    assert "| flicker |" in summary
+    assert sentence in " ".join(summary.split())
+    assert "### Right, but flickering (1)" in summary
+    assert "gave 0 (2 of 3 said 0, 1 of 3 said 1), right is 1" in summary
+    assert "Another repeat gave 0: It is plainly 0." in summary
+
+    html = (folder / "report.html").read_text("utf-8")
+    assert sentence in " ".join(html.split())
+    assert html.count(">flickers<") >= 2
+
+    report = json.loads(next(files.results.glob("*_report.json")).read_text("utf-8"))
+    figures = report["statistics"]["overall"]["flicker"]
+    assert (figures["cases"], figures["flickering"]) == (3, 2)
+    assert figures["value"] == pytest.approx(4 / 9)
+    assert figures["interval"]["lower"] < 4 / 9 < figures["interval"]["upper"]
+    assert report["repeats"] == 3
+    assert [(each["scores"], each["score"]) for each in report["flickering"]] == [
+        ([1, 0, 1], 1),
+        ([0, 1, 0], 0),
+    ]
+
+    cases = ElementTree.parse(folder / "junit.xml").getroot().iter("testcase")
+    assert [
+        {name: value for name, value in properties(case).items() if name in ("scores", "flickers")}
+        for case in cases
+    ] == [
+        {"scores": "1 1 1", "flickers": "false"},
+        {"scores": "1 0 1", "flickers": "true"},
+        {"scores": "0 1 0", "flickers": "true"},
+    ]
+
+    with next(files.results.glob("agent_perturbation_results_*.csv")).open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["repeats"], row["scores"], row["flickers"]) for row in rows] == [
+        ("3", "1 1 1", "False"),
+        ("3", "1 0 1", "True"),
+        ("3", "0 1 0", "True"),
+    ]
+    assert rows[1]["minority_reasoning"] == "It is plainly 0."
+    with (files.results / "figures.csv").open(newline="") as file:
+        (flicker, *_) = [row for row in csv.DictReader(file) if row["figure"] == "flicker"]
+    assert float(flicker["value"]) == pytest.approx(4 / 9)
+    assert float(flicker["lower"]) == pytest.approx(figures["interval"]["lower"])
+
+    with zipfile.ZipFile(folder / "judged.eval") as archive:
+        names = sorted(name for name in archive.namelist() if name.startswith("samples/"))
+        samples = [json.loads(archive.read(name)) for name in names]
+    assert [sample["metadata"]["flickers"] for sample in samples] == [False, True, True]
+
+
+def properties(case: ElementTree.Element) -> dict[str, str]:
+    return {each.attrib["name"]: each.attrib["value"] for each in case.iter("property")}
+
+
+def test_results_of_another_number_of_repeats_are_neither_kept_nor_merged(
+    reported: SuiteFiles,
+) -> None:
+    files = reported
+    shard = files.folder / "shard"
+    shutil.copytree(files.results, shard / files.name)
+    assert "in 2 of 3 repeated cases" in merged(files).stdout
+    config = yaml.safe_load(files.config.read_text())
+    config["admin"]["evaluation_config"]["repeats"] = 1
+    files.config.write_text(yaml.safe_dump(config))
+    one = pytest_in(files, None, "-k", "run-1")
+    assert "2 results of earlier sessions left out" in one.stdout
+    assert "repeats has changed" in one.stdout
+    refused = merged(files)
+    assert refused.returncode == 4
+    assert "the case was judged 3 times; the config's repeats is 1" in refused.stderr
+
+
+def merged(files: SuiteFiles) -> subprocess.CompletedProcess[str]:
+    command = [*python(), "-m", "pytest_jrh", "merge", files.option, "shard"]
+    return subprocess.run(command, cwd=files.folder, capture_output=True, text=True, check=False)
