@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_jrh.kinds import KINDS
+from pytest_jrh.stats.flickering import answer_of
 from pytest_jrh.stats.inference.intervals import LEVEL, Bounds, Tally, share_bounds
 from pytest_jrh.stats.inference.jackknife import (
     bias_bounds,
@@ -125,9 +126,9 @@ def sums_by_cluster(judged: Iterable[CaseResult]) -> list[Sums]:
     """The sums of labels and answers that figures are made of, of each cluster."""
     return [
         sums_of(
-            (result.expected, result.score)
+            (result.expected, answer)
             for result in cluster
-            if result.expected is not None and result.score is not None
+            if result.expected is not None and (answer := answer_of(result)) is not None
         )
         for cluster in clusters_of(judged)
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_jrh.stats.columns import percent
+from pytest_jrh.stats.columns import percent, range_text
 from pytest_jrh.text import counted
 
 if TYPE_CHECKING:
@@ -17,10 +17,8 @@ def flicker_sentence(statistics: Statistics) -> str:
     if not found.cases:
         return ""
     cases = f"{found.flickering:,} of {counted(found.cases, 'repeated case')}"
-    return (
-        f"The judge gave different scores in {cases}; two repeats of a case differ in "
-        f"{percent(found.value)}."
-    )
+    known = "" if found.bounds.lower is None else f", 95% interval {range_text(found.bounds)}"
+    return f"The judge gave different scores in {cases} (flicker {percent(found.value)}{known})."
 
 
 def tie_sentence(statistics: Statistics) -> str:
@@ -28,7 +26,8 @@ def tie_sentence(statistics: Statistics) -> str:
     ties, n = statistics.counts.ties, statistics.counts.n
     if not ties:
         return ""
+    left_out = "; mean error, bias and weighted kappa leave them out" if statistics.ordinal else ""
     return (
         f"Ties: in {ties:,} of {counted(n, 'case')} no score is the most frequent of the repeats. "
-        "They count as wrong; kappa, errors and bias leave them out."
+        f"They count as wrong{left_out}."
     )

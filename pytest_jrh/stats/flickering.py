@@ -12,6 +12,16 @@ if TYPE_CHECKING:
     from pytest_jrh.models import CaseResult
 
 
+def answer_of(result: CaseResult) -> int | None:
+    """The answer that counts: the score, and for a tie of a binary judge the wrong one.
+
+    None for a tie of an ordinal judge: there is no telling how far off it is.
+    """
+    if result.score is None and result.expected is not None and result.target_score is None:
+        return 1 - result.expected
+    return result.score
+
+
 def repeated_case(result: CaseResult, earlier: Iterable[int] = ()) -> RepeatedCase:
     """The scores of a case, with those that the same judge gave the same case `earlier`."""
     return RepeatedCase(result.cluster_id, (*earlier, *result.scores))

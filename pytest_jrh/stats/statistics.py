@@ -5,14 +5,13 @@ Only agree and disagree count. A figure that cannot be computed is None with the
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_jrh.kinds import KINDS
 from pytest_jrh.models import JUDGED
 from pytest_jrh.stats.bounded import accuracy_bounds, binary_bounds, ordinal_bounds, whole_pairs
-from pytest_jrh.stats.flickering import flicker_of
+from pytest_jrh.stats.flickering import answer_of, flicker_of
 from pytest_jrh.stats.inference.flicker import NOT_ASKED_TWICE, Flicker
 from pytest_jrh.stats.inference.formulas import (
     NO_VERDICT,
@@ -81,9 +80,9 @@ class Statistics:
     """Every figure of one set of results; names in `counts` that are empty stand for all.
 
     `binary` and `ordinal` are None where the set has no case of that mode. `flicker` says how often
-    the judge contradicts itself. A tie of repeats is wrong in every share, and in no figure of the
-    confusion matrix but the balanced accuracy (rule M1). `judged` are the results with a verdict
-    that the figures are of.
+    the judge contradicts itself. A tie of repeats is wrong in every share; what needs the score of
+    an ordinal judge leaves it out (rule M2). `judged` are the results with a verdict that the
+    figures are of.
     """
 
     counts: GroupStats
@@ -163,11 +162,12 @@ def describe(results: Iterable[CaseResult], scales: Scales | None = None) -> Sta
 
 
 def pairs_of(results: Iterable[CaseResult]) -> list[Pair]:
-    """Label and answer of every verdict but the ties of repeats, which have no answer."""
+    """Label and answer of every verdict, but of no tie of an ordinal judge (`answer_of`)."""
+    answers = [
+        (result.expected, answer_of(result)) for result in results if result.outcome in JUDGED
+    ]
     return [
-        (result.expected, result.score)
-        for result in results
-        if result.outcome in JUDGED and result.expected is not None and result.score is not None
+        (label, answer) for label, answer in answers if label is not None and answer is not None
     ]
 
 
@@ -186,7 +186,7 @@ def _binary(judged: Sequence[CaseResult]) -> BinaryStats:
         matrix=matrix,
         recall=_share(found, len(violations), "no perturbation was judged"),
         false_positive_rate=_share(alarms, len(satisfied), "no positive was judged"),
-        balanced_accuracy=_of_two_labels(matrix, balanced_accuracy(matrix, _ties(judged))),
+        balanced_accuracy=_of_two_labels(matrix, balanced_accuracy(matrix)),
         kappa=kappa,
         paired=_share(sum(whole), len(whole), "no run has both its tests judged"),
         intervals=binary_bounds(violations, satisfied, judged, kappa, pairs),
@@ -213,13 +213,6 @@ def _ordinal(judged: Sequence[CaseResult], scales: Scales | None) -> OrdinalStat
         bias=mean_bias(matrix),
         weighted_kappa=kappa,
         intervals=ordinal_bounds(judged, _is_near, kappa, matrix.labels),
-    )
-
-
-def _ties(judged: Iterable[CaseResult]) -> Counter[int]:
-    """How many cases of each label have no score, because their repeats tie."""
-    return Counter(
-        result.expected for result in judged if result.score is None and result.expected is not None
     )
 
 

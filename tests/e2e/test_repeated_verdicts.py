@@ -319,7 +319,7 @@ def test_every_report_marks_the_cases_that_flicker(reported: SuiteFiles) -> None
     replayed = pytest_in(files, None)
     lines = replayed.stdout.splitlines()
     assert any(line.split()[-1:] == ["flicker"] for line in lines)
-    sentence = "The judge gave different scores in 2 of 3 repeated cases; two repeats of a"
+    sentence = "The judge gave different scores in 2 of 3 repeated cases (flicker 44.4%"
     assert sentence in replayed.stdout
     places = [f"{files.option[13:]}::agent_perturbation::rubric-1::run-{n}[e1]" for n in (1, 2, 3)]
     assert f"  {places[1]} (2 of 3 said 1, 1 of 3 said 0)" in lines

@@ -1,5 +1,4 @@
-"""A tie of repeats: wrong in every share, in no figure that needs a score, and never left out of n
-(rules M1, M2)."""
+"""A tie of repeats counts as wrong, and is never left out of n (rules M1, M2)."""
 
 from __future__ import annotations
 
@@ -62,7 +61,7 @@ def test_what_is_shown_of_repeats_is_a_verdict_of_each_side(scores: list[int]) -
         assert judgment.minority.score != judgment.shown.score
 
 
-def test_a_tie_is_wrong_in_every_share_and_in_no_figure_of_scores() -> None:
+def test_a_tie_is_the_wrong_answer_of_a_binary_judge() -> None:
     cases = [result(n, n % 2, n % 2, n % 2) for n in range(8)]
     cases += [result(8, 0, 0, 1), result(9, 1, 1, 0)]
     found = describe(cases)
@@ -77,19 +76,23 @@ def test_a_tie_is_wrong_in_every_share_and_in_no_figure_of_scores() -> None:
     assert bounds.lower is not None
     assert bounds.upper is not None
     assert bounds.lower < 0.2 < bounds.upper
-    assert found.binary.matrix.n == 8
-    assert found.binary.kappa.value == 1
+    assert found.binary.matrix.counts == ((4, 1), (1, 4))
+    assert found.binary.kappa.value == pytest.approx(0.6)
     assert judge_warnings(found, "binary") == [
-        "Ties: in 2 of 10 cases no score is the most frequent of the repeats. They count as wrong; "
-        "kappa, errors and bias leave them out."
+        "Ties: in 2 of 10 cases no score is the most frequent of the repeats. They count as wrong."
     ]
 
 
 def test_an_ordinal_tie_is_neither_exact_nor_near() -> None:
     cases = [result(n, 1, 1, 1, target_score=1) for n in range(3)]
     cases.append(result(3, 1, 1, 2, target_score=1))
-    figures = describe(cases).ordinal
+    found = describe(cases)
+    figures = found.ordinal
     assert figures is not None
+    assert figures.matrix.n == 3
+    assert judge_warnings(found, "ordinal")[-1].endswith(
+        "They count as wrong; mean error, bias and weighted kappa leave them out."
+    )
     assert (figures.exact.count, figures.exact.n) == (3, 4)
     assert (figures.within_one.count, figures.within_one.n) == (3, 4)
     assert figures.mean_absolute_error.value == 0
@@ -103,7 +106,9 @@ def test_no_verdict_is_lost_whatever_ties(cases: list[tuple[int, list[int]]]) ->
     counts = found.overall.counts
     assert counts.n == len(cases)
     matrix = found.overall.binary.matrix if found.overall.binary else None
-    assert (matrix.n if matrix else 0) + counts.ties == len(cases)
+    assert (matrix.n if matrix else 0) == len(cases)
+    right = sum(matrix.counts[label][label] for label in (0, 1)) if matrix else 0
+    assert right == counts.agree
     for section in sections(found):
         assert all(cell.text for row in section.rows for cell in row.cells)
     assert panels(given_results) == []

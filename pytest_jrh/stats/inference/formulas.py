@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from pytest_jrh.stats.metrics import Figure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
 Pair: TypeAlias = tuple[int, int]
 
@@ -88,17 +88,11 @@ def quadratic_kappa(matrix: ConfusionMatrix) -> Figure:
     return _kappa(matrix, lambda one, other: float((one - other) ** 2))
 
 
-def balanced_accuracy(matrix: ConfusionMatrix, ties: Mapping[int, int] | None = None) -> Figure:
+def balanced_accuracy(matrix: ConfusionMatrix) -> Figure:
     """The mean of the recalls of the labels that occur (Brodersen et al. 2010, ICPR,
     pp. 3121-3124).
-
-    `ties` counts by label the cases without an answer, which are wrong and not in the matrix.
     """
-    without = ties or {}
-    rows = [
-        row + without.get(label, 0) for label, row in zip(matrix.labels, matrix.rows, strict=True)
-    ]
-    recalls = [matrix.counts[index][index] / row for index, row in enumerate(rows) if row]
+    recalls = [matrix.counts[index][index] / row for index, row in enumerate(matrix.rows) if row]
     return Figure(sum(recalls) / len(recalls)) if recalls else Figure(None, NO_VERDICT)
 
 
