@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
 
     from pytest_jrh.models import RecordMode
     from pytest_jrh.recording.settings import Replay
@@ -184,16 +184,14 @@ OPTIONS = tuple(
 )
 
 
-def mistakes(options: Options) -> Iterator[str]:
-    """Say what is wrong with the options."""
-    if options.max_workers is not None and options.max_workers < 1:
-        yield f"--jrh-max-workers={options.max_workers}: must be an integer >= 1"
-    for flag, limit in (
-        ("--jrh-max-calls", options.max_calls),
-        ("--jrh-max-cost", options.max_cost),
-    ):
-        if limit is not None and not (math.isfinite(limit) and limit >= 0):
-            yield f"{flag}={limit}: must be a number >= 0"
+def mistakes(options: Options, ini: Container[str] = ()) -> Iterator[str]:
+    """Say what is wrong with the options; `ini` are the keys that the ini file sets."""
+    for option in OPTIONS:
+        value = getattr(options, option.sets)
+        if (problem := _problem(option, value)) is not None:
+            said = f"{option.key} = " if option.key in ini else f"{option.flag}="
+            shown = value.name if option.kind == "path" and not value.is_dir() else value
+            yield f"{said}{shown}: {problem}"
     modes = (options.record_mode, options.judge_record_mode)
     if options.disable_recording and any(modes):
         yield (
@@ -203,8 +201,21 @@ def mistakes(options: Options) -> Iterator[str]:
         yield "--jrh-update-baseline: name the file to update with --jrh-baseline=FILE"
     if options.reset_reference and not options.update_baseline:
         yield "--jrh-reset-reference: sets what --jrh-update-baseline writes; add that option"
-    if options.eval_log is not None and options.eval_log.suffix != ".eval":
-        yield f"--jrh-eval-log={options.eval_log.name}: Inspect reads a log by its suffix, .eval"
     asking = options.disable_recording or any(mode not in (None, "none") for mode in modes)
     if options.replay == "http" and asking:
         yield "--jrh-replay=http answers recorded calls alone: use it with --jrh-record-mode=none"
+
+
+def _problem(option: Option, value: Any) -> str | None:
+    """What is wrong with the value of one option, whatever the others are."""
+    if value is None:
+        return None
+    if option.sets == "max_workers" and value < 1:
+        return "must be an integer >= 1"
+    if option.sets in ("max_calls", "max_cost") and not (math.isfinite(value) and value >= 0):
+        return "must be a number >= 0"
+    if (option.metavar or "").startswith("FILE.") and value.is_dir():
+        return "this is a folder; name a file in it"
+    if option.sets == "eval_log" and value.suffix != ".eval":
+        return "Inspect reads a log by its suffix, .eval"
+    return None

@@ -136,6 +136,9 @@ def read_results(path: Path) -> dict[str, StoredResult]:
     """
     found: dict[str, StoredResult] = {}
     problems: list[Problem] = []
+    if path.exists() and not path.is_file():
+        # Reading a named pipe would wait for someone to write into it.
+        raise InputError(Problem("this is not a regular file", str(path), hint=_AGAIN))
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
@@ -184,9 +187,20 @@ def _schema() -> TypeAdapter[_Line]:
 def _checked(line: bytes) -> _Line:
     """Read a line; raises `ValueError`, of which pydantic's error is one, where it is no result."""
     result = _schema().validate_json(line, strict=True)
+    # Readers differ in which of the values they take.
+    json.loads(line, object_pairs_hook=_unique)
     for mistake in _contradictions(result):
         raise ValueError(mistake)
     return result
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    data = dict(pairs)
+    if len(data) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"duplicate key {shown(twice)}")
+    return data
 
 
 def _contradictions(result: CaseResult) -> Iterator[str]:

@@ -54,7 +54,7 @@ def read_options(config: pytest.Config) -> Options:
     on_command_line = {option.key for option in OPTIONS if config.getoption(option.key) is not None}
     _settle(values, on_command_line)
     options = Options(**{option.sets: option.value(values[option.key]) for option in OPTIONS})
-    for mistake in mistakes(options):
+    for mistake in mistakes(options, values.keys() - on_command_line):
         raise pytest.UsageError(mistake)
     # Replaying the whole way sends nothing, whatever record mode the suite's own config asks for.
     return (

@@ -5,9 +5,12 @@ reports, and log records.
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+import pytest_jrh
 
 if TYPE_CHECKING:
     from _pytest._code.code import ExceptionInfo, ExceptionRepr
@@ -15,17 +18,20 @@ if TYPE_CHECKING:
 
     from pytest_jrh.redact import Redactor
 
+_PACKAGE = Path(pytest_jrh.__file__).parent
 _BUG = "This is a mistake in pytest-jrh, not in your files: please report it, with the lines above."
 
 
 def mistake_text(excinfo: ExceptionInfo[BaseException], redactor: Redactor) -> str:
-    """Give a traceback of our own code without arguments and local variables, which may hold what
-    is nobody's business.
+    """Give a traceback, of our own code or another plugin's, without arguments and local variables,
+    which may hold what is nobody's business.
 
     A value that pytest shortens would be shown in part, where no secret is recognized any more.
     """
     shown = excinfo.getrepr(style="short", showlocals=False, funcargs=False, truncate_locals=True)
-    return f"{redactor.text(str(shown))}\n\n{_BUG}"
+    text = redactor.text(str(shown))
+    ours = any(Path(entry.path).is_relative_to(_PACKAGE) for entry in excinfo.traceback)
+    return f"{text}\n\n{_BUG}" if ours else text
 
 
 class Secrecy:

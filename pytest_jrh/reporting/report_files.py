@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.artifacts.outputs import cause
 from pytest_jrh.errors import InputError
-from pytest_jrh.files import encoded
+from pytest_jrh.files import atomic_write, encoded
 from pytest_jrh.reporting.reports import REPORTS
 
 if TYPE_CHECKING:
@@ -23,16 +23,21 @@ def write_reports(asked: AskedFiles, material: Material) -> tuple[list[Path], li
     """
     written, problems = [], []
     for report in REPORTS:
-        path = asked.get(report.option)
+        path, shared = asked.get(report.option), os.environ.get(report.variable)
+        # Once, where it goes into two files.
+        text = report.text(material) if shared else None
         if path is not None:
             try:
-                report.write(path, material)
+                if text is None:
+                    report.write(path, material)
+                else:
+                    atomic_write(path, text)
                 written.append(path)
             except (OSError, InputError) as error:
                 problems.append(f"{path} was not written: {cause(error)}.")
-        if shared := os.environ.get(report.variable):
+        if shared and text is not None:
             try:
-                _append(Path(shared), report.text(material))
+                _append(Path(shared), text)
             except OSError as error:
                 problems.append(f"The step summary was not written: {cause(error)}.")
     return written, problems

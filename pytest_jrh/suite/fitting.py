@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pytest_jrh.documents.reading import Document
 
 AGENT = "test_agent_perturbation_config"
+EVALUATION: KeyPath = ("admin", "evaluation_config")
 _AS_WRITTEN: tuple[KeyPath, ...] = (("admin", "time_stamp"), (AGENT, "target_rubric_ids"))
 _ROUNDS = 20
 _SMALLEST_PANEL = 2

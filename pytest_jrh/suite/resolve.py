@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pytest_jrh.documents.problems import KeyPath, listed, received, shown
 from pytest_jrh.documents.reading import read_text
 from pytest_jrh.errors import InputError
-from pytest_jrh.suite.fitting import AGENT, unused_keys
+from pytest_jrh.suite.fitting import AGENT, EVALUATION, unused_keys
 from pytest_jrh.suite.rubrics import LONGEST_SCALE
 from pytest_jrh.suite.suite import GateRules
 from pytest_jrh.suite.targets import unused_labels
@@ -61,7 +61,6 @@ METRICS = (
 )
 
 _DATASET: KeyPath = ("admin", "dataset_config")
-_EVALUATION: KeyPath = ("admin", "evaluation_config")
 _LONGEST_NAME = 120
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f/\\]")
 
@@ -103,7 +102,7 @@ def resolve_mode(config: Config, findings: Findings) -> Mode | None:
     if template is None:
         if not findings.explained((AGENT, "autograder_template")):
             message = "is missing; must be agent_judge (binary) or agent_autograder (ordinal)"
-            findings.missing((*_EVALUATION, "template"), message)
+            findings.missing((*EVALUATION, "template"), message)
         return None
     return "binary" if template == "agent_judge" else "ordinal"
 
@@ -117,13 +116,13 @@ def resolve_metric(config: Config, findings: Findings) -> str:
         )
         expected = "accuracy_score, or a scikit-learn metric of labels against labels"
         hint = f"{close} is the nearest" if close else f"the metrics are {', '.join(METRICS)}"
-        findings.add((*_EVALUATION, "metric"), received(name, expected), hint)
+        findings.add((*EVALUATION, "metric"), received(name, expected), hint)
     elif name != "accuracy_score" and find_spec("sklearn") is None:
         message = (
             f"got {shown(name)}, which needs scikit-learn; without it only accuracy_score can be "
             "computed"
         )
-        findings.add((*_EVALUATION, "metric"), message, "pip install 'pytest-jrh[sklearn]'")
+        findings.add((*EVALUATION, "metric"), message, "pip install 'pytest-jrh[sklearn]'")
     return name
 
 

@@ -11,7 +11,7 @@ from pytest_jrh.judges.own_keys import OwnCodeKeys
 from pytest_jrh.models import RateLimit, StageModel, StageName
 from pytest_jrh.sections import ModelDefaults, NoVerifier, StageSection, first_set
 from pytest_jrh.stages import JUDGE, MAKING
-from pytest_jrh.suite.fitting import AGENT
+from pytest_jrh.suite.fitting import AGENT, EVALUATION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pytest_jrh.sections import ConfigSection, JudgeStage
     from pytest_jrh.suite.places import Places
     from pytest_jrh.suite.schema import Config, PanelJudge
-
-_EVALUATION: KeyPath = ("admin", "evaluation_config")
 
 
 def resolve_stages(
@@ -72,7 +70,7 @@ def resolve_judges(
         return (JudgeSettings(None, stage, reasoning, kind.key, section),)
     judges: list[JudgeSettings] = []
     for index, entry in enumerate(evaluation.judges):
-        key: KeyPath = (*_EVALUATION, "judges", index)
+        key: KeyPath = (*EVALUATION, "judges", index)
         if entry.name in {judge.name for judge in judges}:
             findings.add(
                 (*key, "name"),
@@ -140,7 +138,7 @@ def _judge_stage(
             "no model for the judge; set autograder_model_name in admin.evaluation_config, or "
             "judge.model"
         )
-        findings.missing((*_EVALUATION, "autograder_model_name"), message)
+        findings.missing((*EVALUATION, "autograder_model_name"), message)
     return _built(JUDGE.name, settings, model or "", findings, places=places, key=key)
 
 

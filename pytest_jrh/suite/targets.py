@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_jrh.documents.problems import KeyPath, listed, shown
 from pytest_jrh.kinds import KINDS, TESTS
 from pytest_jrh.suite.cases import CASES_FILE
-from pytest_jrh.suite.fitting import AGENT
+from pytest_jrh.suite.fitting import AGENT, EVALUATION
 from pytest_jrh.suite.suite import LabelSettings, SuiteTest
 from pytest_jrh.text import nearest
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pytest_jrh.suite.places import Places
     from pytest_jrh.suite.schema import Config
 
-_EVALUATION: KeyPath = ("admin", "evaluation_config")
 _LABELS: KeyPath = (AGENT, "labels")
 _PLACES = ("path", "scorer", "metadata")
 
@@ -53,7 +52,7 @@ def resolve_tests(
                 f"got {shown(name)}, which is not in tests_to_run ({listed(to_run) or 'empty'})"
             )
             findings.add(
-                (*_EVALUATION, "tests_to_evaluate", index), message, f"add {name} to tests_to_run"
+                (*EVALUATION, "tests_to_evaluate", index), message, f"add {name} to tests_to_run"
             )
     if mode == "ordinal":
         _check_targets(config, rubrics, findings)

@@ -89,6 +89,23 @@ def test_a_mistake_of_ours_shows_no_secret(
     assert PIECE not in shown
 
 
+def test_a_mistake_of_another_plugin_is_not_called_ours(
+    pytester: pytest.Pytester, option: str
+) -> None:
+    pytester.makeconftest(
+        """
+        import os
+
+        def pytest_runtestloop():
+            raise RuntimeError("held by " + os.environ["OPENAI_API_KEY"])
+        """
+    )
+    result = pytester.run(*python(), "-m", "pytest", option)
+    shown = str(result.stdout) + str(result.stderr)
+    assert "held by [REDACTED]" in shown
+    assert "mistake in pytest-jrh" not in shown
+
+
 def test_what_an_item_prints_and_logs_is_shown_without_secrets(
     pytester: pytest.Pytester, option: str
 ) -> None:

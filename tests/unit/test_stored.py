@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,7 @@ def test_results_are_read_back_as_they_were(tmp_path: Path) -> None:
         ({"outcome": "unrecorded"}, "score must be null where outcome is unrecorded, got 0"),
         ({"case_digest": ""}, 'case_digest must be 64 hexadecimal digits, got ""'),
         ({"judge_fingerprint": "x"}, 'judge_fingerprint must be 64 hexadecimal digits, got "x"'),
-        ({"test": "agent_labels"}, "test must be one of agent_perturbation, agent_positives"),
+        ({"test": "agent_dreams"}, "test must be one of agent_perturbation, agent_positives"),
         ({"run_id": "b"}, "case_id is"),
         ({"judge": "strict"}, "case_id is"),
         ({"epoch": "1"}, "epoch: not a case result: input should be a valid integer"),
@@ -95,6 +96,19 @@ def test_bytes_that_are_no_result_are_named(tmp_path: Path, line: bytes) -> None
     path.write_bytes(path.read_bytes() + line + b"\n")
     with pytest.raises(InputError, match=r"r.jsonl:2: .*not a case result"):
         read_results(path)
+
+
+def test_a_key_that_a_line_has_twice_is_named(tmp_path: Path) -> None:
+    path = written(tmp_path / "r.jsonl", result_data(RESULTS[0]))
+    path.write_bytes(path.read_bytes().replace(b'"spending": {', b'"spending": {"cost": 1, ', 1))
+    with pytest.raises(InputError, match=r'r.jsonl:1: duplicate key "cost"'):
+        read_results(path)
+
+
+def test_a_named_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "r.jsonl")
+    with pytest.raises(InputError, match=r"r.jsonl: this is not a regular file"):
+        read_results(tmp_path / "r.jsonl")
 
 
 def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
