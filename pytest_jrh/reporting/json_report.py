@@ -221,11 +221,20 @@ def panel_data(panel: Panel) -> dict[str, Any]:
     return {
         "judges": list(panel.judges),
         "accuracy": _share(panel.accuracy),
+        "accuracy_over_all": _share(panel.overall),
+        "ties": _share(panel.ties),
+        "intervals": {
+            "accuracy": _interval(panel.intervals["accuracy"]),
+            "accuracy_over_all": _interval(panel.intervals["overall"]),
+            "ties": _interval(panel.intervals["ties"]),
+        },
         "pairs": [
             {
                 "judges": list(pair.judges),
                 "agreement": _share(pair.agreement),
                 "kappa": _figure(pair.kappa),
+                "agreement_interval": _interval(pair.agreement_interval),
+                "kappa_interval": _interval(pair.kappa_interval),
                 "disagreements": list(pair.disagreements),
             }
             for pair in panel.pairs

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 
 from pytest_jrh.gate.decision import GateDecision
 from pytest_jrh.models import CaseResult, Rubric, Spending
-from pytest_jrh.stats.columns import percent
+from pytest_jrh.stats.columns import NONE, percent, range_text
+from pytest_jrh.stats.inference.formulas import Share
+from pytest_jrh.stats.inference.intervals import Bounds
 from pytest_jrh.stats.panels import Panel, panels
 from pytest_jrh.stats.spending import total_spending
 from pytest_jrh.stats.statistics import StatisticsTable, tabulate
@@ -162,14 +164,25 @@ def case_key(case_id: str) -> str:
 
 
 def majority_text(panel: Panel) -> str:
-    """How often the majority of a panel is right, and in how many cases there is none."""
-    right = (
-        f"the majority is right in {panel.accuracy.count:,} of {counted(panel.accuracy.n, 'case')}"
-    )
-    share = f" ({percent(panel.accuracy.value)})" if panel.accuracy.n else ""
-    without = (
-        f", {counted(len(panel.without_vote), 'case')} without a majority"
-        if panel.without_vote
-        else ""
-    )
-    return right + share + without
+    """How often the majority of a panel is right, over all cases and over those that it decides,
+    and in how many the panel has no verdict, and why.
+    """
+    shares = {"accuracy": panel.accuracy, "overall": panel.overall, "ties": panel.ties}
+    texts = {name: _with_interval(share, panel.intervals[name]) for name, share in shares.items()}
+    cases = f"{panel.overall.count:,} of {counted(panel.overall.n, 'case')}"
+    text = f"the majority is right in {cases} ({texts['overall']})"
+    undecided = len(panel.without_vote)
+    if undecided and panel.accuracy.n:
+        text += f", in {panel.accuracy.count:,} of the {panel.accuracy.n:,} that it decides"
+        text += f" ({texts['accuracy']})"
+    if ties := panel.ties.count:
+        verb = "is" if ties == 1 else "are"
+        text += f"; {counted(ties, 'tie')} ({texts['ties']}) {verb} no verdict"
+    if rest := undecided - panel.ties.count:
+        text += f"; {counted(rest, 'case')} without a majority"
+    return text
+
+
+def _with_interval(share: Share, bounds: Bounds) -> str:
+    shown = range_text(bounds)
+    return percent(share.value) + ("" if shown == NONE else f", 95% interval {shown}")

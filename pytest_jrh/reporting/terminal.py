@@ -14,7 +14,7 @@ from pytest_jrh.reporting.range_lines import range_lines, range_table
 from pytest_jrh.reporting.report import Report
 from pytest_jrh.reporting.reviewed import review_lines, reworded_lines
 from pytest_jrh.reporting.session_results import extent_sentences, majority_text, recording_sentence
-from pytest_jrh.stats.columns import decimal
+from pytest_jrh.stats.columns import decimal, ranged
 from pytest_jrh.stats.contradictions import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.stats.diagnosis import section_warnings
 from pytest_jrh.stats.figures import left_out, matrix_of, reasons, sections
@@ -292,7 +292,7 @@ def _panel(panel: Panel, session: SessionResults, width: int, verbosity: int) ->
     names = [" / ".join(map(one_line, pair.judges)) for pair in panel.pairs]
     figures = [
         f"agree in {pair.agreement.count:,} of {pair.agreement.n:,}{_GAP}kappa "
-        f"{decimal(pair.kappa.value)}"
+        f"{ranged(decimal(pair.kappa.value), pair.kappa_interval, 'number')}"
         for pair in panel.pairs
     ]
     room = width - max(map(len, figures)) - 2 * len(_GAP)

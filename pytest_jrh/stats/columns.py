@@ -113,6 +113,12 @@ def range_text(bounds: Bounds, kind: FigureKind = "share") -> str:
     return f"{100 * lower:.1f}-{100 * upper:.1f}"
 
 
+def ranged(text: str, bounds: Bounds, kind: FigureKind = "share") -> str:
+    """A figure with its interval in parentheses, where it has one."""
+    shown = range_text(bounds, kind)
+    return text if NONE in (shown, text) else f"{text} ({shown})"
+
+
 def decimal(value: float | None) -> str:
     """A number as text."""
     # Rounding makes "-0.00" of what is a little below 0.

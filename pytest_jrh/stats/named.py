@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.stats.columns import COLUMNS, NONE, range_text
+from pytest_jrh.stats.columns import COLUMNS, ranged
 from pytest_jrh.stats.diagnosis import section_warnings
 from pytest_jrh.stats.figures import sections
 from pytest_jrh.stats.inference.flicker import Flicker
@@ -123,7 +123,6 @@ def _named(column: Column, statistics: Statistics) -> NamedFigure:
     figure: Any = column.of(statistics)
     bounds = column.bounds(statistics) or Bounds()
     text, reason = column.cell(statistics)
-    shown = range_text(bounds, column.kind)
     is_share = isinstance(figure, Share)
     return NamedFigure(
         name=column.key or column.title,
@@ -132,5 +131,5 @@ def _named(column: Column, statistics: Statistics) -> NamedFigure:
         count=figure.count if is_share else None,
         bounds=bounds,
         reason=reason,
-        text=f"{text} ({shown})" if NONE not in (shown, text) else text,
+        text=ranged(text, bounds, column.kind),
     )

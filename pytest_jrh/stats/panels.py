@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -14,14 +14,18 @@ from pytest_jrh.stats.inference.formulas import (
     confusion_matrix,
     quadratic_kappa,
 )
+from pytest_jrh.stats.inference.intervals import Bounds, Tally, share_bounds
+from pytest_jrh.stats.inference.jackknife import kappa_bounds, sums_of
 from pytest_jrh.stats.metrics import Figure
 from pytest_jrh.suite.cases import generation_id
 from pytest_jrh.text import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_jrh.models import CaseResult, Spending
+    from pytest_jrh.stats.bounded import Cluster
+    from pytest_jrh.stats.inference.formulas import Pair
 
 _NOTHING_SHARED = "no case has a verdict of both"
 
@@ -31,13 +35,15 @@ class JudgePair:
     """How two judges of a panel agree on the cases that both gave a score, whatever the label.
 
     `kappa` is Cohen's, quadratically weighted in ordinal mode; `disagreements` are those cases'
-    ids, without judge.
+    ids, without judge. The intervals are over clusters.
     """
 
     judges: tuple[str, str]
     agreement: Share
     kappa: Figure
     disagreements: tuple[str, ...]
+    agreement_interval: Bounds
+    kappa_interval: Bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +53,7 @@ class PanelVote:
 
     A judge without a verdict, or whose repeats tie, counts as one of the panel, so a majority is
     one that it could not undo. `case` is the id without a judge; `votes` counts the verdicts by
-    score, most first.
+    score, most first; of a `tie`, two or more were given by equally many.
     """
 
     case: str
@@ -57,13 +63,16 @@ class PanelVote:
     votes: tuple[tuple[int, int], ...]
     score: int | None = None
     reason: str | None = None
+    tie: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """The judges of one suite taken together.
+    """The judges of one suite taken together (rule L7).
 
-    `accuracy` is the majority's, over the cases that have one.
+    `accuracy` is the majority's over the cases that have one, `overall` over all cases with a
+    verdict of any judge: where there is no majority the panel is not right. `ties` is the share of
+    cases without a majority whose votes tie. `intervals` are theirs, by these names.
     """
 
     suite: str
@@ -71,6 +80,9 @@ class Panel:
     pairs: tuple[JudgePair, ...]
     votes: tuple[PanelVote, ...]
     accuracy: Share
+    overall: Share
+    ties: Share
+    intervals: Mapping[str, Bounds] = field(default_factory=dict)
 
     @property
     def without_vote(self) -> tuple[PanelVote, ...]:
@@ -163,15 +175,38 @@ def _panel(suite: str, verdicts: Sequence[_Verdict]) -> Panel:
     for verdict in verdicts:
         cases.setdefault(verdict.case, {})[verdict.result.judge] = verdict
     votes = tuple(_vote(list(given.values()), len(judges)) for given in cases.values())
+    clusters = {verdict.case: verdict.result.cluster_id for verdict in verdicts}
     decided = [vote for vote in votes if vote.score is not None]
-    right = sum(vote.score == vote.expected for vote in decided)
+    right = sum(map(_is_right, decided))
     return Panel(
         suite=suite,
         judges=judges,
         pairs=tuple(_pair(one, other, cases) for one, other in combinations(judges, 2)),
         votes=votes,
         accuracy=Share(right, len(decided), None if decided else "no answer has a majority"),
+        overall=Share(right, len(votes)),
+        ties=Share(sum(vote.tie for vote in votes), len(votes)),
+        intervals={
+            "accuracy": _interval(decided, _is_right, clusters),
+            "overall": _interval(votes, _is_right, clusters),
+            "ties": _interval(votes, lambda vote: vote.tie, clusters),
+        },
     )
+
+
+def _is_right(vote: PanelVote) -> bool:
+    return vote.score == vote.expected
+
+
+def _interval(
+    votes: Iterable[PanelVote],
+    is_counted: Callable[[PanelVote], bool],
+    clusters: Mapping[str, Cluster],
+) -> Bounds:
+    found: dict[Cluster, list[bool]] = {}
+    for vote in votes:
+        found.setdefault(clusters[vote.case], []).append(is_counted(vote))
+    return share_bounds(Tally(sum(each), len(each)) for each in found.values())
 
 
 def _pair(one: str, other: str, cases: Mapping[str, Mapping[str, _Verdict]]) -> JudgePair:
@@ -186,11 +221,21 @@ def _pair(one: str, other: str, cases: Mapping[str, Mapping[str, _Verdict]]) -> 
     matrix = confusion_matrix(scores.values())
     kappa = quadratic_kappa(matrix) if ordinal else cohen_kappa(matrix)
     if not scores:
-        return JudgePair(
-            (one, other), Share(0, 0, _NOTHING_SHARED), Figure(None, _NOTHING_SHARED), ()
-        )
+        none = Bounds(reason=_NOTHING_SHARED)
+        share, figure = Share(0, 0, _NOTHING_SHARED), Figure(None, _NOTHING_SHARED)
+        return JudgePair((one, other), share, figure, (), none, none)
     same = Share(len(scores) - len(different), len(scores))
-    return JudgePair((one, other), same, kappa, different)
+    clusters: dict[Cluster, list[Pair]] = {}
+    for case, pair in scores.items():
+        clusters.setdefault(cases[case][one].result.cluster_id, []).append(pair)
+    agreement = share_bounds(
+        Tally(sum(first == second for first, second in each), len(each))
+        for each in clusters.values()
+    )
+    bounds = kappa_bounds(map(sums_of, clusters.values()))
+    if kappa.reason:
+        bounds = Bounds(reason=kappa.reason)
+    return JudgePair((one, other), same, kappa, different, agreement, bounds)
 
 
 def _vote(given: Sequence[_Verdict], judges: int) -> PanelVote:
@@ -209,6 +254,8 @@ def _vote(given: Sequence[_Verdict], judges: int) -> PanelVote:
     without = f"; {counted(missing, 'judge')} gave no score" if missing else ""
     if not counts:
         return replace(vote, reason=f"no judge of {judges} gave a score")
-    kind = "a tie" if len(counts) > 1 and counts[1][1] == most else "no majority"
+    tie = len(counts) > 1 and counts[1][1] == most
+    kind = "a tie" if tie else "no majority"
     said = ", ".join(f"{number} for {answer}" for answer, number in counts)
-    return replace(vote, reason=f"{kind}: {said} of {counted(judges, 'judge')}{without}")
+    text = f"{kind}: {said} of {counted(judges, 'judge')}{without}"
+    return replace(vote, reason=text, tie=tie)

@@ -366,7 +366,7 @@ def test_rubrics_with_different_scales_have_no_common_weighted_kappa() -> None:
 def test_table_has_every_level_with_its_names() -> None:
     results = [
         make_result(make_spec("run", test=test, rubric_id=rubric, judge=judge))
-        for test in TESTS
+        for test in TESTS[:2]
         for rubric in ("policy", "tone")
         for judge in ("a", "b")
     ]

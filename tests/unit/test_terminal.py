@@ -109,7 +109,12 @@ def test_verbose_adds_matrices_and_why_figures_are_missing() -> None:
 def test_judges_get_sections_and_the_panel_its_agreement() -> None:
     lines = texts(session_of([*judged(right, judge="a"), *judged(always(1), judge="b")]))
     assert [line for line in lines if line.startswith("judge ")] == ["judge a", "judge b"]
-    assert "panel of 2 judges: the majority is right in 24 of 24 cases (100.0%), 24 cases" in lines
+    start = next(place for place, line in enumerate(lines) if line.startswith("panel of 2"))
+    assert " ".join(lines[start : start + 4]).startswith(
+        "panel of 2 judges: the majority is right in 24 of 48 cases (50.0%, 95% interval "
+        "34.2-65.8), in 24 of the 24 that it decides (100.0%, 95% interval 82.0-100.0); 24 ties "
+        "(50.0%, 95% interval 34.2-65.8) are no verdict"
+    )
     assert ["a", "/", "b", "agree", "in", "24", "of", "48", "kappa", "0.00"] in [
         line.split() for line in lines
     ]

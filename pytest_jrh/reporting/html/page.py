@@ -17,8 +17,13 @@ from pytest_jrh.reporting.html.bodies import printable
 from pytest_jrh.reporting.html.cases import CaseList
 from pytest_jrh.reporting.html.figures import section_values
 from pytest_jrh.reporting.reviewed import reworded_rubrics
-from pytest_jrh.reporting.session_results import case_key, extent_sentences, recording_sentence
-from pytest_jrh.stats.columns import decimal, percent
+from pytest_jrh.reporting.session_results import (
+    case_key,
+    extent_sentences,
+    majority_text,
+    recording_sentence,
+)
+from pytest_jrh.stats.columns import decimal, range_text
 from pytest_jrh.stats.figures import left_out, sections
 from pytest_jrh.stats.spending import spending_lines
 from pytest_jrh.templating import render_page
@@ -155,18 +160,18 @@ def _decision(name: str, decision: GateDecision, session: SessionResults) -> dic
 
 
 def _panel(panel: Panel) -> dict[str, Any]:
-    right = (
-        f"The majority is right in {panel.accuracy.count:,} of {counted(panel.accuracy.n, 'case')}"
-    )
+    said = majority_text(panel)
     without = panel.without_vote
     return {
         "title": f"Panel of {panel.suite}: {counted(len(panel.judges), 'judge')}",
-        "sentence": f"{right} ({percent(panel.accuracy.value)}).",
+        "sentence": f"{said[0].upper()}{said[1:]}.",
         "pairs": [
             {
                 "judges": " / ".join(pair.judges),
                 "agree": f"{pair.agreement.count:,} of {pair.agreement.n:,}",
+                "agree_range": range_text(pair.agreement_interval),
                 "kappa": decimal(pair.kappa.value),
+                "kappa_range": range_text(pair.kappa_interval, "number"),
             }
             for pair in panel.pairs
         ],

@@ -14,7 +14,7 @@ from pytest_jrh.reporting.gate_text import (
 from pytest_jrh.reporting.markdown.quoting import LONGEST_NAME, code, entities, preformatted, prose
 from pytest_jrh.reporting.reviewed import review_counts, reworded_rubrics
 from pytest_jrh.reporting.session_results import extent_sentences, majority_text, recording_sentence
-from pytest_jrh.stats.columns import decimal
+from pytest_jrh.stats.columns import decimal, ranged
 from pytest_jrh.stats.contradictions import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.stats.diagnosis import section_warnings
 from pytest_jrh.stats.figures import ONE_BY_ONE, left_out, matrix_of, reasons, sections
@@ -199,10 +199,10 @@ def _panel(page: _Page, panel: Panel) -> None:
     lines = []
     for pair in panel.pairs:
         names = " / ".join(code(judge, cell=True) for judge in pair.judges)
-        kappa = decimal(pair.kappa.value)
-        lines.append(
-            _table_row([names, f"{pair.agreement.count:,} of {pair.agreement.n:,}", kappa])
-        )
+        agree = f"{pair.agreement.count:,} of {pair.agreement.n:,}"
+        agree = ranged(agree, pair.agreement_interval)
+        kappa = ranged(decimal(pair.kappa.value), pair.kappa_interval, "number")
+        lines.append(_table_row([names, agree, kappa]))
     page.block(head, lines, [""])
 
 
