@@ -97,6 +97,10 @@ class ReadySuite:
         """The test with this name."""
         return self._tests[name]
 
+    def sends_images(self, judge: str | None) -> bool:
+        """Whether a judge gets the images of a transcript (rule R5)."""
+        return any(each.sends_images for each in self.suite.judges if each.name == judge)
+
     @cached_property
     def judge_fingerprints(self) -> Mapping[str | None, str]:
         """By judge, what says that two sessions asked the same judge (rule J2)."""

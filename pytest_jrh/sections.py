@@ -164,6 +164,10 @@ class JudgeStage(StageSection):
 
     Edited turns have lost theirs, which can give a case away.
     """
+    images: Annotated[Literal["send", "describe"] | None, Takes("send or describe")] = None
+    """describe: a transcript's images are named, as [image: image/png]. send: PNG, JPEG, GIF and
+    WebP images whose data are in the transcript are sent with the prompt, to a model that takes
+    them. Left out: describe."""
 
 
 class LabelSection(ConfigSection):

@@ -15,6 +15,7 @@ from pytest_jrh.engine.judging import judgment_of
 from pytest_jrh.engine.making import CaseMaker, to_its_end
 from pytest_jrh.engine.wiring import Calls
 from pytest_jrh.errors import InputError, NoVerdictCase, Unrecorded, Unscored
+from pytest_jrh.judges.pictures import about_media
 from pytest_jrh.llm.calls import Stopped
 from pytest_jrh.models import UNSCORED, Progress
 from pytest_jrh.reporting.explain import disagreement_text, unscored_text
@@ -195,10 +196,8 @@ class CaseRunner:
         judge = ready.judges[spec.judge]
         attempt.judge_fingerprint = ready.judge_fingerprints[spec.judge]
         if has_media(case.messages):
-            self._said[
-                f"suite {spec.suite}: transcripts are judged as text, so their images and other "
-                "media reach the judge as placeholders such as [image: image/png]."
-            ] = None
+            said = about_media(case.messages, sends_images=ready.sends_images(spec.judge))
+            self._said.update({f"suite {spec.suite}: {each}": None for each in said})
         async with self._calls.tape(attempt, ready, judging=True) as tape:
             calls = partial(self._calls.judging, tape, ready, spec.judge)
             judgment = await to_its_end(

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.errors import Unscored
 from pytest_jrh.llm.calls import Answer, Stopped
@@ -151,7 +151,7 @@ class BrokenClient:
     async def __call__(
         self,
         stage: StageModel,
-        messages: Sequence[Mapping[str, str]],
+        messages: Sequence[Mapping[str, Any]],
         response_model: type[ResponseT],
     ) -> Completion[ResponseT]:
         """Raise `Unscored`."""

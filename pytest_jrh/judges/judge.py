@@ -94,7 +94,8 @@ class JudgeSettings:
     """One judge of a config; `name` is None where the suite has a single one (rule E4).
 
     `kind` is its key in `pytest_jrh.judges.JUDGES`; `stage` holds its model, prompt and settings.
-    `section` is its section of the config, of a kind that has keys of its own.
+    `section` is its section of the config, of a kind that has keys of its own. `sends_images` says
+    that it gets the images of a transcript, not their names alone (rule R5).
     """
 
     name: str | None
@@ -102,6 +103,7 @@ class JudgeSettings:
     show_reasoning: bool = False
     kind: str = DEFAULT_JUDGE
     section: ConfigSection | None = None
+    sends_images: bool = False
 
     @property
     def label(self) -> str:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import create_model
 
+from pytest_jrh.errors import Unscored
 from pytest_jrh.judges.judge import DEFAULT_JUDGE, JudgeKind
+from pytest_jrh.judges.pictures import advised, with_numbers
 from pytest_jrh.llm.prompts import load_template
 from pytest_jrh.llm.shapes import Response, score_on_offer
 from pytest_jrh.llm.stage import Stage, scale_values, with_scale
@@ -37,25 +39,34 @@ class JudgeResponse(Response):
 
 
 def make_template_judge(
-    stage: Stage, *, instruction: str = "", show_reasoning: bool = False
+    stage: Stage,
+    *,
+    instruction: str = "",
+    show_reasoning: bool = False,
+    send_images: bool = False,
 ) -> Judge:
     """Build the judge under test.
 
     It sees the rubric, the scale and the whole transcript, and nothing of how the case was made
-    (rule E2); `show_reasoning` shows it the agent's reasoning blocks. It raises `Unscored` where
-    no score on offer comes back; a score is never coerced (rule E3).
+    (rule E2); `show_reasoning` shows it the agent's reasoning blocks, and `send_images` its images
+    (rule R5). It raises `Unscored` where no score on offer comes back; a score is never coerced
+    (rule E3).
     """
 
     async def judge(case: Case) -> Verdict:
+        shown, images = with_numbers(case.messages) if send_images else (case.messages, [])
         values = {
             "rubric_id": case.rubric.id,
             "rubric": with_scale(case.rubric.instructions, case.levels, stage.template),
-            "transcript": render_transcript(case.messages, show_reasoning=show_reasoning),
+            "transcript": render_transcript(shown, show_reasoning=show_reasoning),
             "instruction": instruction,
             **scale_values(case.levels),
         }
         scores = tuple(level.score for level in case.levels) or BINARY_SCORES
-        answer = (await stage.ask(values, judge_response(scores))).parsed
+        try:
+            answer = (await stage.ask(values, judge_response(scores), images)).parsed
+        except Unscored as trouble:
+            raise (advised(trouble) if images else trouble) from None
         return Verdict(answer.score, answer.reasoning.strip())
 
     return judge
@@ -70,6 +81,7 @@ class PromptJudge:
     template: Template
     instruction: str = ""
     show_reasoning: bool = False
+    send_images: bool = False
 
     @property
     def label(self) -> str:
@@ -84,6 +96,7 @@ class PromptJudge:
             self.template.source,
             instruction=self.instruction,
             show_reasoning=self.show_reasoning,
+            send_images=self.send_images,
         )
 
     @property
@@ -108,6 +121,7 @@ class PromptJudge:
             Stage(self.stage, self.template, calls.complete),
             instruction=self.instruction,
             show_reasoning=self.show_reasoning,
+            send_images=self.send_images,
         )
         return await judge(case)
 
@@ -118,7 +132,12 @@ def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PromptJudge
         JUDGE.name, mode=mode, objective="fail", prompt_path=Path(path) if path else None
     )
     return PromptJudge(
-        settings.name, settings.stage, template, instruction, settings.show_reasoning
+        settings.name,
+        settings.stage,
+        template,
+        instruction,
+        settings.show_reasoning,
+        settings.sends_images,
     )
 
 
@@ -126,7 +145,12 @@ PROMPT = JudgeKind(key=DEFAULT_JUDGE, build=_build)
 
 
 def judge_fingerprint(
-    stage: StageModel, prompt: str, *, instruction: str = "", show_reasoning: bool = False
+    stage: StageModel,
+    prompt: str,
+    *,
+    instruction: str = "",
+    show_reasoning: bool = False,
+    send_images: bool = False,
 ) -> str:
     """SHA-256 over what makes a judge this judge: model, prompt and parameters (rule J2).
 
@@ -140,6 +164,8 @@ def judge_fingerprint(
         "temperature": stage.temperature,
         "max_tokens": stage.max_tokens,
         "show_reasoning": show_reasoning,
+        # A judge without it is the same as before there was such a setting.
+        **({"images": "send"} if send_images else {}),
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

@@ -41,7 +41,8 @@ class Attempts:
 
 @dataclass(frozen=True)
 class CallRequest:
-    """One request to a model: `messages` are chat messages with text content only.
+    """One request to a model: `messages` are chat messages of text, with images where the judge
+    sends them.
 
     `recorded` is the answer to be replayed, which holds how the call was sent; None for a new call.
     `repeat` counts, from 1, the times that the same request is made for a case: each has its own
@@ -49,7 +50,7 @@ class CallRequest:
     """
 
     stage: StageModel
-    messages: tuple[Mapping[str, str], ...]
+    messages: tuple[Mapping[str, Any], ...]
     response_model: type[BaseModel]
     recorded: Answer | None = None
     case: str = ""
@@ -172,7 +173,7 @@ class _Completer:
     async def __call__(
         self,
         stage: StageModel,
-        messages: Sequence[Mapping[str, str]],
+        messages: Sequence[Mapping[str, Any]],
         response_model: type[ResponseT],
     ) -> Completion[ResponseT]:
         asked = tuple(messages)

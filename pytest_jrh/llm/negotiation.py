@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
+from pytest_jrh.contents import with_text
 from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent
 from pytest_jrh.llm.permanent import is_too_long
 from pytest_jrh.llm.provider import litellm
@@ -185,15 +186,14 @@ def arguments(request: CallRequest, sending: Sending) -> dict[str, Any]:
     return asked
 
 
-def with_schema(message: Mapping[str, str], schema: Mapping[str, Any]) -> dict[str, str]:
+def with_schema(message: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
     """A message that asks for JSON in words, for models without structured output."""
     shape = json.dumps(schema, indent=2, ensure_ascii=False)
-    return {
-        **message,
-        "content": f"{message['content']}\n\nAnswer with one JSON object that fits this JSON "
-        "schema, and with nothing "
+    return with_text(
+        message,
+        "\n\nAnswer with one JSON object that fits this JSON schema, and with nothing "
         f"else:\n{shape}",
-    }
+    )
 
 
 def server_of(request: CallRequest) -> Server:

@@ -6,10 +6,13 @@ import functools
 import json
 from dataclasses import dataclass
 
+from pytest_jrh.contents import image_sizes, text_of
 from pytest_jrh.llm.calls import CallRequest
 from pytest_jrh.llm.provider import litellm
 
 _LONGEST_ANSWER = 16_384
+# In tokens: more than what any provider was seen to count for one in high detail.
+_IMAGE = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +25,13 @@ class Price:
 
     def most(self, request: CallRequest) -> float:
         """The maximum cost of a call: a token has at least a byte, an answer ends at its limit."""
-        asked = json.dumps([dict(message) for message in request.messages], ensure_ascii=False)
+        texts = [{**message, "content": text_of(message)} for message in request.messages]
+        images = sum(len(image_sizes(message)) for message in request.messages)
+        asked = json.dumps(texts, ensure_ascii=False)
         schema = json.dumps(request.schema)
         # Providers wrap messages in a few tokens of their own.
         tokens = len(asked.encode("utf-8", "replace")) + len(schema) + 16 * len(request.messages)
+        tokens += _IMAGE * images
         return tokens * self.read + (request.stage.max_tokens or self.longest) * self.written
 
 

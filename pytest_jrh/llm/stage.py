@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from pytest_jrh.contents import with_images
 from pytest_jrh.llm.prompts import messages, score_levels_table
 from pytest_jrh.models import Complete, Completion, ResponseT, ScoreLevel, StageModel
 from pytest_jrh.templating import Template
@@ -19,10 +21,19 @@ class Stage:
     complete: Complete
 
     async def ask(
-        self, values: Mapping[str, object], response_model: type[ResponseT]
+        self,
+        values: Mapping[str, object],
+        response_model: type[ResponseT],
+        images: Sequence[str] = (),
     ) -> Completion[ResponseT]:
-        """Render the prompt and call the model; raises `Unscored` without a usable answer."""
-        asked = messages(self.template, values, system_prompt=self.model.system_prompt)
+        """Render the prompt and call the model; raises `Unscored` without a usable answer.
+
+        `images` are data URLs, which follow the prompt.
+        """
+        rendered = messages(self.template, values, system_prompt=self.model.system_prompt)
+        asked: list[Mapping[str, Any]] = [*rendered]
+        if images:
+            asked[-1] = {**rendered[-1], "content": with_images(rendered[-1]["content"], images)}
         return await self.complete(self.model, asked, response_model)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
@@ -114,6 +114,6 @@ class Complete(Protocol):
     def __call__(
         self,
         stage: StageModel,
-        messages: Sequence[Mapping[str, str]],
+        messages: Sequence[Mapping[str, Any]],
         response_model: type[ResponseT],
     ) -> Awaitable[Completion[ResponseT]]: ...

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from pytest_jrh.contents import text_of
 from pytest_jrh.diffs import unified
 from pytest_jrh.errors import Unrecorded
 from pytest_jrh.recording.cassettes import Cassette
@@ -106,7 +107,7 @@ def difference(
         if old != new:
             message = request.messages[index]
             lines.append(f"message {index + 1} ({message['role']}):")
-            lines += _text_difference(texts, redact(message["content"]))
+            lines += _text_difference(texts, redact(text_of(message)))
     if len(lines) > longest:
         lines = [*lines[:longest], f"... {len(lines) - longest} more lines"]
     return "\n".join(lines)

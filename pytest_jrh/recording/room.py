@@ -8,6 +8,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from pytest_jrh.contents import image_sizes, text_of
 from pytest_jrh.llm.calls import CallRequest
 
 # An answer is kept twice, as text and as the HTTP exchange; providers put about a page around it.
@@ -26,7 +27,10 @@ def room_for(request: CallRequest, cassette: Path, folder: Path) -> Iterator[Non
     """
     import tempfile
 
-    asked = sum(len(message["content"].encode("utf-8", "replace")) for message in request.messages)
+    asked = sum(
+        len(text_of(message).encode("utf-8", "replace")) + sum(image_sizes(message))
+        for message in request.messages
+    )
     try:
         so_far = cassette.stat().st_size
     except FileNotFoundError:

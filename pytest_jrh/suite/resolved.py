@@ -95,6 +95,7 @@ def _set_judges(data: dict[str, Any], judges: Sequence[JudgeSettings], places: P
     entries = [
         _stage(judge.stage, places)
         | {"show_reasoning": judge.show_reasoning}
+        | ({"images": "send"} if judge.sends_images else {})
         | own_keys(judge, lambda file: places.name(Path(file)))
         | ({"name": judge.name} if judge.name else {})
         for judge in judges

@@ -67,7 +67,8 @@ def resolve_judges(
         stage = _judge_stage(settings, general, findings, places, ("judge",), kind)
         reasoning = first_set(config.judge.show_reasoning, default=False)
         section = _own_section(config.judge, findings, places, ("judge",), kind)
-        return (JudgeSettings(None, stage, reasoning, kind.key, section),)
+        images = _sends_images(kind, findings, ("judge",), config.judge.images)
+        return (JudgeSettings(None, stage, reasoning, kind.key, section, images),)
     judges: list[JudgeSettings] = []
     for index, entry in enumerate(evaluation.judges):
         key: KeyPath = (*EVALUATION, "judges", index)
@@ -84,8 +85,21 @@ def resolve_judges(
         stage = _judge_stage(settings, general, findings, places, key, kind)
         reasoning = first_set(entry.show_reasoning, config.judge.show_reasoning, default=False)
         section = _own_section(entry, findings, places, key, kind)
-        judges.append(JudgeSettings(entry.name, stage, reasoning, kind.key, section))
+        images = _sends_images(kind, findings, key, entry.images, config.judge.images)
+        judges.append(JudgeSettings(entry.name, stage, reasoning, kind.key, section, images))
     return tuple(judges)
+
+
+def _sends_images(
+    kind: JudgeKind, findings: Findings, key: KeyPath, own: str | None, general: str | None = None
+) -> bool:
+    """Whether a judge gets images; one that runs code of its own has the messages."""
+    if kind.keys is not None:
+        if own is not None:
+            message = "images has a meaning for a judge that is a prompt alone"
+            findings.add((*key, "images"), message, "its code finds the images in case.messages")
+        return False
+    return first_set(own, general, default="describe") == "send"
 
 
 def _check_template(entry: PanelJudge, mode: Mode | None, findings: Findings, key: KeyPath) -> None:

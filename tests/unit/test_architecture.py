@@ -32,6 +32,7 @@ FLOORS: dict[str, int] = {
             "templating",
             "bounds",
             "redact",
+            "contents",
             "files",
             "diffs",
             "text",

@@ -1,0 +1,110 @@
+"""Images of a transcript that are sent to a prompt judge (rule R5)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_jrh.judges import pictures
+from tests.e2e.bench import Bench, is_complete
+from tests.support.logs import IMAGE
+from tests.support.model_server import Fault, ModelServer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.e2e.conftest import MakeBench
+
+AT_A_URL = "https://example.org/a.png"
+
+
+def turns(*urls: str) -> list[dict[str, Any]]:
+    parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+    return [
+        {"role": "user", "content": [{"type": "text", "text": "What is on it?"}, *parts]},
+        {"role": "assistant", "content": "A cat, I would say."},
+    ]
+
+
+def bench_on(
+    make_bench: MakeBench, tmp_path: Path, *urls: str, images: str | None = "send"
+) -> Bench:
+    path = tmp_path / "pictures.jsonl"
+    path.write_text(json.dumps({"id": "a", "messages": turns(*urls)}))
+    bench: Bench = make_bench(log=path, overrides={"judge": {"images": images}})
+    return bench
+
+
+def sent(server: ModelServer, stage: str) -> list[Any]:
+    """The images of the requests of a stage."""
+    return [
+        part["image_url"]["url"]
+        for request in server.requests
+        if request.stage == stage
+        for message in request.messages
+        if isinstance(message["content"], list)
+        for part in message["content"]
+        if part["type"] == "image_url"
+    ]
+
+
+def test_images_are_sent_to_the_judge_alone_and_replayed(
+    make_bench: MakeBench, server: ModelServer, tmp_path: Path
+) -> None:
+    other = IMAGE.replace("png", "webp")
+    bench = bench_on(make_bench, tmp_path, IMAGE, AT_A_URL, other)
+    session = bench.run("once")
+    assert session.outcomes == [("agree", 1)]
+    assert sent(server, "judge") == [IMAGE, other]
+    (request,) = [each for each in server.requests if each.stage == "judge"]
+    assert "  [image: image 1 (image/png)]\n  [image: a.png]\n  [image: image 2" in request.text
+    assert not [url for stage in ("planner", "editor", "verifier") for url in sent(server, stage)]
+    assert "whose data are there; others, such as those named by a URL" in session.notices[0]
+    assert all(is_complete(path) for path in bench.cassettes.rglob("*.yaml"))
+    server.stop()
+    for how in ("completion", "http"):
+        assert bench.replay(how).outcomes == session.outcomes
+
+
+def test_by_default_images_are_named_and_a_notice_says_what_sends_them(
+    make_bench: MakeBench, server: ModelServer, tmp_path: Path
+) -> None:
+    bench = bench_on(make_bench, tmp_path, IMAGE, images=None)
+    session = bench.run("once")
+    assert not sent(server, "judge")
+    assert "[image: image/png]" in server.requests[-1].text
+    assert "`images: send` in the judge's section" in " ".join(session.notices)
+    described = bench.ready.judge_fingerprints[None]
+    config = bench.files.config
+    config.write_text(config.read_text().replace("images: null", "images: send"))
+    bench.reload()
+    assert bench.ready.judge_fingerprints[None] != described
+    assert bench.replay().only.outcome == "unrecorded"
+
+
+def test_all_sent_images_leave_nothing_to_say(
+    make_bench: MakeBench, server: ModelServer, tmp_path: Path
+) -> None:
+    assert not bench_on(make_bench, tmp_path, IMAGE).run("once").notices
+
+
+def test_a_model_that_takes_no_images_is_an_error_that_names_the_key(
+    make_bench: MakeBench, server: ModelServer, tmp_path: Path
+) -> None:
+    server.faults.add(stage="judge", fault=Fault.status(400), times=None)
+    result = bench_on(make_bench, tmp_path, IMAGE).run("once").only
+    assert result.outcome == "model_error"
+    said = " ".join(result.detail.split())
+    assert "The call held images, which not every model takes: `images: describe`" in said
+
+
+def test_more_images_than_a_call_may_have_are_an_input_error(
+    make_bench: MakeBench, server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pictures, "MOST_IMAGES", 1)
+    result = bench_on(make_bench, tmp_path, IMAGE, IMAGE).run("once").only
+    assert result.outcome == "input_error"
+    assert "has 2 images" in " ".join(result.detail.split())
+    assert not sent(server, "judge")
