@@ -80,6 +80,20 @@ def test_a_threshold_holds_for_all_shards_together(
     assert "Gate passed: 3 regressions, at most 3 allowed." in merge.lines
 
 
+def test_a_drop_is_decided_over_all_shards_and_its_reference_is_reset(
+    project: Project, shards: list[str], merge: Merge
+) -> None:
+    project.rules(LAX, "{max_drop: 0.05}")
+    assert merge(BASELINE, *shards) == 1
+    told = " ".join(merge.lines)
+    assert "Gate failed: max_drop 5 points: INCONCLUSIVE, a drop of 37.5 points" in told
+    merge(BASELINE, UPDATE, "--jrh-reset-reference", *shards)
+    assert "Its reference is set to these verdicts: accuracy 50.0% over 8 cases." in merge.lines
+    assert merge(BASELINE, *shards) == 0
+    # Without a baseline nothing is decided about the drop, and each wrong verdict is red.
+    assert merge(*shards) == 1
+
+
 def test_without_gate_and_baseline_a_wrong_verdict_is_red(shards: list[str], merge: Merge) -> None:
     assert merge(*shards) == 1
 
