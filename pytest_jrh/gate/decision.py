@@ -91,6 +91,11 @@ class GateDecision:
         return prospects(self.foreseen, limits[0] if limits else None)
 
     @property
+    def holds_a_drop(self) -> bool:
+        """Whether `max_drop` decides: then few cases cannot pass by being few."""
+        return any(threshold.rule == "max_drop" for threshold in self.thresholds)
+
+    @property
     def flickered(self) -> tuple[str, ...]:
         """The regressions and fixes whose judge is the same as in the baseline."""
         return self.comparison.flickered if self.comparison else ()

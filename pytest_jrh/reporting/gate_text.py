@@ -122,7 +122,11 @@ def _unjudged_sentence(unjudged: Unjudged) -> str:
 
 
 def _few_cases(decision: GateDecision) -> Iterator[str]:
-    """A gate that hardly any case decides; a limit that was raised has been thought of."""
+    """A gate that hardly any case decides; a limit that was raised has been thought of, and a drop
+    is not decided by a few.
+    """
+    if decision.holds_a_drop:
+        return
     for threshold in decision.thresholds:
         if threshold.rule == "min_cases" and threshold.limit <= 1 and 0 < threshold.n < FEW_CASES:
             by = f" by {one_line(threshold.judge)}" if threshold.judge else ""

@@ -24,6 +24,7 @@ from pytest_jrh.reporting.gate_text import change_sentences, decision_sentence, 
 from pytest_jrh.reporting.json_report import decision_data
 from pytest_jrh.stats.inference.flicker import false_alarm_of_snapshot
 from pytest_jrh.stats.inference.noninferiority import Change, decide_drop
+from pytest_jrh.stats.inference.paired import sign_flip_p
 from pytest_jrh.suite.suite import GateRules
 from tests.support.made_cases import make_result, make_spec
 
@@ -115,6 +116,7 @@ class TestWiring:
                 (expected.drop, expected.lower, expected.upper)
             )
             assert known.value == pytest.approx(0.095, abs=0.04)
+            assert decision.p_value.value == sign_flip_p(round(3 * loss) for loss in losses)
             assert decision.passed == (found.verdict == "PASS")
             verdicts.add(found.verdict)
         assert verdicts <= ({"PASS"} if not drop else {"PASS", "FAIL", "INCONCLUSIVE"})
@@ -218,6 +220,7 @@ class TestDecision:
     def test_a_replay_of_what_the_baseline_was_made_of_passes_however_small_it_is(self) -> None:
         small = [scored(run, 0, [1, 1, int(run > 0)]) for run in range(3)]
         decision = decided(small, baseline_of(small), max_drop=0.05)
+        assert not any("Few cases" in line for line in change_sentences(decision))
         assert decision_sentence(decision) == (
             "Gate passed: max_drop 5 points: PASS, judge and verdicts are those of the baseline."
         )
@@ -377,6 +380,8 @@ class TestReference:
         for wrong in range(2, 20, 2):
             now = self.wrong(wrong)
             decision = decided(now, baseline, max_drop=0.08)
+            said = [line for line in change_sentences(decision) if "its reference" in line]
+            assert len(said) == int(wrong > 2)
             assert len(decision.regressions) == 2
             assert drop_of(decision).figure.value == pytest.approx(wrong / 100)
             assert decision.moved == (wrong > 2)

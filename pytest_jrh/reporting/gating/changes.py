@@ -38,7 +38,7 @@ def comparison_sentences(decision: GateDecision) -> Iterator[str]:
         yield _by_rubric(rows)
     if decision.flickered:
         yield _flickered(decision)
-    if decision.moved:
+    if decision.moved and decision.holds_a_drop:
         yield (
             "The baseline was updated since its reference was set: max_drop is held against the "
             "reference, and regressions against the last update."
