@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_jrh.errors import InputError, JrhError, NoVerdictCase, Unscored
     from pytest_jrh.judges.judged_case import JudgedCase
+    from pytest_jrh.library import Reliability, judge_cases, load_cases, reliability
     from pytest_jrh.llm.calls import make_complete
     from pytest_jrh.llm.client import LiteLLMExchange
     from pytest_jrh.models import (
         AgentRun,
+        Case,
+        CaseResult,
         Completion,
         PerturbationOutcome,
         Rubric,
@@ -37,6 +40,8 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AgentRun": "models",
+    "Case": "models",
+    "CaseResult": "models",
     "Completion": "models",
     "ConversationPerturber": "pipeline.perturber",
     "ConversationSummarizer": "pipeline.summarizer",
@@ -48,6 +53,7 @@ _HOMES = {
     "NoVerdictCase": "errors",
     "PerturbationOutcome": "models",
     "Pipeline": "pipeline.generate",
+    "Reliability": "library",
     "Rubric": "models",
     "ScoreLevel": "models",
     "StageModel": "models",
@@ -56,15 +62,20 @@ _HOMES = {
     "apply_single_edit": "pipeline.editor",
     "generate_agent_perturbations": "pipeline.generate",
     "generate_single_edit": "pipeline.editor",
+    "judge_cases": "library",
+    "load_cases": "library",
     "load_inspect_eval_runs": "sources",
     "load_rubrics": "suite.rubrics",
     "make_complete": "llm.calls",
     "make_llm_planner": "pipeline.planner",
     "make_llm_verifier": "pipeline.verifier",
+    "reliability": "library",
 }
 
 __all__ = [
     "AgentRun",
+    "Case",
+    "CaseResult",
     "Completion",
     "ConversationPerturber",
     "ConversationSummarizer",
@@ -76,6 +87,7 @@ __all__ = [
     "NoVerdictCase",
     "PerturbationOutcome",
     "Pipeline",
+    "Reliability",
     "Rubric",
     "ScoreLevel",
     "StageModel",
@@ -84,11 +96,14 @@ __all__ = [
     "apply_single_edit",
     "generate_agent_perturbations",
     "generate_single_edit",
+    "judge_cases",
+    "load_cases",
     "load_inspect_eval_runs",
     "load_rubrics",
     "make_complete",
     "make_llm_planner",
     "make_llm_verifier",
+    "reliability",
 ]
 
 

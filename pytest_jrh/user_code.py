@@ -1,11 +1,14 @@
-"""Errors of code that is not ours (a client, a preprocessor, a library) in a few lines instead of a
-traceback.
+"""Code that is not ours (a client, a preprocessor, a judge, a library): its source, and its errors
+in a few lines instead of a traceback.
 """
 
 from __future__ import annotations
 
+import inspect
 import sysconfig
+import textwrap
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 from pytest_jrh.errors import Unscored
@@ -29,6 +32,16 @@ class SessionEnd(BaseException):
     def __init__(self, error: BaseException) -> None:
         self.error = error
         super().__init__(repr(type(error)))
+
+
+def source_of(function: Callable[..., object]) -> str:
+    """The source of a function, or of its class; its name where there is none to be read."""
+    for each in (function, type(function)):
+        try:
+            return textwrap.dedent(inspect.getsource(each))
+        except (OSError, TypeError):
+            continue
+    return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
 
 
 def error_text(error: BaseException) -> str:

@@ -7,7 +7,6 @@ import importlib
 import importlib.util
 import inspect
 import sys
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -29,7 +28,7 @@ from pytest_jrh.judges.own_keys import (
 from pytest_jrh.sections import Takes, Text
 from pytest_jrh.stages.stage import CallRange
 from pytest_jrh.text import nearest
-from pytest_jrh.user_code import error_places, error_text
+from pytest_jrh.user_code import error_places, error_text, source_of
 
 if TYPE_CHECKING:
     from pytest_jrh.judges.judge import JudgeCalls, JudgeSettings, Submit
@@ -220,16 +219,6 @@ def imported(path: str, *, key: str, what: str) -> Callable[..., object]:
         )
     function: Callable[..., object] = found
     return function
-
-
-def source_of(function: Callable[..., object]) -> str:
-    """The source of a function, or of its class; its name where there is none to be read."""
-    for each in (function, type(function)):
-        try:
-            return textwrap.dedent(inspect.getsource(each))
-        except (OSError, TypeError):
-            continue
-    return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
 
 
 def _from_file(path: Path) -> object:

@@ -48,7 +48,7 @@ FLOORS: dict[str, int] = {
     **dict.fromkeys(("sources", "recording", "pipeline", "stats"), 4),
     **dict.fromkeys(("gate", "artifacts", "labels", "options"), 5),
     **dict.fromkeys(("reporting", "review"), 6),
-    **dict.fromkeys(("loading", "planning", "starting"), 7),
+    **dict.fromkeys(("library", "loading", "planning", "starting"), 7),
     **dict.fromkeys(("engine", "concluding", "loaded"), 8),
     **dict.fromkeys(("commands", "merging", "plan_text"), 9),
     "plugin": 10,

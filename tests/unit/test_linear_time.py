@@ -97,6 +97,8 @@ PATTERNS: dict[str, tuple[Text, ...] | str] = {
         "---user---x\n", "---user---\t", " ", start="---user---", end="x"
     ),
     "recording.recorder._SAYS_WHO": "fixed words",
+    "sources.conversations.guessing._ID": pumped("_", "a_", "id_"),
+    "sources.conversations.guessing._TRIAL": pumped("_", "a_", "trial_"),
     "redact._CREDENTIAL_WORD": "names of environment variables",
     "redact._block_of": "in `WORK`, as redactor",
     "redact._SCHEME": pumped(" ", start="Bearer"),
@@ -306,7 +308,7 @@ FILES: dict[str, Callable[[Path], object]] = {
     "read_rubrics": read_rubrics,
 }
 COMPARING = {"diffs", "reporting.explain", "text"}
-WRAPPING = {"text"}
+WRAPPING = {"text", "user_code"}
 
 
 class Finder(ast.NodeVisitor):

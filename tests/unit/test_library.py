@@ -1,0 +1,168 @@
+"""Cases judged from Python: a value is a verdict or it is none; the figures are a suite's."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pytest_jrh import (
+    Case,
+    CaseResult,
+    InputError,
+    JudgedCase,
+    Unscored,
+    Verdict,
+    judge_cases,
+    load_cases,
+    reliability,
+)
+from pytest_jrh.artifacts.records import case_digest, record_line, to_record
+from pytest_jrh.stats.statistics import tabulate
+from tests.support.made_cases import make_case, make_spec
+
+VIOLATED = [make_case(make_spec(f"run-{n}")) for n in range(6)]
+SATISFIED = [make_case(make_spec(f"run-{n}", test="agent_positives")) for n in range(6)]
+LEVEL = make_case(make_spec(target_score=2))
+
+
+def judged(
+    cases: list[Case], judge: Callable[[JudgedCase], object], **how: int
+) -> list[CaseResult]:
+    return asyncio.run(judge_cases(cases, judge, **how))
+
+
+@pytest.mark.parametrize(
+    ("value", "reasoning"),
+    [(1, ""), (True, ""), ((1, " why "), "why"), (Verdict(1, "because"), "because")],
+)
+def test_a_score_is_held_against_the_label(value: object, reasoning: str) -> None:
+    async def later(case: JudgedCase) -> object:
+        return value
+
+    for judge in (lambda _: value, later):
+        [wrong], [right] = judged(SATISFIED[:1], judge), judged(VIOLATED[:1], judge)
+        assert (right.outcome, right.score, right.reasoning) == ("agree", 1, reasoning)
+        assert (wrong.outcome, wrong.score, wrong.expected) == ("disagree", 1, 0)
+        assert right.case_digest == case_digest(VIOLATED[0])
+
+
+@pytest.mark.parametrize(
+    ("case", "value", "words"),
+    [
+        (VIOLATED[0], None, "gave None"),
+        (VIOLATED[0], "1", "gave '1'"),
+        (VIOLATED[0], math.nan, "gave nan"),
+        (VIOLATED[0], 2, "gave the score 2; it must be 0 or 1"),
+        (VIOLATED[0], (1, 5), "gave 5 as its reasoning"),
+        (LEVEL, True, "gave True"),
+        (LEVEL, 9, "gave the score 9"),
+    ],
+)
+def test_a_value_that_is_no_score_on_offer_is_no_verdict(
+    case: Case, value: object, words: str
+) -> None:
+    [result] = judged([case], lambda _: value)
+    assert (result.outcome, result.score, result.scores) == ("invalid_response", None, ())
+    assert words in result.detail
+
+
+def test_what_the_judge_raises_is_named_with_its_place() -> None:
+    def broken(case: JudgedCase) -> object:
+        raise LookupError("no such order")
+
+    [result] = judged(VIOLATED[:1], broken)
+    assert (result.outcome, result.score) == ("model_error", None)
+    assert result.detail.startswith("The judge raised LookupError: no such order")
+    assert "in broken" in result.detail
+
+    def refused(case: JudgedCase) -> object:
+        raise Unscored("refused", stage="judge", cause="it would not say.")
+
+    [result] = judged(VIOLATED[:1], refused)
+    assert (result.outcome, result.detail) == ("refused", "it would not say.")
+
+
+def test_a_judge_sees_no_label_and_cannot_change_the_case() -> None:
+    def meddling(case: JudgedCase) -> object:
+        assert not hasattr(case, "expected")
+        dict.update(case.messages[-1], content="changed")
+        return 1
+
+    before = VIOLATED[0].messages[-1]["content"]
+    judged(VIOLATED[:1], meddling, repeats=2)
+    assert VIOLATED[0].messages[-1]["content"] == before
+
+
+def test_the_most_frequent_score_counts_and_a_tie_is_wrong() -> None:
+    answers = iter([1, 0, 1, 0, 0, 1, 1, 0])
+    first, second = judged(VIOLATED[:2], lambda _: (next(answers), "so"), repeats=3, concurrency=1)
+    assert (first.outcome, first.score, first.scores) == ("agree", 1, (1, 0, 1))
+    assert (second.outcome, second.score, second.scores) == ("disagree", 0, (0, 0, 1))
+    [tie] = judged(VIOLATED[:1], lambda _: next(answers), repeats=2)
+    assert (tie.outcome, tie.score, tie.scores) == ("disagree", None, (1, 0))
+
+
+def test_results_come_in_the_order_of_the_cases_however_many_are_judged_at_once() -> None:
+    running = most = 0
+
+    async def judge(case: JudgedCase) -> int:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+        return 1
+
+    results = judged(VIOLATED, judge, concurrency=3)
+    assert [result.run_id for result in results] == [case.spec.run_id for case in VIOLATED]
+    assert most == 3
+
+
+@pytest.mark.parametrize("how", [{"repeats": 0}, {"concurrency": 0}])
+def test_less_than_one_is_refused(how: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="must be an integer >= 1"):
+        judged(VIOLATED, lambda _: 1, **how)
+
+
+def test_the_figures_are_those_of_a_suite_with_intervals_and_warnings() -> None:
+    results = judged([*VIOLATED, *SATISFIED], lambda case: 1)
+    figures = reliability(results)
+    total = tabulate(results).overall
+    assert figures.figures["accuracy"].value == total.accuracy.value == 0.5
+    assert figures.figures["accuracy"].lower == total.interval.lower
+    assert figures.figures["recall"].value == 1.0
+    assert figures.figures["false_positive_rate"].value == 1.0
+    assert list(figures.rubrics) == [VIOLATED[0].rubric.id]
+    assert any("Constant verdict" in warning for warning in figures.warnings)
+    assert "accuracy: 50.0%" in str(figures)
+    assert "! Constant verdict" in str(figures)
+
+
+def test_what_is_no_verdict_is_in_no_figure() -> None:
+    results = judged(VIOLATED, lambda case: 1 if "run" in case.rubric.id else None)
+    assert reliability(results).figures["accuracy"].value is None
+    assert "accuracy: - (" in str(reliability(results))
+
+
+def test_results_of_nothing_or_of_several_judges_have_no_figures() -> None:
+    with pytest.raises(ValueError, match="of 0 judges or suites; must be one"):
+        reliability([])
+    others = [make_case(make_spec(suite="other"))]
+    with pytest.raises(ValueError, match="of 2 judges or suites; must be one"):
+        reliability(judged([*VIOLATED, *others], lambda _: 1))
+
+
+def test_cases_are_read_as_they_were_made(tmp_path: Path) -> None:
+    path = tmp_path / "cases.jsonl"
+    path.write_bytes(b"".join(record_line(to_record(case)) for case in VIOLATED))
+    read = load_cases(path)
+    assert [case_digest(case) for case in read] == [case_digest(case) for case in VIOLATED]
+    with pytest.raises(InputError, match="there is no such file"):
+        load_cases(tmp_path / "none.jsonl")
+    path.write_text('{"case_id": 5, "format": 1}\n', "utf-8")
+    with pytest.raises(InputError, match=r"cases.jsonl:1"):
+        load_cases(path)
