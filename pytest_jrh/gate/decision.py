@@ -169,7 +169,10 @@ def decide(
         and result.case_id not in answered
         and not rules.covers(result.test)
     )
-    applied = tuple(thresholds(received, judged, comparison, new, rules)) if active else ()
+    whole = not scope.deselected
+    applied = (
+        tuple(thresholds(received, judged, comparison, new, rules, whole=whole)) if active else ()
+    )
     never_reported = tuple(sorted(scope.selected - given.keys()))
     unscored = {result.case_id: result.outcome for result in received if result.outcome in UNSCORED}
     flickers = tuple(_flickers(judged, comparison)) if comparison else ()

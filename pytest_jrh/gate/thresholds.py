@@ -15,6 +15,7 @@ from pytest_jrh.stats.inference.noninferiority import (
     decide_drops,
 )
 from pytest_jrh.stats.metrics import Figure
+from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import describe
 
 if TYPE_CHECKING:
@@ -23,7 +24,13 @@ if TYPE_CHECKING:
     from pytest_jrh.suite.suite import GateRules
 
 Rule: TypeAlias = Literal[
-    "min_accuracy", "lower_bound", "max_drop", "max_regressions", "min_cases", "compared"
+    "min_accuracy",
+    "lower_bound",
+    "max_drop",
+    "max_regressions",
+    "min_cases",
+    "compared",
+    "one_class",
 ]
 
 _UNCHANGED = DropDecision("PASS", 0.0, reason="judge and verdicts are those of the baseline")
@@ -34,11 +41,13 @@ class Threshold:
     """One rule applied: `figure` must reach `limit`, or for max_regressions not exceed it.
 
     `compared` requires at least one case that can be compared with the baseline; it is listed only
-    where there is none. `rule` is `lower_bound` where the lower end of the interval is compared
-    with `min_accuracy`. Of `max_drop` the figure is the drop, and `drop` says what it comes to.
-    `test` and `judge` say whose verdicts they are, empty for all; `n` counts them. `cases` are the
-    ids of the disagreements among them that count. `by_chance` is the number of judges of which the
-    lowest may well be so low: a panel passes then although the figure is below its limit.
+    where there is none. `one_class` requires cases of two labels; it is listed only where there are
+    those of `label` alone and that is not allowed. `rule` is `lower_bound` where the lower end of
+    the interval is compared with `min_accuracy`. Of `max_drop` the figure is the drop, and `drop`
+    says what it comes to. `test` and `judge` say whose verdicts they are, empty for all; `n` counts
+    them. `cases` are the ids of the disagreements among them that count. `by_chance` is the number
+    of judges of which the lowest may well be so low: a panel passes then although the figure is
+    below its limit.
     """
 
     rule: Rule
@@ -51,6 +60,7 @@ class Threshold:
     cases: tuple[str, ...] = ()
     drop: DropDecision | None = None
     by_chance: int = 0
+    label: int | None = None
 
 
 def thresholds(
@@ -59,8 +69,12 @@ def thresholds(
     comparison: Comparison | None,
     new: Sequence[str],
     rules: GateRules,
+    *,
+    whole: bool,
 ) -> Iterator[Threshold]:
-    """Apply every rule; `new` are the disagreements that neither baseline nor gate answer for."""
+    """Apply every rule; `new` are the disagreements that neither baseline nor gate answer for, and
+    `whole` says that no case of the suite was deselected.
+    """
     to_judge = [result for result in received if result.outcome != "generated"]
     judges = list(dict.fromkeys(result.judge for result in to_judge))
     for judge in judges:
@@ -70,8 +84,22 @@ def thresholds(
     yield from _accuracies(to_judge, judges, rules)
     if comparison is not None and judged and not comparison.compared:
         yield Threshold("compared", 1, Figure(0), rules.allow_uncompared, 0)
+    if whole:
+        yield from _classes(judged, rules)
     yield from _drops(judged, judges, comparison, rules)
     yield from _regressions(judged, comparison, new, rules)
+
+
+def _classes(judged: Sequence[CaseResult], rules: GateRules) -> Iterator[Threshold]:
+    """Fail a gate that a judge would pass which always gives the one label that there is (L6).
+
+    A baseline alone only compares, so that it is left to the warning; so is a single case.
+    """
+    labels = {made_case_id(result): result.expected for result in judged}
+    found = set(labels.values())
+    if rules.decides and not rules.allow_one_class and len(found) == 1 and len(labels) > 1:
+        label = found.pop()
+        yield Threshold("one_class", 2, Figure(1), passed=False, n=len(judged), label=label)
 
 
 def _regressions(

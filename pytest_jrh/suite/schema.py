@@ -315,6 +315,9 @@ class Gate(ConfigSection):
     allow_uncompared: Flag = False
     """Let the suite pass where no case can be compared with the baseline, as when the suite is
     new."""
+    allow_one_class: Flag = False
+    """Let the suite pass where all labels are the same: a judge that always gives that one would
+    get 100%."""
 
 
 class Config(ConfigSection):

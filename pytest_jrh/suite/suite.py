@@ -50,7 +50,7 @@ class GateRules:
     of a session that cannot tell. `max_regressions` is how many disagreements that the baseline
     does not have are let through; None is 0 where no other rule decides about them. `min_cases` is
     how many verdicts there must be at least. `allow_uncompared` lets a suite pass of which no case
-    can be compared with the baseline.
+    can be compared with the baseline, `allow_one_class` one whose labels are all the same.
     """
 
     min_accuracy: float | Mapping[str, float] | None = None
@@ -60,6 +60,7 @@ class GateRules:
     max_regressions: int | None = None
     min_cases: int = 1
     allow_uncompared: bool = False
+    allow_one_class: bool = False
 
     @property
     def decides(self) -> bool:

@@ -736,3 +736,20 @@ def test_a_judge_that_flips_is_gated_on_all_of_its_repeats(
     assert gate["baseline"]["flicker"][0]["source"] == "repeats"
     assert gate["baseline"]["flickered"]
     assert again.ret == pytest.ExitCode.OK
+
+
+@WORKERS
+def test_a_suite_of_violations_alone_passes_no_gate_unless_that_is_allowed(
+    pytester: pytest.Pytester, project: Project, workers: list[str]
+) -> None:
+    text = project.suite.config.read_text("utf-8")
+    assert "- agent_positives\n" in text
+    project.suite.config.write_text(text.replace("- agent_positives\n", "\n"), "utf-8")
+    option = project.rules(TINY, "{min_accuracy: 0.5}")
+    result = pytester.runpytest(option, *workers)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    told = " ".join(result.stdout.str().split())
+    assert "! Only violated cases: a judge that always says 1 would get 100%." in told
+    assert "one class only, so that a judge that always says 1 would pass" in told
+    option = project.rules(TINY, "{min_accuracy: 0.5, allow_one_class: true}")
+    assert pytester.runpytest(option, *workers).ret == pytest.ExitCode.OK

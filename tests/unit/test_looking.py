@@ -27,7 +27,7 @@ from pytest_jrh.reporting.markdown.page import markdown_report
 from pytest_jrh.reporting.session_results import SessionResults
 from pytest_jrh.reporting.terminal import session_lines
 from pytest_jrh.suite.suite import GateRules
-from tests.support.judged_sessions import judged, right, scored, session_of
+from tests.support.judged_sessions import always, judged, right, scored, session_of
 from tests.support.made_cases import make_result, make_spec
 
 
@@ -127,16 +127,63 @@ def test_what_a_marker_skipped_as_a_whole_is_named() -> None:
 
 def test_a_gate_whose_rules_are_for_other_tests_says_what_it_has_seen() -> None:
     """As with `-k agent_perturbation` where only agent_positives has a minimal accuracy."""
-    results = of_test("agent_perturbation", judged(right))
-    decision = decide(
-        results,
-        None,
-        GateRules({"agent_positives": 0.9}),
-        Scope.of(r.case_id for r in results),
-    )
+    everything = judged(right)
+    results = of_test("agent_perturbation", everything)
+    scope = Scope.of([r.case_id for r in everything], [r.case_id for r in results])
+    decision = decide(results, None, GateRules({"agent_positives": 0.9}), scope)
     assert (
         decision_sentence(decision) == f"Gate passed: {len(results)} verdicts, at least 1 needed."
     )
+
+
+class TestOneClass:
+    """A judge that always says 1, over violated cases alone."""
+
+    CASES = of_test("agent_perturbation", judged(always(1)))
+
+    def decided(self, results: list[CaseResult], **rules: Any) -> GateDecision:
+        scope = Scope.of(result.case_id for result in results)
+        known = update(Baseline(), results, scope).baseline
+        return decide(results, known, GateRules(**rules), scope)
+
+    @pytest.mark.parametrize(
+        "rules",
+        [
+            {"min_accuracy": 0.9},
+            {"min_accuracy": {"agent_perturbation": 0.9}},
+            {"min_accuracy": 0.5, "lower_bound": True},
+            {"max_drop": 0.05},
+            {"max_regressions": 3},
+            {"min_cases": 5},
+        ],
+    )
+    def test_no_gate_passes_unless_that_is_allowed(self, rules: dict[str, Any]) -> None:
+        decision = self.decided(self.CASES, **rules)
+        assert not decision.passed
+        assert (
+            "Gate failed: one class only, so that a judge that always says 1 would pass (judge "
+            "cases of another label too, or set gate.allow_one_class: true)."
+        ) in decision_sentence(decision)
+        assert self.decided(self.CASES, allow_one_class=True, **rules).passed
+        assert self.decided(judged(right), **rules).passed
+
+    def test_scores_of_one_level_are_one_class(self) -> None:
+        highest = [result for result in scored(right) if result.target_score == 2]
+        assert "always says 2 would pass" in decision_sentence(
+            self.decided(highest, min_accuracy=0.9)
+        )
+        assert self.decided(scored(right), min_accuracy=0.9).passed
+
+    def test_a_baseline_alone_compares_and_a_selection_is_left_to_the_warning(self) -> None:
+        assert self.decided(self.CASES).passed
+        scope = Scope.of(
+            [result.case_id for result in judged(right)], [case.case_id for case in self.CASES]
+        )
+        assert decide(self.CASES, None, GateRules(min_accuracy=0.9), scope).passed
+
+    def test_one_case_of_a_panel_is_no_class(self) -> None:
+        one = [judged(right, 1, ["tone"], judge=judge)[0] for judge in ("a", "b")]
+        assert self.decided(one, min_accuracy=0.9).passed
 
 
 class TestUncompared:

@@ -24,12 +24,21 @@ def threshold_text(threshold: Threshold, decision: GateDecision) -> str:
         case "compared":
             allowed = ", which gate.allow_uncompared lets pass" if threshold.passed else ""
             return f"nothing could be compared with the baseline{allowed}"
+        case "one_class":
+            return _one_class_text(threshold)
         case "max_regressions":
             return f"{_disagreements(threshold, decision)}, at most {threshold.limit:,.0f} allowed"
         case "max_drop":
             return _drop_text(threshold)
         case _:
             return _accuracy_text(threshold)
+
+
+def _one_class_text(threshold: Threshold) -> str:
+    return (
+        f"one class only, so that a judge that always says {threshold.label} would pass (judge "
+        "cases of another label too, or set gate.allow_one_class: true)"
+    )
 
 
 def subject(threshold: Threshold) -> str:
