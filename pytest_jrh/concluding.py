@@ -189,6 +189,7 @@ def _gathered(
             )
             for run in runs
         },
+        grounds={run.name: run.grounds for run in runs},
         wall_seconds=settings.wall_seconds,
         nodes={case: node for run in runs for case, node in run.nodes.items()},
         commands={case: command for run in runs for case, command in run.commands.items()},

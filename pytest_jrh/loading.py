@@ -20,6 +20,8 @@ from pytest_jrh.documents.reading import read_document
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.judges import JUDGES
 from pytest_jrh.kinds import KINDS
+from pytest_jrh.labels.grounds import Grounds, grounds_of
+from pytest_jrh.labels.people import read_people
 from pytest_jrh.stats.metrics import metric_problem
 from pytest_jrh.suite.cases import CASES_FILE, case_id, expand
 from pytest_jrh.suite.config import load_suite
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
     from pytest_jrh.judges.judge import SuiteJudge
     from pytest_jrh.labels.joining import LabelKey
+    from pytest_jrh.labels.people import PersonLabel
     from pytest_jrh.models import (
         AgentRun,
         Case,
@@ -62,6 +65,7 @@ class ReadySuite:
     preprocessors: tuple[Preprocessor, ...]
     made: Mapping[str, MadeCases] = field(default_factory=dict)
     labels: Mapping[LabelKey, Label] = field(default_factory=dict)
+    people: tuple[PersonLabel, ...] = ()
 
     @cached_property
     def runs(self) -> tuple[RunSummary, ...]:
@@ -144,6 +148,11 @@ class ReadySuite:
         frozen = self.suite.replay.frozen is not None
         return made.case(spec, self.rubric(spec.rubric_id), rewording=frozen)
 
+    @cached_property
+    def grounds(self) -> Grounds:
+        """What the labels of its cases rest on (rule N6)."""
+        return grounds_of(self.suite, self.judges, self.labels.values(), self.people)
+
     def label(self, spec: CaseSpec) -> Label:
         """The label of the run of a case, under its rubric (rule N1)."""
         return self.labels[spec.rubric_id, spec.run_id, spec.epoch]
@@ -186,6 +195,8 @@ def make_ready(
     ready = ReadySuite(suite, None, {}, judges, (), made)
     if suite.replay.frozen is None:
         ready = _with_sources(ready, problems)
+    with _collecting(problems):
+        ready = replace(ready, people=read_people(suite))
     with _collecting(problems):
         _ = ready.runs
         if suite.labels:

@@ -89,6 +89,7 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
         cases=ready.cases(),
         judges=[judge.label for judge in ready.judges.values()],
         nodes=nodes,
+        grounds=ready.grounds,
         commands={
             case: shlex.join(["pytest", f"--jrh-config={config}", node])
             for case, node in nodes.items()

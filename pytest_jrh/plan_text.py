@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_jrh.llm.prices import Price, price_of
 from pytest_jrh.models import StageModel
 from pytest_jrh.planning import CallPlan, Estimate, PlanRow, plan_of
+from pytest_jrh.reporting.grounds.sentences import kin_sentence
 from pytest_jrh.reporting.planner_text import prospect_sentences
 from pytest_jrh.stages import JUDGE
 from pytest_jrh.stats.planner import PlannedCase, foreseen, prospects
@@ -57,6 +58,8 @@ def session_plan(
         by_code=tuple(by_code),
         width=width,
     )
+    kin = dict.fromkeys(kin_sentence(each) for ready in suites for each in ready.grounds.kin)
+    calls += [line for sentence in kin for line in wrapped(sentence, width)]
     return [*calls, *(line for ready in suites for line in prospect_lines(ready, surveyed, width))]
 
 

@@ -188,14 +188,15 @@ def _meaning(name: str) -> str | None:
 
 
 def _read_json_lines(text: str, found: LabelFile) -> None:
-    for line, value in _objects(text, found):
+    for line, value in read_objects(text, found):
         before = len(found.problems)
         meanings = _meanings(list(value), found, line)
         if len(found.problems) == before:
             _add({meanings[name]: value[name] for name in meanings}, found, line)
 
 
-def _objects(text: str, found: LabelFile) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_objects(text: str, found: LabelFile) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of JSON lines, each with its line; any other line is a problem of the file."""
     for line, row in enumerate(text.split("\n"), 1):
         if not row.strip():
             continue

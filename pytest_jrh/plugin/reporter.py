@@ -312,6 +312,7 @@ class Reporter:
             specs=list(ran.values()),
             spools=sorted(self._handover.folder(ready.suite).glob("*.jsonl")),
             judges=[judge.label for judge in ready.judges.values()],
+            grounds=ready.grounds,
             cases=ready.cases(own_log=not (self._suites.rubric_file or self._suites.log_path)),
             nodes={case: self._commands.node(spec) for case, spec in specs.items()},
             # Every case of the HTML report has its command; elsewhere those that went well need

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.files import file_name_part
+from pytest_jrh.labels.grounds import Grounds
 from pytest_jrh.models import JUDGED, CaseResult
+from pytest_jrh.reporting.grounds.values import label_data
 from pytest_jrh.reporting.json_report import (
     decision_data,
     flickering_data,
@@ -55,6 +57,7 @@ class JudgeReport(Report):
                     decision=suite.decision,
                     panel=suite.panel,
                     session=suite.session,
+                    grounds=suite.grounds,
                 ),
             )
 
@@ -68,6 +71,7 @@ def judge_report(
     decision: GateDecision | None = None,
     panel: Panel | None = None,
     session: Mapping[str, Any] | None = None,
+    grounds: Grounds | None = None,
 ) -> dict[str, Any]:
     """Summarize one judge's results: RAND's keys with RAND's strings, and ours as numbers beside
     them.
@@ -108,6 +112,7 @@ def judge_report(
         "statistics": table_data(tabulate(results, scales(levels))),
         "repeats": suite.repeats,
         "flickering": flickering_data(results),
+        "labels": label_data(judge.name or "", results, grounds or Grounds()),
         "gate": None if decision is None else decision_data(decision),
         "panel": None if panel is None else panel_data(panel),
         "reworded": {

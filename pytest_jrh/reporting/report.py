@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 from pytest_jrh.files import atomic_write
+from pytest_jrh.labels.grounds import Grounds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,6 +51,7 @@ class SuiteMaterial:
     decision: GateDecision | None
     panel: Panel | None
     session: Mapping[str, Any]
+    grounds: Grounds = field(default_factory=Grounds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pytest_jrh.gate.decision import GateDecision
+from pytest_jrh.labels.grounds import Grounds
 from pytest_jrh.models import CaseResult, Rubric, Spending
 from pytest_jrh.stats.columns import NONE, percent, range_text
 from pytest_jrh.stats.inference.formulas import Share
@@ -52,6 +53,7 @@ class SessionResults:
     rubrics: Mapping[tuple[str, str], Rubric] = field(default_factory=dict)
     record_command: str = ""
     extents: Mapping[str, Extent] = field(default_factory=dict)
+    grounds: Mapping[str, Grounds] = field(default_factory=dict)
 
     @property
     def spending(self) -> Spending:
@@ -83,6 +85,7 @@ def gather(
     commands: Mapping[str, str] | None = None,
     record_command: str = "",
     extents: Mapping[str, Extent] | None = None,
+    grounds: Mapping[str, Grounds] | None = None,
 ) -> SessionResults:
     """Compute all figures of a session once, for every report."""
     given = tuple({result.case_id: result for result in results}.values())
@@ -97,6 +100,7 @@ def gather(
         rubrics=rubrics or {},
         record_command=record_command,
         extents=extents or {},
+        grounds=grounds or {},
     )
 
 

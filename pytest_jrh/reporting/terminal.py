@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.models import said
 from pytest_jrh.reporting.gate_text import MOST_NAMED, gate_lines
+from pytest_jrh.reporting.grounds.sentences import label_sentences
 from pytest_jrh.reporting.range_lines import range_lines, range_table
 from pytest_jrh.reporting.report import Report
 from pytest_jrh.reporting.reviewed import review_lines, reworded_lines
@@ -83,6 +84,9 @@ def session_lines(
     lines += _left_out(session)
     if skips:
         lines += _skips(session, width)
+    lines += [
+        Styled(line) for said in label_sentences(session) for line in wrapped(one_line(said), width)
+    ]
     lines += map(Styled, review_lines(session))
     lines += reworded_lines(session, width)
     for name, decision in session.decisions.items():
@@ -257,12 +261,6 @@ def _left_out(session: SessionResults) -> Iterator[Styled]:
     if parts:
         style = "yellow" if session.table.overall.counts.unscored else ""
         yield Styled(f"not in these figures: {', '.join(parts)}", style)
-    if unverified := session.table.overall.counts.unverified:
-        yield Styled(
-            f"{counted(unverified, 'label')} unverified (the verifier is off, or did not confirm "
-            "them)",
-            "yellow",
-        )
 
 
 def _skips(session: SessionResults, width: int) -> Iterator[Styled]:

@@ -56,7 +56,7 @@ def test_the_summary_is_a_table_of_rubrics_and_tests(
     start = next(
         number for number, line in enumerate(result.outlines) if "judge reliability" in line
     )
-    assert result.outlines[start + 1 : start + 15] == [
+    assert result.outlines[start + 1 : start + 19] == [
         "                                          95%",
         "rubric, test          n  accuracy    interval  recall   FPR  kappa  paired",
         "rubric-1              5     80.0%   27.5-97.7   50.0%  0.0%   0.55   50.0%",
@@ -67,6 +67,10 @@ def test_the_summary_is_a_table_of_rubrics_and_tests(
         "Each interval holds by itself: of 20, about one misses its true figure.",
         "not in these figures: 2 without a case, 1 unscored",
         "  2 without a case: the transcript has no assistant turn",
+        "Labels: 5 confirmed by openai/gpt-4.1-mini.",
+        "Judge and verifier are one model (openai/gpt-4.1-mini): errors that both make",
+        "count as right, so that accuracy may be too high; take a verifier of another",
+        "provider, or label some cases blind (docs: labels).",
         "",
         "unscored (1):",
         "  inputs/configs/tiny.yml::agent_perturbation::rubric-1::run-4[e1] (unrecorded)",

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from pytest_jrh.gate.baseline import Baseline, Scope, update
 from pytest_jrh.gate.decision import GateDecision, decide, tolerated
-from pytest_jrh.kinds import TESTS
 from pytest_jrh.models import CaseResult, Outcome
 from pytest_jrh.reporting.gate_text import (
     change_sentences,
@@ -22,7 +21,7 @@ from pytest_jrh.reporting.gate_text import (
 from pytest_jrh.suite.config import load_suite
 from pytest_jrh.suite.suite import GateRules
 from tests.support.made_cases import make_result, make_spec
-from tests.support.suites import write_suite
+from tests.support.suites import BOTH_TESTS, write_suite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -282,7 +281,7 @@ RULES = st.builds(
     GateRules,
     min_accuracy=st.none()
     | st.floats(0, 1)
-    | st.dictionaries(st.sampled_from(TESTS), st.floats(0, 1)),
+    | st.dictionaries(st.sampled_from(BOTH_TESTS), st.floats(0, 1)),
     lower_bound=st.booleans(),
     max_drop=st.none() | st.just(0.1),
     inconclusive=st.sampled_from(["fail", "pass"]),
@@ -296,8 +295,10 @@ def test_no_disagreement_falls_between_item_and_gate(
     data: st.DataObject, rules: GateRules, with_baseline: bool
 ) -> None:
     def drawn() -> list[CaseResult]:
-        letters = {test: data.draw(st.text(OUTCOMES, min_size=1, max_size=6)) for test in TESTS}
-        return [each for test in TESTS for each in cases(letters[test], test=test)]
+        letters = {
+            test: data.draw(st.text(OUTCOMES, min_size=1, max_size=6)) for test in BOTH_TESTS
+        }
+        return [each for test in BOTH_TESTS for each in cases(letters[test], test=test)]
 
     now = [
         replace(each, case_digest=data.draw(st.sampled_from([DIGEST, OTHER]))) for each in drawn()

@@ -13,7 +13,6 @@ import pytest
 
 from pytest_jrh.artifacts.spools import Spool
 from pytest_jrh.artifacts.stored import read_results
-from pytest_jrh.kinds import TESTS
 from pytest_jrh.redact import Redactor
 from pytest_jrh.reporting.html.file import write_html
 from pytest_jrh.reporting.markdown.page import markdown_report
@@ -30,6 +29,7 @@ from tests.support.made_cases import (
     make_suite,
 )
 from tests.support.page_reader import Page, bodies
+from tests.support.suites import BOTH_TESTS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +46,7 @@ def suite(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     folder = tmp_path_factory.mktemp("hostile")
     suite = make_suite(folder, format=request.param)
     spool = Spool(folder / ".spool", Redactor())
-    specs = [make_spec(run, test=test) for test in TESTS for run in (HOSTILE[:200], FORMULA)]
+    specs = [make_spec(run, test=test) for test in BOTH_TESTS for run in (HOSTILE[:200], FORMULA)]
     results = []
     for spec in specs:
         messages = [

@@ -80,6 +80,8 @@ PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "recording.cassette_text._EXPONENT": pumped("1", start=" 1e+", end="x") + pumped(" 1"),
     "recording.cassette_text._readable": "a class of single characters",
     "recording.cassette_text.write": "a class of single characters",
+    "labels.grounds._STEM": pumped("a", end="!"),
+    "labels.people._DIGEST": pumped("a", end="!"),
     "llm.failures._CLASS_NAMES": pumped(
         "Error", "aError: ", "litellm.", "litellm.aError: ", "Exception - "
     ),

@@ -13,6 +13,7 @@ from pytest_jrh.reporting.gate_text import (
     gate_groups,
     update_sentence,
 )
+from pytest_jrh.reporting.grounds.sentences import label_sentences
 from pytest_jrh.reporting.html.bodies import printable
 from pytest_jrh.reporting.html.cases import CaseList
 from pytest_jrh.reporting.html.figures import section_values
@@ -109,11 +110,7 @@ def _subtitle(session: SessionResults) -> str:
 def _remarks(session: SessionResults) -> list[str]:
     parts = [f"{number:,} {kind}" for kind, number in left_out(session.table.overall)]
     lines = [f"Not in the figures: {', '.join(parts)}."] if parts else []
-    unverified = session.table.overall.counts.unverified
-    said = (
-        f"{counted(unverified, 'label')} unverified (the verifier is off, or did not confirm them)."
-    )
-    return [*lines, said] if unverified else lines
+    return [*lines, *label_sentences(session)]
 
 
 def _reworded(rubric: RewordedRubric, session: SessionResults) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pytest_jrh.reporting.gate_text import (
     gate_groups,
     update_sentence,
 )
+from pytest_jrh.reporting.grounds.sentences import label_sentences
 from pytest_jrh.reporting.markdown.quoting import LONGEST_NAME, code, entities, preformatted, prose
 from pytest_jrh.reporting.reviewed import review_counts, reworded_rubrics
 from pytest_jrh.reporting.session_results import extent_sentences, majority_text, recording_sentence
@@ -167,13 +168,8 @@ def _left_out(page: _Page, session: SessionResults) -> None:
         page.block([f"Not in these figures: {', '.join(parts)}.\n"])
     if counts := review_counts(session):
         page.block([f"Reviewed by people: {counts}.\n"])
-    if unverified := session.table.overall.counts.unverified:
-        page.block(
-            [
-                f"{counted(unverified, 'label')} unverified (the verifier is off, or did not "
-                "confirm them).\n"
-            ]
-        )
+    for sentence in label_sentences(session):
+        page.block([f"{prose(sentence)}\n"])
 
 
 def _changes(page: _Page, session: SessionResults, decision: GateDecision) -> None:

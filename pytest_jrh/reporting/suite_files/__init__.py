@@ -5,7 +5,7 @@ H).
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -77,7 +77,9 @@ def write_suite_outputs(
     if cases is not None:
         items = _with_earlier(suite, cases, items, assembled, outputs)
     write_summaries(suite, items, assembled, outputs)
-    material = _material(suite, items, decision, cases, interrupted=interrupted)
+    material = replace(
+        _material(suite, items, decision, cases, interrupted=interrupted), grounds=run.grounds
+    )
     places = CaseFiles(suite, assembled, outputs).write(items, material)
     _write_reports(material, outputs)
     _write_results(suite, items, outputs)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pytest_jrh.labels.grounds import Grounds
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
@@ -25,7 +27,8 @@ class SuiteRun:
     results of the others are kept, and a session of all drops records of cases that are gone.
     `known` are the ids of all cases, `selected` those that were to run, and `left_out` those of
     them that something else skipped. `nodes` and `commands` give by case id what pytest calls it
-    and what runs it again; `judges` are the labels of the suite's judges.
+    and what runs it again; `judges` are the labels of the suite's judges, and
+    `grounds` what the labels of its cases rest on.
     """
 
     suite: Suite
@@ -40,6 +43,7 @@ class SuiteRun:
     nodes: Mapping[str, str] = field(default_factory=dict)
     commands: Mapping[str, str] = field(default_factory=dict)
     judges: Sequence[str] = ()
+    grounds: Grounds = field(default_factory=Grounds)
 
     @property
     def name(self) -> str:

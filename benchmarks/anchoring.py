@@ -1,0 +1,127 @@
+"""Labels that are wrong where the judge is wrong too, simulated: what a sample labelled by people
+corrects (rule N4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_jrh.stats.inference.anchored import (
+    Anchored,
+    CheckedCase,
+    anchored_accuracy,
+    anchored_false_positive_rate,
+    anchored_recall,
+)
+from pytest_jrh.stats.inference.intervals import Tally, share_bounds
+
+CASES = 300
+LABELLED = (30, 60, 120)
+WRONG = (0.02, 0.05, 0.10)
+SHARED = (0.0, 0.5, 0.9)
+SIZES = (1, 6)
+JUDGE = 0.93
+CORRELATION = 0.2
+FIGURES: dict[str, Callable[[Sequence[Sequence[CheckedCase]]], Anchored]] = {
+    "accuracy": anchored_accuracy,
+    "recall": anchored_recall,
+    "false-positive rate": anchored_false_positive_rate,
+}
+
+Session = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One design: how many labels are wrong, how many of these the judge shares, how many cases
+    people label, and how many cases a run has.
+    """
+
+    wrong: float
+    shared: float
+    labelled: int
+    size: int
+
+    def truth(self, figure: str) -> float:
+        """What the figure is over all cases that there could be."""
+        right = JUDGE * (1 - self.wrong * self.shared)
+        return 1 - right if figure == "false-positive rate" else right
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Mean error and coverage of a corrected figure, and the mean error of the raw one."""
+
+    bias: float
+    covered: float
+    raw_bias: float
+
+
+def simulated(cell: Cell, sessions: int) -> dict[str, Found]:
+    """The corrected figures of one design."""
+    rng = np.random.default_rng(
+        [int(1000 * cell.wrong), int(100 * cell.shared), cell.labelled, cell.size]
+    )
+    truths = {figure: cell.truth(figure) for figure in FIGURES}
+    errors: dict[str, list[float]] = {figure: [] for figure in FIGURES}
+    raw: dict[str, list[float]] = {figure: [] for figure in FIGURES}
+    hits = dict.fromkeys(FIGURES, 0)
+    for _ in range(sessions):
+        true, label, answer = _session(rng, cell)
+        people = np.zeros(CASES, dtype=bool)
+        people[rng.choice(CASES, cell.labelled, replace=False)] = True
+        cases = [
+            CheckedCase(int(a), int(said), int(t) if seen else None)
+            for t, said, a, seen in zip(true, label, answer, people, strict=True)
+        ]
+        clusters = [cases[at : at + cell.size] for at in range(0, CASES, cell.size)]
+        for figure, compute in FIGURES.items():
+            found = compute(clusters)
+            if found.value is None or found.bounds.lower is None or found.bounds.upper is None:
+                continue
+            errors[figure].append(found.value - truths[figure])
+            hits[figure] += found.bounds.lower <= truths[figure] <= found.bounds.upper
+        raw["accuracy"].append(float(np.mean(answer == label)) - truths["accuracy"])
+        raw["recall"].append(float(np.mean(answer[label == 1])) - truths["recall"])
+        alarms = float(np.mean(answer[label == 0])) - truths["false-positive rate"]
+        raw["false-positive rate"].append(alarms)
+    return {
+        figure: Found(
+            float(np.mean(errors[figure])),
+            hits[figure] / len(errors[figure]),
+            float(np.mean(raw[figure])),
+        )
+        for figure in FIGURES
+    }
+
+
+def _session(rng: np.random.Generator, cell: Cell) -> Session:
+    """The truth, the suite's labels and the judge's answers of all cases, run by run."""
+    true = rng.integers(0, 2, CASES)
+    wrong = rng.random(CASES) < cell.wrong
+    label = np.where(wrong, 1 - true, true)
+    runs = CASES // cell.size
+    both = (1 - CORRELATION) / CORRELATION
+    skill = np.full(runs, JUDGE)
+    if cell.size > 1:
+        skill = rng.beta(JUDGE * both, (1 - JUDGE) * both, runs)
+    right = rng.random(CASES) < np.repeat(skill, cell.size)
+    # Where judge and verifier share their errors, a wrong label is what the judge says too.
+    right &= ~(wrong & (rng.random(CASES) < cell.shared))
+    return true, label, np.where(right, true, 1 - true)
+
+
+def verifier_coverage(wrong: float, labelled: int, sessions: int) -> float:
+    """How often the interval of the verifier's error rate holds it; one case a run."""
+    rng = np.random.default_rng([int(1000 * wrong), labelled])
+    hits = 0
+    for errors in rng.binomial(labelled, wrong, sessions):
+        bounds = share_bounds(Tally(int(each < errors), 1) for each in range(labelled))
+        assert bounds.lower is not None
+        assert bounds.upper is not None
+        hits += bounds.lower <= wrong <= bounds.upper
+    return hits / sessions

@@ -1,0 +1,161 @@
+"""Labels that people gave to made cases: `{output.dir}/review/labels.jsonl` (rule N4)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from pytest_jrh.documents.problems import listed, shown
+from pytest_jrh.documents.reading import read_text
+from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.labels.rows import LabelFile, read_objects
+from pytest_jrh.labels.values import NoLabelError, label_value
+from pytest_jrh.text import nearest
+from pytest_jrh.transcript import storable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_jrh.models import Rubric
+    from pytest_jrh.suite.suite import Suite
+
+CANNOT_TELL = "cannot tell"
+_KEYS = (
+    "case_digest",
+    "reviewer",
+    "label",
+    "blind",
+    "time",
+    "note",
+    "case_id",
+    "expected",
+    "verification",
+)
+_NEEDED = ("case_digest", "reviewer", "label")
+_DIGEST = re.compile("[0-9a-f]{64}", re.ASCII)
+_MOST_PROBLEMS = 10
+_CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "case_digest": (
+        lambda value: isinstance(value, str) and _DIGEST.fullmatch(value) is not None,
+        "the 64 hexadecimal digits of a case_digest",
+    ),
+    "reviewer": (lambda value: isinstance(value, str) and bool(value.strip()), "a name"),
+    "blind": (lambda value: isinstance(value, bool), "true or false"),
+    "verification": (
+        lambda value: value in (None, "confirmed", "rejected"),
+        "confirmed or rejected",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PersonLabel:
+    """What one person says of one made case; `label` is None where he or she cannot tell.
+
+    `blind` says that the label was given before the case's own label, plan and edits were seen.
+    `expected` and `verification` are told of a case that the verifier rejected, which no other file
+    has.
+    """
+
+    case_digest: str
+    reviewer: str
+    label: int | None
+    blind: bool = False
+    expected: int | None = None
+    verification: Literal["confirmed", "rejected"] | None = None
+
+
+def labels_path(output_dir: Path) -> Path:
+    """Where the labels of people about the cases of a test's folder are kept."""
+    return output_dir / "review" / "labels.jsonl"
+
+
+def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
+    """The labels of people about a suite's cases, in the order of their files.
+
+    Raises `InputError` with file and line for each line that is none.
+    """
+    scores = _scores(suite.rubrics) if suite.mode == "ordinal" else ()
+    found: list[PersonLabel] = []
+    problems: list[Problem] = []
+    for path in dict.fromkeys(labels_path(test.output_dir) for test in suite.tests):
+        if path.exists():
+            file = LabelFile(str(path))
+            text = storable(read_text(path, str(path)))[0]
+            for line, value in read_objects(text, file):
+                label = _label(value, file, line, scores)
+                if label is not None:
+                    found.append(label)
+            problems += file.problems
+    if problems:
+        raise InputError(problems[:_MOST_PROBLEMS])
+    return tuple(found)
+
+
+def blind_labels(people: Iterable[PersonLabel]) -> dict[str, tuple[int, ...]]:
+    """The blind labels by case digest, one for each reviewer: the last one, where there are
+    several.
+    """
+    by_case: dict[str, dict[str, int | None]] = {}
+    for each in people:
+        if each.blind:
+            by_case.setdefault(each.case_digest, {})[each.reviewer] = each.label
+    told = {
+        digest: tuple(label for label in own.values() if label is not None)
+        for digest, own in by_case.items()
+    }
+    return {digest: labels for digest, labels in told.items() if labels}
+
+
+def _scores(rubrics: Sequence[Rubric]) -> tuple[int, ...]:
+    return tuple(sorted({level.score for rubric in rubrics for level in rubric.score_levels}))
+
+
+def _label(
+    value: Mapping[str, Any], file: LabelFile, line: int, scores: Sequence[int]
+) -> PersonLabel | None:
+    """One line; None, with the problems, where it is no label."""
+    before = len(file.problems)
+    for name in value:
+        if name not in _KEYS:
+            close = nearest(name, _KEYS)
+            hint = f"{close} is the nearest" if close else None
+            file.problem(
+                f"unknown key {shown(name)}; the keys are {listed(_KEYS)}", line, hint=hint
+            )
+    for name in _NEEDED:
+        if name not in value:
+            file.problem("is missing", line, name)
+    if len(file.problems) > before:
+        return None
+    for name, (fits, what) in _CHECKS.items():
+        if name in value and not fits(value[name]):
+            file.problem(f"got {shown(value[name])}; must be {what}", line, name)
+    verification = value.get("verification")
+    label = _value(value["label"], "label", file, line, scores)
+    expected = _value(value.get("expected"), "expected", file, line, scores)
+    if verification == "rejected" and expected is None and len(file.problems) == before:
+        message = "is missing; must be the label that the rejected case was made for"
+        file.problem(message, line, "expected")
+    if len(file.problems) > before:
+        return None
+    return PersonLabel(
+        value["case_digest"],
+        value["reviewer"].strip(),
+        label,
+        value.get("blind", False),
+        expected,
+        verification,
+    )
+
+
+def _value(raw: Any, key: str, file: LabelFile, line: int, scores: Sequence[int]) -> int | None:
+    if raw is None or raw == CANNOT_TELL:
+        return None
+    try:
+        return label_value(raw, scores)
+    except NoLabelError as error:
+        file.problem(f"{error}, or {CANNOT_TELL}", line, key, error.hint)
+        return None

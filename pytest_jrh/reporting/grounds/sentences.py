@@ -1,0 +1,225 @@
+"""What the labels of a session rest on, and what follows for its figures, in sentences that all
+reports share (rules N2, N4 to N6).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from pytest_jrh.labels.people import blind_labels
+from pytest_jrh.models import MADE
+from pytest_jrh.stats.anchoring import (
+    AgainstPeople,
+    Sides,
+    against_people,
+    false_rejections,
+    natural_beside_synthetic,
+)
+from pytest_jrh.stats.columns import decimal, percent, range_text
+from pytest_jrh.stats.inference.agreement import agreement
+from pytest_jrh.stats.inference.anchored import FEWEST_LABELS
+from pytest_jrh.stats.panels import made_case_id
+from pytest_jrh.text import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pytest_jrh.labels.grounds import Grounds, Kinship
+    from pytest_jrh.models import CaseResult
+    from pytest_jrh.reporting.session_results import SessionResults
+    from pytest_jrh.stats.anchoring import ErrorRate
+    from pytest_jrh.stats.inference.anchored import Anchored
+    from pytest_jrh.stats.inference.intervals import Bounds
+
+_NAMES = {
+    "accuracy": "accuracy",
+    "exact": "exact",
+    "recall": "recall",
+    "false_positive_rate": "FPR",
+}
+_ADVICE = "take a verifier of another provider, or label some cases blind (docs: labels)"
+
+
+def label_sentences(session: SessionResults) -> list[str]:
+    """All that is to be said of the labels of a session, suite by suite."""
+    return [*_sentences(session), *_kin_sentences(session)]
+
+
+def _sentences(session: SessionResults) -> Iterator[str]:
+    several = len(session.grounds) > 1
+    for suite, grounds in session.grounds.items():
+        own = [result for result in session.results if result.suite == suite]
+        of = f"suite {suite}: " if several else ""
+        if rest := rest_sentence(own, grounds):
+            yield of + rest
+        for sentence in annotator_sentences(grounds):
+            yield of + sentence
+        for judge in dict.fromkeys(result.judge for result in own):
+            by = f"{of}judge {judge}: " if judge else of
+            results = [result for result in own if result.judge == judge]
+            sides = natural_beside_synthetic(results)
+            if sides is not None:
+                yield by + sides_sentence(sides)
+            for sentence in people_sentences(results, grounds):
+                yield by + sentence
+
+
+def _kin_sentences(session: SessionResults) -> Iterator[str]:
+    """Which judges may share the verifier's errors, each once."""
+    kin = (each for grounds in session.grounds.values() for each in grounds.kin)
+    yield from dict.fromkeys(map(kin_sentence, kin))
+
+
+def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> dict[str, int]:
+    """How many made cases have a label that a verifier confirmed, that people or a program gave,
+    and that nobody confirmed; those that people labelled blind too are counted apart.
+    """
+    blind = blind_labels(grounds.people)
+    # The judges of a panel look at the same cases.
+    made = {made_case_id(result): result for result in results if result.outcome in MADE}
+    counts: Counter[str] = Counter()
+    for result in made.values():
+        counts[_ground(result)] += 1
+        counts["blind"] += result.case_digest in blind
+    names = ("confirmed", "people", "program", "unverified", "blind")
+    return {name: counts[name] for name in names}
+
+
+def _ground(result: CaseResult) -> str:
+    if result.labelled_by is not None:
+        return result.labelled_by
+    if result.human_reviewed in ("accepted", "edited"):
+        return "people"
+    return "confirmed" if result.verified else "unverified"
+
+
+def rest_sentence(results: Iterable[CaseResult], grounds: Grounds) -> str:
+    """What the labels rest on; nothing where no case was made."""
+    counts = rest_counts(results, grounds)
+    verifier = f"confirmed by {grounds.verifier or 'the verifier'}"
+    parts = [
+        f"{counts[key]:,} {said}"
+        for key, said in (
+            ("confirmed", verifier),
+            ("people", "given or accepted by people"),
+            ("program", "given by a program"),
+            ("unverified", "unverified (the verifier is off, or did not confirm them)"),
+        )
+        if counts[key]
+    ]
+    if not parts:
+        return ""
+    blind = f"; {counts['blind']:,} also labelled blind by people" if counts["blind"] else ""
+    return f"Labels: {', '.join(parts)}{blind}."
+
+
+def annotator_sentences(grounds: Grounds) -> Iterator[str]:
+    """How far annotators of natural runs agree, where several labelled one."""
+    found = agreement(grounds.votes, ordinal=grounds.ordinal)
+    if found.units:
+        alpha = "" if found.alpha is None else f", Krippendorff's alpha {decimal(found.alpha)}"
+        runs = counted(found.units, "run")
+        yield f"Annotators agree in {percent(found.raw)} of pairs on {runs}{alpha}."
+
+
+def kin_sentence(kin: Kinship) -> str:
+    """That a judge's model is the verifier's, or of its family."""
+    judge = f"Judge {kin.judge} and verifier" if kin.judge else "Judge and verifier"
+    what = (
+        f"are one model ({kin.model})"
+        if kin.same
+        else (f"are of one model family ({kin.model}, {kin.verifier})")
+    )
+    return (
+        f"{judge} {what}: errors that both make count as right, so that accuracy may be too high; "
+        f"{_ADVICE}."
+    )
+
+
+def sides_sentence(sides: Sides) -> str:
+    """The accuracy on natural beside that on synthetic cases."""
+    natural, synthetic = (
+        f"{percent(side.share.value)} ({range_text(side.bounds)}, n {side.share.n:,})"
+        for side in (sides.natural, sides.synthetic)
+    )
+    return (
+        f"Accuracy on natural cases {natural}, on synthetic ones {synthetic}: a gap of "
+        f"{_points(sides.gap)} points{_between(sides.bounds)}."
+    )
+
+
+def people_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterator[str]:
+    """One judge and its verifier against the blind labels of people; nothing without any."""
+    if not grounds.people:
+        return
+    people = blind_labels(grounds.people)
+    found = against_people(results, people, ordinal=grounds.ordinal)
+    rejected = false_rejections(rejected_pairs(grounds))
+    if found is None and rejected is None:
+        yield "No judged case has a blind label of a person, so no figure is held against people."
+        return
+    if found is not None:
+        yield _against(found)
+        if found.false_confirmations.share.n:
+            yield f"The verifier confirmed wrong labels in {_rate(found.false_confirmations)}."
+    if rejected is not None:
+        yield f"The verifier rejected right labels in {_rate(rejected)}."
+    if found is not None and found.kappa is not None:
+        yield f"People and the suite's labels agree with kappa {decimal(found.kappa)}."
+    if found is not None and found.reviewers.units:
+        alpha = found.reviewers.alpha
+        alpha_text = "" if alpha is None else f", Krippendorff's alpha {decimal(alpha)}"
+        cases = counted(found.reviewers.units, "case")
+        yield f"Reviewers agree in {percent(found.reviewers.raw)} of pairs on {cases}{alpha_text}."
+
+
+def rejected_pairs(grounds: Grounds) -> list[tuple[int, int]]:
+    """Label and intended label of each rejected case that a person labelled blind."""
+    return [
+        (each.label, each.expected)
+        for each in grounds.people
+        if each.blind
+        and each.verification == "rejected"
+        and each.label is not None
+        and each.expected is not None
+    ]
+
+
+def _against(found: AgainstPeople) -> str:
+    unclear = (
+        f" ({counted(found.unclear, 'case')} without a majority left out)" if found.unclear else ""
+    )
+    head = f"Against people ({counted(found.labelled, 'blind label')}{unclear})"
+    if found.labelled < FEWEST_LABELS:
+        return f"{head}: too few to correct a figure by; at least {FEWEST_LABELS} are needed."
+    figures = [
+        f"{_NAMES[key]} {_anchored(figure)}"
+        for key, figure in found.figures.items()
+        if figure.value is not None
+    ]
+    missing = {figure.bounds.reason for figure in found.figures.values() if figure.value is None}
+    why = f" ({'; '.join(sorted(filter(None, missing)))})" if missing else ""
+    return f"{head}: {', '.join(figures)}{why}."
+
+
+def _anchored(figure: Anchored) -> str:
+    return f"{percent(figure.value)} ({range_text(figure.bounds)})"
+
+
+def _rate(rate: ErrorRate) -> str:
+    share = rate.share
+    return (
+        f"{share.count:,} of {counted(share.n, 'case')} that people labelled blind "
+        f"({percent(share.value)}, {range_text(rate.bounds)})"
+    )
+
+
+def _points(gap: float) -> str:
+    return f"{100 * gap:+.1f}"
+
+
+def _between(bounds: Bounds) -> str:
+    if bounds.lower is None or bounds.upper is None:
+        return ""
+    return f" ({_points(bounds.lower)} to {_points(bounds.upper)})"

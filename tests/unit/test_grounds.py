@@ -1,0 +1,210 @@
+"""What labels rest on, in sentences and values (rules N2, N4 to N6)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_jrh.errors import InputError
+from pytest_jrh.labels.grounds import Grounds, Kinship, are_kin, is_same
+from pytest_jrh.labels.people import PersonLabel, blind_labels, labels_path, read_people
+from pytest_jrh.models import CaseResult
+from pytest_jrh.reporting.grounds.sentences import label_sentences
+from pytest_jrh.reporting.grounds.values import label_data
+from pytest_jrh.reporting.session_results import gather
+from tests.support.made_cases import make_result, make_spec, make_suite
+
+DIGESTS = [f"{number:064x}" for number in range(1000)]
+
+
+def result(number: int, *, right: bool = True, test: str = "agent_perturbation") -> CaseResult:
+    spec = make_spec(f"run-{number}", test=test)
+    natural = test == "agent_labels"
+    return make_result(
+        spec,
+        "agree" if right else "disagree",
+        case_digest=DIGESTS[number],
+        labelled_by="people" if natural else None,
+    )
+
+
+def sentences(results: list[CaseResult], grounds: Grounds) -> list[str]:
+    return label_sentences(gather(results, grounds={results[0].suite: grounds}))
+
+
+def test_what_labels_rest_on_is_counted() -> None:
+    results = [
+        *(result(number) for number in range(5)),
+        replace(result(5), verified=False),
+        replace(result(6), human_reviewed="accepted"),
+        replace(result(7, test="agent_labels"), labelled_by="program"),
+    ]
+    found = sentences(results, Grounds(verifier="openai/gpt-4.1"))
+    assert found[0] == (
+        "Labels: 5 confirmed by openai/gpt-4.1, 1 given or accepted by people, 1 given by a "
+        "program, 1 unverified (the verifier is off, or did not confirm them)."
+    )
+
+
+def test_natural_cases_stand_beside_synthetic_ones() -> None:
+    results = [
+        *(result(number, right=number > 2) for number in range(40)),
+        *(result(number, right=number % 4 > 0, test="agent_labels") for number in range(100, 140)),
+    ]
+    [sides] = [line for line in sentences(results, Grounds()) if "natural" in line]
+    assert sides == (
+        "Accuracy on natural cases 75.0% (59.8-85.8, n 40), on synthetic ones 92.5% (80.1-97.4, n "
+        "40): a gap of -17.5 points (-33.5 to -1.1)."
+    )
+    data = label_data("", results, Grounds())["natural_and_synthetic"]
+    assert (data["natural"]["count"], data["synthetic"]["count"]) == (30, 37)
+    assert label_data("", results[:40], Grounds())["natural_and_synthetic"] is None
+
+
+def person(number: int, label: int | None, **more: Any) -> PersonLabel:
+    return PersonLabel(DIGESTS[number], "ann", label, blind=True, **more)
+
+
+def test_a_judge_is_held_against_people() -> None:
+    results = [result(number) for number in range(100)]
+    people = [person(number, int(number % 5 > 0)) for number in range(50)]
+    people += [
+        person(200 + number, int(number == 0), expected=1, verification="rejected")
+        for number in range(4)
+    ]
+    found = sentences(results, Grounds(verifier="a/b", people=tuple(people)))
+    assert found[0] == "Labels: 100 confirmed by a/b; 50 also labelled blind by people."
+    assert found[1].startswith("Against people (50 blind labels): accuracy 80.0% (")
+    assert found[2] == (
+        "The verifier confirmed wrong labels in 10 of 50 cases that people labelled blind (20.0%, "
+        "11.2-33.0)."
+    )
+    assert found[3].startswith("The verifier rejected right labels in 1 of 4 cases that people")
+    data = label_data("", results, Grounds(people=tuple(people)))["against_people"]
+    assert data["figures"]["accuracy"]["value"] == pytest.approx(0.8, abs=0.02)
+    assert data["false_rejections"]["count"] == 1
+
+
+def test_few_labels_are_said_to_be_too_few() -> None:
+    results = [result(number) for number in range(100)]
+    people = tuple(person(number, 1) for number in range(19))
+    found = sentences(results, Grounds(people=people))
+    assert found[1] == (
+        "Against people (19 blind labels): too few to correct a figure by; at least 20 are needed."
+    )
+
+
+def test_labels_that_are_not_blind_correct_nothing() -> None:
+    results = [result(number) for number in range(100)]
+    people = tuple(replace(person(number, 1), blind=False) for number in range(50))
+    [_, said] = sentences(results, Grounds(people=people))
+    assert said.startswith("No judged case has a blind label of a person")
+
+
+def test_the_last_blind_label_of_each_reviewer_counts() -> None:
+    people = [
+        person(1, 0),
+        person(1, 1),
+        replace(person(1, 0), reviewer="bob"),
+        replace(person(1, 0), blind=False),
+        person(2, None),
+    ]
+    assert blind_labels(people) == {DIGESTS[1]: (1, 0)}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same", "kin"),
+    [
+        ("openai/gpt-4.1", "openai/gpt-4.1", True, True),
+        ("azure/gpt-4.1", "openai/gpt-4.1", True, True),
+        ("openai/gpt-4.1", "openai/gpt-4o-mini", False, True),
+        ("gpt-4.1", "openai/gpt-4o-mini", False, True),
+        ("openai/gpt-4.1", "openai/o3", False, False),
+        ("openai/gpt-4.1", "anthropic/claude-sonnet-4-5", False, False),
+        ("openrouter/qwen/qwen3-32b", "openrouter/qwen/qwen2.5-7b", False, True),
+    ],
+)
+def test_models_that_may_share_their_errors(one: str, other: str, same: bool, kin: bool) -> None:
+    assert (is_same(one, other), are_kin(one, other)) == (same, kin)
+    assert (is_same(other, one), are_kin(other, one)) == (same, kin)
+
+
+def test_one_model_as_judge_and_verifier_is_said() -> None:
+    kin = Kinship("", "openai/gpt-4.1", "openai/gpt-4.1", same=True)
+    assert sentences([result(1)], Grounds(verifier="openai/gpt-4.1", kin=(kin,)))[1] == (
+        "Judge and verifier are one model (openai/gpt-4.1): errors that both make count as right, "
+        "so that accuracy may be too high; take a verifier of another provider, or label some "
+        "cases blind (docs: labels)."
+    )
+
+
+def write(folder: Path, *lines: object) -> Any:
+    suite = make_suite(folder)
+    path = labels_path(suite.tests[0].output_dir)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    path.write_text("\n".join(texts), encoding="utf-8")
+    return suite
+
+
+GOOD = {"case_digest": DIGESTS[1], "reviewer": "ann", "label": 1}
+
+
+def test_labels_are_read_as_a_person_may_write_them(tmp_path: Path) -> None:
+    suite = write(
+        tmp_path,
+        {**GOOD, "blind": True, "time": "2026-01-01T00:00:00Z", "note": "clear"},
+        {**GOOD, "label": "satisfied"},
+        {**GOOD, "label": "cannot tell"},
+        {**GOOD, "expected": 1, "verification": "rejected"},
+    )
+    assert [(each.label, each.blind, each.verification) for each in read_people(suite)] == [
+        (1, True, None),
+        (0, False, None),
+        (None, False, None),
+        (1, False, "rejected"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ({**GOOD, "label": 2}, "label: got 2; must be 0, 1, false, true, pass, fail, satisfied or"),
+        ({**GOOD, "case_digest": "abc"}, 'case_digest: got "abc"; must be the 64 hexadecimal'),
+        ({**GOOD, "reviewer": " "}, 'reviewer: got " "; must be a name'),
+        ({**GOOD, "blind": "yes"}, 'blind: got "yes"; must be true or false'),
+        ({**GOOD, "lable": 1}, 'unknown key "lable"; the keys are'),
+        ({"reviewer": "ann", "label": 1}, "case_digest: is missing"),
+        ({**GOOD, "verification": "rejected"}, "expected: is missing; must be the label"),
+        ({**GOOD, "verification": "no"}, 'verification: got "no"; must be confirmed or rejected'),
+        ("[1]", "got a list; must be a JSON object"),
+        ("{", "is not a JSON object"),
+    ],
+)
+def test_a_line_that_is_no_label_is_named(tmp_path: Path, line: object, said: str) -> None:
+    suite = write(tmp_path, GOOD, line)
+    with pytest.raises(InputError) as raised:
+        read_people(suite)
+    assert f"labels.jsonl:2: {said}" in str(raised.value)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([*GOOD, "blind", "expected", "verification"]),
+        st.text() | st.integers() | st.booleans() | st.none(),
+    )
+)
+def test_any_object_is_a_label_or_a_problem(
+    tmp_path_factory: pytest.TempPathFactory, value: dict[str, object]
+) -> None:
+    suite = write(tmp_path_factory.getbasetemp() / "any", value)
+    try:
+        assert len(read_people(suite)) == 1
+    except InputError as error:
+        assert error.problems  # noqa: PT017 - one of two outcomes
