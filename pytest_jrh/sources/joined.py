@@ -68,19 +68,22 @@ class Joined(Source):
 
     def metadata(self, field: str) -> Iterator[tuple[Key, Mapping[str, Any]]]:
         """See `Source`."""
-        return self._of_all(lambda source: source.metadata(field))
+        return self._named(lambda source: source.metadata(field))
 
     def scores(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
         """See `Source`."""
-        return self._of_all(lambda source: source.scores())
+        return self._named(lambda source: source.scores())
 
-    def aliases(self) -> dict[str, Key]:
-        """See `Source`: a name that two files have is of no use."""
-        found: dict[str, list[Key]] = {}
-        named = self._of_all(lambda source: ((key, name) for name, key in source.aliases().items()))
-        for key, name in named:
-            found.setdefault(name, []).append(key)
-        return {name: keys[0] for name, keys in found.items() if len(keys) == 1}
+    def aliases(self) -> Mapping[str, Key]:
+        """See `Source`; a name that two files have is none."""
+        names = self._names()
+        found: dict[str, Key | None] = {}
+        for number in range(len(self._files)):
+            with self._source(number) as source:
+                for name, (run_id, epoch) in source.aliases().items():
+                    key = names[_Place(number, run_id), epoch]
+                    found[name] = key if name not in found else None
+        return {name: key for name, key in found.items() if key is not None}
 
     def read(self, run_id: str, epoch: int, *, whole: bool = False) -> tuple[AgentRun, Any]:
         """Read a run of the file that it is in."""
@@ -113,6 +116,19 @@ class Joined(Source):
         """Close the files that are open."""
         for source in self._kept:
             source.close()
+
+    def _named(
+        self, found: Callable[[Source], Iterable[tuple[Key, Mapping[str, Any]]]]
+    ) -> Iterator[tuple[Key, Mapping[str, Any]]]:
+        """What each file says of its runs, under their names here."""
+        names = self._names()
+        for number in range(len(self._files)):
+            with self._source(number) as source:
+                for (run_id, epoch), value in found(source):
+                    yield names[_Place(number, run_id), epoch], value
+
+    def _names(self) -> dict[tuple[_Place, int], Key]:
+        return {(place, key[1]): key for key, (place, _) in self._index().items()}
 
     @contextmanager
     def _source(self, number: int) -> Iterator[Source]:

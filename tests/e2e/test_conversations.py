@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from tests.support.chat import tau_bench
+from tests.support.chat import tau_bench, trajectory_judge
 from tests.support.suites import run
 
 if TYPE_CHECKING:
@@ -77,3 +77,60 @@ def test_real_runs_are_made_into_cases_and_judged(make_bench: MakeBench) -> None
         result.run_id.partition("-")[0] for result in session.results
     ]
     assert bench.replay().transcripts == session.transcripts
+
+
+def as_conversation(row: dict[str, Any]) -> dict[str, Any]:
+    """A trajectory of steps as messages: the ten lines that its shape takes."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": row["goal"]}]
+    for step in row["steps"]:
+        function = {"name": step["call"]["tool"], "arguments": json.dumps(step["call"]["args"])}
+        call = {"id": f"call-{step['index']}", "type": "function", "function": function}
+        said = {"role": "assistant", "content": step["thought"], "tool_calls": [call]}
+        result = json.dumps(step["observation"])
+        messages += [said, {"role": "tool", "tool_call_id": call["id"], "content": result}]
+    messages.append({"role": "assistant", "content": row["final_answer"]})
+    about = {"id": row["trajectory_id"], "cluster": row["instance_id"]}
+    return {**about, "messages": messages, "metadata": {"id": row["trajectory_id"], **row["label"]}}
+
+
+JUDGE = """
+import json
+
+with open({path!r}) as file:
+    VERDICTS = {{
+        row["trajectory_id"]: row["faulty"]
+        for row in map(json.loads, file)
+        if row["judge_id"] == {judge!r}
+    }}
+
+
+def judge(case):
+    return VERDICTS[case.metadata["id"]]
+"""
+
+
+def test_steps_become_messages_and_a_python_judge_looks_its_verdicts_up(
+    make_bench: MakeBench, tmp_path: Path
+) -> None:
+    """400 trajectories with known faults, and the verdicts that one of their judges gave."""
+    path, verdicts = trajectory_judge("trajectories.jsonl"), trajectory_judge("verdicts.jsonl")
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    lines = tmp_path / "runs.jsonl"
+    lines.write_text("".join(json.dumps(as_conversation(row)) + "\n" for row in rows))
+    code = tmp_path / "judges.py"
+    code.write_text(JUDGE.format(path=str(verdicts), judge="programmatic"))
+    labels = {"metadata": "faulty", "map": {"true": 1, "false": 0}}
+    overrides = {"judge": {"python": f"{code}:judge"}, AGENT: {"labels": labels}}
+    bench = make_bench(log=lines, tests=["agent_labels"], overrides=overrides)
+    session = bench.run("once")
+    given = {}
+    for line in verdicts.read_text().splitlines():
+        row = json.loads(line)
+        if row["judge_id"] == "programmatic":
+            given[row["trajectory_id"]] = row["faulty"]
+    known = {row["trajectory_id"]: row["label"]["faulty"] for row in rows}
+    assert len(session.results) == len(rows) == 400
+    assert len({result.cluster for result in session.results}) == 141
+    assert {result.run_id: (result.expected, result.score) for result in session.results} == {
+        name: (int(known[name]), int(given[name])) for name in known
+    }

@@ -15,3 +15,12 @@ def tau_bench() -> Path:
     if not path.is_file():
         pytest.skip("the runs of tau-bench are not there (../shared/data/tau-bench)")
     return path
+
+
+def trajectory_judge(name: str) -> Path:
+    """A file of 400 trajectories with known faults and the verdicts of five judges; skips the test
+    where it is absent."""
+    path = _DATA / "trajectory-judge" / name
+    if not path.is_file():
+        pytest.skip("trajectory-judge is not there (../shared/data/trajectory-judge)")
+    return path

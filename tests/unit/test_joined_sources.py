@@ -225,3 +225,14 @@ def test_cluster_key_holds_over_all_files_and_before_their_own_clusters(tmp_path
         ("1@b", "t-b"),
         ("2", "t-a"),
     ]
+
+
+def test_scores_and_other_names_of_runs_hold_over_all_files(tmp_path: Path) -> None:
+    for name, value in (("a", "C"), ("b", "I")):
+        scores = {"check": {"value": value}}
+        samples = [sample(1, scores=scores, uuid=f"u-{name}"), sample(name, uuid="same")]
+        write_log(tmp_path / f"{name}.eval", samples)
+    source = opened(tmp_path)
+    found = {key: values for key, values in source.scores() if values}
+    assert found == {("1@a", 1): {"check": "C"}, ("1@b", 1): {"check": "I"}}
+    assert source.aliases() == {"u-a": ("1@a", 1), "u-b": ("1@b", 1)}

@@ -1,0 +1,1 @@
+"""A suite on conversations in OpenAI's messages, one a line."""
