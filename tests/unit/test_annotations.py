@@ -54,6 +54,13 @@ def test_regressions_that_the_gate_lets_through_are_warnings() -> None:
     assert {read(line)[0] for line in annotation_lines(session, BASE)} == {"warning"}
 
 
+def test_flicker_of_the_same_judge_is_not_called_a_regression() -> None:
+    session = regressed(judged(wrong_on("run-003"), rubrics=("tone",)), same_judge=True)
+    _, properties, message = read(annotation_lines(session, BASE)[0])
+    assert properties["title"] == "Flicker: tone"
+    assert "The judge has not changed: asked again, it says something else." in message
+
+
 def test_rubric_outside_the_folder_is_not_named() -> None:
     (line, *_) = annotation_lines(regressed(judged(wrong_on("run-003"))), Path("/elsewhere"))
     assert read(line)[1] == {"title": "Regression: refund_policy"}

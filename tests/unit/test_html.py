@@ -95,6 +95,13 @@ def test_page_has_the_decision_the_figures_and_a_row_for_each_case(tmp_path: Pat
     assert len(page.all("span", **{"class": "pill bad"})) == 8
 
 
+def test_flicker_of_the_same_judge_is_marked_beside_its_cases(tmp_path: Path) -> None:
+    page = page_of(tmp_path, judged(wrong_on("run-003")), before=judged(right), same_judge=True)
+    pills = [pill.text for pill in page.all("span", **{"class": "pill bad"})]
+    assert pills.count("regression (flicker)") == 4
+    assert "regression" not in pills
+
+
 def test_every_case_can_be_linked_to_and_has_its_body(tmp_path: Path) -> None:
     results = judged(wrong_on("run-003"), runs=4)
     page = page_of(tmp_path, results, before=judged(right, runs=4))
