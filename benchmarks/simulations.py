@@ -35,17 +35,31 @@ def share_coverage(runs: int, size: int, sessions: int) -> dict[tuple[float, flo
     """How often the interval of an accuracy holds it, by correlation and accuracy."""
     rng = np.random.default_rng([runs, size])
     known: dict[bytes, Bounds] = {}
-    covered = {}
-    for icc in CORRELATIONS if size > 1 else CORRELATIONS[:1]:
-        for accuracy in ACCURACIES:
-            hits = 0
-            for right in np.sort(right_counts(rng, sessions, runs, size, accuracy, icc), axis=1):
-                key = right.tobytes()
-                if key not in known:
-                    known[key] = share_bounds(Tally(int(each), size) for each in right)
-                hits += holds(known[key], accuracy)
-            covered[icc, accuracy] = hits / sessions
-    return covered
+    return {
+        (icc, accuracy): _covered(
+            right_counts(rng, sessions, runs, size, accuracy, icc), size, accuracy, known
+        )
+        for icc in (CORRELATIONS if size > 1 else CORRELATIONS[:1])
+        for accuracy in ACCURACIES
+    }
+
+
+def cell_coverage(runs: int, size: int, icc: float, accuracy: float, sessions: int) -> float:
+    """The coverage of one cell again, by other sessions."""
+    rng = np.random.default_rng([runs, size, int(10 * icc), int(100 * accuracy), 2])
+    right = right_counts(rng, sessions, runs, size, accuracy, icc)
+    return _covered(right, size, accuracy, {})
+
+
+def _covered(right: Counts, size: int, accuracy: float, known: dict[bytes, Bounds]) -> float:
+    hits = 0
+    # The order of the runs makes no difference.
+    for session in np.sort(right, axis=1):
+        key = session.tobytes()
+        if key not in known:
+            known[key] = share_bounds(Tally(int(each), size) for each in session)
+        hits += holds(known[key], accuracy)
+    return hits / len(right)
 
 
 def holds(bounds: Bounds, truth: float) -> bool:
@@ -159,36 +173,45 @@ def rejections(runs: int, size: int, moved: float, sessions: int) -> tuple[float
 
 def losses(
     rng: np.random.Generator,
-    shape: tuple[int, int, int],
+    sessions: int,
+    sizes: Sequence[int],
     drop: float,
     flip: float,
     repeats: int,
     icc: float = 0.0,
 ) -> Counts:
-    """What runs lose in right answers, over cases and repeats; shape: sessions, runs, cases."""
+    """What runs of these sizes lose in right answers, over cases and repeats, by session and run.
+
+    A drop breaks cases: what was right is wrong, and the reverse; then each verdict flips.
+    """
+    cases = np.asarray(sizes)
+    shape = (sessions, len(sizes))
     share = min(1.0, drop / (1 - 2 * flip))
     chance: float | npt.NDArray[np.float64] = share
     if icc and 0 < share < 1:
         both = (1 - icc) / icc
-        chance = rng.beta(share * both, (1 - share) * both, (*shape[:2], 1))
-    broken = rng.random(shape) < chance
-    before = rng.binomial(repeats, 1 - flip, shape)
-    lost: Counts = (before - rng.binomial(repeats, np.where(broken, flip, 1 - flip))).sum(axis=2)
+        chance = rng.beta(share * both, (1 - share) * both, shape)
+    broken = rng.binomial(cases, chance, shape)
+    before = rng.binomial(cases * repeats, 1 - flip, shape)
+    after = rng.binomial((cases - broken) * repeats, 1 - flip)
+    after += rng.binomial(broken * repeats, flip)
+    lost: Counts = before - after
     return lost
 
 
 def decisions(drop: float, icc: float, sessions: int, runs: int = 50) -> list[DropDecision]:
     """The gate over runs of six with three repeats and 5% flips, `max_drop` 0.05."""
     rng = np.random.default_rng([int(100 * drop), int(10 * icc), runs])
-    lost = losses(rng, (sessions, runs, 6), drop, 0.05, 3, icc)
+    lost = losses(rng, sessions, (6,) * runs, drop, 0.05, 3, icc)
     return [
         decide_drop([Change(each / 3, 6) for each in session], 0.05, flicker=0.095, repeats=3)
         for session in lost.tolist()
     ]
 
 
-def decided(drop: float, sessions: int, most: int = 1_500) -> tuple[float, float]:
-    """How often the number of runs that an INCONCLUSIVE names decides, and its median."""
+def decided(drop: float, sessions: int, most: int = 1_500) -> tuple[float, float, int]:
+    """How often the number of runs that an INCONCLUSIVE names decides, its median, and how many
+    there were."""
     rng = np.random.default_rng([7, int(100 * drop)])
     numbers = [
         decision.runs
@@ -197,10 +220,10 @@ def decided(drop: float, sessions: int, most: int = 1_500) -> tuple[float, float
     ]
     hits = 0
     for runs in numbers:
-        lost = losses(rng, (1, min(runs, most), 6), drop, 0.05, 3)[0]
+        lost = losses(rng, 1, (6,) * min(runs, most), drop, 0.05, 3)[0]
         again = decide_drop([Change(each / 3, 6) for each in lost.tolist()], 0.05)
         hits += again.verdict != "INCONCLUSIVE"
-    return hits / len(numbers), float(np.median(numbers))
+    return hits / len(numbers), float(np.median(numbers)), len(numbers)
 
 
 def snapshot_failures(cases: int, flip: float, repeats: int, sessions: int) -> tuple[float, float]:
@@ -219,18 +242,3 @@ def flicker_coverage(flip: float, repeats: int, sessions: int) -> float:
         cases = (RepeatedCase(place // 3, tuple(each)) for place, each in enumerate(scores))
         hits += holds(flicker(cases).bounds, 2 * flip * (1 - flip))
     return hits / sessions
-
-
-def brute_force_drop(
-    runs: int, size: int, flip: float, repeats: int, near: float, sessions: int
-) -> float:
-    """The drop that case-by-case sessions and the exact test find at 80% power, near a guess."""
-    rng = np.random.default_rng([runs, size, repeats])
-    drops = [max(0.002, near + step) for step in np.linspace(-0.04, 0.04, 9)]
-    drops = sorted({min(each, 1 - 2 * flip) for each in drops})
-    powers = []
-    for drop in drops:
-        lost = losses(rng, (sessions, runs, size), drop, flip, repeats, 0.3)
-        found = [sum(each) > 0 and sign_flip_p(each) < 0.05 for each in lost.tolist()]
-        powers.append(sum(found) / sessions)
-    return float(np.interp(0.8, np.maximum.accumulate(powers), drops))

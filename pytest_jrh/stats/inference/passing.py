@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _MOST_RUNS = 100_000
 _MOST_REPEATS = 9
 _FEWEST_RUNS = 2
+_STEPS = 100
 _VARIANCES = 15
 # Up to so many expected flips the drop takes few values, which are counted.
 _COUNTED_FLIPS = 40
@@ -44,7 +45,10 @@ def runs_to_pass(suite: PlannedSuite, max_drop: float, level: float = LEVEL) -> 
         middle = (low + high) // 2
         passes = _of_runs(suite, middle, max_drop, level) >= POWER
         low, high = (low, middle) if passes else (middle, high)
-    return high
+    # So far runs had the mean size of this suite's.
+    while high <= _MOST_RUNS and pass_probability(suite.times(high), max_drop, level) < POWER:
+        high += 1 + high // _STEPS
+    return high if high <= _MOST_RUNS else None
 
 
 def repeats_to_pass(suite: PlannedSuite, max_drop: float, level: float = LEVEL) -> int | None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 # How much alike cases of one run are in whether a change of the judge breaks them: a guess.
 CORRELATION = 0.3
+_BOTH = (1 - CORRELATION) / CORRELATION
 # Runs of more cases are taken together with those that are up to a tenth larger, and their losses
 # in steps.
 _EXACT_CASES, _EXACT_VERDICTS, _LARGER = 12, 40, 1.1
@@ -38,6 +39,15 @@ class PlannedSuite(NamedTuple):
         ordered = sorted(self.sizes)
         spread = [ordered[place * len(ordered) // rest] for place in range(rest)] if rest else []
         return self._replace(sizes=(*ordered * whole, *spread))
+
+
+class Moments(NamedTuple):
+    """The means of a run's loss, its square, its cube and its fourth power."""
+
+    one: float
+    two: float
+    three: float
+    four: float
 
 
 class RunLosses(NamedTuple):
@@ -76,6 +86,26 @@ def losses_of(size: int, share: float, flip: float, repeats: int) -> RunLosses:
         losses = _in_steps(size, share, flip, repeats)
     kept = [(loss, p) for loss, p in sorted(losses.items()) if loss and p > _NEGLIGIBLE]
     return RunLosses(tuple(loss for loss, _ in kept), tuple(p for _, p in kept))
+
+
+def moments_of(size: int, share: float, flip: float, repeats: int) -> Moments:
+    """The moments of `losses_of`, at once: those of a beta-binomial number, and of normal flips."""
+    a, whole = share * _BOTH, _BOTH
+    falling, ratio = [1.0], 1.0
+    for order in range(4):
+        ratio *= (size - order) * (a + order) / (whole + order)
+        falling.append(ratio)
+    _, one, two, three, four = falling
+    scale, flips = repeats * (1 - 2 * flip), 2 * size * repeats * flip * (1 - flip)
+    first, second = scale * one, scale**2 * (two + one)
+    third = scale**3 * (three + 3 * two + one)
+    fourth = scale**4 * (four + 6 * three + 7 * two + one)
+    return Moments(
+        first,
+        second + flips,
+        third + 3 * first * flips,
+        fourth + 6 * second * flips + 3 * flips**2,
+    )
 
 
 def _exact(size: int, share: float, flip: float, repeats: int) -> dict[int, float]:
@@ -131,8 +161,7 @@ def _together(size: int, share: float) -> list[float]:
     """How likely 0, 1, ... of so many cases are broken: beta-binomial, so that runs correlate."""
     if share <= 0 or share >= 1:
         return [float(number == size * (share >= 1)) for number in range(size + 1)]
-    both = (1 - CORRELATION) / CORRELATION
-    a, b = share * both, (1 - share) * both
+    a, b = share * _BOTH, (1 - share) * _BOTH
     none = math.lgamma(a + b) - math.lgamma(b) + math.lgamma(b + size) - math.lgamma(a + b + size)
     shares = [math.exp(none)]
     for number in range(size):

@@ -15,11 +15,18 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from pytest_jrh.stats.inference.flicker import flip_probability
 from pytest_jrh.stats.inference.formulas import SIGNIFICANCE
 from pytest_jrh.stats.inference.noninferiority import POWER
-from pytest_jrh.stats.inference.planned import PlannedSuite, RunLosses, groups_of, losses_of
+from pytest_jrh.stats.inference.planned import (
+    Moments,
+    PlannedSuite,
+    RunLosses,
+    groups_of,
+    losses_of,
+    moments_of,
+)
 from pytest_jrh.stats.inference.quantiles import normal_cdf, normal_quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 Groups: TypeAlias = list[tuple[int, RunLosses]]
 """How many runs there are of each size, and what one of them may lose."""
@@ -38,7 +45,7 @@ _SURELY = 2.72
 _UNEVEN, _COUNTED = 0.1, 6
 # The search for 80% power, in the logarithm of a drop or number of runs: how close to look, and
 # what the slope of power's normal quantile is taken to be, at first, at least and at most.
-_SMALLEST_DROP, _TRIES, _CLOSE, _ROUGHLY, _EXTREME = 1e-4, 12, 0.03, 0.05, 1e-4
+_SMALLEST_DROP, _NEARLY, _TRIES, _CLOSE, _ROUGHLY, _EXTREME = 1e-4, 0.9, 12, 0.03, 0.05, 1e-4
 _USUAL_SLOPE, _FLATTEST, _STEEPEST, _LONGEST_STEP = 2.0, 0.5, 10.0, 0.5
 
 
@@ -61,14 +68,16 @@ def power(suite: PlannedSuite, drop: float, seed: int = 0) -> float:
 def visible_drop(suite: PlannedSuite, seed: int = 0) -> float | None:
     """The smallest drop of accuracy that this suite finds with a power of 80%, or None."""
     most = 1 - 2 * flip_probability(suite.flicker)
-    if not suite.sizes or most <= 0 or power(suite, most, seed) < POWER:
+    if not suite.sizes or most <= 0:
         return None
-    return _reaching(
+    groups = groups_of(suite.sizes)
+    drop = _reaching(
         lambda drop: power(suite, drop, seed),
-        lambda drop: _rough_power(suite, drop),
+        lambda drop: _rough_power(groups, suite, drop),
         _SMALLEST_DROP,
         most,
     )
+    return drop if drop < _NEARLY * most or power(suite, most, seed) >= POWER else None
 
 
 def runs_for(drop: float, suite: PlannedSuite, seed: int = 0) -> int | None:
@@ -79,16 +88,16 @@ def runs_for(drop: float, suite: PlannedSuite, seed: int = 0) -> int | None:
     if not suite.sizes or drop > 1 - 2 * flip_probability(suite.flicker):
         return None
 
-    def of_runs(runs: float) -> PlannedSuite:
-        return suite.times(max(1, round(runs)))
+    groups = groups_of(suite.sizes)
 
-    if _rough_power(of_runs(MOST_RUNS), drop) < POWER:
+    def rough(runs: float) -> float:
+        more = {size: number * runs / len(suite.sizes) for size, number in groups.items()}
+        return _rough_power(more, suite, drop)
+
+    if rough(MOST_RUNS) < POWER:
         return None
     runs = _reaching(
-        lambda runs: power(of_runs(runs), drop, seed),
-        lambda runs: _rough_power(of_runs(runs), drop),
-        1,
-        MOST_RUNS,
+        lambda runs: power(suite.times(max(1, round(runs))), drop, seed), rough, 1, MOST_RUNS
     )
     return math.ceil(runs)
 
@@ -126,14 +135,23 @@ def _score(share: float) -> float:
     return normal_quantile(min(1 - _EXTREME, max(_EXTREME, share))) - normal_quantile(POWER)
 
 
-def _rough_power(suite: PlannedSuite, drop: float) -> float:
-    """The power as if all losses were small."""
-    return _Small.of(_groups(suite, drop), math.inf).found([])
+def _rough_power(groups: Mapping[int, float], suite: PlannedSuite, drop: float) -> float:
+    """The power of so many runs of each size, as if all losses were small."""
+    flip = flip_probability(suite.flicker)
+    share = _broken(drop, flip)
+    return _Small.sum(
+        (number, moments_of(size, share, flip, suite.repeats)) for size, number in groups.items()
+    ).found([])
+
+
+def _broken(drop: float, flip: float) -> float:
+    """The share of cases that break in such a drop: where verdicts flip, breaking shows less."""
+    return min(1.0, drop / (1 - 2 * flip)) if drop else 0.0
 
 
 def _groups(suite: PlannedSuite, drop: float) -> Groups:
     flip = flip_probability(suite.flicker)
-    share = min(1.0, drop / (1 - 2 * flip)) if drop else 0.0
+    share = _broken(drop, flip)
     return [
         (number, losses_of(size, share, flip, suite.repeats))
         for size, number in groups_of(suite.sizes).items()
@@ -231,17 +249,15 @@ class _Small(NamedTuple):
     squares_variance: float
 
     @classmethod
-    def of(cls, groups: Groups, limit: float) -> _Small:
+    def of(cls, groups: Groups, limit: int) -> _Small:
+        """Those of the runs' losses that are up to the limit."""
+        return cls.sum((number, _moments_up_to(limit, losses)) for number, losses in groups)
+
+    @classmethod
+    def sum(cls, groups: Iterable[tuple[float, Moments]]) -> _Small:
+        """The losses of so many runs with these moments each."""
         sums = [0.0] * 6
-        for number, losses in groups:
-            one = two = three = four = 0.0
-            for loss, p in zip(*losses, strict=True):
-                if abs(loss) <= limit:
-                    square = loss * loss
-                    one += loss * p
-                    two += square * p
-                    three += loss * square * p
-                    four += square * square * p
+        for number, (one, two, three, four) in groups:
             added = (one, two, four, two - one * one, three - one * two, four - two * two)
             sums = [total + number * each for total, each in zip(sums, added, strict=True)]
         return cls(*sums)
@@ -266,6 +282,18 @@ class _Small(NamedTuple):
             return float(_is_significant(losses, total + chance * spread, squares, fourths))
         distance = total - critical
         return normal_cdf(distance / spread) if spread else float(distance > 0)
+
+
+def _moments_up_to(limit: int, losses: RunLosses) -> Moments:
+    one = two = three = four = 0.0
+    for loss, p in zip(*losses, strict=True):
+        if abs(loss) <= limit:
+            square = loss * loss
+            one += loss * p
+            two += square * p
+            three += loss * square * p
+            four += square * square * p
+    return Moments(one, two, three, four)
 
 
 def _is_significant(losses: Sequence[int], total: float, squares: float, fourths: float) -> bool:

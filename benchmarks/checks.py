@@ -1,0 +1,80 @@
+"""Figures that must hold, and tables of them, for `VALIDITY.md`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from benchmarks.measure import Line
+
+_CLOSE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One figure that must hold: a percentage, or a difference in points, and its limit.
+
+    `error` is the standard error that the simulation itself leaves in the figure.
+    """
+
+    what: str
+    figure: float
+    limit: float
+    side: Literal["least", "most"]
+    detail: str = ""
+    error: float = 0.0
+
+    @property
+    def line(self) -> Line:
+        """The figure in terms of the limit, 1 or less where it holds."""
+        sides = (self.limit, self.figure) if self.side == "least" else (self.figure, self.limit)
+        ratio = sides[0] / sides[1] if sides[1] else float(sides[0] > 0)
+        limit = f"at {self.side} {self.limit:.4g}"
+        return Line(self.what, f"{self.figure:.1f}", limit, ratio, 1.0)
+
+    @property
+    def verdict(self) -> str:
+        """Whether it holds, and whether so close that other random numbers could say otherwise."""
+        holds = "met" if self.line.verdict == "holds" else "NOT MET"
+        close = abs(self.figure - self.limit) < _CLOSE * self.error
+        return f"{holds}, close" if close else holds
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The figure as a row of a table."""
+        error = f"{self.error:.2f}" if self.error else "-"
+        return (
+            self.what,
+            f"{self.figure:.1f}",
+            error,
+            self.line.yardstick,
+            self.verdict,
+            self.detail,
+        )
+
+
+def error_of(share: float, sessions: int) -> float:
+    """The standard error of a share of simulated sessions, in points."""
+    # Of sessions that all say the same, as if one more had said something else.
+    share = min(max(share, 1 / (sessions + 2)), 1 - 1 / (sessions + 2))
+    return 100 * math.sqrt(share * (1 - share) / sessions)
+
+
+def error_of_mean(shares: Iterable[float], sessions: int) -> float:
+    """The standard error of the mean of shares of as many sessions each, in points."""
+    errors = [error_of(share, sessions) for share in shares]
+    return math.hypot(*errors) / len(errors)
+
+
+def mean(values: Iterable[float]) -> float:
+    """The mean of at least one value."""
+    given = list(values)
+    return sum(given) / len(given)
+
+
+def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    text = [" | ".join(row) for row in (titles, ["---"] * len(titles), *rows)]
+    return "".join(f"| {line} |\n" for line in text)
