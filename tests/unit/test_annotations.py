@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_jrh.models import CaseResult
+from pytest_jrh.models import CaseResult, Verdict
 from pytest_jrh.reporting.annotations import annotation_lines
 from pytest_jrh.reporting.session_results import SessionResults
 from tests.support.judged_sessions import HOSTILE, judged, right, session_of, wrong_on
@@ -92,3 +92,13 @@ def test_hostile_text_neither_begins_nor_changes_a_command() -> None:
         assert "%0A {{ 7*7 }}" in message
         assert message.count("\n") == 2
         line.encode()
+
+
+def test_a_judge_that_contradicts_itself_is_a_notice() -> None:
+    first, *others = judged(right, rubrics=("tone",))
+    torn = replace(first, scores=(1, 0, 1), minority=Verdict(0, "On second thoughts, no."))
+    repeated = [replace(other, scores=(other.score,) * 3) for other in others if other.score]
+    (line,) = annotation_lines(session_of([torn, *repeated]), BASE)
+    kind, properties, message = read(line)
+    assert (kind, properties) == ("notice", {"title": "Judge flicker"})
+    assert message.startswith(f"The judge gave different scores in 1 of {len(repeated) + 1} ")
