@@ -235,7 +235,7 @@ def _accuracies(
 
 
 def _surely_below(groups: Mapping[str, Sequence[CaseResult]], limit: float) -> set[str]:
-    """The judges of a panel whose accuracy is below a limit that all must reach (rule J4).
+    """The judges of a panel whose accuracy is below a limit that all must reach (rules J4, L5).
 
     Of one judge, the accuracy that was seen counts: it is below where a test at the level 1/2 would
     say so. Of several, the lowest is low by chance more often; Holm's adjustment of that level,
