@@ -13,7 +13,7 @@ from pytest_jrh.review.decision_files import has_decisions
 from pytest_jrh.text import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pytest_jrh.models import RecordMode
@@ -39,10 +39,17 @@ class LoadedSuites:
     """The suites of one process, in the order in which they were loaded.
 
     `rubric_file` and `log_path` are files that replace those of the suites that `--jrh-config`
-    names; None where the suites' own are used.
+    names; None where the suites' own are used. `judge_of` gives the judge that a project's code
+    supplies for a suite, by the suite's name.
     """
 
-    def __init__(self, options: Options, invocation: Invocation) -> None:
+    def __init__(
+        self,
+        options: Options,
+        invocation: Invocation,
+        judge_of: Callable[[str], Callable[..., object] | None] = lambda _name: None,
+    ) -> None:
+        self._judge_of = judge_of
         self._options = options
         self._invocation = invocation
         self._ready: dict[Path, ReadySuite] = {}
@@ -67,6 +74,7 @@ class LoadedSuites:
                 rubric_file=self.rubric_file if named else None,
                 log_path=self.log_path if named else None,
                 frozen=self._options.frozen,
+                judge=self._judge_of(path.stem),
             )
             self._refuse_shared_places(ready)
             _check_decisions(ready)

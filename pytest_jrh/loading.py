@@ -18,7 +18,7 @@ from pytest_jrh.artifacts.spools import RecordIndex
 from pytest_jrh.documents.problems import listed
 from pytest_jrh.documents.reading import read_document
 from pytest_jrh.errors import InputError, Problem
-from pytest_jrh.judges import JUDGES
+from pytest_jrh.judges import JUDGES, supplied_judge
 from pytest_jrh.kinds import KINDS
 from pytest_jrh.labels.grounds import Grounds, grounds_of
 from pytest_jrh.labels.people import read_people
@@ -29,7 +29,7 @@ from pytest_jrh.suite.places import Places
 from pytest_jrh.text import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pytest_jrh.judges.judge import SuiteJudge
     from pytest_jrh.labels.joining import LabelKey
@@ -174,18 +174,28 @@ def make_ready(
     rubric_file: Path | None = None,
     log_path: Path | None = None,
     frozen: bool = False,
+    judge: Callable[..., object] | None = None,
 ) -> ReadySuite:
-    """Load a config and check everything it names.
+    """Load a config and check everything it names; `judge` is code in place of its judge.
 
     Raises `InputError` with every problem that can be found in one go: first those of config and
     rubrics, then those of prompts, preprocessors and the log.
     """
     suite = load_suite(
-        path, cwd=cwd, rootdir=rootdir, rubric_file=rubric_file, log_path=log_path, frozen=frozen
+        path,
+        cwd=cwd,
+        rootdir=rootdir,
+        rubric_file=rubric_file,
+        log_path=log_path,
+        frozen=frozen,
+        own_judge=judge is not None,
     )
     problems: list[Problem] = []
     judges: dict[str | None, SuiteJudge] = {}
     for settings in suite.judges:
+        if judge is not None:
+            judges[settings.name] = supplied_judge(settings, judge)
+            continue
         with _collecting(problems):
             build = JUDGES[settings.kind].build
             judges[settings.name] = build(settings, suite.mode, suite.instruction)

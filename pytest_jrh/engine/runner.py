@@ -195,7 +195,7 @@ class CaseRunner:
             return None
         judge = ready.judges[spec.judge]
         attempt.judge_fingerprint = ready.judge_fingerprints[spec.judge]
-        if has_media(case.messages):
+        if has_media(case.messages) and not judge.runs_code:
             said = about_media(case.messages, sends_images=ready.sends_images(spec.judge))
             self._said.update({f"suite {spec.suite}: {each}": None for each in said})
         async with self._calls.tape(attempt, ready, judging=True) as tape:

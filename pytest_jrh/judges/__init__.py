@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytest_jrh.judges.http import HTTP
 from pytest_jrh.judges.prompt import PROMPT
-from pytest_jrh.judges.python import PYTHON
+from pytest_jrh.judges.python import PYTHON, supplied_judge
+
+__all__ = [
+    "JUDGES",
+    "SUPPLIED",
+    "kind_of",
+    "kinds_of",
+    "own_keys",
+    "supplied_judge",
+    "with_own_keys",
+]
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -13,8 +24,11 @@ if TYPE_CHECKING:
     from pytest_jrh.judges.judge import JudgeKind, JudgeSettings
     from pytest_jrh.sections import JudgeStage
 
-JUDGES: Mapping[str, JudgeKind] = {kind.key: kind for kind in (PROMPT, PYTHON)}
+JUDGES: Mapping[str, JudgeKind] = {kind.key: kind for kind in (PROMPT, PYTHON, HTTP)}
 """The kinds of judges by `JudgeSettings.kind`."""
+
+SUPPLIED = PYTHON
+"""The kind of the judge that a project's code supplies."""
 
 
 def with_own_keys(base: type[JudgeStage]) -> type[JudgeStage]:

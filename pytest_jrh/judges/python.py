@@ -174,9 +174,16 @@ def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PythonJudge
     return PythonJudge(settings, function, shown_path(section.python), source_of(function))
 
 
+def supplied_judge(settings: JudgeSettings, function: Callable[..., object]) -> PythonJudge:
+    """The judge that a project's code supplies as a function."""
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    module = getattr(function, "__module__", "")
+    return PythonJudge(settings, function, f"{module}:{name}", source_of(function))
+
+
 def with_file(section: Any, each: Callable[[str, tuple[str, ...]], str], key: str) -> Any:
     """The section with the file in `file.py:function` of a key replaced."""
-    file, separator, name = getattr(section, key).rpartition(":")
+    file, separator, name = (getattr(section, key) or "").rpartition(":")
     if not separator or not file.endswith(".py"):
         return section
     return section.model_copy(update={key: f"{each(file, (key,))}:{name}"})

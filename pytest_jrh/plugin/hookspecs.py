@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytest_jrh.models import Complete
 
 
@@ -17,4 +19,14 @@ def pytest_jrh_complete(config: pytest.Config) -> Complete | None:
 
     It is asked in a recording mode alone: recorded calls are answered from the cassettes without
     it. A cassette keeps its completions, but no HTTP exchange.
+    """
+
+
+@pytest.hookspec(firstresult=True)
+def pytest_jrh_judge(config: pytest.Config, suite: str) -> Callable[..., object] | None:
+    """Supply the judge of a suite, by its name, in place of the config's; the first result that is
+    not None wins (rule Q1).
+
+    It is a function as `judge: {python: ...}` names one: it gets a `JudgedCase`, and `complete`
+    where it takes that, and returns a score, a pair of score and reasoning, or a `Verdict`.
     """

@@ -12,6 +12,7 @@ import pytest
 from pytest_jrh.artifacts.handover import Handover
 from pytest_jrh.commands import Commands
 from pytest_jrh.engine import BrokenClient, Engine, EngineSettings
+from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.gate.accepted import BaselineFile
 from pytest_jrh.loaded import Invocation, LoadedSuites
 from pytest_jrh.plugin.imports import uncollected
@@ -20,9 +21,10 @@ from pytest_jrh.plugin.reviewing import Reviewing
 from pytest_jrh.redact import Redactor, secrets_of
 from pytest_jrh.suite.cases import generation_id
 from pytest_jrh.suite.preprocessors import wants_raw_sample
+from pytest_jrh.user_code import error_places, error_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from pytest_jrh.llm.budget import Ledger
@@ -57,7 +59,7 @@ class SuiteSession:
             names_ini=bool(config.option.inifilename),
             names_rootdir=bool(config.option.rootdir),
         )
-        self.suites = LoadedSuites(options, invocation)
+        self.suites = LoadedSuites(options, invocation, self._supplied_judge)
         self.commands = Commands(self.suites, options, invocation)
         self.reviewing = Reviewing(config, options, self.suites, self.redactor)
         self.baseline = BaselineFile(
@@ -266,6 +268,23 @@ class SuiteSession:
         except BaseException as error:  # noqa: BLE001 - user code may raise anything; each case says so
             return BrokenClient(error)
         return supplied if supplied is None or callable(supplied) else BrokenClient(None, supplied)
+
+    def _supplied_judge(self, suite: str) -> Callable[..., object] | None:
+        """The judge that the project's code supplies for a suite; raises `InputError` where it
+        fails to.
+        """
+        try:
+            judge: object = self.config.hook.pytest_jrh_judge(config=self.config, suite=suite)
+        except _ENDS_SESSION:
+            raise
+        except BaseException as error:
+            places = "".join(f"; {place}" for place in error_places(error))
+            message = f"the hook pytest_jrh_judge raised {error_text(error)}{places}"
+            raise InputError(Problem(self.redactor.text(message))) from error
+        if judge is None or callable(judge):
+            return judge
+        what = type(judge).__name__
+        raise InputError(Problem(f"the hook pytest_jrh_judge returned {what}, no function"))
 
     def _ledger(self) -> Ledger | None:
         options = self.options

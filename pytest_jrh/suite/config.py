@@ -88,11 +88,13 @@ def load_suite(
     rubric_file: Path | None = None,
     log_path: Path | None = None,
     frozen: bool = False,
+    own_judge: bool = False,
 ) -> Suite:
     """Read a config file and everything it names except the log's content.
 
     `cwd` is the folder that pytest was started in. `rubric_file` and `log_path` stand in for the
-    config's own; `frozen` is the command line's wish for a frozen suite. Raises InputError with
+    config's own; `frozen` is the command line's wish for a frozen suite. With an
+    `own_judge`, a project's code supplies the judge. Raises InputError with
     every problem of the config and the rubrics.
     """
     config_file = cwd / path
@@ -106,7 +108,7 @@ def load_suite(
     resolve.check_param_files(config, findings)
     mode = resolve.resolve_mode(config, findings)
     stages = resolve_stages(config, findings, places) if targets.makes_cases(config) else {}
-    judges = resolve_judges(config, mode, findings, places)
+    judges = resolve_judges(config, mode, findings, places, supplied=own_judge)
     rubrics = _rubrics(config, mode, rubric_file, findings, places)
     tests = targets.resolve_tests(config, mode, rubrics.targeted, findings, places, own)
     resolve.check_gate(config, tests, findings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_jrh.documents.problems import listed, shown
-from pytest_jrh.judges import kind_of, kinds_of
+from pytest_jrh.judges import SUPPLIED, kind_of, kinds_of
 from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.judges.own_keys import OwnCodeKeys
 from pytest_jrh.models import RateLimit, StageModel, StageName
@@ -53,14 +53,23 @@ def resolve_stages(
 
 
 def resolve_judges(
-    config: Config, mode: Mode | None, findings: Findings, places: Places
+    config: Config,
+    mode: Mode | None,
+    findings: Findings,
+    places: Places,
+    *,
+    supplied: bool = False,
 ) -> tuple[JudgeSettings, ...]:
     """Return the judges in the order of the config; a lone judge has no name.
+
+    A `supplied` judge, which is code, takes the place of the config's own.
 
     Members of a panel take from the section `judge` what they do not set themselves.
     """
     evaluation = config.admin.evaluation_config
     general = config.judge.model or evaluation.autograder_model_name
+    if supplied:
+        return (_supplied(config, findings, places),)
     if not evaluation.judges:
         settings = _with_defaults(config.judge, config.models)
         kind = kind_of(config.judge)
@@ -100,6 +109,17 @@ def _sends_images(
             findings.add((*key, "images"), message, "its code finds the images in case.messages")
         return False
     return first_set(own, general, default="describe") == "send"
+
+
+def _supplied(config: Config, findings: Findings, places: Places) -> JudgeSettings:
+    if config.admin.evaluation_config.judges:
+        message = "the hook pytest_jrh_judge supplies the judge of this suite, which is a panel"
+        hint = "name the functions of a panel in the config: {name: ..., python: ...}"
+        findings.add((*EVALUATION, "judges"), message, hint)
+    settings = _with_defaults(config.judge, config.models)
+    stage = _judge_stage(settings, None, findings, places, ("judge",), SUPPLIED)
+    reasoning = first_set(config.judge.show_reasoning, default=False)
+    return JudgeSettings(None, stage, reasoning, SUPPLIED.key, config.judge)
 
 
 def _check_template(entry: PanelJudge, mode: Mode | None, findings: Findings, key: KeyPath) -> None:

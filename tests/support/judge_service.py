@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 class JudgeService:
-    """Answers `POST /judge` with `{"score": ..., "why": ...}`; `asked` are the bodies that came.
+    """Answers `POST /judge` with `{"score": ..., "why": ...}`; `asked` are the bodies that came,
+    and `headers` what came with them.
 
     `statuses` are sent first, one for each of the first requests. Leaving the block closes the
     port; `url` stays.
@@ -23,6 +24,7 @@ class JudgeService:
 
     def __init__(self, *statuses: int) -> None:
         self.asked: list[Any] = []
+        self.headers: list[dict[str, str]] = []
         self.statuses = list(statuses)
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
@@ -49,6 +51,7 @@ def _handler(service: JudgeService) -> Callable[..., BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             raw = self.rfile.read(int(self.headers["content-length"]))
             service.asked.append(json.loads(raw))
+            service.headers.append({name.lower(): value for name, value in self.headers.items()})
             violated = VIOLATION in raw.decode()
             answer = {"score": int(violated), "why": "It says so." if violated else "All is well."}
             status = service.statuses.pop(0) if service.statuses else 200

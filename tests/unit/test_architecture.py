@@ -59,7 +59,7 @@ FLOORS: dict[str, int] = {
 ROOMS: dict[str, tuple[str, ...]] = {
     "litellm": ("llm.provider",),
     "openai": ("llm.client",),
-    "httpx": ("llm.failures",),
+    "httpx": ("llm.failures", "judges.http"),
     "httpcore": ("llm.wire",),
     "inspect_scout": ("sources.scout",),
     "inspect_ai": ("sources.eval_logs", "sources.judged_logs", "sources.zip_logs"),
@@ -245,8 +245,9 @@ def test_the_name_of_a_kind_of_test_stands_in_its_own_file_alone(name: str) -> N
     assert {one.path for one in constants() if one.text == name} == {f"kinds/{name}.py"}
 
 
-# Stages and judges whose names are other things as well, such as columns of a report.
-COLUMNS = {"judge", "prompt", "summary"}
+# Stages and judges whose names are other things as well, such as columns of a report, or a way to
+# replay.
+COLUMNS = {"http", "judge", "prompt", "summary"}
 
 
 @pytest.mark.parametrize("name", sorted(STAGES.keys() - COLUMNS))

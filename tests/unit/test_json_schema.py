@@ -15,6 +15,7 @@ import pytest_jrh
 from pytest_jrh import sections as parts
 from pytest_jrh.documents.reading import read_document
 from pytest_jrh.errors import InputError
+from pytest_jrh.judges import http
 from pytest_jrh.sections import ConfigSection
 from pytest_jrh.suite import json_schema, schema
 from pytest_jrh.suite.config import load_suite
@@ -65,7 +66,7 @@ def test_every_key_of_a_config_is_described_and_none_is_left_out(
     assert set(config_schema["properties"]) == keys(Config)
     for name, part in config_schema["definitions"].items():
         described = part["properties"]
-        model = vars(parts).get(name) or vars(schema)[name]
+        model = {**vars(http), **vars(schema), **vars(parts)}[name]
         # The section of a judge has the keys of every kind of judge too.
         model = schema.JudgeSection if model is parts.JudgeStage else model
         assert set(described) == keys(model), name

@@ -1,0 +1,306 @@
+"""The judge that is a service: one request for each verdict (rules Q1, Q5)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import Field
+
+from pytest_jrh.documents.pointers import MISSING, at
+from pytest_jrh.errors import InputError, Problem, Unscored
+from pytest_jrh.judges.http_body import load_body, rendered
+from pytest_jrh.judges.judge import JudgeKind, OwnCode
+from pytest_jrh.judges.judged_case import JudgedCase, judged_case
+from pytest_jrh.judges.own_keys import (
+    DEFAULT_TIMEOUT,
+    OwnCodeKeys,
+    Scale,
+    fingerprint_of,
+    from_head,
+    key_of,
+)
+from pytest_jrh.sections import ConfigSection, PathText, Takes
+from pytest_jrh.stages import JUDGE
+from pytest_jrh.stages.stage import ONE_CALL
+from pytest_jrh.text import shortened
+from pytest_jrh.user_code import error_text
+
+if TYPE_CHECKING:
+    import httpx
+
+    from pytest_jrh.judges.judge import JudgeCalls, JudgeSettings
+    from pytest_jrh.llm.client import RetryPolicy
+    from pytest_jrh.models import Case, Mode, StageModel, Verdict
+    from pytest_jrh.stages.stage import CallRange
+    from pytest_jrh.templating import Template
+
+_KEY = "http"
+_SECRET_WORDS = ("auth", "key", "token", "secret", "cookie", "credential", "password")
+_RETRIED = (408, 409, 425, 429)
+_REFUSED = (401, 403)
+_FIRST_ERROR, _FIRST_OF_SERVER = 300, 500
+_LONGEST = 300
+_POINTER = r"^(/.*)?$"
+_Pointer = Annotated[
+    str, Field(pattern=_POINTER), Takes("a JSON pointer into the answer, such as /score")
+]
+
+
+class HttpSection(ConfigSection):
+    """A service that judges: what it is asked, and where its answer says what."""
+
+    url: Annotated[
+        str,
+        Field(pattern=r"^https?://[^\s]+$"),
+        Takes("a URL that starts with http:// or https://"),
+    ]
+    """Where the service is; it gets a POST with JSON for each verdict."""
+    headers: Annotated[
+        dict[str, str] | None, Takes("a mapping of names to values, with keys as ${NAME}")
+    ] = None
+    """Headers of the request. ${NAME} stands for an environment variable; nothing of them is kept.
+    """
+    body: PathText | None = None
+    """A file with the request's JSON as a jinja template. Left out: rubric, levels, messages,
+    transcript and metadata."""
+    score: _Pointer = "/score"
+    """Where the answer has the score, or a value of score_map."""
+    reasoning: _Pointer | None = None
+    """Where the answer has the reasoning, as text."""
+    timeout: Annotated[float | None, Field(gt=0), Takes("a number of seconds above 0")] = None
+    """How long to wait for one answer, in seconds. Left out: the judge's timeout, else 120."""
+
+
+class HttpKeys(OwnCodeKeys):
+    """The keys of a judge that is a service."""
+
+    http: HttpSection | None = None
+    """A service that judges."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpJudge:
+    """A judge that is a service, asked with `template` rendered for each case."""
+
+    settings: JudgeSettings
+    service: HttpSection
+    template: Template
+
+    @property
+    def name(self) -> str | None:
+        """Its name in a panel."""
+        return self.settings.name
+
+    @property
+    def label(self) -> str:
+        """Where the service is, without the scheme and what may be a key."""
+        parts = urlsplit(self.service.url)
+        return f"{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over where it is asked, with what, and what is read of its answer."""
+        service = self.service
+        parts = {
+            "url": self.label,
+            "body": self.template.source,
+            "score": service.score,
+            "reasoning": service.reasoning,
+        }
+        return fingerprint_of(_KEY, self.settings, parts)
+
+    @property
+    def models(self) -> tuple[StageModel, ...]:
+        """None that is known: the service asks whom it likes."""
+        return ()
+
+    @property
+    def calls(self) -> CallRange:
+        """One request a verdict; those that fail come on top."""
+        return ONE_CALL
+
+    @property
+    def runs_code(self) -> bool:
+        """Its request is recorded as those of code are, and its price is not known."""
+        return True
+
+    async def __call__(self, case: Case, repeat: int, calls: JudgeCalls) -> Verdict:
+        """Ask the service about a case; raises `Unscored` where no score on offer comes back."""
+        from pytest_jrh.llm.client import RetryPolicy
+
+        del repeat  # `calls` records each repeat by itself
+        judged = judged_case(case, show_reasoning=self.settings.show_reasoning)
+        section = self.settings.section
+        assert isinstance(section, HttpKeys)
+        scale = Scale(f"The judge {self.label}", section.score_map)
+        retry = RetryPolicy()
+        timeout = self.service.timeout or self.settings.stage.timeout or DEFAULT_TIMEOUT
+        asked = _Asked(self.service, scale, self._body(judged), timeout, retry)
+        code = OwnCode(
+            who=scale.who,
+            call=lambda _submit: asked.answer(),
+            is_async=True,
+            read=lambda answer: _read(answer, self.service, scale, judged),
+            timeout=retry.attempts * (timeout + retry.longest_wait),
+            key=key_of(self.fingerprint, section, judged),
+            from_head=from_head(section),
+        )
+        return await calls.run(code)
+
+    def _body(self, case: JudgedCase) -> str:
+        try:
+            return rendered(self.template, case)
+        except InputError as error:
+            raise Unscored("input_error", stage=JUDGE.name, cause=str(error)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One request, tried again where the service has no answer yet."""
+
+    service: HttpSection
+    scale: Scale
+    body: str
+    timeout: float
+    retry: RetryPolicy
+
+    async def answer(self) -> object:
+        """The JSON that the service answers with; raises `Unscored` where it answers none."""
+        import httpx
+
+        headers, missing = with_environment(self.service.headers or {}, os.environ)
+        headers = {"content-type": "application/json", **headers}
+        async with httpx.AsyncClient(timeout=self.timeout, follow_redirects=True) as client:
+            late = 0
+            for attempt in range(1, self.retry.attempts + 1):
+                last = attempt == self.retry.attempts
+                try:
+                    response = await client.post(
+                        self.service.url, content=self.body, headers=headers
+                    )
+                except httpx.HTTPError as error:
+                    late += isinstance(error, httpx.TimeoutException)
+                    if last or late >= self.retry.timeouts:
+                        raise self._failed(error_text(error), attempt) from error
+                    await asyncio.sleep(self.retry.wait(attempt, None))
+                    continue
+                status = response.status_code
+                may_retry = status in _RETRIED or status >= _FIRST_OF_SERVER
+                if may_retry and not last:
+                    await asyncio.sleep(self.retry.wait(attempt, _wait_of(response)))
+                    continue
+                if status >= _FIRST_ERROR:
+                    raise self._refused(response, attempt, missing)
+                return self._json(response)
+        raise AssertionError("unreachable")
+
+    def _json(self, response: httpx.Response) -> object:
+        try:
+            return json.loads(response.content)
+        except (ValueError, RecursionError) as error:
+            said = shortened(response.text, _LONGEST)
+            raise self.scale.invalid(f"answered with what is no JSON: {said!r}") from error
+
+    def _refused(self, response: httpx.Response, attempts: int, missing: list[str]) -> Unscored:
+        said = shortened(" ".join(response.text.split()), _LONGEST)
+        cause = f"it answered with HTTP status {response.status_code}: {said or '(nothing)'}"
+        advice = ""
+        if missing and response.status_code in _REFUSED:
+            advice = f"Set the environment variable {', '.join(missing)}, which a header needs."
+        return self._failed(cause, attempts, advice)
+
+    def _failed(self, cause: str, attempts: int, advice: str = "") -> Unscored:
+        times = "" if attempts == 1 else f" ({attempts} attempts)"
+        return Unscored(
+            "model_error",
+            stage=JUDGE.name,
+            cause=f"{self.scale.who}: {cause}{times}.",
+            advice=advice or "Run again once it answers: recorded requests are kept.",
+            happened="the judge gave no verdict",
+        )
+
+
+def with_environment(
+    headers: Mapping[str, str], environ: Mapping[str, str]
+) -> tuple[dict[str, str], list[str]]:
+    """The headers with each `${NAME}` replaced, and the names that are not set.
+
+    A header that needs one of these is left out.
+    """
+    filled: dict[str, str] = {}
+    missing: list[str] = []
+    for header, value in headers.items():
+        text, *parts = value.split("${")
+        unset: list[str] = []
+        for part in parts:
+            name, closed, rest = part.partition("}")
+            if not closed:
+                text += f"${{{part}"
+                continue
+            if name not in environ:
+                unset.append(name)
+            text += environ.get(name, "").strip() + rest
+        if unset:
+            missing += unset
+        else:
+            filled[header] = text
+    return filled, missing
+
+
+def _read(answer: object, service: HttpSection, scale: Scale, case: JudgedCase) -> Verdict:
+    value = _at(answer, service.score, "score", scale)
+    reasoning = _at(answer, service.reasoning, "reasoning", scale) if service.reasoning else ""
+    return scale.verdict(value, reasoning, case)
+
+
+def _at(answer: object, pointer: str, what: str, scale: Scale) -> object:
+    found = at(answer, pointer)
+    if found is not MISSING:
+        return found
+    raise scale.invalid(
+        f"has nothing at {pointer}, its `{what}`; it answered "
+        f"{shortened(json.dumps(answer, ensure_ascii=False), _LONGEST)}"
+    )
+
+
+def _wait_of(response: httpx.Response) -> float | None:
+    try:
+        return max(0.0, float(response.headers.get("retry-after", "")))
+    except ValueError:
+        return None
+
+
+def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> HttpJudge:
+    del mode, instruction  # the body says what the service gets
+    section = settings.section
+    assert isinstance(section, HttpKeys)
+    service = section.http
+    assert service is not None
+    for name, value in (service.headers or {}).items():
+        if "${" not in value and any(word in name.lower() for word in _SECRET_WORDS):
+            raise InputError(
+                Problem(
+                    f"the header {name} is written out; a config never holds a key",
+                    key="judge.http.headers",
+                    hint=f"write {name}: ${{NAME}}, and set the environment variable NAME",
+                )
+            )
+    template = load_body(service.body)
+    return HttpJudge(settings, service, template)
+
+
+def _with_files(section: Any, each: Callable[[str, tuple[str, ...]], str]) -> Any:
+    service = section.http
+    if service is None or service.body is None:
+        return section
+    body = each(service.body, (_KEY, "body"))
+    return section.model_copy(update={_KEY: service.model_copy(update={"body": body})})
+
+
+HTTP = JudgeKind(key=_KEY, build=_build, keys=HttpKeys, asks_model=False, with_files=_with_files)

@@ -1,0 +1,146 @@
+"""A judge that is a service, and one that a project's conftest supplies (rule Q1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.plugin.recorded import Recorded, run_pytest
+from tests.plugin.test_python_judge import OFFLINE, ONE, RECORD, summary, words
+from tests.support.judge_service import JudgeService
+from tests.support.suites import SuiteFiles
+
+BODY = '{"text": {{ transcript | tojson }}, "why": {{ rubric | tojson }}, "turns": {{ messages }}}'
+
+
+@pytest.fixture
+def suite(recorded: Recorded) -> SuiteFiles:
+    for path in recorded.tiny.cassettes.rglob("*.judge-default.yaml"):
+        path.unlink()
+    return recorded.tiny
+
+
+def configure(suite: SuiteFiles, **http: Any) -> None:
+    config = yaml.safe_load(suite.config.read_text(encoding="utf-8"))
+    config["judge"] = {"http": http}
+    suite.config.write_text(yaml.safe_dump(config), encoding="utf-8")
+
+
+def test_a_service_judges_and_is_replayed_without_a_network(
+    suite: SuiteFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SERVICE_TOKEN", "service-0123456789abcdef")
+    (suite.config.parent / "body.json.j2").write_text(BODY, encoding="utf-8")
+    with JudgeService(429, 503) as service:
+        configure(
+            suite,
+            url=service.url,
+            headers={"Authorization": "Bearer ${SERVICE_TOKEN}"},
+            body="body.json.j2",
+            score="/score",
+            reasoning="/why",
+        )
+        first = run_pytest(suite.folder, suite.option, RECORD, "-k", "run-1 or run-2")
+    # The service sees the violation that the prompt's judge overlooks in run 2.
+    assert summary(first) == "4 passed, 4 deselected", first.stdout
+    assert "6 calls made" in words(first)
+    assert set(service.asked[0]) == {"text", "why", "turns"}
+    assert service.headers[0]["authorization"] == "Bearer service-0123456789abcdef"
+    cassettes = [path.read_text() for path in suite.cassettes.rglob("*.judge-default.yaml")]
+    assert not any("service-0123" in text for text in cassettes)
+    monkeypatch.delenv("SERVICE_TOKEN")
+    replayed = run_pytest(suite.folder, suite.option, "-k", "run-1 or run-2", interpreter=OFFLINE)
+    assert summary(replayed) == "4 passed, 4 deselected", replayed.stdout
+    (suite.config.parent / "body.json.j2").write_text(BODY.replace("text", "said"))
+    changed = run_pytest(suite.folder, suite.option, *ONE)
+    assert summary(changed) == "7 deselected, 1 error"
+    assert "No verdict (unrecorded)" in words(changed)
+
+
+@pytest.mark.parametrize(
+    ("http", "said"),
+    [
+        ({"score": "/verdict"}, "(invalid_response): the judge gave no verdict."),
+        ({"score": "/verdict"}, 'has nothing at /verdict, its `score`; it answered {"score": 1,'),
+        ({"score": "/why"}, "gave 'It says so.'; a score must be the integer 0 or 1."),
+        ({"reasoning": "/score"}, "gave 1 as its reasoning, which is no text."),
+    ],
+)
+def test_an_answer_without_a_verdict_says_what_was_there(
+    suite: SuiteFiles, pytester: pytest.Pytester, http: dict[str, Any], said: str
+) -> None:
+    with JudgeService() as service:
+        configure(suite, url=service.url, **http)
+        done = pytester.runpytest_inprocess(suite.option, RECORD, *ONE)
+    done.assert_outcomes(errors=1, deselected=7)
+    assert said in " ".join(done.stdout.str().split())
+
+
+def test_a_service_that_refuses_is_a_model_error_that_names_the_variable(
+    suite: SuiteFiles, pytester: pytest.Pytester
+) -> None:
+    with JudgeService(401) as service:
+        configure(suite, url=service.url, headers={"X-Api-Key": "${NO_SUCH_KEY_HERE}"})
+        done = pytester.runpytest_inprocess(suite.option, RECORD, *ONE)
+    flat = " ".join(done.stdout.str().split())
+    assert "(model_error): the judge gave no verdict. The judge 127.0.0.1:" in flat
+    assert "it answered with HTTP status 401" in flat
+    assert "Set the environment variable NO_SUCH_KEY_HERE, which a header needs." in flat
+
+
+@pytest.mark.parametrize(
+    ("http", "said"),
+    [
+        ({"url": "ftp://x"}, "must be a URL that starts with http:// or https://"),
+        ({"url": "http://x", "headers": {"X-Api-Key": "abc"}}, "a config never holds a key"),
+        ({"url": "http://x", "score": "score"}, "must be a JSON pointer into the answer"),
+        ({"url": "http://x", "body": "none.j2"}, 'file "none.j2" does not exist'),
+        ({"url": "http://x", "body": "bad.j2"}, "the request's body is no JSON"),
+        ({"url": "http://x", "verb": "GET"}, "unknown key"),
+        ({}, "is missing; must be a URL"),
+    ],
+)
+def test_mistakes_of_a_service_are_usage_errors(
+    suite: SuiteFiles, pytester: pytest.Pytester, http: dict[str, Any], said: str
+) -> None:
+    (suite.config.parent / "bad.j2").write_text('{"text": {{ rubric }}}', encoding="utf-8")
+    configure(suite, **http)
+    done = pytester.runpytest_inprocess(suite.option)
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    assert said in " ".join((done.stderr.str() + done.stdout.str()).split())
+
+
+HOOK = """
+def judge(case):
+    return "ok-marker-violation" in case.transcript
+
+def pytest_jrh_judge(config, suite):
+    {body}
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "-n 2"])
+def test_a_conftest_supplies_the_judge_of_a_suite(
+    suite: SuiteFiles, pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    pytester.makeconftest(HOOK.format(body="return judge if suite == 'tiny' else None"))
+    done = run_pytest(suite.folder, suite.option, *workers)
+    assert summary(done) == "6 passed, 2 skipped", done.stdout
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("raise ValueError('no judge')", "the hook pytest_jrh_judge raised ValueError: no judge"),
+        ("return 7", "the hook pytest_jrh_judge returned int, no function"),
+    ],
+)
+def test_a_hook_that_fails_is_a_usage_error(
+    suite: SuiteFiles, pytester: pytest.Pytester, body: str, said: str
+) -> None:
+    pytester.makeconftest(HOOK.format(body=body))
+    done = pytester.runpytest_inprocess(suite.option)
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    assert said in " ".join((done.stderr.str() + done.stdout.str()).split())
