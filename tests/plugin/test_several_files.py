@@ -1,0 +1,97 @@
+"""A suite on several files, two of which have runs of one id: the whole way through a session
+(rules R1, R4)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.plugin.recorded import run_pytest
+from tests.support.model_server import ModelServer
+from tests.support.suites import SuiteFiles, built_log, run, write_suite
+
+AGENT = "test_agent_perturbation_config"
+TURNS = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]
+SHARED = "note: tiny: 1 id of runs in more than one file"
+GATE = ("--jrh-baseline=base.json",)
+
+
+@pytest.fixture(scope="module")
+def recorded_folder(tmp_path_factory: pytest.TempPathFactory) -> SuiteFiles:
+    """A folder with two logs and a file of conversations, recorded once."""
+    folder = tmp_path_factory.mktemp("several")
+    suite = write_suite(folder, runs=1, tests=["agent_perturbation"])
+    logs = suite.data / "logs"
+    logs.mkdir()
+    for name in ("gpt", "claude"):
+        shutil.copyfile(built_log([run(1)]), logs / f"{name}.eval")
+    line = json.dumps({"id": "chat", "messages": TURNS})
+    (logs / "more.jsonl").write_text(line, encoding="utf-8")
+    (logs / "notes.json").write_text("{}", encoding="utf-8")
+    config = yaml.safe_load(suite.config.read_text(encoding="utf-8"))
+    config[AGENT] = {"input_log_path": "inputs/data/tiny/logs"}
+    suite.config.write_text(yaml.safe_dump(config), encoding="utf-8")
+    with ModelServer() as server:
+        done = run_pytest(
+            folder,
+            suite.option,
+            "--jrh-record-mode=once",
+            *GATE,
+            "--jrh-update-baseline",
+            env=server.environment,
+        )
+    assert done.code == pytest.ExitCode.OK, done.stdout
+    return suite
+
+
+@pytest.fixture
+def several(recorded_folder: SuiteFiles, tmp_path: Path) -> SuiteFiles:
+    folder = tmp_path / "copy"
+    shutil.copytree(recorded_folder.folder, folder)
+    return SuiteFiles(folder, folder / "inputs/configs/tiny.yml", "tiny")
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])
+def test_runs_of_all_files_are_replayed_compared_and_reported(
+    several: SuiteFiles, workers: list[str]
+) -> None:
+    outputs = ("--jrh-report=r.html", "--jrh-summary=s.md", "--jrh-eval-log=judged.eval")
+    done = run_pytest(several.folder, several.option, "-rA", *GATE, *outputs, *workers)
+    assert done.code == pytest.ExitCode.OK, done.stdout
+    names = sorted(line.rpartition("::")[2] for line in done.lines if line.startswith("PASSED"))
+    assert names == ["chat[e1]", "run-1@claude[e1]", "run-1@gpt[e1]"]
+    assert done.stdout.count(SHARED) == 1
+    assert done.stdout.count("left out 1 file that does not look like transcripts: notes.json") == 1
+    assert "3 cases compared with the baseline: 0 regressions, 0 fixes" in done.stdout
+    assert all((several.folder / name).exists() for name in ("r.html", "s.md", "judged.eval"))
+    assert "run-1@gpt" in (several.folder / "r.html").read_text(encoding="utf-8")
+
+
+def test_the_cases_run_frozen_without_the_files(several: SuiteFiles) -> None:
+    assert run_pytest(several.folder, several.option).code == pytest.ExitCode.OK
+    shutil.rmtree(several.data / "logs")
+    done = run_pytest(several.folder, several.option, "--jrh-frozen", *GATE)
+    assert done.code == pytest.ExitCode.OK, done.stdout
+    assert "3 cases compared with the baseline: 0 regressions, 0 fixes" in done.stdout
+
+
+def test_what_is_planned_and_what_is_unused_is_known_of_all_files(several: SuiteFiles) -> None:
+    planned = run_pytest(several.folder, several.option, "--jrh-plan")
+    assert planned.code == pytest.ExitCode.OK, planned.stdout
+    (several.data / "logs" / "claude.eval").unlink()
+    unused = run_pytest(several.folder, several.option, "--jrh-report-unused")
+    # The id is in one file now, and goes by its own name again.
+    assert "run-1[e1]" in unused.stdout
+    assert "run-1@gpt.e1.generation.yaml" in unused.stdout
+    assert "run-1@claude.e1.generation.yaml" in unused.stdout
+
+
+def test_a_damaged_file_among_them_is_a_usage_error_that_names_it(several: SuiteFiles) -> None:
+    (several.data / "logs" / "more.jsonl").write_text('{"id": 1,', encoding="utf-8")
+    done = run_pytest(several.folder, several.option)
+    assert done.code == pytest.ExitCode.USAGE_ERROR
+    assert "inputs/data/tiny/logs/more.jsonl:1: is not valid JSON" in done.stderr
