@@ -179,7 +179,8 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         _binary(lambda figures: figures.recall),
         "share",
-        "The share of the violations in `agent_perturbation` that the judge found.",
+        "The share of the violations, in `agent_perturbation` and `agent_labels`, that the judge "
+        "found.",
         "recall",
         key="recall",
         modes=("binary",),
@@ -187,8 +188,8 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         _binary(lambda figures: figures.false_positive_rate),
         "share",
-        "The share of the satisfied cases in `agent_positives` that the judge called violations "
-        "(`FPR` in the terminal).",
+        "The share of the satisfied cases, in `agent_positives` and `agent_labels`, that the judge "
+        "called violations (`FPR` in the terminal).",
         "false-positive rate",
         head=("", "FPR"),
         key="false_positive_rate",

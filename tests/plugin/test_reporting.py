@@ -63,7 +63,7 @@ def test_the_summary_is_a_table_of_rubrics_and_tests(
         "  agent_perturbation  2     50.0%    9.5-90.5   50.0%     -      -       -",
         "  agent_positives     3    100.0%  43.9-100.0       -  0.0%      -       -",
         "95% intervals of rubric-1: recall 9.5-90.5, FPR 0.0-56.1, paired 9.5-90.5; none",
-        "of kappa (fewer than 5 source runs)",
+        "of kappa (fewer than 5 samples or clusters)",
         "Each interval holds by itself: of 20, about one misses its true figure.",
         "not in these figures: 2 without a case, 1 unscored",
         "  2 without a case: the transcript has no assistant turn",

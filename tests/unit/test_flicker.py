@@ -47,7 +47,7 @@ def test_cases_asked_once_say_nothing_about_flicker() -> None:
     assert flicker(cases).bounds == Bounds(reason="no case was judged more than once")
     one_run = [RepeatedCase("a", (1, 0)), RepeatedCase("a", (1, 1))]
     assert flicker(one_run).value == 0.5
-    assert flicker(one_run).bounds.reason == "all cases come from one source run"
+    assert flicker(one_run).bounds.reason == "all cases come from one sample or cluster"
 
 
 @pytest.mark.parametrize("repeats", [2, 3, 5])

@@ -131,4 +131,6 @@ def test_order_and_empty_clusters_change_nothing() -> None:
 def test_what_cannot_be_bounded_has_a_reason() -> None:
     assert share_bounds([]) == Bounds(reason="no verdict was given")
     assert share_bounds([Tally(0, 0)]) == Bounds(reason="no verdict was given")
-    assert share_bounds([Tally(3, 4)]) == Bounds(reason="all verdicts come from one source run")
+    assert share_bounds([Tally(3, 4)]) == Bounds(
+        reason="all verdicts come from one sample or cluster"
+    )

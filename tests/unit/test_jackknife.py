@@ -87,7 +87,7 @@ def test_missing_intervals_say_why(bounds: object) -> None:
     assert callable(bounds)
     right, wrong = sums_of([(0, 0), (1, 1)]), sums_of([(0, 1), (1, 1)])
     assert bounds([]) == Bounds(reason="no verdict was given")
-    assert bounds([right, wrong, right, wrong]) == Bounds(reason="fewer than 5 source runs")
+    assert bounds([right, wrong, right, wrong]) == Bounds(reason="fewer than 5 samples or clusters")
     assert bounds([right] * 9) == Bounds(reason="no verdict is wrong, so nothing varies")
     assert bounds([right] * 8 + [wrong]).lower is not None
 
@@ -98,7 +98,7 @@ def test_kappa_of_one_class_has_no_interval() -> None:
     other = sums_of([(0, 0), (1, 0)])
     assert (
         kappa_bounds([one] * 6 + [other]).reason
-        == "without one of the source runs there is one class only"
+        == "without one of the samples there is one class only"
     )
 
 

@@ -145,7 +145,7 @@ def test_epochs_of_a_sample_are_one_observation() -> None:
     width = {name: width_of(results) for name, results in (("once", once), ("often", often))}
     assert width["often"] > 0.8 * width["once"] > 2 * width_of(apart)
     one_sample = [judged("run", 1, epoch % 2, epoch=epoch) for epoch in range(1, 11)]
-    assert accuracy_bounds(one_sample).reason == "all verdicts come from one source run"
+    assert accuracy_bounds(one_sample).reason == "all verdicts come from one sample or cluster"
 
 
 def width_of(results: Iterable[CaseResult]) -> float:
@@ -175,7 +175,7 @@ def test_mistake_in_every_run_does_not_narrow_the_interval() -> None:
 def test_interval_that_cannot_be_computed_says_why() -> None:
     assert accuracy_bounds([]).reason == "no verdict was given"
     one_run = [judged("run", 1, 1), judged("run", 0, 0)]
-    assert accuracy_bounds(one_run) == Bounds(reason="all verdicts come from one source run")
+    assert accuracy_bounds(one_run) == Bounds(reason="all verdicts come from one sample or cluster")
 
 
 def test_every_figure_has_an_interval_around_it_or_a_reason() -> None:

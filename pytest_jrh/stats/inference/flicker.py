@@ -73,7 +73,7 @@ def flicker(cases: Iterable[RepeatedCase], level: float = LEVEL) -> Flicker:
         for each in clusters.values()
     )
     if len(clusters) == 1 and len(repeated) > 1:
-        bounds = Bounds(reason="all cases come from one source run")
+        bounds = Bounds(reason="all cases come from one sample or cluster")
     else:
         right = wilson_bounds(design, total, together)
         bounds = Bounds(most * (1 - right[1]), most * (1 - right[0]))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 LEVEL = 0.95
-ONE_CLUSTER = "all verdicts come from one source run"
+ONE_CLUSTER = "all verdicts come from one sample or cluster"
 # What is taken for the correlation inside of clusters until the data say more: the guess weighs
 # as much as three mistakes and as four clusters do.
 _GUESSED_CORRELATION = 0.3

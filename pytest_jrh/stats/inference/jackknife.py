@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ALL_RIGHT = "no verdict is wrong, so nothing varies"
 FEWEST_CLUSTERS = 5
-_TOO_FEW = f"fewer than {FEWEST_CLUSTERS} source runs"
+_TOO_FEW = f"fewer than {FEWEST_CLUSTERS} samples or clusters"
 # Added to the disagreements before the logarithm, in cases: finite where only one run has any.
 _QUARTER = 0.25
 
@@ -62,7 +62,7 @@ def kappa_bounds(clusters: Iterable[Sums], level: float = LEVEL) -> Bounds:
     if total.n * total.answer_squares == total.answers**2:
         return Bounds(reason="every answer is the same, so nothing varies")
     if not all(_chance(total.less(each)) for each in given):
-        return Bounds(reason="without one of the source runs there is one class only")
+        return Bounds(reason="without one of the samples there is one class only")
     lower, upper = _of_logarithm(
         _disagreement(total), [_disagreement(total.less(each)) for each in given], total, level
     )
