@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import live, offline, reports, review, validity
+from benchmarks import anchoring, live, offline, reports, review, validity
 from benchmarks.material import CACHE
 from benchmarks.measure import Line, stopwatch, table
 
@@ -25,6 +25,7 @@ BENCHMARKS: dict[str, Callable[[], list[Line]]] = {
     "reports": reports.html,
     "review": review.lines,
     "validity": validity.lines,
+    "labels": anchoring.lines,
 }
 RESULTS = Path(__file__).with_name("RESULTS.md")
 

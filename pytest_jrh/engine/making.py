@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from pytest_jrh.engine.attempts import Generation
@@ -14,6 +14,7 @@ from pytest_jrh.errors import NoVerdictCase, Unscored
 from pytest_jrh.kinds import KINDS
 from pytest_jrh.llm.calls import make_complete
 from pytest_jrh.models import UNSCORED, Case, PerturbationOutcome
+from pytest_jrh.sources.clusters import top_field
 from pytest_jrh.suite.cases import generation_id
 from pytest_jrh.transcript import NO_ASSISTANT_TURN, assistant_indices
 from pytest_jrh.user_code import SessionEnd
@@ -101,6 +102,9 @@ class _Bench:
 
     async def unedited(self) -> Case:
         spec, ready, run = self.attempt.spec, self.ready, await self._read()
+        # A judge may be code that reads the metadata, where the label may stand.
+        told = {top_field(each.metadata) for each in ready.suite.labels if each.metadata}
+        run = replace(run, metadata={k: v for k, v in run.metadata.items() if k not in told})
         label, rubric, mode = ready.label(spec), ready.rubric(spec.rubric_id), ready.suite.mode
         if label.value is None:
             raise NoVerdictCase(label.dispute or "")
