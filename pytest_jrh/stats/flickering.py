@@ -24,7 +24,8 @@ def answer_of(result: CaseResult) -> int | None:
 
 def repeated_case(result: CaseResult, earlier: Iterable[int] = ()) -> RepeatedCase:
     """The scores of a case, with those that the same judge gave the same case `earlier`."""
-    return RepeatedCase(result.cluster_id, (*earlier, *result.scores))
+    scores = (*earlier, *result.scores)
+    return RepeatedCase(result.cluster_id, scores, binary=result.target_score is None)
 
 
 def flicker_of(results: Iterable[CaseResult]) -> Flicker:

@@ -39,6 +39,11 @@ def test_flicker_of_three_repeats_is_never_bounded_above_what_it_can_be() -> Non
     assert found.bounds.upper == pytest.approx(2 / 3)
     scores = flicker(RepeatedCase(run, (0, 1, 2)) for run in range(20))
     assert (scores.value, scores.bounds.upper) == (1, 1)
+    # On a scale of more scores than were given, more could differ.
+    scale = flicker(RepeatedCase(run, (0, 1, 1), binary=False) for run in range(20))
+    assert scale.value == pytest.approx(2 / 3)
+    assert scale.bounds.upper is not None
+    assert 2 / 3 < scale.bounds.upper < 1
 
 
 def test_cases_asked_once_say_nothing_about_flicker() -> None:

@@ -18,10 +18,14 @@ _TWICE = 2
 
 @dataclass(frozen=True, slots=True)
 class RepeatedCase:
-    """The scores that one judge gave to one case, in any order, and the case's cluster."""
+    """The scores that one judge gave to one case, in any order, and the case's cluster.
+
+    `binary` says that no other scores than 0 and 1 are on offer; None where the scores tell.
+    """
 
     cluster: Hashable
     scores: tuple[int, ...]
+    binary: bool | None = None
 
     @property
     def flickers(self) -> bool:
@@ -62,7 +66,7 @@ def flicker(cases: Iterable[RepeatedCase], level: float = LEVEL) -> Flicker:
     if not repeated:
         return NOT_ASKED_TWICE
     shares = [differing_pairs(case.scores) for case in repeated]
-    most = max(_most_pairs(case.scores) for case in repeated)
+    most = max(_most_pairs(case) for case in repeated)
     clusters: dict[Hashable, list[float]] = {}
     for case, share in zip(repeated, shares, strict=True):
         clusters.setdefault(case.cluster, []).append(share / most)
@@ -111,7 +115,8 @@ def false_alarm_of_snapshot(cases: int, flicker: float, repeats: int = 1) -> flo
     return 1 - (1 - flip * (1 - flip)) ** cases
 
 
-def _most_pairs(scores: Sequence[int]) -> float:
+def _most_pairs(case: RepeatedCase) -> float:
     """The most that `differing_pairs` can be, for scores of 0 and 1 or of more values."""
-    k = len(scores)
-    return (k // 2) * (k - k // 2) * 2 / (k * (k - 1)) if set(scores) <= {0, 1} else 1.0
+    k = len(case.scores)
+    binary = set(case.scores) <= {0, 1} if case.binary is None else case.binary
+    return (k // 2) * (k - k // 2) * 2 / (k * (k - 1)) if binary else 1.0
