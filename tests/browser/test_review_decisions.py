@@ -4,7 +4,6 @@ K2)."""
 from __future__ import annotations
 
 import subprocess
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.models import Judgment, Verdict
 from tests.browser.material import made_case
 from tests.browser.steps import NEW_TEXT, filled, opened, wait_open, wait_statuses
+from tests.support.fork_server import python
 from tests.support.reviews import as_reviewed
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def test_finalize_says_what_is_left_and_ends_the_wait(sessions: Sessions) -> Non
 
 @contextmanager
 def served(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    command = [sys.executable, "-m", "tests.browser.page_process", str(folder)]
+    command = [*python(), "-m", "tests.browser.page_process", str(folder)]
     root = Path(__file__).parents[2]
     with subprocess.Popen(
         command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

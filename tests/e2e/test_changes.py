@@ -6,7 +6,6 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ import pytest
 import yaml
 
 from pytest_jrh.llm.prompts import built_in_name
+from tests.support.fork_server import commands
 from tests.support.model_server import ModelServer
 from tests.support.suites import SuiteFiles, merged, run, write_suite
 
@@ -168,7 +168,7 @@ def test_the_command_is_one_for_the_shell_and_holds_with_odd_ids_and_folders(
     result = pytester.runpytest(suite.option, "--jrh-cassette-dir=my cassettes")
     result.assert_outcomes(errors=1)
     command = _command([line.removeprefix("E").strip() for line in result.outlines])
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", f"{commands(pytester.path)}:/usr/bin:/bin")
     assert shutil.which("pytest")
     done = subprocess.run(
         command, shell=True, cwd=pytester.path, capture_output=True, text=True, check=False

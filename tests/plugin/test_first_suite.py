@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -17,7 +16,7 @@ import pytest
 import yaml
 
 from pytest_jrh.__main__ import main
-from tests.support.fork_server import python
+from tests.support.fork_server import commands
 from tests.support.model_server import ModelServer
 from tests.support.suites import built_log, run
 
@@ -62,18 +61,6 @@ def shell(
         check=False,
         timeout=240,
     )
-
-
-def commands(folder: Path) -> Path:
-    """A folder beside this one with `python` and `pytest`, forked off an interpreter that has
-    imported all."""
-    beside = folder.parent / "commands"
-    beside.mkdir(exist_ok=True)
-    for name, more in (("python", []), ("pytest", ["-m", "pytest"])):
-        command = beside / name
-        command.write_text(f'#!/bin/sh\nexec {shlex.join([*python(), *more])} "$@"\n')
-        command.chmod(0o755)
-    return beside
 
 
 def readme_steps() -> list[str]:

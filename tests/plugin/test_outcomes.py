@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -89,7 +87,7 @@ def test_the_command_that_is_printed_reproduces_the_disagreement(
 ) -> None:
     moved = recorded.tiny.cassettes.rename(pytester.path / "kept elsewhere")
     first = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-cassette-dir", moved.name)
-    command = [str(Path(sys.executable).with_name("pytest")), *rerun_of(first.outlines)[1:]]
+    command = [*python(), "-m", "pytest", *rerun_of(first.outlines)[1:]]
     again = subprocess.run(
         command,
         cwd=pytester.path,

@@ -16,7 +16,7 @@ from tests.support.suites import SuiteFiles, write_suite
 
 def test_the_line_is_seen_on_a_terminal_alone_and_not_when_quiet(tmp_path: Path) -> None:
     files = write_suite(tmp_path / "suite", runs=1, tests=["agent_perturbation"])
-    with ModelServer(delay=0.4) as server:
+    with ModelServer(delay=0.2) as server:
         assert "jrh: 0 of 1 cases" in on_terminal(files, server)
         assert "jrh: 0 of 1 cases" not in on_terminal(files, server, "-q")
         assert "\x1b[L" not in run(files, server, subprocess.PIPE)
@@ -29,7 +29,7 @@ def test_where_there_is_no_terminal_a_line_now_and_then_says_how_far_it_is(
     files = write_suite(tmp_path / "suite", runs=2, tests=["agent_perturbation"])
     hurry = "import pytest_jrh.plugin.progress as progress\nprogress.PLAIN_INTERVAL = 0.2\n"
     (files.folder / "conftest.py").write_text(hurry, encoding="utf-8")
-    with ModelServer(delay=0.4) as server:
+    with ModelServer(delay=0.2) as server:
         lines = run(files, server, subprocess.PIPE, *arguments).splitlines()
         quiet = run(files, server, subprocess.PIPE, "-q", *arguments)
     assert any(line.startswith("jrh: 0 of 2 cases | ") for line in lines), lines

@@ -8,7 +8,7 @@ from tests.plugin.recorded import run_pytest
 from tests.support.suites import write_suite
 
 ASKING = "--jrh-disable-recording"
-LIMITED = ["-k", "run-1", "--timeout=2"]
+LIMITED = ["-k", "run-1", "--timeout=1.5"]
 # A model that takes its time: longer than the limit, where `slow` says so.
 CLIENT = """
     import asyncio
@@ -32,7 +32,7 @@ CLIENT = """
             asked.append(stage.stage)
             first = asked.count("judge") == 1
             if stage.stage == "judge" and {slow}:
-                await asyncio.sleep(4)
+                await asyncio.sleep(2.5)
             text = json.dumps(SAID[stage.stage] | ({{"score": 1}} if {wrong} else {{}}))
             return Completion(text, response_model.model_validate_json(text))
 

@@ -20,6 +20,7 @@ import json
 import os
 import runpy
 import selectors
+import shlex
 import signal
 import socket
 import struct
@@ -70,6 +71,18 @@ def python() -> list[str]:
     """
     address = os.environ.get(_ADDRESS)
     return [sys.executable, "-I", "-S", str(_LAUNCHER), address] if address else [sys.executable]
+
+
+def commands(folder: Path) -> Path:
+    """A folder beside this one with `python` and `pytest`, forked off an interpreter that has
+    imported all."""
+    beside = folder.parent / "commands"
+    beside.mkdir(exist_ok=True)
+    for name, more in (("python", []), ("pytest", ["-m", "pytest"])):
+        command = beside / name
+        command.write_text(f'#!/bin/sh\nexec {shlex.join([*python(), *more])} "$@"\n')
+        command.chmod(0o755)
+    return beside
 
 
 def is_served() -> bool:
