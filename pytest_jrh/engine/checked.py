@@ -8,6 +8,8 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pytest_jrh.stages import JUDGE
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -30,10 +32,13 @@ class Trials:
     async def check(self, request: CallRequest, stages: Iterable[StageModel]) -> None:
         """Raise `Unscored` for the first of these models that cannot be asked."""
         for stage in stages:
+            # Stages that ask one model in one way are tried once: a trial takes as long as a call
+            # without its answer.
+            alike = replace(stage, stage=JUDGE.name, prompt_path=None, system_prompt=None)
             async with self._one:
-                if stage not in self._failures:
-                    self._failures[stage] = await self._try(stage), request.case
-            failure, first = self._failures[stage]
+                if alike not in self._failures:
+                    self._failures[alike] = await self._try(alike), request.case
+            failure, first = self._failures[alike]
             if failure is not None:
                 asked = replace(request, stage=stage)
                 again = failure.ends and first not in ("", request.case)

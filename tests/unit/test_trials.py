@@ -1,0 +1,56 @@
+"""Models are tried before a session's first call: each once, however many stages ask it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from pytest_jrh.engine.checked import Trials
+from pytest_jrh.llm.calls import CallRequest
+from pytest_jrh.models import StageModel
+
+ONE = StageModel("planner", "openai/one")
+ALIKE = (ONE, replace(ONE, stage="judge", system_prompt="Be strict."), replace(ONE, stage="editor"))
+
+
+class Http:
+    @contextlib.contextmanager
+    def replaying(self, _: object) -> Iterator[Any]:
+        yield SimpleNamespace(missed="nothing recorded", anonymous=False)
+
+
+class Client:
+    def __init__(self) -> None:
+        self.tried: list[StageModel] = []
+
+    async def trial(self, stage: StageModel) -> None:
+        self.tried.append(stage)
+
+
+@pytest.mark.parametrize(
+    ("stages", "trials"),
+    [
+        (ALIKE, 1),
+        ((*ALIKE, replace(ONE, model="openai/two")), 2),
+        ((*ALIKE, replace(ONE, api_base="http://127.0.0.1:9/v1")), 2),
+        ((*ALIKE, replace(ONE, temperature=0.5)), 2),
+    ],
+)
+def test_stages_that_ask_alike_are_tried_once(stages: tuple[StageModel, ...], trials: int) -> None:
+    client: Any = Client()
+    http: Any = Http()
+
+    async def checked() -> None:
+        both = Trials(client, http)
+        for _ in range(2):
+            await both.check(CallRequest(ONE, (), BaseModel), stages)
+
+    asyncio.run(checked())
+    assert len(client.tried) == trials
