@@ -32,11 +32,14 @@ _MOST_NAMES = 200
 def with_clusters(source: Source, cluster_key: str) -> tuple[RunSummary, ...]:
     """The runs of a source, each with the cluster that its metadata names.
 
-    A run without the field has none. Raises InputError as `clusters_by` does.
+    A run without the field has the one that the source gives it, if any. Raises InputError as
+    `clusters_by` does.
     """
     runs = source.summaries()
     clusters = clusters_by(cluster_key, source.metadata(top_field(cluster_key)))
-    return tuple(replace(run, cluster=clusters.get((run.run_id, run.epoch))) for run in runs)
+    return tuple(
+        replace(run, cluster=clusters.get((run.run_id, run.epoch)) or run.cluster) for run in runs
+    )
 
 
 def top_field(cluster_key: str) -> str:

@@ -75,7 +75,7 @@ def named_figures(statistics: Statistics, mode: Mode) -> list[NamedFigure]:
 
 
 def figure_rows(table: StatisticsTable) -> Iterator[dict[str, Any]]:
-    """The figures of every level as rows of a table, each judge's total first."""
+    """The figures of every level as rows of a table, each judge's total first, and the warnings."""
     for statistics in (*table.judges, *table.rubrics, *table.groups):
         counts = statistics.counts
         mode: Mode = "binary" if statistics.ordinal is None else "ordinal"
@@ -94,6 +94,9 @@ def figure_rows(table: StatisticsTable) -> Iterator[dict[str, Any]]:
                 "reason": figure.reason,
                 "interval_reason": figure.bounds.reason or "",
             }
+    for section in sections(table):
+        for warning in section_warnings(section):
+            yield {"judge": section.judge, "figure": "warning", "reason": warning}
 
 
 def properties(table: StatisticsTable) -> Iterator[tuple[str, str]]:

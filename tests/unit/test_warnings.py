@@ -16,9 +16,19 @@ from pytest_jrh.stats.figures import sections
 from pytest_jrh.stats.inference.intervals import Bounds, Tally, effective_size
 from pytest_jrh.stats.inference.jackknife import bias_bounds, bias_p, kappa_bounds, kappa_p, sums_of
 from pytest_jrh.stats.inference.soundness import unsound_p
+from pytest_jrh.stats.named import figure_rows, properties
 from pytest_jrh.stats.statistics import tabulate
 from pytest_jrh.text import dollars
-from tests.support.judged_sessions import Answer, always, coin, judged, result_of, right, scored
+from tests.support.judged_sessions import (
+    Answer,
+    always,
+    coin,
+    judged,
+    result_of,
+    right,
+    scored,
+    session_of,
+)
 from tests.support.made_cases import LEVELS, make_spec
 
 THREE = ("privacy", "refund_policy", "tone")
@@ -46,6 +56,14 @@ def test_a_judge_that_is_worth_nothing_on_one_rubric_of_three_is_named(
 ) -> None:
     (found,) = warnings_of(judged(only_on("tone", answer), rubrics=THREE))
     assert found.startswith(said)
+
+
+def test_the_warnings_are_in_tables_and_properties_too() -> None:
+    session = session_of(judged(only_on("tone", always(1)), rubrics=THREE))
+    said = "tone: constant verdict: 1 (violated) for all 24 cases."
+    assert ("jrh:refunds:warning", said) in list(properties(session.table))
+    rows = list(figure_rows(session.table))
+    assert [row["reason"] for row in rows if row["figure"] == "warning"] == [said]
 
 
 def test_what_is_true_of_the_whole_suite_is_not_said_of_each_rubric() -> None:
