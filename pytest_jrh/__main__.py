@@ -93,6 +93,11 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
         help="a rubric to fill in; may be given several times",
     )
     init.add_argument(
+        "--labels",
+        metavar="FILE",
+        help="labels of runs, as CSV or JSON lines: the suite judges these runs as they are",
+    )
+    init.add_argument(
         "--ordinal",
         action="store_true",
         help="rubrics with a scale of scores, not violated or satisfied",
@@ -119,6 +124,7 @@ def _init(options: argparse.Namespace) -> int:
             rubric_ids=options.rubric_id,
             ordinal=options.ordinal,
             force=options.force,
+            labels=_local(options.labels) if options.labels else None,
         )
     except InputError as error:
         sys.stderr.write(f"{error}\n")

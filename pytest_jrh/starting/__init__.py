@@ -27,6 +27,7 @@ from pytest_jrh.starting.committing import (
     ignored_files,
     place_log,
 )
+from pytest_jrh.starting.labelled import look_at_labels
 from pytest_jrh.starting.runs import config_lines, look_at, said
 from pytest_jrh.suite.cases import CASES_FILE
 from pytest_jrh.suite.json_schema import (
@@ -87,30 +88,32 @@ def start_suite(
     rubric_ids: Sequence[str] = (),
     ordinal: bool = False,
     force: bool = False,
+    labels: Path | None = None,
 ) -> Started:
     """Write the files of a suite called `name` on the runs of a file or a folder into `folder`.
 
     With `rubric_ids` the rubric file has an empty entry for each, else one that is complete. The
     log is copied under `inputs/data/NAME/` unless it is under `inputs/` already; one of more than
     20 MB is used where it is, and the suite is then replayed frozen. The workflow of an earlier
-    suite is kept unless `force` is set. Raises `InputError`, before anything is written, for names
+    suite is kept unless `force` is set. With `labels`, a file of them, the suite judges the runs as
+    they are. Raises `InputError`, before anything is written, for names
     that cannot stand in paths, for a log that cannot be used, and for files that are there already.
     """
-    problems = [
-        *_name_problems("NAME", name),
-        *(each for id_ in rubric_ids for each in _name_problems("ID", id_)),
-    ]
-    problems += [Problem(f"duplicate rubric id {shown(id_)}") for id_ in _repeated(rubric_ids)]
-    if problems:
-        raise InputError(problems)
+    given = look_at_labels(labels, name) if labels is not None else None
+    if given is not None:
+        rubric_ids = rubric_ids or given.rubric_ids
+    _check_names(name, rubric_ids)
     folder = folder.absolute()
     found = look_at(log)
     runs, usable = found.count, found.usable
     place = place_log(log, folder, name, found.files)
     values = _values(name, place, runs, ordinal=ordinal)
     values["input_format"] = config_lines(found.format)
+    if given is not None:
+        values["labels"] = given.place
     texts = _texts(values, rubric_ids, ordinal=ordinal)
-    copies = {to: file for to, file in place.copies.items() if not _same(folder / to, file)}
+    wanted = {**place.copies, **({given.place: given.file} if given is not None else {})}
+    copies = {to: file for to, file in wanted.items() if not _same(folder / to, file)}
     copied = list(copies)
     kept = [] if force or not (folder / _WORKFLOW).exists() else [_WORKFLOW]
     if not force:
@@ -123,7 +126,11 @@ def start_suite(
         "",
         "The log holds "
         f"{_number(runs, 'run')}{'' if usable == runs else f', of which {usable} can be used'}; "
-        f"the suite begins with {min(runs, _FEW_RUNS)}.",
+        + (
+            f"the suite begins with {min(runs, _FEW_RUNS)}."
+            if given is None
+            else f"the label file has {_number(given.lines, 'label')}."
+        ),
         *said(found.format, values["config"]),
         *found.notices,
     ]
@@ -132,6 +139,16 @@ def start_suite(
         tuple(folder / file for file in kept),
         (*about, *_about_committing(folder, values, place)),
     )
+
+
+def _check_names(name: str, rubric_ids: Sequence[str]) -> None:
+    problems = [
+        *_name_problems("NAME", name),
+        *(each for id_ in rubric_ids for each in _name_problems("ID", id_)),
+    ]
+    problems += [Problem(f"duplicate rubric id {shown(id_)}") for id_ in _repeated(rubric_ids)]
+    if problems:
+        raise InputError(problems)
 
 
 def _about_committing(folder: Path, values: Mapping[str, str], place: LogPlace) -> list[str]:
@@ -221,7 +238,11 @@ def _texts(
     """Make the text of each file, by its path in the folder."""
     prompt = resources.files("pytest_jrh.llm").joinpath("templates", f"{values['prompt']}.md")
     return {
-        values["config"]: _filled("config.yml", values, schema=f".jrh-{CONFIG_SCHEMA}"),
+        values["config"]: _filled(
+            "labels.yml" if "labels" in values else "config.yml",
+            values,
+            schema=f".jrh-{CONFIG_SCHEMA}",
+        ),
         values["rubrics"]: _rubrics(values, rubric_ids, "ordinal" if ordinal else "binary"),
         values["judge"]: _filled("judge.head.md", values) + prompt.read_text(encoding="utf-8"),
         _WORKFLOW: _filled("judge-gate.yml", values),
@@ -293,6 +314,7 @@ def _for_a_clone(values: Mapping[str, str], place: LogPlace) -> tuple[list[str],
     puts there.
     """
     files = [_WORKFLOW, values["config"], values["rubrics"], values["judge"], values["baseline"]]
+    files += [values["labels"]] if "labels" in values else []
     cassette = f"{values['cassettes']}/agent_perturbation/a_rubric/a_run.e1.generation.yaml"
     folders = {values["cassettes"]: cassette, values["cases"]: f"{values['cases']}/{CASES_FILE}"}
     return [*files, *([place.path] if place.committed else [])], folders

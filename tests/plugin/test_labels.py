@@ -218,3 +218,35 @@ def test_labels_that_no_test_uses_are_named(pytester: pytest.Pytester) -> None:
     labelled.suite.config.write_text(text, encoding="utf-8")
     done = pytester.runpytest(labelled.suite.option)
     done.stdout.fnmatch_lines(["note: *labels has no effect: agent_labels is not in tests_to_run"])
+
+
+def test_init_starts_a_suite_of_labelled_runs(
+    pytester: pytest.Pytester, labelled: Labelled, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels = pytester.path / "given.csv"
+    labels.write_text("id;target;rubric_id\nrun-1;0;kind\nrun-2;1;kind\n", encoding="utf-8")
+    log = str(labelled.suite.data / "runs.eval")
+    new = pytester.mkdir("new")
+    arguments = ["init", "mine", f"--log={log}", f"--labels={labels}", f"--folder={new}"]
+    assert main(arguments) == 0
+    assert "the label file has 2 labels." in capsys.readouterr().out
+    assert (new / "inputs/data/mine/labels.csv").read_bytes() == labels.read_bytes()
+    assert "kind" in (new / "inputs/data/mine/rubrics.yml").read_text("utf-8")
+    rubrics = "- {id: kind, instructions: Be kind.}\n"
+    (new / "inputs/data/mine/rubrics.yml").write_text(rubrics, encoding="utf-8")
+    pytester.makeini("[pytest]\n")
+    done = pytester.runpytest(
+        f"--rootdir={new}", "--jrh-config=new/inputs/configs/mine.yml", "--collect-only", "-q"
+    )
+    assert names(done.outlines) == ["run-1[e1]", "run-2[e1]"]
+
+
+def test_init_refuses_labels_that_are_none(
+    labelled: Labelled, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "given.csv").write_text("run\n1\n", encoding="utf-8")
+    log = f"--log={labelled.suite.data / 'runs.eval'}"
+    arguments = ["init", "mine", log, f"--labels={tmp_path / 'given.csv'}", f"--folder={tmp_path}"]
+    assert main(arguments) == 4
+    assert "given.csv:1: has no column run_id or id; its columns are run" in capsys.readouterr().err
+    assert not (tmp_path / "inputs").exists()
