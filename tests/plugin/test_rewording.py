@@ -3,8 +3,13 @@ that their labels stand for the old one (rule G6)."""
 
 from __future__ import annotations
 
+import base64
 import json
+import re
+import zlib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -71,10 +76,20 @@ def test_the_cases_are_judged_with_the_new_text_and_every_report_names_them(
     page = Path("report.html").read_text("utf-8")
     assert all(f'<a href="#case-{key}">' in page for key in keys(page))
     assert len(keys(page)) == 2
+    [text] = {case["rubric"]["instructions"] for case in bodies(page)}
+    assert text.index("curtly") < text.index("made and labelled for:") < text.index("kindly")
     assert results(suite) == {"run-1": True, "run-2": True}
     (path,) = suite.results.glob("*_report.json")
     named = json.loads(path.read_text("utf-8"))["reworded"]["rubric-1"]
     assert [case.rpartition("::")[2] for case in named] == ["run-1[e1]", "run-2[e1]"]
+
+
+def bodies(page: str) -> list[Mapping[str, Any]]:
+    """What the page holds of its cases."""
+    blocks = re.findall(r'<script type="text/plain"[^>]*>([A-Za-z0-9+/=]+)</script>', page)
+    assert blocks
+    texts = [zlib.decompress(base64.b64decode(block)).decode() for block in blocks]
+    return [case for text in texts for case in json.loads(text)["cases"].values()]
 
 
 def keys(page: str) -> list[str]:

@@ -86,6 +86,9 @@ def run_body(
             record = read(made_case_id(result))
             if record is not None:
                 cases[made] = _case(redactor.value(record), turns if whole else None)
+                cases[made]["rubric"] = {
+                    "instructions": redactor.text(_instructions(result, record, session))
+                }
         data[case_key(result.case_id)] = _result(
             result, made if made in cases else None, session, place_of(result)
         )
@@ -160,10 +163,18 @@ def _case(record: Mapping[str, Any], turns: _Turns | None) -> dict[str, Any]:
         "verification": said,
         "verified": record["verified"],
         "summary": perturbation["final_summary"] or "",
-        "rubric": {"instructions": record["target_rubric"]["instructions"]},
         "levels": record["score_levels"],
         "notes": record["notes"],
     }
+
+
+def _instructions(result: CaseResult, record: Mapping[str, Any], session: SessionResults) -> str:
+    """The rubric's text as the judge had it; where it was reworded, beside that of the label."""
+    own = str(record["target_rubric"]["instructions"])
+    rubric = session.rubrics.get((result.suite, result.rubric_id))
+    if not result.reworded or rubric is None:
+        return own
+    return f"{rubric.instructions}\n\nThe text that the case was made and labelled for:\n{own}"
 
 
 def _result(
