@@ -258,7 +258,11 @@ class CaseRunner:
         try:
             judgment = await self._judged(attempt)
         except Unrecorded:
-            ended, letters = False, _letters(ready.read(spec))
+            run = ready.read(spec)
+            ended, letters = False, _letters(run)
+            if has_media(run.messages) and ready.sends_images(spec.judge):
+                said = "the images that its judge gets are not in the plan's tokens and costs."
+                self._said[f"suite {spec.suite}: {said}"] = None
         except Unscored as trouble:
             unusable = UNSCORED[trouble.outcome].final
         except (NoVerdictCase, InputError):

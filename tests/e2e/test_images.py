@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_jrh.engine import Engine
 from pytest_jrh.judges import pictures
 from tests.e2e.bench import Bench, is_complete
 from tests.support.logs import IMAGE
@@ -108,3 +109,16 @@ def test_more_images_than_a_call_may_have_are_an_input_error(
     assert result.outcome == "input_error"
     assert "has 2 images" in " ".join(result.detail.split())
     assert not sent(server, "judge")
+
+
+def test_a_plan_says_that_images_are_not_in_its_costs(
+    make_bench: MakeBench, server: ModelServer, tmp_path: Path
+) -> None:
+    bench = bench_on(make_bench, tmp_path, IMAGE)
+    engine = Engine({bench.ready.suite.name: bench.ready}, bench.settings("once", [], ask=False))
+    try:
+        assert len(list(engine.survey(bench.specs))) == 1
+        assert "the images that its judge gets are not in the plan's tokens" in engine.notices[0]
+    finally:
+        engine.stop()
+    assert server.count() == 0
