@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.judges.http import HTTP
+from pytest_jrh.judges.inspect_scorer import INSPECT_SCORER
 from pytest_jrh.judges.prompt import PROMPT
 from pytest_jrh.judges.python import PYTHON, supplied_judge
 
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
     from pytest_jrh.judges.judge import JudgeKind, JudgeSettings
     from pytest_jrh.sections import JudgeStage
 
-JUDGES: Mapping[str, JudgeKind] = {kind.key: kind for kind in (PROMPT, PYTHON, HTTP)}
+JUDGES: Mapping[str, JudgeKind] = {
+    kind.key: kind for kind in (PROMPT, PYTHON, INSPECT_SCORER, HTTP)
+}
 """The kinds of judges by `JudgeSettings.kind`."""
 
 SUPPLIED = PYTHON

@@ -62,7 +62,12 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "httpx": ("llm.failures", "judges.http"),
     "httpcore": ("llm.wire",),
     "inspect_scout": ("sources.scout",),
-    "inspect_ai": ("sources.eval_logs", "sources.judged_logs", "sources.zip_logs"),
+    "inspect_ai": (
+        "judges.inspect_scorer",
+        "sources.eval_logs",
+        "sources.judged_logs",
+        "sources.zip_logs",
+    ),
     "vcr": ("recording.recorder",),
     "jinja2": ("templating.jinja", "templating.pages"),
     "openpyxl": ("artifacts.tables",),

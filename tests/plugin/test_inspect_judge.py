@@ -1,0 +1,120 @@
+"""A judge that is a scorer of Inspect (rule Q3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.plugin.recorded import Recorded, run_pytest
+from tests.plugin.test_python_judge import OFFLINE, RECORD, summary, words
+from tests.support.model_server import ModelServer, Request
+from tests.support.obedient import VIOLATION
+from tests.support.suites import SuiteFiles
+
+# Inspect's own provider of OpenAI wants a newer openai than litellm takes.
+SCORERS = """
+import httpx
+from inspect_ai.model import ModelAPI, ModelOutput, modelapi
+from inspect_ai.scorer import Score, Scorer, accuracy, model_graded_qa, scorer
+
+
+@modelapi(name="loopback")
+class Loopback(ModelAPI):
+    async def generate(self, input, tools, tool_choice, config):
+        messages = [{"role": each.role, "content": each.text} for each in input]
+        asked = {"model": self.model_name, "messages": messages}
+        async with httpx.AsyncClient() as client:
+            answer = await client.post(f"{self.base_url}/chat/completions", json=asked)
+        text = answer.json()["choices"][0]["message"]["content"]
+        return ModelOutput.from_content(self.model_name, text)
+
+
+@scorer(metrics=[accuracy()])
+def graded(instructions: str | None = None) -> Scorer:
+    return model_graded_qa(include_history=True, instructions=instructions)
+
+
+@scorer(metrics=[accuracy()])
+def several() -> Scorer:
+    async def score(state, target) -> Score:
+        text = " ".join(message.text for message in state.messages)
+        assert target.text.startswith("Demand 1"), target.text
+        assert state.output.completion == state.messages[-1].text
+        bad = "ok-marker-violation" in text
+        return Score(value={"bad": bad, "length": len(text)}, explanation="Read it.")
+
+    return score
+
+
+@scorer(metrics=[accuracy()])
+def silent() -> Scorer:
+    async def score(state, target) -> Score:
+        return Score.unscored(explanation="Too long to read.")
+
+    return score
+"""
+
+
+def grade(request: Request) -> str:
+    return "It is seen.\n\nGRADE: " + ("I" if VIOLATION in request.text else "C")
+
+
+@pytest.fixture
+def suite(recorded: Recorded) -> SuiteFiles:
+    for path in recorded.tiny.cassettes.rglob("*.judge-default.yaml"):
+        path.unlink()
+    (recorded.tiny.config.parent / "scorers.py").write_text(SCORERS, encoding="utf-8")
+    return recorded.tiny
+
+
+def configure(suite: SuiteFiles, **judge: Any) -> None:
+    config = yaml.safe_load(suite.config.read_text(encoding="utf-8"))
+    config["judge"] = judge
+    suite.config.write_text(yaml.safe_dump(config), encoding="utf-8")
+
+
+def test_a_scorer_of_inspect_judges_and_is_replayed_without_a_network(
+    suite: SuiteFiles,
+) -> None:
+    with ModelServer(grade) as server:
+        configure(
+            suite,
+            inspect_scorer="scorers.py@graded",
+            model_roles={"grader": "loopback/grader"},
+            api_base=server.base_url,
+            timeout=60,
+        )
+        first = run_pytest(suite.folder, suite.option, RECORD, "-k", "run-1")
+        assert summary(first) == "2 passed, 6 deselected", first.stdout
+        assert "2 calls made" in words(first)
+    replayed = run_pytest(suite.folder, suite.option, "-k", "run-1", interpreter=OFFLINE)
+    assert summary(replayed) == "2 passed, 6 deselected", replayed.stdout
+    assert "0 calls made" in words(replayed)
+
+
+def test_values_of_a_scorer_become_scores(suite: SuiteFiles, pytester: pytest.Pytester) -> None:
+    configure(
+        suite,
+        inspect_scorer="scorers.py@several",
+        value_key="bad",
+        score_map={"true": 1, "false": 0},
+    )
+    done = run_pytest(suite.folder, suite.option, "-k", "run-1")
+    assert summary(done) == "2 passed, 6 deselected", done.stdout
+    configure(suite, inspect_scorer="scorers.py@several")
+    done = run_pytest(suite.folder, suite.option, "-k", "run-1 and perturbation")
+    assert "gave several values (bad, length), and `value_key` names none" in words(done)
+    configure(suite, inspect_scorer="scorers.py@silent")
+    configure(suite, inspect_scorer="scorers.py@silent")
+    done = run_pytest(suite.folder, suite.option, "-k", "run-1 and perturbation")
+    assert "(invalid_response): the judge gave no verdict." in words(done)
+    assert "left the case unscored: Too long to read." in words(done)
+
+
+def test_a_scorer_that_is_not_there_is_a_usage_error(suite: SuiteFiles) -> None:
+    configure(suite, inspect_scorer="scorers.py@no_such")
+    done = run_pytest(suite.folder, suite.option)
+    assert done.code == pytest.ExitCode.USAGE_ERROR
+    assert "the scorer 'scorers.py@no_such' cannot be loaded" in done.stdout + done.stderr
