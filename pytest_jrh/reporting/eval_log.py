@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pytest_jrh.artifacts.spools import ReadRecord
     from pytest_jrh.models import CaseResult, Mode
     from pytest_jrh.reporting.report import Material
+    from pytest_jrh.reporting.session_results import SessionResults
     from pytest_jrh.sources.judged_logs import JudgedSample, JudgeFigure
     from pytest_jrh.stats.statistics import Scales
 
@@ -42,18 +43,20 @@ class InspectLog(Report):
                 judged_cases(results, read),
                 task="_".join(suites) if len(suites) == 1 else "judge_reliability",
                 model=material.model,
-                metadata={
-                    "suites": suites,
-                    "remarks": extent_sentences(material.session),
-                    "warnings": {
-                        section.label: found
-                        for section in sections(material.session.table)
-                        if (found := section_warnings(section))
-                    },
-                },
+                metadata=_metadata(suites, material.session),
                 figures=judges_figures(results, scales(material.session.rubrics)),
                 redactor=material.redactor,
             )
+
+
+def _metadata(suites: list[str], session: SessionResults) -> dict[str, Any]:
+    """What the log says of the session as a whole; no warnings where there are none."""
+    metadata: dict[str, Any] = {"suites": suites, "remarks": extent_sentences(session)}
+    warnings = {}
+    for section in sections(session.table):
+        if found := section_warnings(section):
+            warnings[section.label] = found
+    return metadata | ({"warnings": warnings} if warnings else {})
 
 
 def judges_figures(
