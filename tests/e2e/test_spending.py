@@ -261,7 +261,7 @@ def test_a_plan_asks_nobody_and_bounds_what_is_then_asked(
     rows = {
         line.split()[0]: line.split()
         for line in planned.stdout.splitlines()
-        if "openai/gpt-4.1-mini" in line
+        if " openai/gpt-4.1-mini " in line
     }
     assert [rows[stage][2:4] for stage in ("planner", "verifier", "judge")] == [["0", "4"]] * 3
     assert "4 cases from 2 runs: no drop is found in 80% of sessions" in planned.stdout
