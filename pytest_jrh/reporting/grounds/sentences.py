@@ -50,7 +50,7 @@ def _sentences(session: SessionResults) -> Iterator[str]:
     several = len(session.grounds) > 1
     for suite, grounds in session.grounds.items():
         own = [result for result in session.results if result.suite == suite]
-        of = f"suite {suite}: " if several else ""
+        of = f"{suite}: " if several else ""
         if rest := rest_sentence(own, grounds):
             yield of + rest
         for sentence in annotator_sentences(grounds):
