@@ -44,11 +44,14 @@ class Baseline:
     cases: Mapping[str, BaselineCase] = field(default_factory=dict)
 
     def match(self, result: CaseResult) -> BaselineCase | None:
-        """Look up the line of the case that was judged: same id, same digest (rule J3)."""
+        """Look up the line of the case that was judged: same id, same digest (rule J3).
+
+        None also where the line contradicts itself.
+        """
         known = self.cases.get(result.case_id)
-        return (
-            known if known is not None and known.case_digest == short(result.case_digest) else None
-        )
+        if known is None or known.case_digest != short(result.case_digest):
+            return None
+        return None if contradiction(known, result) else known
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +231,23 @@ def _one_sided(
     if not judged:
         return f"no verdict now: {result.outcome}"
     changed = before.case_digest != short(result.case_digest)
-    return "the case has changed: another rubric text, transcript or label" if changed else ""
+    if changed:
+        return "the case has changed: another rubric text, transcript or label"
+    return contradiction(before, result)
+
+
+def contradiction(before: BaselineCase, result: CaseResult) -> str:
+    """Where a line that was edited by hand says right of a wrong score, or wrong of a right one;
+    empty where it does not. The label is that of `result`, whose digest is the line's.
+    """
+    right = before.score == result.expected
+    if result.expected is None or right == (before.outcome == "agree"):
+        return ""
+    score = "a tie" if before.score is None else before.score
+    return (
+        f"its line contradicts itself: outcome is {before.outcome}, but score is {score} and the "
+        f"label is {result.expected}"
+    )
 
 
 def _reason(before: BaselineCase | None) -> str:

@@ -15,7 +15,8 @@ from pytest_jrh.documents.reading import read_document, read_text
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.files import atomic_write
 from pytest_jrh.gate.baseline import DIGEST_LENGTH, Baseline, BaselineCase
-from pytest_jrh.models import JUDGED
+from pytest_jrh.models import JUDGED, most_frequent
+from pytest_jrh.suite.suite import MAX_REPEATS
 from pytest_jrh.text import nearest
 
 if TYPE_CHECKING:
@@ -171,8 +172,11 @@ def _fit_together(entry: Mapping[str, Any], path: KeyPath, findings: Findings) -
         message = "got nothing; without `scores` it must be an integer"
     elif score is None and entry["outcome"] == "agree":
         message = "got nothing; a case without a majority is `disagree`"
-    elif score is not None and scores and score not in scores:
-        message = f"got {score}; it must be one of the `scores`: {listed(map(str, scores))}"
+    elif scores and (most := most_frequent(scores)) != score:
+        message = (
+            f"got {shown(score)}, but the most frequent of `scores` is "
+            f"{'not a single one' if most is None else shown(most)}"
+        )
     if message:
         findings.add((*path, "score"), message)
     return not message
@@ -211,9 +215,9 @@ def _expected(key: str, value: object) -> str | None:
             fits, expected = value is None or _is_score(value), "an integer"
         case "scores":
             fits = _are_scores(value, _SEVERAL)
-            expected = "a list of two or more integers"
+            expected = f"a list of two to {MAX_REPEATS} integers"
         case "reference":
-            fits, expected = _are_scores(value, 1), "a list of integers"
+            fits, expected = _are_scores(value, 1), f"a list of one to {MAX_REPEATS} integers"
         case _:
             fits, expected = isinstance(value, str), "text"
     return None if fits else expected
@@ -224,4 +228,8 @@ def _is_score(value: object) -> bool:
 
 
 def _are_scores(value: object, fewest: int) -> bool:
-    return isinstance(value, list) and len(value) >= fewest and all(map(_is_score, value))
+    return (
+        isinstance(value, list)
+        and fewest <= len(value) <= MAX_REPEATS
+        and all(map(_is_score, value))
+    )

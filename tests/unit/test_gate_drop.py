@@ -90,6 +90,31 @@ def drop_of(decision: GateDecision) -> Threshold:
     return threshold
 
 
+class TestLinesThatContradictThemselves:
+    """The label is known to the session: a line cannot say that another score was right."""
+
+    @pytest.mark.parametrize(
+        ("line", "said"),
+        [
+            ({"outcome": "disagree"}, "outcome is disagree, but score is 1 and the label is 1"),
+            ({"score": 0}, "outcome is agree, but score is 0 and the label is 1"),
+        ],
+    )
+    def test_are_not_compared_and_tolerate_nothing(self, line: dict[str, Any], said: str) -> None:
+        now = scored(1, 0, [0])
+        good = baseline_of([scored(1, 0, [1]), scored(2, 0, [1])])
+        bad = replace(good.cases[now.case_id], **line)
+        baseline = Baseline({**good.cases, now.case_id: bad})
+        assert tolerated(now, good, GateRules(max_drop=0.05)) is not None
+        assert tolerated(now, baseline, GateRules(max_drop=0.05)) is None
+        found = decided([now, scored(2, 0, [1])], baseline, max_drop=0.05)
+        assert not found.passed
+        assert found.comparison is not None
+        assert found.comparison.compared == 1
+        assert found.not_comparable == {now.case_id: f"its line contradicts itself: {said}"}
+        assert found.new_disagreements == (now.case_id,)
+
+
 class TestWiring:
     @pytest.mark.parametrize("drop", [0.0, 0.05, 0.1])
     def test_the_gates_decision_is_that_of_the_test_of_non_inferiority(self, drop: float) -> None:
@@ -455,11 +480,18 @@ class TestFile:
         [
             ({"score": None}, "got nothing; without `scores` it must be an integer"),
             ({"score": None, "scores": [0, 1]}, "a case without a majority is `disagree`"),
-            ({"score": 1, "scores": [0, 0]}, "got 1; it must be one of the `scores`: 0, 0"),
-            ({"scores": [1]}, "must be a list of two or more integers"),
-            ({"scores": [1, True]}, "must be a list of two or more integers"),
-            ({"reference": []}, "must be a list of integers"),
-            ({"reference": 1}, "must be a list of integers"),
+            ({"score": 1, "scores": [0, 0]}, "got 1, but the most frequent of `scores` is 0"),
+            ({"score": 1, "scores": [1, 0, 0]}, "got 1, but the most frequent of `scores` is 0"),
+            ({"scores": [0, 1]}, "but the most frequent of `scores` is not a single one"),
+            (
+                {"outcome": "disagree", "score": None, "scores": [1, 1, 0]},
+                "got nothing, but the most frequent of `scores` is 1",
+            ),
+            ({"scores": [1]}, "must be a list of two to 99 integers"),
+            ({"scores": [1, True]}, "must be a list of two to 99 integers"),
+            ({"scores": [1] * 100}, "must be a list of two to 99 integers"),
+            ({"reference": []}, "must be a list of one to 99 integers"),
+            ({"reference": 1}, "must be a list of one to 99 integers"),
         ],
     )
     def test_scores_that_cannot_be_are_named(

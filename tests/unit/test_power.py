@@ -115,6 +115,7 @@ def test_suite_that_is_too_small_sees_no_drop() -> None:
     assert runs_for(0.05, PlannedSuite(())) is None
     assert runs_for(0.95, PlannedSuite((1,) * 40, flicker=0.2)) is None
     assert runs_for(1e-6, PlannedSuite((1,))) is None
+    assert runs_for(1e-300, PlannedSuite((6,) * 10)) is None
 
 
 @pytest.mark.parametrize(

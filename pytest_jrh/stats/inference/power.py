@@ -87,6 +87,9 @@ def runs_for(drop: float, suite: PlannedSuite, seed: int = 0) -> int | None:
     """
     if not suite.sizes or drop > 1 - 2 * flip_probability(suite.flicker):
         return None
+    # In all these runs less than one case would break: nothing to find, or to calculate with.
+    if drop * MOST_RUNS * max(suite.sizes) < 1:
+        return None
 
     groups = groups_of(suite.sizes)
 
