@@ -156,12 +156,13 @@ def _refine(sections: dict[str, dict[str, Any]]) -> None:
     evaluation = sections["EvaluationConfig"]["properties"]
     evaluation["metric"]["enum"] = [*METRICS, None]
     del evaluation["metric"]["pattern"]
-    panel = evaluation["judges"]
-    lone = panel.pop("items")
-    items = {"type": "array", "items": lone}
-    del panel["type"]
-    panel["anyOf"] = [items, lone, {"type": "null"}]
-    sections["AgentConfig"]["properties"]["verifier"]["anyOf"].append({"const": False})
+    agent = sections["AgentConfig"]["properties"]
+    for one_or_many in (evaluation["judges"], agent["labels"]):
+        lone = one_or_many.pop("items")
+        del one_or_many["type"]
+        items = {"type": "array", "items": lone}
+        one_or_many["anyOf"] = [items, lone, {"type": "null"}]
+    agent["verifier"]["anyOf"].append({"const": False})
     files = sections["DatasetConfig"]["properties"]["default_params_path"]
     files["properties"] = {name: {"type": ["string", "null"]} for name in ("instruction", "rubric")}
     files["additionalProperties"] = {"type": ["string", "null"]}
