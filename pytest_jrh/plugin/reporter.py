@@ -34,7 +34,7 @@ from pytest_jrh.stats.named import properties
 from pytest_jrh.stats.panels import counted_once
 from pytest_jrh.suite.cases import case_id, cassette_path
 from pytest_jrh.suite.config import looks_like_suite
-from pytest_jrh.text import counted
+from pytest_jrh.text import counted, one_line
 
 if TYPE_CHECKING:
     from pytest_jrh.loading import ReadySuite
@@ -287,7 +287,8 @@ class Reporter:
             return
         redactor = self._session.redactor
         for name, value in properties(session.table):
-            xml.add_global_property(redactor.text(name), redactor.text(value))
+            # pytest escapes the value alone, and XML takes no control character.
+            xml.add_global_property(one_line(redactor.text(name)), redactor.text(value))
         xml.pytest_sessionfinish()
 
     def _run(
