@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import filecmp
 import os
 import secrets
@@ -22,8 +23,10 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
     Folders are made. A file that already holds the same bytes is not touched; a symbolic link is
     replaced, never written through. Raises `OSError` as it comes; the temporary file is then gone
-    and the old content still there.
+    and the old content still there. A device or a pipe, which would be lost by that, is refused.
     """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise OSError(errno.EINVAL, "Is a device or a pipe, not a file", str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}{TEMPORARY_SUFFIX}")
     # os.open instead of tempfile: the result is to be shared, so it gets the mode that the umask
@@ -53,6 +56,7 @@ def atomic_write(path: Path, data: bytes | str) -> None:
     with contextlib.suppress(OSError):
         if (
             not path.is_symlink()
+            and path.is_file()
             and path.stat().st_size == len(content)
             and path.read_bytes() == content
         ):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,21 @@ def test_same_content_is_not_written_again(tmp_path: Path) -> None:
     assert path.stat().st_ino == inode
     atomic_write(path, "other")
     assert path.read_text() == "other"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+@pytest.mark.parametrize("content", ["", "text"])
+def test_a_pipe_or_device_is_refused_and_stays(tmp_path: Path, content: str) -> None:
+    """As root, a report to /dev/null would else replace it for the whole machine."""
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for path in (pipe, link):
+        with pytest.raises(OSError, match="Is a device or a pipe, not a file"):
+            atomic_write(path, content)
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    assert sorted(tmp_path.iterdir()) == [link, pipe]
 
 
 def test_symbolic_link_is_replaced_not_written_through(tmp_path: Path) -> None:
