@@ -328,3 +328,8 @@ def test_no_file_folder_or_function_is_too_long_to_read() -> None:
         and (node.end_lineno or 0) - node.lineno >= 60
     ]
     assert (crowded, long_files, long_functions) == ([], [], [])
+
+
+def test_the_architecture_fits_on_a_page() -> None:
+    text = (PACKAGE.parent / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 60
