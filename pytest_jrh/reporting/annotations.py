@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_jrh.reporting.report import Report
+from pytest_jrh.stats.diagnosis import section_warnings
+from pytest_jrh.stats.figures import sections
 from pytest_jrh.stats.flicker_text import flicker_sentence
 from pytest_jrh.text import Styled, counted, one_line, shortened
 
@@ -35,8 +37,9 @@ class Annotations(Report):
 
 
 def annotation_lines(session: SessionResults, base: Path) -> list[str]:
-    """Write `::error file=,line=,title=::message` for each regression, at most ten, a notice that
-    counts the rest, and one where the judges contradict themselves.
+    """Write `::error file=,line=,title=::message` for each regression, at most ten, and notices:
+    how many more there are, that the judges contradict themselves, and what to know about the
+    figures of each judge (rule L6).
 
     Regressions that the gate lets through are warnings. `base` is the folder that paths are to be
     relative to: a rubric file outside it is not named. No text of a model or a file can begin or
@@ -66,11 +69,18 @@ def annotation_lines(session: SessionResults, base: Path) -> list[str]:
     rest = len(found) - MOST_ANNOTATIONS
     if rest > 0:
         message = f"{counted(rest, 'more regression')}: the report names them all."
-        lines.append(f"::notice title={_property('Judge regressions')}::{_message(message)}")
+        lines.append(_notice("Judge regressions", message))
     if session.table.overall.flicker.flickering:
-        message = flicker_sentence(session.table.overall)
-        lines.append(f"::notice title={_property('Judge flicker')}::{_message(message)}")
+        lines.append(_notice("Judge flicker", flicker_sentence(session.table.overall)))
+    for section in sections(session.table):
+        if warnings := section_warnings(section):
+            title = f"Judge figures: {one_line(section.label)}"
+            lines.append(_notice(title, "\n".join(map(one_line, warnings))))
     return lines
+
+
+def _notice(title: str, message: str) -> str:
+    return f"::notice title={_property(title)}::{_message(message)}"
 
 
 def _annotation(

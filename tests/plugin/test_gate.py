@@ -579,8 +579,10 @@ def test_regressions_are_annotated_at_their_rubrics_line_on_github_alone(
     result = pytester.runpytest(*arguments)
     told = [line for line in result.outlines if line.startswith("::")]
     place = "::error file=inputs/data/tiny/rubrics.yml,line=1,title=Regression%3A rubric-1::"
-    assert [line.startswith(place) for line in told] == [True] * 3
-    assert [node in line for node, line in zip(REGRESSED, told, strict=True)] == [True] * 3
+    *regressions, figures = told
+    assert [line.startswith(place) for line in regressions] == [True] * 3
+    assert [node in line for node, line in zip(REGRESSED, regressions, strict=True)] == [True] * 3
+    assert figures.startswith("::notice title=Judge figures%3A tiny::")
 
 
 def test_an_update_of_what_failed_last_touches_that_alone(

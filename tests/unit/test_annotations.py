@@ -69,8 +69,8 @@ def test_rubric_outside_the_folder_is_not_named() -> None:
 def test_more_than_ten_are_counted_in_a_notice() -> None:
     session = regressed(judged(lambda spec, expected: 1 - expected))
     lines = annotation_lines(session, BASE)
-    assert [read(line)[0] for line in lines] == ["error"] * 10 + ["notice"]
-    assert read(lines[-1])[2] == "38 more regressions: the report names them all."
+    assert [read(line)[0] for line in lines[:11]] == ["error"] * 10 + ["notice"]
+    assert read(lines[10])[2] == "38 more regressions: the report names them all."
 
 
 def test_old_disagreements_and_sessions_without_a_baseline_have_none() -> None:
@@ -98,7 +98,16 @@ def test_a_judge_that_contradicts_itself_is_a_notice() -> None:
     first, *others = judged(right, rubrics=("tone",))
     torn = replace(first, scores=(1, 0, 1), minority=Verdict(0, "On second thoughts, no."))
     repeated = [replace(other, scores=(other.score,) * 3) for other in others if other.score]
-    (line,) = annotation_lines(session_of([torn, *repeated]), BASE)
+    line, *_ = annotation_lines(session_of([torn, *repeated]), BASE)
     kind, properties, message = read(line)
     assert (kind, properties) == ("notice", {"title": "Judge flicker"})
     assert message.startswith(f"The judge gave different scores in 1 of {len(repeated) + 1} ")
+
+
+def test_what_to_know_about_the_figures_is_one_notice_a_judge() -> None:
+    always = judged(lambda spec, expected: 1)
+    (line,) = annotation_lines(session_of(always), BASE)
+    kind, properties, message = read(line)
+    assert (kind, list(properties)) == ("notice", ["title"])
+    assert properties["title"].startswith("Judge figures: ")
+    assert message.startswith("Constant verdict: 1 (violated) for all ")
