@@ -17,6 +17,7 @@ from pytest_jrh.stats.inference.noninferiority import (
 from pytest_jrh.stats.metrics import Figure
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import describe
+from pytest_jrh.text import counted
 
 if TYPE_CHECKING:
     from pytest_jrh.gate.baseline import Comparison, Pair
@@ -32,8 +33,6 @@ Rule: TypeAlias = Literal[
     "compared",
     "one_class",
 ]
-
-_UNCHANGED = DropDecision("PASS", 0.0, reason="judge and verdicts are those of the baseline")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +150,7 @@ def _drops(
     ]
     found = dict(zip(asked, decide_drops(panel, rules.max_drop), strict=True))
     for judge, pairs in given.items():
-        drop = found.get(judge, _UNCHANGED)
+        drop = found.get(judge) or _unchanged(len(pairs))
         tolerable = drop.verdict == "INCONCLUSIVE" and rules.inconclusive == "pass"
         yield Threshold(
             "max_drop",
@@ -163,6 +162,13 @@ def _drops(
             cases=tuple(pair.now.case_id for pair in pairs if _lost(pair)),
             drop=drop,
         )
+
+
+def _unchanged(cases: int) -> DropDecision:
+    """What needs no test: the same judge said the same of so many cases as in the baseline."""
+    many = counted(cases, "compared case")
+    reason = f"judge and verdicts are those of the baseline in {many}"
+    return DropDecision("PASS", 0.0, reason=reason)
 
 
 def _may_differ(pairs: Sequence[Pair]) -> bool:

@@ -249,7 +249,8 @@ class TestDecision:
         decision = decided(small, baseline_of(small), max_drop=0.05)
         assert not any("Few cases" in line for line in change_sentences(decision))
         assert decision_sentence(decision) == (
-            "Gate passed: max_drop 5 points: PASS, judge and verdicts are those of the baseline."
+            "Gate passed: max_drop 5 points: PASS, judge and verdicts are those of the baseline in "
+            "3 compared cases."
         )
         for before in (earlier(small), [*small[1:], scored(0, 0, [1, 1, 1])]):
             assert not decided(small, baseline_of(before), max_drop=0.05).passed
