@@ -99,9 +99,11 @@ def test_the_terminal_shows_escapes_and_github_reads_no_command(
     assert "<script>alert('x')</script>" in printed
     # The runner trims a line before it looks for a command, and looks for the older kind anywhere
     # in it.
-    assert [
+    commands = [
         line for line in printed.splitlines() if line.strip().startswith("::") or "##[" in line
-    ] == []
+    ]
+    assert len(commands) == 1
+    assert commands[0].startswith("::notice title=Judge figures%3A tiny::Constant verdict: ")
     assert "\\x3a:error file=x,line=1::owned" in printed
 
 
