@@ -15,16 +15,10 @@ from pydantic import Field
 from pytest_jrh.documents.pointers import MISSING, at
 from pytest_jrh.errors import InputError, Problem, Unscored
 from pytest_jrh.judges.http_body import load_body, rendered
-from pytest_jrh.judges.judge import JudgeKind, OwnCode
+from pytest_jrh.judges.judge import JudgeKind
 from pytest_jrh.judges.judged_case import JudgedCase, judged_case
-from pytest_jrh.judges.own_keys import (
-    DEFAULT_TIMEOUT,
-    OwnCodeKeys,
-    Scale,
-    fingerprint_of,
-    from_head,
-    key_of,
-)
+from pytest_jrh.judges.own_code import OwnCodeJudge
+from pytest_jrh.judges.own_keys import OwnCodeKeys, Scale
 from pytest_jrh.sections import ConfigSection, PathText, Takes
 from pytest_jrh.stages import JUDGE
 from pytest_jrh.stages.stage import ONE_CALL
@@ -36,7 +30,7 @@ if TYPE_CHECKING:
 
     from pytest_jrh.judges.judge import JudgeCalls, JudgeSettings
     from pytest_jrh.llm.client import RetryPolicy
-    from pytest_jrh.models import Case, Mode, StageModel, Verdict
+    from pytest_jrh.models import Case, Mode, Verdict
     from pytest_jrh.stages.stage import CallRange
     from pytest_jrh.templating import Template
 
@@ -85,17 +79,11 @@ class HttpKeys(OwnCodeKeys):
 
 
 @dataclass(frozen=True, slots=True)
-class HttpJudge:
+class HttpJudge(OwnCodeJudge):
     """A judge that is a service, asked with `template` rendered for each case."""
 
-    settings: JudgeSettings
     service: HttpSection
     template: Template
-
-    @property
-    def name(self) -> str | None:
-        """Its name in a panel."""
-        return self.settings.name
 
     @property
     def label(self) -> str:
@@ -113,22 +101,12 @@ class HttpJudge:
             "score": service.score,
             "reasoning": service.reasoning,
         }
-        return fingerprint_of(_KEY, self.settings, parts)
-
-    @property
-    def models(self) -> tuple[StageModel, ...]:
-        """None that is known: the service asks whom it likes."""
-        return ()
+        return self.fingerprint_of(_KEY, parts)
 
     @property
     def calls(self) -> CallRange:
         """One request a verdict; those that fail come on top."""
         return ONE_CALL
-
-    @property
-    def runs_code(self) -> bool:
-        """Its request is recorded as those of code are, and its price is not known."""
-        return True
 
     async def __call__(self, case: Case, repeat: int, calls: JudgeCalls) -> Verdict:
         """Ask the service about a case; raises `Unscored` where no score on offer comes back."""
@@ -136,20 +114,15 @@ class HttpJudge:
 
         del repeat  # `calls` records each repeat by itself
         judged = judged_case(case, show_reasoning=self.settings.show_reasoning)
-        section = self.settings.section
-        assert isinstance(section, HttpKeys)
-        scale = Scale(f"The judge {self.label}", section.score_map)
+        scale = self.scale()
         retry = RetryPolicy()
-        timeout = self.service.timeout or self.settings.stage.timeout or DEFAULT_TIMEOUT
+        timeout = self.service.timeout or self.timeout
         asked = _Asked(self.service, scale, self._body(judged), timeout, retry)
-        code = OwnCode(
-            who=scale.who,
-            call=lambda _submit: asked.answer(),
-            is_async=True,
-            read=lambda answer: _read(answer, self.service, scale, judged),
+        code = self.own_code(
+            judged,
+            lambda _submit: asked.answer(),
+            lambda answer: _read(answer, self.service, scale, judged),
             timeout=retry.attempts * (timeout + retry.longest_wait),
-            key=key_of(self.fingerprint, section, judged),
-            from_head=from_head(section),
         )
         return await calls.run(code)
 

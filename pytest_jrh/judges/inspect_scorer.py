@@ -8,16 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pytest_jrh.errors import InputError, Problem
-from pytest_jrh.judges.judge import JudgeKind, OwnCode
+from pytest_jrh.judges.judge import JudgeKind
 from pytest_jrh.judges.judged_case import judged_case
-from pytest_jrh.judges.own_keys import (
-    DEFAULT_TIMEOUT,
-    OwnCodeKeys,
-    Scale,
-    fingerprint_of,
-    from_head,
-    key_of,
-)
+from pytest_jrh.judges.own_code import OwnCodeJudge
+from pytest_jrh.judges.own_keys import OwnCodeKeys, Scale
 from pytest_jrh.judges.python import shown_path
 from pytest_jrh.sections import FreeMapping, Takes, Text
 from pytest_jrh.stages.stage import CallRange
@@ -63,19 +57,13 @@ class InspectKeys(OwnCodeKeys):
 
 
 @dataclass(frozen=True, slots=True)
-class InspectJudge:
+class InspectJudge(OwnCodeJudge):
     """A judge that is a scorer of Inspect; it gets a `TaskState` of each case."""
 
-    settings: JudgeSettings
     section: InspectKeys
     scorer: Scorer
     path: str
     source: str
-
-    @property
-    def name(self) -> str | None:
-        """Its name in a panel."""
-        return self.settings.name
 
     @property
     def label(self) -> str:
@@ -94,41 +82,24 @@ class InspectJudge:
             "value_key": section.value_key,
             "target": section.target,
         }
-        return fingerprint_of(_KEY, self.settings, parts)
-
-    @property
-    def models(self) -> tuple[StageModel, ...]:
-        """None that is asked through us."""
-        return ()
+        return self.fingerprint_of(_KEY, parts)
 
     @property
     def calls(self) -> CallRange:
         """Its requests are not known, so a verdict counts as one call at most."""
         return _UNKNOWN_CALLS
 
-    @property
-    def runs_code(self) -> bool:
-        """It asks its models through Inspect."""
-        return True
-
     async def __call__(self, case: Case, repeat: int, calls: JudgeCalls) -> Verdict:
         """Score a case; raises `Unscored` where the scorer gives no score on offer."""
         del repeat  # `calls` records each repeat by itself
         judged = judged_case(case, show_reasoning=self.settings.show_reasoning)
         section = self.section
-        score_map = section.score_map
-        if score_map is None and not judged.levels:
-            score_map = _BINARY_MAP
-        scale = Scale(f"The judge {self.path}", score_map)
+        scale = self.scale(None if judged.levels else _BINARY_MAP)
         target = case.run.target if section.target == "sample" else judged.rubric.text
-        code = OwnCode(
-            who=scale.who,
-            call=lambda _submit: self._scored(judged, case, target),
-            is_async=True,
-            read=lambda score: _read(score, section.value_key, scale, judged),
-            timeout=self.settings.stage.timeout or DEFAULT_TIMEOUT,
-            key=key_of(self.fingerprint, section, judged),
-            from_head=from_head(section),
+        code = self.own_code(
+            judged,
+            lambda _submit: self._scored(judged, case, target),
+            lambda score: _read(score, section.value_key, scale, judged),
         )
         return await calls.run(code)
 

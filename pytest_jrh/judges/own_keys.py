@@ -4,11 +4,10 @@ Q2).
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
@@ -20,12 +19,9 @@ from pytest_jrh.stages import JUDGE
 from pytest_jrh.text import shortened
 
 if TYPE_CHECKING:
-    from pytest_jrh.judges.judge import JudgeSettings
     from pytest_jrh.judges.judged_case import JudgedCase
 
-DEFAULT_TIMEOUT = 120.0
 _LONGEST_VALUE = 80
-_SHORT = 12
 _PAIR = 2
 
 
@@ -98,41 +94,6 @@ def split_value(value: object) -> tuple[object, object]:
     if isinstance(value, tuple) and len(value) == _PAIR:
         return value[0], value[1]
     return value, ""
-
-
-def fingerprint_of(kind: str, settings: JudgeSettings, parts: Mapping[str, Any]) -> str:
-    """SHA-256 over what makes a judge this judge: its parts, its map and its model's settings."""
-    section = settings.section
-    assert isinstance(section, OwnCodeKeys)
-    stage = settings.stage
-    known = {
-        "kind": kind,
-        **parts,
-        "version": section.version,
-        "score_map": section.score_map,
-        "model": stage.model,
-        "system_prompt": stage.system_prompt,
-        "temperature": stage.temperature,
-        "max_tokens": stage.max_tokens,
-        "show_reasoning": settings.show_reasoning,
-    }
-    return hashlib.sha256(json.dumps(known, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def key_of(fingerprint: str, section: OwnCodeKeys, case: JudgedCase) -> dict[str, str]:
-    """What a recorded verdict rests on: the judge, or its version, and the case."""
-    whole = json.dumps(asdict(case), sort_keys=True, default=str)
-    return {
-        "judge": section.version or fingerprint[:_SHORT],
-        "case": hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:_SHORT],
-    }
-
-
-def from_head(section: OwnCodeKeys) -> bool:
-    """Whether recorded verdicts are replayed without running the judge."""
-    if section.replay is not None:
-        return section.replay == "verdict"
-    return section.version is not None
 
 
 def _as_key(value: object) -> str:

@@ -14,17 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pytest_jrh.errors import InputError, Problem
-from pytest_jrh.judges.judge import JudgeKind, OwnCode
+from pytest_jrh.judges.judge import JudgeKind
 from pytest_jrh.judges.judged_case import judged_case
-from pytest_jrh.judges.own_keys import (
-    DEFAULT_TIMEOUT,
-    OwnCodeKeys,
-    Scale,
-    fingerprint_of,
-    from_head,
-    key_of,
-    split_value,
-)
+from pytest_jrh.judges.own_code import OwnCodeJudge
+from pytest_jrh.judges.own_keys import OwnCodeKeys, split_value
 from pytest_jrh.sections import Takes, Text
 from pytest_jrh.stages.stage import CallRange
 from pytest_jrh.text import nearest
@@ -48,22 +41,16 @@ class PythonKeys(OwnCodeKeys):
 
 
 @dataclass(frozen=True, slots=True)
-class PythonJudge:
+class PythonJudge(OwnCodeJudge):
     """A judge that is a function: it gets a `JudgedCase`, and `complete` where it takes that.
 
     It returns a `Verdict`, a score, a bool (binary alone) or a pair of score and reasoning. A
     function that is not async runs in a thread.
     """
 
-    settings: JudgeSettings
     function: Callable[..., object]
     path: str
     source: str
-
-    @property
-    def name(self) -> str | None:
-        """Its name in a panel."""
-        return self.settings.name
 
     @property
     def label(self) -> str:
@@ -73,38 +60,23 @@ class PythonJudge:
     @property
     def fingerprint(self) -> str:
         """SHA-256 over the function's source, its version, and what it may ask a model with."""
-        return fingerprint_of(_KEY, self.settings, {"path": self.path, "source": self.source})
-
-    @property
-    def models(self) -> tuple[StageModel, ...]:
-        """None that is known: its code asks whom it likes."""
-        return ()
+        return self.fingerprint_of(_KEY, {"path": self.path, "source": self.source})
 
     @property
     def calls(self) -> CallRange:
         """Its requests are not known, so a verdict counts as one call at most."""
         return _UNKNOWN_CALLS
 
-    @property
-    def runs_code(self) -> bool:
-        """It runs the user's code."""
-        return True
-
     async def __call__(self, case: Case, repeat: int, calls: JudgeCalls) -> Verdict:
         """Run the function on a case; raises `Unscored` where it gives no score on offer."""
         del repeat  # `calls` records each repeat by itself
         judged = judged_case(case, show_reasoning=self.settings.show_reasoning)
-        section = self.settings.section
-        assert isinstance(section, PythonKeys)
-        scale = Scale(f"The judge {self.path}", section.score_map)
-        code = OwnCode(
-            who=scale.who,
-            call=lambda submit: self._call(judged, calls, submit),
+        scale = self.scale()
+        code = self.own_code(
+            judged,
+            lambda submit: self._call(judged, calls, submit),
+            lambda value: scale.verdict(*split_value(value), judged),
             is_async=_is_async(self.function),
-            read=lambda value: scale.verdict(*split_value(value), judged),
-            timeout=self.settings.stage.timeout or DEFAULT_TIMEOUT,
-            key=key_of(self.fingerprint, section, judged),
-            from_head=from_head(section),
         )
         return await calls.run(code)
 
