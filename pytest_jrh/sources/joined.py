@@ -8,7 +8,7 @@ from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.documents.problems import printable
 from pytest_jrh.errors import InputError, Problem, Unscored
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pytest_jrh.models import AgentRun, RunSummary
 
 Key = tuple[str, int]
-_Value = TypeVar("_Value")
 # More files than these are opened for each run that is read: a process may have but so many open.
 _MOST_OPEN = 100
 _MOST_PROBLEMS = 10
@@ -140,16 +139,6 @@ class Joined(Source):
             said = source.notices()
         with self._lock:
             self._said.update(dict.fromkeys(said))
-
-    def _of_all(
-        self, values: Callable[[Source], Iterable[tuple[Key, _Value]]]
-    ) -> Iterator[tuple[Key, _Value]]:
-        """What each file has of its runs, under their names here."""
-        names = {(place, key[1]): key for key, (place, _) in self._index().items()}
-        for number in range(len(self._files)):
-            with self._source(number) as source:
-                for (run_id, epoch), found in values(source):
-                    yield names[_Place(number, run_id), epoch], found
 
     def _index(self) -> dict[Key, tuple[_Place, RunSummary]]:
         with self._lock:
