@@ -70,9 +70,10 @@ def section_warnings(section: Section) -> list[str]:
 def all_warnings(total: Statistics, rubrics: Sequence[Statistics], mode: Mode) -> list[str]:
     """Warnings about one judge over all its cases, and about single rubrics.
 
-    What is true of all cases is not said of a rubric again. About a rubric, constant, random,
-    inverted and biased verdicts are only reported where they are unlikely of a sound judge, by
-    Holm's method over the rubrics.
+    Constant, random and inverted verdicts are not reported below four verdicts, or where all labels
+    are the same. What is true of all cases is not said of a rubric again. About a rubric, constant,
+    random, inverted and biased verdicts are only reported where they are unlikely of a sound judge,
+    by Holm's method over the rubrics.
     """
     found = _of_total(total, mode)
     lines = [finding.text for finding in found] + _contradictions(total)
@@ -96,15 +97,6 @@ def _rubric_lines(
         if finding.kind not in known:
             named.setdefault(finding.text, []).append(one_line(rubric.counts.rubric))
     return [f"{_listed(names)}: {text[0].lower()}{text[1:]}" for text, names in named.items()]
-
-
-def judge_warnings(statistics: Statistics, mode: Mode) -> list[str]:
-    """Warnings about a judge over all its cases.
-
-    Constant, random and inverted verdicts are not reported below four verdicts, or where all labels
-    are the same.
-    """
-    return all_warnings(statistics, (), mode)
 
 
 def one_class(statistics: Statistics, mode: Mode) -> str:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pytest_jrh.models import CaseResult
 from pytest_jrh.reporting.session_results import SessionResults
 from pytest_jrh.reporting.terminal import session_lines
-from pytest_jrh.stats.diagnosis import fisher_exact, judge_warnings, mantel
+from pytest_jrh.stats.diagnosis import all_warnings, fisher_exact, mantel
 from pytest_jrh.stats.inference.formulas import ConfusionMatrix, confusion_matrix, quadratic_kappa
 from pytest_jrh.text import columns, visible
 from tests.support.judged_sessions import (
@@ -167,7 +167,7 @@ def test_nothing_is_said_where_nothing_ran() -> None:
 )
 def test_judge_that_judges_nothing_is_called_so(answer: Answer, warning: str) -> None:
     (section,) = session_of(judged(answer)).table.judges
-    assert judge_warnings(section, "binary") == [warning]
+    assert all_warnings(section, (), "binary") == [warning]
     assert any(
         line.style == "yellow" and line.text.startswith(f"! {warning[:13]}")
         for line in session_lines(session_of(judged(answer)))
@@ -177,14 +177,14 @@ def test_judge_that_judges_nothing_is_called_so(answer: Answer, warning: str) ->
 def test_good_judge_is_not_warned_about_even_on_few_cases() -> None:
     for runs in (2, 12):
         (section,) = session_of(judged(right, runs=runs, rubrics=("tone",))).table.judges
-        assert judge_warnings(section, "binary") == []
+        assert all_warnings(section, (), "binary") == []
 
 
 def test_ordinal_judge_that_scores_at_random_is_called_so() -> None:
     (constant,) = session_of(scored(lambda spec, expected: 1)).table.judges
-    assert judge_warnings(constant, "ordinal") == ["Constant verdict: 1 for all 30 cases."]
+    assert all_warnings(constant, (), "ordinal") == ["Constant verdict: 1 for all 30 cases."]
     (turned,) = session_of(scored(lambda spec, expected: (expected + 1) % 3)).table.judges
-    assert judge_warnings(turned, "ordinal") == ["Inverted labels (kappa -0.50)."]
+    assert all_warnings(turned, (), "ordinal") == ["Inverted labels (kappa -0.50)."]
 
 
 def test_random_ordinal_judges_are_named_in_about_95_of_100_and_sound_ones_are_not() -> None:
@@ -205,7 +205,7 @@ def test_random_ordinal_judges_are_named_in_about_95_of_100_and_sound_ones_are_n
                 [(label, answer(label)) for _ in range(runs) for label in (0, 1, 2)], (0, 1, 2)
             )
             ordinal = replace(stats, matrix=matrix, weighted_kappa=quadratic_kappa(matrix))
-            found += bool(judge_warnings(replace(known, ordinal=ordinal), "ordinal"))
+            found += bool(all_warnings(replace(known, ordinal=ordinal), (), "ordinal"))
         return found / of
 
     for runs in (4, 15, 60):

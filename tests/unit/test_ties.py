@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pytest_jrh.artifacts.stored import result_from, result_text
 from pytest_jrh.models import CaseResult, Judgment, Verdict, most_frequent
 from pytest_jrh.models import given as given_text
-from pytest_jrh.stats.diagnosis import judge_warnings
+from pytest_jrh.stats.diagnosis import all_warnings
 from pytest_jrh.stats.figures import sections
 from pytest_jrh.stats.flickering import flickering, repeated_case
 from pytest_jrh.stats.inference.flicker import flicker
@@ -78,7 +78,7 @@ def test_a_tie_is_the_wrong_answer_of_a_binary_judge() -> None:
     assert bounds.lower < 0.2 < bounds.upper
     assert found.binary.matrix.counts == ((4, 1), (1, 4))
     assert found.binary.kappa.value == pytest.approx(0.6)
-    assert judge_warnings(found, "binary") == [
+    assert all_warnings(found, (), "binary") == [
         "Ties: in 2 of 10 cases no score is the most frequent of the repeats. They count as wrong."
     ]
 
@@ -90,7 +90,7 @@ def test_an_ordinal_tie_is_neither_exact_nor_near() -> None:
     figures = found.ordinal
     assert figures is not None
     assert figures.matrix.n == 3
-    assert judge_warnings(found, "ordinal")[-1].endswith(
+    assert all_warnings(found, (), "ordinal")[-1].endswith(
         "They count as wrong; mean error, bias and weighted kappa leave them out."
     )
     assert (figures.exact.count, figures.exact.n) == (3, 4)
