@@ -34,6 +34,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(started.close)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than there are cores: the tests of kills, servers and browsers wait much."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_finish() -> None:
     """Keep what is imported and collected out of later garbage collections: it stays to the end."""
     gc.collect()
