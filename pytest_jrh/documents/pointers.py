@@ -11,11 +11,16 @@ MISSING: Any = object()
 
 def at(value: Any, pointer: str) -> Any:
     """The value at a pointer, or `MISSING`; the empty pointer is the whole value."""
-    for part in pointer.split("/")[1:]:
-        value = _below(value, part.replace("~1", "/").replace("~0", "~"))
+    for name in names_in(pointer):
+        value = _below(value, name)
         if value is MISSING:
             break
     return value
+
+
+def names_in(pointer: str) -> list[str]:
+    """The names that a pointer goes by, outermost first; none of the empty pointer."""
+    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
 
 
 def pointer_to(*names: str) -> str:

@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pytest_jrh.documents.pointers import MISSING, at, pointer_to
+from pytest_jrh.documents.pointers import MISSING, at, names_in, pointer_to
 from pytest_jrh.documents.problems import listed, printable, shown
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.text import counted, nearest
@@ -46,7 +46,7 @@ def top_field(cluster_key: str) -> str:
     """The field of the metadata that a `cluster_key` is in."""
     if not cluster_key.startswith("/"):
         return cluster_key
-    return cluster_key.split("/")[1].replace("~1", "/").replace("~0", "~")
+    return names_in(cluster_key)[0]
 
 
 def clusters_by(

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.documents.pointers import MISSING, at, pointer_to
+from pytest_jrh.documents.pointers import MISSING, at, names_in, pointer_to
 from pytest_jrh.documents.problems import listed, printable, shown
 from pytest_jrh.sources.log_parts import DamagedError
 from pytest_jrh.transcript import storable
@@ -187,4 +187,5 @@ def _keys(value: Any) -> str:
 
 
 def _last(pointer: str) -> str:
-    return printable(pointer.rpartition("/")[2].replace("~1", "/").replace("~0", "~"))
+    names = names_in(pointer)
+    return printable(names[-1]) if names else ""
