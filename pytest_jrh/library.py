@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from pytest_jrh.artifacts.records import case_digest, from_record
+from pytest_jrh.artifacts.records import from_record
+from pytest_jrh.artifacts.results import case_result
 from pytest_jrh.artifacts.spools import read_jsonl, read_record
 from pytest_jrh.errors import InputError, Problem, Unscored
 from pytest_jrh.judges.judged_case import JudgedCase, judged_case
@@ -20,7 +21,6 @@ from pytest_jrh.stats.diagnosis import section_warnings
 from pytest_jrh.stats.figures import sections
 from pytest_jrh.stats.named import NamedFigure, named_figures
 from pytest_jrh.stats.statistics import tabulate
-from pytest_jrh.suite.cases import case_id
 from pytest_jrh.user_code import error_places, error_text, source_of
 
 if TYPE_CHECKING:
@@ -133,34 +133,13 @@ async def _verdict(case: Case, judge: JudgeFunction) -> Verdict:
 
 
 def _result(case: Case, fingerprint: str, came: Judgment | Unscored) -> CaseResult:
-    spec = case.spec
-    judgment = came if isinstance(came, Judgment) else None
     if isinstance(came, Unscored):
-        outcome, detail = came.outcome, " ".join([came.cause, *came.places])
-    else:
-        outcome, detail = "agree" if came.score == case.expected else "disagree", ""
-    return CaseResult(
-        case_id=case_id(spec),
-        suite=spec.suite,
-        test=spec.test,
-        rubric_id=spec.rubric_id,
-        run_id=spec.run_id,
-        epoch=spec.epoch,
-        cluster=spec.cluster,
-        judge=spec.judge or "",
-        target_score=spec.target_score,
-        outcome=outcome,  # type: ignore[arg-type]
-        expected=case.expected,
-        verified=case.verified,
-        score=judgment.score if judgment else None,
-        scores=judgment.scores if judgment else (),
-        reasoning=judgment.shown.reasoning if judgment else "",
-        minority=judgment.minority if judgment else None,
-        detail=detail,
-        case_digest=case_digest(case),
-        judge_fingerprint=fingerprint,
-        reworded=case.reworded,
-    )
+        detail = " ".join([came.cause, *came.places])
+        return case_result(
+            case.spec, case, came.outcome, detail=detail, judge_fingerprint=fingerprint
+        )
+    outcome = "agree" if came.score == case.expected else "disagree"
+    return case_result(case.spec, case, outcome, judgment=came, judge_fingerprint=fingerprint)
 
 
 def _line(figure: NamedFigure) -> str:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pytest_jrh.artifacts.records import case_digest
-from pytest_jrh.models import CaseResult, Spending
-from pytest_jrh.suite.cases import case_id
+from pytest_jrh.artifacts.results import case_result
+from pytest_jrh.models import Spending
 
 if TYPE_CHECKING:
     import asyncio
 
-    from pytest_jrh.models import Case, CaseSpec, HumanReview, Judgment
+    from pytest_jrh.models import Case, CaseResult, CaseSpec, HumanReview, Judgment
     from pytest_jrh.recording.tapes import Tape
 
 
@@ -48,32 +47,20 @@ class Attempt:
     def result(
         self, outcome: str, *, judgment: Judgment | None = None, detail: str = ""
     ) -> CaseResult:
-        spec, case = self.spec, self.case
+        """What came of it, and what it took."""
         judge_spending = self.judging.spending if self.judging else Spending()
-        return CaseResult(
-            case_id=case_id(spec),
-            suite=spec.suite,
-            test=spec.test,
-            rubric_id=spec.rubric_id,
-            run_id=spec.run_id,
-            epoch=spec.epoch,
-            cluster=spec.cluster,
-            judge=spec.judge or "",
-            target_score=spec.target_score,
-            outcome=outcome,  # type: ignore[arg-type]
-            reworded=case.reworded if case else False,
-            expected=case.expected if case else None,
-            verified=case.verified if case else None,
-            labelled_by=case.label.by if case and case.label else None,
-            score=judgment.score if judgment else None,
-            scores=judgment.scores if judgment else (),
-            reasoning=judgment.shown.reasoning if judgment else "",
-            minority=judgment.minority if judgment else None,
+        result = case_result(
+            self.spec,
+            self.case,
+            outcome,
+            judgment=judgment,
             detail=detail,
-            case_digest=case_digest(case) if case else "",
             judge_fingerprint=self.judge_fingerprint,
+        )
+        return replace(
+            result,
             human_reviewed=self.human_reviewed,
             spending=sum((tape.spending for tape in self.tapes), Spending()),
-            judge_spending=judge_spending if spec.judge is not None else None,
+            judge_spending=judge_spending if self.spec.judge is not None else None,
             shared=next((tape.shared for tape in self.tapes if tape.shared is not None), None),
         )

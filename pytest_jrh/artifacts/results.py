@@ -1,0 +1,47 @@
+"""The result of a case: what is known of it by its spec, the case and the judge."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_jrh.artifacts.records import case_digest
+from pytest_jrh.models import CaseResult
+from pytest_jrh.suite.cases import case_id
+
+if TYPE_CHECKING:
+    from pytest_jrh.models import Case, CaseSpec, Judgment
+
+
+def case_result(
+    spec: CaseSpec,
+    case: Case | None,
+    outcome: str,
+    *,
+    judgment: Judgment | None = None,
+    detail: str = "",
+    judge_fingerprint: str = "",
+) -> CaseResult:
+    """The result of one spec, without what it took; `case` is None where none was made."""
+    return CaseResult(
+        case_id=case_id(spec),
+        suite=spec.suite,
+        test=spec.test,
+        rubric_id=spec.rubric_id,
+        run_id=spec.run_id,
+        epoch=spec.epoch,
+        cluster=spec.cluster,
+        judge=spec.judge or "",
+        target_score=spec.target_score,
+        outcome=outcome,  # type: ignore[arg-type]
+        reworded=case.reworded if case else False,
+        expected=case.expected if case else None,
+        verified=case.verified if case else None,
+        labelled_by=case.label.by if case and case.label else None,
+        score=judgment.score if judgment else None,
+        scores=judgment.scores if judgment else (),
+        reasoning=judgment.shown.reasoning if judgment else "",
+        minority=judgment.minority if judgment else None,
+        detail=detail,
+        case_digest=case_digest(case) if case else "",
+        judge_fingerprint=judge_fingerprint,
+    )
