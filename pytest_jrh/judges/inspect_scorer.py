@@ -14,7 +14,6 @@ from pytest_jrh.judges.own_code import OwnCodeJudge
 from pytest_jrh.judges.own_keys import OwnCodeKeys, Scale
 from pytest_jrh.judges.python import shown_path
 from pytest_jrh.sections import FreeMapping, Takes, Text
-from pytest_jrh.stages.stage import CallRange
 from pytest_jrh.text import shortened
 from pytest_jrh.user_code import error_places, error_text, source_of
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 _KEY = "inspect_scorer"
 _BINARY_MAP = {"C": 0, "I": 1}
-_UNKNOWN_CALLS = CallRange(0, 1)
 _LONGEST = 300
 _NO_KEY = "no-key-is-set"
 
@@ -83,11 +81,6 @@ class InspectJudge(OwnCodeJudge):
             "target": section.target,
         }
         return self.fingerprint_of(_KEY, parts)
-
-    @property
-    def calls(self) -> CallRange:
-        """Its requests are not known, so a verdict counts as one call at most."""
-        return _UNKNOWN_CALLS
 
     async def __call__(self, case: Case, repeat: int, calls: JudgeCalls) -> Verdict:
         """Score a case; raises `Unscored` where the scorer gives no score on offer."""

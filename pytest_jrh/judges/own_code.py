@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.judges.judge import OwnCode
 from pytest_jrh.judges.own_keys import OwnCodeKeys, Scale
+from pytest_jrh.stages.stage import CallRange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT = 120.0
 _SHORT = 12
+_UNKNOWN_CALLS = CallRange(0, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,11 @@ class OwnCodeJudge(ABC):
     def models(self) -> tuple[StageModel, ...]:
         """None that is known: it asks whom it likes."""
         return ()
+
+    @property
+    def calls(self) -> CallRange:
+        """Its requests are not known, so a verdict counts as one call at most."""
+        return _UNKNOWN_CALLS
 
     @property
     def runs_code(self) -> bool:

@@ -19,7 +19,6 @@ from pytest_jrh.judges.judged_case import judged_case
 from pytest_jrh.judges.own_code import OwnCodeJudge
 from pytest_jrh.judges.own_keys import OwnCodeKeys, split_value
 from pytest_jrh.sections import Takes, Text
-from pytest_jrh.stages.stage import CallRange
 from pytest_jrh.text import nearest
 from pytest_jrh.user_code import error_places, error_text, source_of
 
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
 _KEY = "python"
 _TAKES = "a function, as pkg.mod:function or file.py:function"
-_UNKNOWN_CALLS = CallRange(0, 1)
 
 
 class PythonKeys(OwnCodeKeys):
@@ -61,11 +59,6 @@ class PythonJudge(OwnCodeJudge):
     def fingerprint(self) -> str:
         """SHA-256 over the function's source, its version, and what it may ask a model with."""
         return self.fingerprint_of(_KEY, {"path": self.path, "source": self.source})
-
-    @property
-    def calls(self) -> CallRange:
-        """Its requests are not known, so a verdict counts as one call at most."""
-        return _UNKNOWN_CALLS
 
     async def __call__(self, case: Case, repeat: int, calls: JudgeCalls) -> Verdict:
         """Run the function on a case; raises `Unscored` where it gives no score on offer."""
