@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from pytest_jrh.models import Case, Mode
 
 _KEY = "inspect_scorer"
+# How Inspect's graders begin the explanation of an answer without a grade.
+_NO_GRADE = "Grade not found"
 
 
 class ScorerKeys(InspectKeys):
@@ -57,12 +59,17 @@ class ScorerJudge(InspectCodeJudge):
         return await self.scorer(state, Target(target))
 
     def value_of(self, given: object, scale: Scale) -> tuple[object, str]:
-        """The value and the explanation of a `Score`."""
+        """The value and the explanation of a `Score`; of one whose grade was not found, no value.
+
+        Inspect's graders before 0.3.245, and scorers that were copied from them, give it the value
+        of an incorrect answer.
+        """
         from inspect_ai.scorer import Score
 
         if not isinstance(given, Score):
             raise scale.invalid(f"gave {type(given).__name__}, which is no Score")
-        return given.value, given.explanation or ""
+        explanation = given.explanation or ""
+        return None if explanation.startswith(_NO_GRADE) else given.value, explanation
 
 
 def task_state(judged: JudgedCase, case: Case, target: str, model: str) -> TaskState:

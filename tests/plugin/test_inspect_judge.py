@@ -18,7 +18,7 @@ from tests.support.suites import SuiteFiles
 SCORERS = """
 import httpx
 from inspect_ai.model import ModelAPI, ModelOutput, modelapi
-from inspect_ai.scorer import Score, Scorer, accuracy, model_graded_qa, scorer
+from inspect_ai.scorer import INCORRECT, Score, Scorer, accuracy, model_graded_qa, scorer
 
 
 @modelapi(name="loopback")
@@ -53,6 +53,19 @@ def several() -> Scorer:
 def silent() -> Scorer:
     async def score(state, target) -> Score:
         return Score.unscored(explanation="Too long to read.")
+
+    return score
+
+
+@scorer(metrics=[accuracy()])
+def older(values: bool = False) -> Scorer:
+    # As the graders of Inspect did before 0.3.245.
+
+    async def score(state, target) -> Score:
+        return Score(
+            value={"grade": INCORRECT} if values else INCORRECT,
+            explanation="Grade not found in model output: Hm, I cannot tell.",
+        )
 
     return score
 """
@@ -160,10 +173,36 @@ def test_values_of_a_scorer_become_scores(suite: SuiteFiles, pytester: pytest.Py
     assert "left the case unscored: Too long to read." in words(done)
 
 
+@pytest.mark.parametrize("values", [{}, {"value_key": "grade", "args": {"values": True}}])
+def test_a_grade_that_a_scorer_could_not_read_is_no_verdict(
+    suite: SuiteFiles, values: dict[str, Any]
+) -> None:
+    configure(suite, inspect_scorer="scorers.py@older", **values)
+    done = run_pytest(suite.folder, suite.option, "-k", "run-1 and perturbation")
+    assert summary(done) == "7 deselected, 1 error", done.stdout
+    assert "(invalid_response): the judge gave no verdict." in words(done)
+    assert "left the case unscored: Grade not found in model output: Hm, I cannot" in words(done)
+
+
+@needs_cut_network
+def test_a_grader_whose_answer_has_no_grade_gives_no_verdict(suite: SuiteFiles) -> None:
+    with ModelServer(lambda request: "Hm, I cannot tell.") as server:
+        configure(
+            suite,
+            inspect_scorer="scorers.py@graded",
+            model_roles={"grader": "loopback/grader"},
+            api_base=server.base_url,
+            timeout=60,
+        )
+        done = run_pytest(suite.folder, suite.option, RECORD, "-k", "run-1 and perturbation")
+    assert summary(done) == "7 deselected, 1 error", done.stdout
+    assert "left the case unscored: Grade not found in model output: Hm, I cannot" in words(done)
+
+
 def test_a_scorer_that_is_not_there_is_a_usage_error(suite: SuiteFiles) -> None:
     configure(suite, inspect_scorer="scorers.py@no_such")
     done = run_pytest(suite.folder, suite.option)
     assert done.code == pytest.ExitCode.USAGE_ERROR
     said = done.stdout + done.stderr
     assert 'tiny.yml:17: judge.inspect_scorer: scorers.py has no @scorer named "no_such"' in said
-    assert "it has graded, several, silent" in said
+    assert "it has graded, several, silent, older" in said
