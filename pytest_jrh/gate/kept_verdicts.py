@@ -194,7 +194,7 @@ def load(path: Path) -> KeptVerdicts:
     unread = 0
     for line in lines:
         value = _object(line)
-        if _has(value, _VERDICT) and _is_score(value.get("score")):
+        if _has(value, _VERDICT) and "score" in value and _is_score(value["score"]):
             verdicts[value["id"]] = KeptVerdict(
                 value["id"], value["judge_fingerprint"], value["score"], value["reasoning"]
             )

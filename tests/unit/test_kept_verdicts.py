@@ -114,6 +114,7 @@ def test_what_is_kept_has_no_secret_and_is_bounded(tmp_path: Path) -> None:
         "[]",
         '{"id": 1, "judge_fingerprint": "f", "reasoning": "r", "score": 1}',
         '{"id": "a", "judge_fingerprint": "f", "reasoning": "r", "score": true}',
+        '{"id": "a", "judge_fingerprint": "f", "reasoning": "r"}',
         '{"suite": "refunds", "judge": "", "judge_fingerprint": "f"}',
         "\x80",
     ],
