@@ -235,6 +235,9 @@ def _misfits(suite: Suite, scale: Sequence[int], result: CaseResult) -> Iterator
     """The scores of a result that are not on offer, and repeats that are not the config's."""
     values = [("score", result.score), ("expected", result.expected)]
     values += [("scores", score) for score in dict.fromkeys(result.scores)]
+    values += [("base_scores", score) for score in dict.fromkeys(result.base_scores)]
+    if result.rejected is not None:
+        values += [("rejected", result.rejected.expected), ("rejected", result.rejected.said)]
     for name, score in values:
         if score is not None and score not in scale:
             yield name, f"got {score}; the scores on offer are {listed(map(str, scale))}"

@@ -62,7 +62,13 @@ class TapedCalls:
         """Run code that is not ours; raises `Unscored` for whatever goes wrong in it."""
         runner = self.runner()
         judging = Judging(
-            JUDGE.name, code.who, self.label, self.repeat, code.key, from_head=code.from_head
+            JUDGE.name,
+            code.who,
+            self.label,
+            self.repeat,
+            code.key,
+            code.scores,
+            from_head=code.from_head,
         )
         clean = contextvars.copy_context()
 

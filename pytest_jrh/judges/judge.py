@@ -31,8 +31,9 @@ class OwnCode:
     `who` is the judge in messages. `call` is the code: `is_async` says that it is to run in the
     session's loop for such code, else it has a thread of its own; what it returns is awaited where
     it can be. `read` makes a verdict of that, strictly, or raises `Unscored`. `timeout` is for the
-    whole of it, in seconds. `key` says what a recorded verdict rests on, each part as a short text;
-    with `from_head` that verdict is taken where the key is the same, and the code not run.
+    whole of it, in seconds. `scores` are those on offer. `key` says what a recorded verdict rests
+    on, each part as a short text; with `from_head` that verdict is taken where the key is the same,
+    and the code not run.
     """
 
     who: str
@@ -40,6 +41,7 @@ class OwnCode:
     is_async: bool
     read: Callable[[object], Verdict]
     timeout: float
+    scores: tuple[int, ...]
     key: Mapping[str, str] = field(default_factory=dict)
     from_head: bool = False
 

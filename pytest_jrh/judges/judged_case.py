@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pytest_jrh.judges.score_maps import BINARY_SCORES
 from pytest_jrh.models import Case, Message, ScoreLevel
 from pytest_jrh.transcript import render_transcript
 
@@ -33,6 +34,11 @@ class JudgedCase:
     levels: tuple[ScoreLevel, ...] = ()
     input: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def scores(self) -> tuple[int, ...]:
+        """The scores on offer."""
+        return tuple(level.score for level in self.levels) or BINARY_SCORES
 
     @property
     def transcript(self) -> str:

@@ -96,6 +96,7 @@ class OwnCodeJudge(ABC):
             is_async=is_async,
             read=read,
             timeout=timeout or self.timeout,
+            scores=case.scores,
             key={
                 "judge": section.version or self.fingerprint[:_SHORT],
                 "case": hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:_SHORT],

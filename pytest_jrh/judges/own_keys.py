@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pytest_jrh.errors import Unscored
-from pytest_jrh.judges.score_maps import BINARY_SCORES, is_huge, key_of
+from pytest_jrh.judges.score_maps import is_huge, key_of, offered_text
 from pytest_jrh.models import Verdict
 from pytest_jrh.sections import ConfigSection, Takes, Text
 from pytest_jrh.stages import JUDGE
@@ -48,10 +48,9 @@ class Scale:
         Without a map a value has to be a whole number on offer, or in binary mode a bool: nothing
         is coerced (rule E3).
         """
-        scores = tuple(level.score for level in case.levels) or BINARY_SCORES
         if not isinstance(reasoning, str):
             raise self.invalid(f"gave {_shown(reasoning)} as its reasoning, which is no text")
-        offered = ", ".join(map(str, scores[:-1])) + f" or {scores[-1]}"
+        scores, offered = case.scores, offered_text(case.scores)
         if self.score_map is not None:
             score = self.score_map.get(key_of(value))
             if score is None:

@@ -5,7 +5,10 @@ Q1).
 from __future__ import annotations
 
 import json
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Value: TypeAlias = "str | int | bool"
 
@@ -30,6 +33,11 @@ def key_of(value: object) -> str:
 def is_huge(value: int) -> bool:
     """Whether a number is too long to read: Python refuses to write thousands of digits."""
     return abs(value) > _LARGEST
+
+
+def offered_text(scores: Sequence[int]) -> str:
+    """The scores on offer as messages list them: `0 or 1`."""
+    return ", ".join(map(str, scores[:-1])) + f" or {scores[-1]}"
 
 
 def value_of(key: str) -> Value:

@@ -213,6 +213,11 @@ def test_a_result_that_does_not_fit_is_a_usage_error(
         ({"outcome": "agree"}, "outcome is agree, but score is 0 and expected is 1"),
         ({"outcome": "fine"}, "outcome: not a case result: input should be 'agree', 'disagree'"),
         ({"score": 7, "scores": [7]}, "score: got 7; the scores on offer are 0, 1"),
+        (
+            {"outcome": "no_case", "score": None, "scores": []}
+            | {"rejected": {"case_digest": "0" * 64, "expected": 1, "said": 7}},
+            "rejected: got 7; the scores on offer are 0, 1",
+        ),
         ({"run_id": "run-9", "case_id": stranger}, f"the suite 'tiny' has no case \"{stranger}\""),
         ({"case_digest": "0" * 64}, "the result is of another version of the case than the one in"),
         (

@@ -11,6 +11,7 @@ from tests.plugin.recorded import run_pytest
 from tests.support.judge_service import JudgeService
 from tests.support.offline import LOCAL, OFFLINE, needs_cut_network
 
+TWO = ("-k", "rubric-1 and run-1")
 BY_MARKER = """
 def judge(case):
     return "ok-marker-violation" in case.transcript
@@ -273,6 +274,29 @@ def test_a_declared_version_is_answered_from_the_head(
     done = pytester.runpytest_inprocess(made.suite.option, *ONE)
     done.assert_outcomes(errors=1, deselected=7)
     done.stdout.fnmatch_lines(["    -judge: 1", "    +judge: 2"])
+
+
+@pytest.mark.parametrize("score", ["7", "-1", "1" * 60])
+def test_a_recorded_verdict_that_is_not_on_the_scale_is_no_verdict(
+    judged: MakeJudged, pytester: pytest.Pytester, score: str
+) -> None:
+    made = judged(BY_MARKER, replay="verdict")
+    pytester.runpytest_inprocess(made.suite.option, RECORD, *TWO).assert_outcomes(
+        passed=2, deselected=6
+    )
+    text = made.cassette.read_text("utf-8")
+    assert '\\"score\\": 1' in text
+    made.cassette.write_text(text.replace('\\"score\\": 1', f'\\"score\\": {score}'), "utf-8")
+    options = [made.suite.option, "--jrh-summary=summary.md", *TWO]
+    done = run_pytest(pytester.path, *options)
+    assert summary(done) == "1 passed, 6 deselected, 1 error", done.stdout
+    assert "answers from its recorded verdict, whose score is" in words(done)
+    assert "it must be 0 or 1." in words(done)
+    assert "Traceback" not in done.stdout
+    assert "1 unscored" in (pytester.path / "summary.md").read_text("utf-8")
+    again = run_pytest(pytester.path, *options, RECORD, "--jrh-retry-unscored")
+    assert summary(again) == "2 passed, 6 deselected", again.stdout
+    assert summary(run_pytest(pytester.path, *options)) == "2 passed, 6 deselected"
 
 
 def test_errors_of_a_service_are_replayed_only_where_the_judge_came_to_a_verdict_with_them(

@@ -57,6 +57,7 @@ def read(value: object, score_map: dict[str, int] | None = None) -> Verdict:
         is_async=False,
         read=lambda given: scale.verdict(*split_value(given), CASE),
         timeout=1,
+        scores=CASE.scores,
     )
     return _verdict(code, value)
 

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.errors import Unrecorded, Unscored
+from pytest_jrh.judges.score_maps import is_huge, offered_text
 from pytest_jrh.llm.calls import Answer, Stopped, digest
 from pytest_jrh.models import UNSCORED, Spending, Verdict
 from pytest_jrh.recording.cassettes import RecordedCall
 from pytest_jrh.recording.own_code.exchanges import Exchanges, Halt, Halted
 from pytest_jrh.recording.own_code.unmatched import halted
 from pytest_jrh.recording.settings import Lookup
+from pytest_jrh.text import one_line
 
 if TYPE_CHECKING:
     from pytest_jrh.recording.recorder import HttpRecorder
@@ -31,7 +33,8 @@ class Judging:
     """One verdict that a judge's own code is to give.
 
     `who` is the judge in messages, and `label` in the cassette. `key` says what the recorded
-    verdict rests on, each part as a short text; it stands for the code where `from_head`.
+    verdict rests on, each part as a short text; it stands for the code where `from_head`. `scores`
+    are those on offer.
     """
 
     stage: str
@@ -39,6 +42,7 @@ class Judging:
     label: str
     repeat: int
     key: Mapping[str, str]
+    scores: tuple[int, ...]
     from_head: bool
 
     @property
@@ -117,16 +121,14 @@ class KeptRequests:
                 difference="",
                 cassette=str(self._tape.path),
             )
-        self._tape.spending += Spending(replayed=1, unpriced=1)
-        return verdict
+        return self._replayed(judging, verdict)
 
     def _from_head(
         self, judging: Judging, entry: RecordedCall | None, verdict: Verdict | None, *, live: bool
     ) -> Verdict | None:
         known = entry.parts.get("parameters") or {} if entry is not None else {}
         if verdict is not None and known == judging.key:
-            self._tape.spending += Spending(replayed=1, unpriced=1)
-            return verdict
+            return self._replayed(judging, verdict)
         if live:
             return None
         changed = [
@@ -143,6 +145,25 @@ class KeptRequests:
             "judge or case.",
             difference="\n".join(changed) if verdict is not None else "",
             cassette=str(self._tape.path),
+        )
+
+    def _replayed(self, judging: Judging, verdict: Verdict) -> Verdict:
+        """Give the recorded verdict in place of the code's; raises `Unscored` for one that is not
+        on the scale, which the code's own would not have been either.
+        """
+        self._tape.spending += Spending(replayed=1, unpriced=1)
+        if verdict.score in judging.scores:
+            return verdict
+        score = "a huge number" if is_huge(verdict.score) else verdict.score
+        raise Unscored(
+            "invalid_response",
+            stage=judging.stage,
+            cause=f"{judging.who} answers from its recorded verdict, whose score is {score}; it "
+            f"must be {offered_text(judging.scores)}.",
+            asked=(judging.fingerprint,),
+            advice=f"Restore {one_line(str(self._tape.path))}, or let --jrh-retry-unscored in a "
+            "recording mode judge the case again.",
+            happened="the judge gave no verdict",
         )
 
     async def _given(
