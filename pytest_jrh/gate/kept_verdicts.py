@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from pytest_jrh.gate.baseline import short
 from pytest_jrh.gate.baseline_file import json_line
 from pytest_jrh.judges.judge import PromptedJudge
 from pytest_jrh.models import JUDGED
+from pytest_jrh.redact import REDACTED
 from pytest_jrh.transcript import storable
 
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ class KeptVerdict:
 class JudgePrompt:
     """The prompt of a judge of a suite; `judge` is empty for its only one, `file` for a built-in
     prompt, and where it is read from a baseline.
+
+    `fingerprint_with` gives the short fingerprint that the judge has with another prompt; None
+    where that cannot be told from a text alone.
     """
 
     suite: str
@@ -57,16 +61,33 @@ class JudgePrompt:
     judge_fingerprint: str
     text: str
     file: str = ""
+    fingerprint_with: Callable[[str], str] | None = field(default=None, compare=False, repr=False)
+
+    def is_of(self, text: str, fingerprint: str) -> bool:
+        """Whether this judge, with that text as its prompt, may have that fingerprint.
+
+        What was kept without secrets or in part, or is several texts joined, cannot tell.
+        """
+        if text == self.text:
+            return fingerprint == self.judge_fingerprint
+        whole = REDACTED not in text and len(text) < LONGEST_PROMPT and not text.startswith("[")
+        if self.fingerprint_with is None or not whole:
+            return True
+        return self.fingerprint_with(text) == fingerprint
 
 
 @dataclass(frozen=True, slots=True)
 class PromptChange:
     """A judge whose verdicts are compared with those of another one; `before` is the prompt of that
     one, None where it was not kept.
+
+    `explains` is False where the fingerprints of both judges do not fit a change of the prompt
+    alone: other settings have changed, or what was kept is not the prompt of that judge.
     """
 
     now: JudgePrompt
     before: str | None
+    explains: bool = True
 
     @property
     def line(self) -> int:
@@ -99,10 +120,10 @@ class KeptVerdicts:
         return found
 
     def changes(self, comparison: Comparison, prompts: Iterable[JudgePrompt]) -> list[PromptChange]:
-        """Of the judges that are not those of the baseline, the prompts that have changed, as
-        far as that is known.
+        """Of the judges that are not those of the baseline, the prompts before and now, as far as
+        they are known.
         """
-        found = []
+        changes = []
         for prompt in prompts:
             earlier = {
                 pair.before.judge_fingerprint
@@ -112,11 +133,14 @@ class KeptVerdicts:
             }
             if not earlier:
                 continue
-            known = [self.prompts[each].text for each in sorted(earlier) if each in self.prompts]
-            before = known[0] if known else None
-            if before != prompt.text:
-                found.append(PromptChange(prompt, before))
-        return found
+            known = [self.prompts[each] for each in sorted(earlier) if each in self.prompts]
+            if known:
+                before = known[0]
+                explains = prompt.is_of(before.text, before.judge_fingerprint)
+                changes.append(PromptChange(prompt, before.text, explains))
+            else:
+                changes.append(PromptChange(prompt, None))
+        return changes
 
 
 def kept_path(baseline: Path) -> Path:
@@ -134,10 +158,19 @@ def judge_prompts(suite: Suite, judges: Mapping[str | None, SuiteJudge]) -> tupl
             short(judge.fingerprint),
             _joined(judge.prompts),
             files.get(name, ""),
+            _fingerprint_with(judge),
         )
         for name, judge in judges.items()
         if isinstance(judge, PromptedJudge)
     )
+
+
+def _fingerprint_with(judge: PromptedJudge) -> Callable[[str], str] | None:
+    """How the judge's fingerprint follows from its prompt; None where it has several texts."""
+    if len(judge.prompts) > 1:
+        return None
+    [name] = judge.prompts
+    return lambda text: short(judge.with_prompt(name, text).fingerprint)
 
 
 def clean_prompt(prompt: JudgePrompt, redactor: Redactor) -> JudgePrompt:

@@ -93,7 +93,7 @@ def _prompt(change: PromptChange, session: SessionResults, base: Path) -> str:
     """What came of a prompt that changed; nothing of one that is no file of the project."""
     decision = session.decisions.get(change.now.suite)
     place = _inside(change.now.file, base)
-    if place is None or decision is None:
+    if place is None or decision is None or change.before == change.now.text:
         return ""
     own = [
         pair

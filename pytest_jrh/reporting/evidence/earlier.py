@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 CHANGE_TITLE = "since baseline"
 _CONTEXT = 400
+_MORE_CHANGED = (
+    " (it is not all that changed: the model or another setting has too, or the prompt that is "
+    "kept beside the baseline was edited)"
+)
 CHANGE_MEANING = (
     "How many points of accuracy were gained or lost since the baseline, over the cases that are "
     "compared with it."
@@ -112,14 +116,18 @@ def earlier_verdict(result: CaseResult, session: SessionResults) -> EarlierVerdi
 
 
 class ShownPrompt(NamedTuple):
-    """A judge's prompt that is not that of the baseline; no pieces where that was not kept."""
+    """A judge's prompt beside that of the baseline's judge; no pieces where that was not kept, or
+    is the same.
+    """
 
     title: str
     pieces: tuple[Piece, ...]
 
 
 def shown_prompts(session: SessionResults, suite: str) -> list[ShownPrompt]:
-    """The prompts of a suite's judges that changed since the baseline, compared word by word."""
+    """The prompts of the judges of a suite that changed since the baseline, compared word by word,
+    and whether the change of the prompt is all.
+    """
     shown = []
     for change in session.prompt_changes:
         if change.now.suite != suite:
@@ -131,7 +139,15 @@ def shown_prompts(session: SessionResults, suite: str) -> list[ShownPrompt]:
                 "was not kept (--jrh-update-baseline keeps it)."
             )
             shown.append(ShownPrompt(title, ()))
+        elif change.before == change.now.text:
+            title = (
+                f"The baseline's verdicts are those of another judge than {of} is now, and yet the "
+                "prompt that is kept beside the baseline is the present one: the model or another "
+                "setting has changed, or the kept prompt was edited."
+            )
+            shown.append(ShownPrompt(title, ()))
         else:
             pieces = near_changes(differences(change.before, change.now.text), _CONTEXT)
-            shown.append(ShownPrompt(f"What changed in the prompt of {of}", tuple(pieces)))
+            more = "" if change.explains else _MORE_CHANGED
+            shown.append(ShownPrompt(f"What changed in the prompt of {of}{more}", tuple(pieces)))
     return shown
