@@ -18,6 +18,8 @@ MAX_DEPTH = 100
 _VCR_FORMAT = 1
 _HEAD_BEGINS = "metadata:\n  {"
 _HEAD_ENDS = "\ninteractions:"
+# How a file used to end after an answer that ends in empty lines: a second document, which is none.
+_SECOND_DOCUMENT = f"\n...\nversion: {_VCR_FORMAT}\n"
 # Each level of nesting takes one of these or more indentation; libyaml's composer crashes at 20,000
 # levels or more.
 _NESTING = "[{-?"
@@ -47,12 +49,15 @@ def write(metadata: Mapping[str, Any], interactions: Sequence[Mapping[str, Any]]
     """The file's text: deterministic, readable, and loadable by vcrpy."""
     head = json.dumps(metadata, indent=2, ensure_ascii=False)
     head = _EXPONENT.sub(r"\1.0", re.sub(_NOT_YAML, _json_escape, head))
-    body = {"interactions": [_readable(one) for one in interactions]}
-    parts = [
-        yaml.dump(part, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=2**20)
-        for part in (body, {"version": _VCR_FORMAT})
-    ]
-    return "".join(["metadata:\n  ", head.replace("\n", "\n  "), "\n", *parts])
+    rest = {
+        "interactions": [_readable(one) for one in interactions],
+        "version": _VCR_FORMAT,
+    }
+    # After a text that ends in empty lines libyaml marks the end of the document, so it is dumped
+    # as a whole, and the mark at its end left out.
+    body = yaml.dump(rest, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=2**20)
+    body = body.removesuffix("...\n")
+    return "".join(["metadata:\n  ", head.replace("\n", "\n  "), "\n", body])
 
 
 def decoded(data: bytes, *, whole: bool) -> str:
@@ -65,7 +70,11 @@ def decoded(data: bytes, *, whole: bool) -> str:
         head = data.partition(_HEAD_ENDS.encode())[0]
         data = head if b"metadata:" in head else data
     text = data.decode()
-    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if text.endswith(_SECOND_DOCUMENT):
+        text = text.removesuffix(_SECOND_DOCUMENT) + f"\nversion: {_VCR_FORMAT}\n"
+    return text
 
 
 def read(text: str) -> object:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_jrh.errors import InputError, Problem
-from pytest_jrh.files import atomic_write
+from pytest_jrh.files import atomic_write, encoded
 from pytest_jrh.llm.calls import Answer
 from pytest_jrh.recording.cassette_schema import FORMAT, check
 from pytest_jrh.recording.cassette_text import Malformed, decoded, read, write
@@ -54,13 +54,11 @@ class Cassette:
         file is no cassette of ours.
         """
         try:
-            text = decoded(path.read_bytes(), whole=interactions)
+            return _from_bytes(path, path.read_bytes(), interactions=interactions)
         except FileNotFoundError:
             return cls(path)
         except (OSError, UnicodeDecodeError) as error:
             raise _unreadable(path, str(error)) from error
-        try:
-            return _from_data(path, read(text), text, interactions=interactions)
         except Malformed as error:
             raise _unreadable(path, error.why, error.line, error.key) from error
 
@@ -77,8 +75,18 @@ class Cassette:
         return found
 
     def save(self) -> None:
-        """Write the file whole and rename it into place; raises `OSError` as it comes."""
-        atomic_write(self.path, self.dump())
+        """Write the file whole and rename it into place, once its text is known to read back.
+
+        Raises `OSError` as it comes, and where the text does not: the old file then stays.
+        """
+        data = encoded(self.dump())
+        try:
+            saved = _from_bytes(self.path, data, interactions=True)
+        except (UnicodeDecodeError, Malformed) as error:
+            raise OSError(f"its text cannot be read back ({error})") from error
+        if _answers(saved) != _answers(self):
+            raise OSError("its text does not read back as it was")
+        atomic_write(self.path, data)
 
     def dump(self) -> str:
         """The file's text: deterministic, readable, and loadable by vcrpy."""
@@ -113,7 +121,20 @@ def _call_data(entry: RecordedCall) -> dict[str, Any]:
     }
 
 
-def _from_data(path: Path, data: Any, text: str, *, interactions: bool) -> Cassette:
+def _answers(cassette: Cassette) -> dict[str, tuple[str, list[object]]]:
+    """What was paid for: of every call its answer, and the bodies of its HTTP exchanges."""
+    return {
+        fingerprint: (
+            entry.answer.text,
+            [one["response"]["body"]["string"] for one in entry.interactions],
+        )
+        for fingerprint, entry in cassette.entries.items()
+    }
+
+
+def _from_bytes(path: Path, content: bytes, *, interactions: bool) -> Cassette:
+    text = decoded(content, whole=interactions)
+    data: Any = read(text)
     complete, calls = check(data, text, interactions=interactions)
     cassette = Cassette(path, complete=complete)
     recorded = list(data.get("interactions") or [])

@@ -65,6 +65,19 @@ def test_a_service_judges_and_is_replayed_without_a_network(
     assert "No verdict (unrecorded)" in words(changed)
 
 
+def test_answers_that_end_in_an_empty_line_are_replayed(
+    suite: SuiteFiles, pytester: pytest.Pytester
+) -> None:
+    with JudgeService(end="\n\n") as service:
+        configure(suite, url=service.url)
+        first = pytester.runpytest_inprocess(suite.option, RECORD, *ONE)
+        first.assert_outcomes(passed=1, deselected=7)
+        again = pytester.runpytest_inprocess(suite.option, RECORD, *ONE)
+    again.assert_outcomes(passed=1, deselected=7)
+    assert len(service.asked) == 1
+    pytester.runpytest_inprocess(suite.option, *ONE).assert_outcomes(passed=1, deselected=7)
+
+
 @pytest.mark.parametrize(
     ("http", "said"),
     [

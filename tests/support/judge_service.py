@@ -18,11 +18,12 @@ class JudgeService:
     """Answers `POST /judge` with `{"score": ..., "why": ...}`; `asked` are the bodies that came,
     and `headers` what came with them.
 
-    `statuses` and `scores` are sent first, one for each of the first requests. Leaving the block
-    closes the port; `url` stays.
+    `statuses` and `scores` are sent first, one for each of the first requests; each answer ends in
+    `end`. Leaving the block closes the port; `url` stays.
     """
 
-    def __init__(self, *statuses: int, scores: Sequence[int] = ()) -> None:
+    def __init__(self, *statuses: int, scores: Sequence[int] = (), end: str = "") -> None:
+        self.end = end
         self.asked: list[Any] = []
         self.headers: list[dict[str, str]] = []
         self.statuses = list(statuses)
@@ -57,7 +58,7 @@ def _handler(service: JudgeService) -> Callable[..., BaseHTTPRequestHandler]:
             score = service.scores.pop(0) if service.scores else int(violated)
             answer = {"score": score, "why": "It says so." if violated else "All is well."}
             status = service.statuses.pop(0) if service.statuses else 200
-            body = json.dumps(answer).encode()
+            body = (json.dumps(answer) + service.end).encode()
             self.send_response(status)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(body)))

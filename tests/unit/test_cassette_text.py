@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pytest_jrh.errors import InputError
 from pytest_jrh.llm.calls import Answer
 from pytest_jrh.models import Usage
-from pytest_jrh.recording import cassette_text
+from pytest_jrh.recording import cassette_text, cassettes
 from pytest_jrh.recording.cassettes import Cassette, RecordedCall
 
 DEMO = Path(__file__).parents[2] / "inputs" / "cassettes" / "refund_agent"
@@ -23,6 +23,66 @@ DEMO = Path(__file__).parents[2] / "inputs" / "cassettes" / "refund_agent"
 OLD = next(DEMO.rglob("*.generation.yaml"))
 # A head is JSON between these two lines.
 BEGIN, END = "metadata:\n  {\n", "\n  }\ninteractions:\n"
+# Two calls as they were recorded while a file that ends in empty lines became two documents.
+TWO_DOCUMENTS = """\
+metadata:
+  {
+    "jrh": {
+      "format": 1,
+      "complete": true,
+      "calls": [
+        {
+          "stage": "judge",
+          "fingerprint": "f0",
+          "sequence": 0,
+          "asked": {
+            "model": "m"
+          },
+          "text": "{\\"score\\": 0, \\"reasoning\\": \\"r\\"}",
+          "finish_reason": "stop",
+          "refusal": null,
+          "usage": {
+            "input_tokens": 0,
+            "output_tokens": 0
+          },
+          "cost": null,
+          "interactions": 2
+        }
+      ]
+    }
+  }
+interactions:
+- request:
+    method: POST
+    uri: http://127.0.0.1/judge
+    body: '{}'
+    headers: {}
+  response:
+    status:
+      code: 200
+      message: OK
+    headers: {}
+    body:
+      string: |+
+        data: 0
+
+- request:
+    method: POST
+    uri: http://127.0.0.1/judge
+    body: '{}'
+    headers: {}
+  response:
+    status:
+      code: 200
+      message: OK
+    headers: {}
+    body:
+      string: |+
+        data: 1
+
+...
+version: 1
+"""
 VALUES = st.recursive(
     st.none()
     | st.booleans()
@@ -99,6 +159,64 @@ def test_a_recording_that_is_added_to_is_in_one_form(tmp_path: Path) -> None:
     after = calls_of(cassette.path)
     assert after.pop("f").answer == Answer("one\nmore", usage=Usage(1, 2), cost=1e-05)
     assert after == before
+
+
+def bodies_of(path: Path) -> list[str]:
+    exchanges = (one for call in calls_of(path).values() for one in call.interactions)
+    return [one["response"]["body"]["string"] for one in exchanges]
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_a_recording_that_was_written_as_two_documents_is_read(
+    tmp_path: Path, line_end: str
+) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_bytes(TWO_DOCUMENTS.replace("\n", line_end).encode())
+    with pytest.raises(yaml.YAMLError):
+        yaml.safe_load(TWO_DOCUMENTS)
+    assert calls_of(path)["f0"].answer.text == '{"score": 0, "reasoning": "r"}'
+    assert bodies_of(path) == ["data: 0\n\n", "data: 1\n\n"]
+    Cassette.load(path, interactions=True).save()
+    assert path.read_text("utf-8") == TWO_DOCUMENTS.replace("...\n", "")
+    assert bodies_of(path) == ["data: 0\n\n", "data: 1\n\n"]
+
+
+def test_the_line_of_a_mistake_in_two_documents_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(TWO_DOCUMENTS.replace("code: 200", "code: ok"), encoding="utf-8")
+    with pytest.raises(InputError, match=r"c\.yaml:35: interactions\[0\]\.response\.status\.code"):
+        calls_of(path)
+
+
+@pytest.mark.parametrize(
+    "end", ["\n\n", "\n", "\n\n\n", "\r\n\r\n", "\n \n", "\n...\nversion: 1\n"]
+)
+@pytest.mark.parametrize("start", ["", "data: {}", "\n", " "])
+def test_an_answer_that_ends_in_empty_lines_is_read_back(
+    tmp_path: Path, start: str, end: str
+) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(TWO_DOCUMENTS, encoding="utf-8")
+    cassette = Cassette.load(path, interactions=True)
+    cassette.entries["f0"].interactions[1]["response"]["body"]["string"] = start + end
+    cassette.save()
+    assert bodies_of(path) == ["data: 0\n\n", start + end]
+    assert yaml.safe_load(path.read_text("utf-8"))["version"] == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("data: 1", "data: 2"), ("\nversion", "\n...\n\nversion")]
+)
+def test_a_text_that_would_not_read_back_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str
+) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(TWO_DOCUMENTS, encoding="utf-8")
+    cassette = Cassette.load(path, interactions=True)
+    monkeypatch.setattr(cassettes, "write", lambda *_: TWO_DOCUMENTS.replace(old, new))
+    with pytest.raises(OSError, match="its text"):
+        cassette.save()
+    assert path.read_text("utf-8") == TWO_DOCUMENTS
 
 
 def test_a_replay_parses_no_yaml(new: Path, monkeypatch: pytest.MonkeyPatch) -> None:
