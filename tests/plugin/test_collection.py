@@ -310,3 +310,13 @@ def test_editors_find_tests_and_rubrics_as_groups_between_file_and_item(
             recorded.tiny.config,
         ]
         assert rubric.obj is None
+
+
+@pytest.mark.parametrize("distributed", [(), ("-n", "2")], ids=["one process", "two workers"])
+def test_pytest_can_keep_every_plugin_in_a_set_as_it_did_before_9_1(
+    pytester: pytest.Pytester, recorded: Recorded, distributed: tuple[str, ...]
+) -> None:
+    pytester.makeconftest("def pytest_plugin_registered(plugin): hash(plugin)")
+    options = ("--jrh-split=test", *distributed)
+    result = pytester.runpytest_inprocess(recorded.scale.option, *options)
+    assert result.ret == pytest.ExitCode.OK, result.stderr.str()

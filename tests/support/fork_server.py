@@ -108,6 +108,8 @@ def fork_server(folder: Path) -> Iterator[None]:
             stdout=subprocess.DEVNULL,
             pass_fds=[listening.fileno()],
         )
+        # The server alone listens, so that nobody waits for one that could not start.
+        listening.close()
         patch.setenv(_ADDRESS, str(address))
         patch.setattr(gateway_io, "popen_args", _popen_args)
         try:
@@ -282,7 +284,9 @@ def _import_heavy() -> None:
             ["--rootdir=/", "-c", os.devnull, "-p", "no:cacheprovider"]
         )
         for name in HEAVY:
-            importlib.import_module(name)
+            # Not every version of what is installed has, or can do without, each of them.
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
         prepared._ensure_unconfigure()
 
 

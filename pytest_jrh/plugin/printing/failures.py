@@ -28,7 +28,8 @@ _CATEGORIES = ("failed", "error")
 _STYLES: Mapping[str, Style] = {"short": "short", "line": "line"}
 
 
-@dataclass
+# Every object that is registered has to have a hash: pytest before 9.1 keeps plugins in a set.
+@dataclass(eq=False)
 class BriefFailures:
     """Lets pytest print brief texts of cases in place of their reports, and then has it go on with
     the reports.
