@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,11 +14,12 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from pytest_jrh.documents.pointers import MISSING, at
+from pytest_jrh.documents.strict_json import DamagedError, check_depth, parsed
 from pytest_jrh.errors import InputError, Problem, Unscored
 from pytest_jrh.judges.http_body import load_body, rendered
 from pytest_jrh.judges.judge import JudgeKind, JudgeStart
 from pytest_jrh.judges.judged_case import JudgedCase, judged_case
-from pytest_jrh.judges.own_code import OwnCodeJudge
+from pytest_jrh.judges.own_code import DEFAULT_TIMEOUT, OwnCodeJudge
 from pytest_jrh.judges.own_keys import OwnCodeKeys, Scale
 from pytest_jrh.llm.pace import RetryPolicy, is_retried, seconds_asked_for
 from pytest_jrh.sections import ConfigSection, PathText, Takes
@@ -66,7 +68,8 @@ class HttpSection(ConfigSection):
     reasoning: _Pointer | None = None
     """Where the answer has the reasoning, as text."""
     timeout: Annotated[float | None, Field(gt=0), Takes("a number of seconds above 0")] = None
-    """How long to wait for one answer, in seconds. Left out: the judge's timeout, else 120."""
+    """How long one whole answer may take, in seconds. Left out: the judge's timeout, which bounds a
+    verdict with all its attempts."""
 
 
 class HttpKeys(OwnCodeKeys):
@@ -120,16 +123,18 @@ class HttpJudge(OwnCodeJudge):
         del repeat  # `calls` records each repeat by itself
         judged = judged_case(case, show_reasoning=self.settings.show_reasoning)
         scale = self.scale()
-        retry = RetryPolicy()
-        timeout = self.service.timeout or self.timeout
-        asked = _Asked(self.service, scale, self._body(judged), timeout, retry)
+        asked = _Asked(self.service, scale, self._body(judged), self.timeout, RetryPolicy())
         code = self.own_code(
             judged,
             lambda _submit: asked.answer(),
             lambda answer: _read(answer, self.service, scale, judged),
-            timeout=retry.attempts * (timeout + retry.longest_wait),
         )
         return await calls.run(code)
+
+    @property
+    def timeout(self) -> float:
+        """How long one verdict may take with all its attempts, in seconds."""
+        return self.settings.stage.timeout or max(DEFAULT_TIMEOUT, self.service.timeout or 0)
 
     def _body(self, case: JudgedCase) -> str:
         try:
@@ -140,7 +145,10 @@ class HttpJudge(OwnCodeJudge):
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """One request, tried again where the service has no answer yet."""
+    """One request, tried again where the service has no answer yet.
+
+    `timeout` is that of the verdict, in seconds: whoever waits for it stops waiting then.
+    """
 
     service: HttpSection
     scale: Scale
@@ -154,35 +162,55 @@ class _Asked:
 
         headers, _ = with_environment(self.service.headers or {}, os.environ)
         headers = {"content-type": "application/json", **headers}
-        async with httpx.AsyncClient(timeout=self.timeout, follow_redirects=True) as client:
+        ends = time.monotonic() + self.timeout
+        longest = self.service.timeout or self.timeout
+        async with httpx.AsyncClient(timeout=longest, follow_redirects=True) as client:
             late = 0
             for attempt in range(1, self.retry.attempts + 1):
                 try:
-                    response = await client.post(
-                        self.service.url, content=self.body, headers=headers
-                    )
-                except httpx.HTTPError as error:
-                    late += isinstance(error, httpx.TimeoutException)
+                    # httpx's own limit begins anew with every byte that comes.
+                    async with asyncio.timeout(longest):
+                        response = await client.post(
+                            self.service.url, content=self.body, headers=headers
+                        )
+                except (httpx.HTTPError, TimeoutError) as error:
+                    late += isinstance(error, httpx.TimeoutException | TimeoutError)
                     if self.retry.gives_up(attempt, late):
                         raise self._failed(error_text(error), attempt) from error
                     await asyncio.sleep(self.retry.wait(attempt, None))
                     continue
                 status = response.status_code
                 if is_retried(status) and not self.retry.gives_up(attempt, late):
-                    asked_for = seconds_asked_for(response.headers.get("retry-after"))
-                    await asyncio.sleep(self.retry.wait(attempt, asked_for))
+                    await asyncio.sleep(self._wait(response, attempt, ends))
                     continue
                 if status >= _FIRST_ERROR:
                     raise self._refused(response, attempt)
                 return self._json(response)
         raise AssertionError("unreachable")
 
+    def _wait(self, response: httpx.Response, attempt: int, ends: float) -> float:
+        """Seconds to wait after a refusal; raises `Unscored` for more than the verdict has left."""
+        retry_after = response.headers.get("retry-after")
+        asked_for = seconds_asked_for(retry_after)
+        if asked_for is not None and time.monotonic() + asked_for > ends:
+            raise self._failed(
+                f"it answered with HTTP status {response.status_code} and `Retry-After: "
+                f"{shortened(retry_after, _LONGEST)}`, which is later than the judge's `timeout` "
+                f"of {self.timeout:g} s",
+                attempt,
+            )
+        return self.retry.wait(attempt, asked_for)
+
     def _json(self, response: httpx.Response) -> object:
         try:
-            return json.loads(response.content)
-        except (ValueError, RecursionError) as error:
+            answer = parsed(response.content)
+            check_depth(answer)
+        except DamagedError as error:
             said = shortened(response.text, _LONGEST)
-            raise self.scale.invalid(f"answered with what is no JSON: {said!r}") from error
+            raise self.scale.invalid(
+                f"gave an answer that {error}; it answered {said!r}"
+            ) from error
+        return answer
 
     def _refused(self, response: httpx.Response, attempts: int) -> Unscored:
         said = shortened(" ".join(response.text.split()), _LONGEST)

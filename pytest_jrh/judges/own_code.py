@@ -81,7 +81,6 @@ class OwnCodeJudge(ABC):
         read: Callable[[Any], Verdict],
         *,
         is_async: bool = True,
-        timeout: float | None = None,
     ) -> OwnCode:
         """What the engine is to run for a verdict on a case.
 
@@ -95,7 +94,7 @@ class OwnCodeJudge(ABC):
             call=call,
             is_async=is_async,
             read=read,
-            timeout=timeout or self.timeout,
+            timeout=self.timeout,
             scores=case.scores,
             key={
                 "judge": section.version or self.fingerprint[:_SHORT],

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from pydantic import ValidationError
 
 from pytest_jrh.documents.problems import printable
+from pytest_jrh.documents.strict_json import DamagedError
 from pytest_jrh.errors import InputError, Unscored
 from pytest_jrh.models import DEFAULT_SEED, AgentRun, Preprocessor, RunSummary
 from pytest_jrh.sources.log_files import looks_like_log, open_log
 from pytest_jrh.sources.log_parts import (
-    DamagedError,
     LogFile,
     SampleRow,
     attached_size,

@@ -8,8 +8,8 @@ import re
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_jrh.documents.problems import printable
+from pytest_jrh.documents.strict_json import DamagedError
 from pytest_jrh.sources.log_parts import (
-    DamagedError,
     SampleRow,
     dataset_ids,
     json_object,

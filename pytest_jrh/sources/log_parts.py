@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_jrh.documents.problems import shown
+from pytest_jrh.documents.strict_json import DamagedError
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.transcript import storable
 
@@ -32,10 +33,6 @@ _UNREADABLE: tuple[type[Exception], ...] = (
 )
 _UNREADABLE += (EOFError, zipfile.BadZipFile, zlib.error, struct.error)
 _ATTACHMENT = "attachment://"
-
-
-class DamagedError(ValueError):
-    """A piece of a log file cannot be read; the caller says which sample or file that spoils."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_jrh.documents.problems import printable
+from pytest_jrh.documents.strict_json import DamagedError
 from pytest_jrh.errors import InputError, Problem, Unscored
 from pytest_jrh.models import AgentRun, RunSummary
-from pytest_jrh.sources.log_parts import DamagedError, refused, too_big
+from pytest_jrh.sources.log_parts import refused, too_big
 from pytest_jrh.sources.source import Source, changed_note
 from pytest_jrh.suite.suite import MAX_SAMPLE_MB, InputFormat
 from pytest_jrh.transcript import message_text, storable

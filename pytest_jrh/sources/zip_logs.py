@@ -10,9 +10,9 @@ import zipfile
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.documents.problems import shown
+from pytest_jrh.documents.strict_json import DamagedError
 from pytest_jrh.sources.log_parts import (
     STDLIB_ZSTANDARD,
-    DamagedError,
     SampleRow,
     damage,
     dataset_ids,

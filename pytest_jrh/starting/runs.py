@@ -6,10 +6,11 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_jrh.documents.strict_json import DamagedError
 from pytest_jrh.sources import SUFFIXES, is_conversations, is_database, open_sources
 from pytest_jrh.sources.conversations.guessing import guessed_format
 from pytest_jrh.sources.finding import find_files
-from pytest_jrh.sources.log_parts import DamagedError, refused
+from pytest_jrh.sources.log_parts import refused
 from pytest_jrh.suite.suite import InputFormat, SourceSettings
 
 if TYPE_CHECKING:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BufferedIOBase
 from typing import Any
 
 import pytest
@@ -27,9 +33,9 @@ def suite(recorded: Recorded) -> SuiteFiles:
     return recorded.tiny
 
 
-def configure(suite: SuiteFiles, **http: Any) -> None:
+def configure(suite: SuiteFiles, judge: Mapping[str, Any] | None = None, **http: Any) -> None:
     config = yaml.safe_load(suite.config.read_text(encoding="utf-8"))
-    config["judge"] = {"http": http}
+    config["judge"] = {**(judge or {}), "http": http}
     suite.config.write_text(yaml.safe_dump(config), encoding="utf-8")
 
 
@@ -174,6 +180,101 @@ def test_mistakes_of_a_service_are_usage_errors(
     done = pytester.runpytest_inprocess(suite.option)
     assert done.ret == pytest.ExitCode.USAGE_ERROR
     assert said in " ".join((done.stderr.str() + done.stdout.str()).split())
+
+
+@contextlib.contextmanager
+def serving(answer: Callable[[BufferedIOBase], None]) -> Iterator[str]:
+    """A service that writes what it likes to each request; gives its URL."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            with contextlib.suppress(OSError):
+                answer(self.wfile)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/judge"
+        server.shutdown()
+
+
+def whole(body: str, status: str = "200 OK", headers: str = "") -> Callable[[BufferedIOBase], None]:
+    sent = f"HTTP/1.1 {status}\r\n{headers}Content-Length: {len(body)}\r\n\r\n{body}"
+
+    def answer(out: BufferedIOBase) -> None:
+        out.write(sent.encode())
+
+    return answer
+
+
+def endless(out: BufferedIOBase) -> None:
+    out.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
+    while True:
+        out.write(b" ")
+        out.flush()
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ('{"score": 0, "score": 1}', "that is not valid JSON: duplicate key 'score'"),
+        ('{"score": 1, "why": NaN}', "that is not valid JSON: NaN is not JSON"),
+        ("<html>", "that is not valid JSON: expecting value at character 1; it answered '<html>'"),
+        ("[" * 200 + "]" * 200, "that is nested more than 100 levels deep"),
+    ],
+)
+def test_an_answer_that_readers_read_differently_is_no_verdict(
+    suite: SuiteFiles, pytester: pytest.Pytester, body: str, said: str
+) -> None:
+    with serving(whole(body)) as url:
+        configure(suite, url=url)
+        done = pytester.runpytest_inprocess(suite.option, RECORD, *ONE)
+    done.assert_outcomes(errors=1, deselected=7)
+    flat = " ".join(done.stdout.str().split())
+    assert "(invalid_response): the judge gave no verdict." in flat
+    assert said in flat
+
+
+@pytest.mark.parametrize("asked_for", ["inf", "86400"])
+def test_a_service_that_asks_for_more_time_than_a_verdict_has_is_not_waited_for(
+    suite: SuiteFiles, pytester: pytest.Pytester, asked_for: str
+) -> None:
+    busy = whole("{}", "429 Too Many Requests", f"Retry-After: {asked_for}\r\n")
+    with serving(busy) as url:
+        configure(suite, url=url)
+        done = pytester.runpytest_inprocess(suite.option, RECORD, *ONE)
+    done.assert_outcomes(errors=1, deselected=7)
+    assert (
+        f"it answered with HTTP status 429 and `Retry-After: {asked_for}`, which is later than "
+        "the judge's `timeout` of 120 s"
+    ) in " ".join(done.stdout.str().split())
+
+
+@pytest.mark.parametrize(
+    ("judge", "http", "said"),
+    [
+        ({"timeout": 0.5}, {}, "gave no verdict within 0.5 s, its `timeout`."),
+        ({}, {"timeout": 0.5}, ": TimeoutError (2 attempts)."),
+        ({"timeout": 1}, {"timeout": 60}, "gave no verdict within 1 s, its `timeout`."),
+    ],
+)
+def test_an_answer_that_never_ends_is_late_though_bytes_come_all_the_time(
+    suite: SuiteFiles,
+    pytester: pytest.Pytester,
+    judge: dict[str, Any],
+    http: dict[str, Any],
+    said: str,
+) -> None:
+    with serving(endless) as url:
+        configure(suite, judge, url=url, **http)
+        done = pytester.runpytest_inprocess(suite.option, RECORD, *ONE)
+    done.assert_outcomes(errors=1, deselected=7)
+    assert said in " ".join(done.stdout.str().split())
 
 
 HOOK = """

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_jrh.documents.strict_json import DamagedError
 from pytest_jrh.errors import InputError, Unscored
 from pytest_jrh.models import RunSummary
 from pytest_jrh.sources import open_source
@@ -17,7 +18,6 @@ from pytest_jrh.sources.conversations.guessing import guessed_format
 from pytest_jrh.sources.conversations.items import elements
 from pytest_jrh.sources.conversations.messages import WITHOUT_RESULT
 from pytest_jrh.sources.conversations.source import Conversations
-from pytest_jrh.sources.log_parts import DamagedError
 from pytest_jrh.suite.suite import InputFormat
 from tests.support.chat import tau_bench
 

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 import pytest_jrh
 from pytest_jrh import text
 from pytest_jrh.diffs import differences, unified
+from pytest_jrh.documents.strict_json import DamagedError
 from pytest_jrh.errors import InputError
 from pytest_jrh.llm.shapes import Response, _unfenced, parse
 from pytest_jrh.models import Edit
@@ -32,7 +33,6 @@ from pytest_jrh.reporting import explain
 from pytest_jrh.reporting.markdown import quoting
 from pytest_jrh.review import turns
 from pytest_jrh.sources.json_logs import _scan_bytes
-from pytest_jrh.sources.log_parts import DamagedError
 from pytest_jrh.stats.contradictions import stated_score
 from pytest_jrh.suite.config import looks_like_suite
 from pytest_jrh.suite.rubrics import looks_like_rubrics, read_rubrics

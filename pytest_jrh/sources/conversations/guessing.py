@@ -9,9 +9,9 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.documents.pointers import pointer_to
+from pytest_jrh.documents.strict_json import parsed
 from pytest_jrh.sources.conversations.items import ItemFile
 from pytest_jrh.sources.conversations.layout import places_of_messages
-from pytest_jrh.sources.conversations.strict_json import parsed
 from pytest_jrh.suite.suite import MAX_SAMPLE_MB, InputFormat
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from pytest_jrh.documents.strict_json import DamagedError, parsed
 from pytest_jrh.errors import Problem
-from pytest_jrh.sources.conversations.strict_json import parsed
-from pytest_jrh.sources.log_parts import DamagedError, refused, too_big
+from pytest_jrh.sources.log_parts import refused, too_big
 
 Bytes: TypeAlias = "bytes | mmap.mmap"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.documents.pointers import MISSING, at, names_in, pointer_to
 from pytest_jrh.documents.problems import listed, printable, shown
-from pytest_jrh.sources.log_parts import DamagedError
+from pytest_jrh.documents.strict_json import DamagedError
 from pytest_jrh.transcript import storable
 
 if TYPE_CHECKING:

@@ -6,10 +6,9 @@ import json
 from typing import Any
 
 from pytest_jrh.documents.problems import shown
+from pytest_jrh.documents.strict_json import DamagedError, parsed
 from pytest_jrh.sources.conversations.pairing import OpenCalls
 from pytest_jrh.sources.conversations.parts import Parts, parts_of
-from pytest_jrh.sources.conversations.strict_json import parsed
-from pytest_jrh.sources.log_parts import DamagedError
 from pytest_jrh.transcript import ROLES, is_role
 
 WITHOUT_RESULT = "tool calls without a result"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_jrh.documents.problems import shown
-from pytest_jrh.sources.log_parts import DamagedError
+from pytest_jrh.documents.strict_json import DamagedError
 
 Block = dict[str, Any]
 _TEXTS = frozenset({"text", "input_text", "output_text"})

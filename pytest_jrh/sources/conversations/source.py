@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.documents.problems import printable
+from pytest_jrh.documents.strict_json import DamagedError, check_depth, parsed
 from pytest_jrh.errors import InputError, Problem, Unscored
 from pytest_jrh.models import AgentRun, RunSummary
 from pytest_jrh.sources.conversations.items import LINES, FileItem, ItemFile, begins_list
@@ -20,8 +21,7 @@ from pytest_jrh.sources.conversations.layout import (
     text_of,
 )
 from pytest_jrh.sources.conversations.messages import read_messages
-from pytest_jrh.sources.conversations.strict_json import check_depth, parsed
-from pytest_jrh.sources.log_parts import DamagedError, refused
+from pytest_jrh.sources.log_parts import refused
 from pytest_jrh.sources.source import Source, changed_note
 from pytest_jrh.suite.suite import MAX_SAMPLE_MB, InputFormat
 from pytest_jrh.transcript import message_text, storable

@@ -8,9 +8,12 @@ from typing import Any, NoReturn
 
 from pytest_jrh.documents.problems import printable
 from pytest_jrh.documents.tree import MAX_DEPTH
-from pytest_jrh.sources.log_parts import DamagedError
 
 _BOM = b"\xef\xbb\xbf"
+
+
+class DamagedError(ValueError):
+    """A piece of a file, or an answer, cannot be read; the caller says which."""
 
 
 def parsed(data: bytes | str) -> Any:
