@@ -118,14 +118,15 @@ class _Run:
                 asyncio.run_coroutine_threadsafe, self._counted(work), loop
             )
 
-        ended, cancel = self.runner.threads.start(
+        running = self.runner.threads.start(
             lambda: self.code.call(submit), is_async=self.code.is_async
         )
-        waiter = asyncio.wrap_future(ended)
+        waiter = asyncio.wrap_future(running.ended)
         while not waiter.done():
-            left = began + self.code.timeout + self._excused() - time.monotonic()
+            spent = time.monotonic() - began - self._excused() - running.waited
+            left = self.code.timeout - spent
             if left <= 0:
-                cancel()
+                running.cancel()
                 waiter.cancel()
                 raise self._late()
             await asyncio.wait([waiter], timeout=left)
