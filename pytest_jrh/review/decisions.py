@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pytest_jrh.errors import InputError, NoVerdictCase, Problem
-from pytest_jrh.files import append_line, encoded
+from pytest_jrh.files import AppendedFile, encoded
 from pytest_jrh.models import Edit
 from pytest_jrh.review.decision_files import decisions_path
 from pytest_jrh.suite.cases import node_part
@@ -89,9 +89,11 @@ class DecisionStore:
     _decisions: dict[str, Decision] = field(default_factory=dict, init=False)
     _lines: dict[str, int] = field(default_factory=dict, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _file: AppendedFile = field(init=False)
 
     def __post_init__(self) -> None:
         loaded = _load(self.path)
+        self._file = AppendedFile(self.path, is_whole=_is_decision)
         self._decisions = {case_id: decision for case_id, (decision, _) in loaded.items()}
         self._lines = {case_id: line for case_id, (_, line) in loaded.items()}
 
@@ -148,7 +150,7 @@ class DecisionStore:
         """
         stored = self._cleaned(decision)
         with self._lock:
-            _append(self.path, stored.model_dump(mode="json", exclude_defaults=True))
+            self._append(stored.model_dump(mode="json", exclude_defaults=True))
             self._decisions[stored.case_id] = stored
         return stored
 
@@ -156,8 +158,11 @@ class DecisionStore:
         """Take the decision about a case back; nothing is written where there is none."""
         with self._lock:
             if case_id in self._decisions:
-                _append(self.path, {"case_id": case_id, "action": "withdrawn"})
+                self._append({"case_id": case_id, "action": "withdrawn"})
                 del self._decisions[case_id]
+
+    def _append(self, record: Mapping[str, Any]) -> None:
+        self._file.append(encoded(json.dumps(record, ensure_ascii=False, sort_keys=True)))
 
     def _cleaned(self, decision: Decision) -> Decision:
         def clean(text: str) -> str:
@@ -319,11 +324,6 @@ def _problem(error: ValidationError, path: Path, line: int) -> Problem:
         hint="a decision has case_id, case_digest and action (accepted, rejected or edited); "
         f"{_ANEW}",
     )
-
-
-def _append(path: Path, record: dict[str, Any]) -> None:
-    line = encoded(json.dumps(record, ensure_ascii=False, sort_keys=True))
-    append_line(path, line, is_whole=_is_decision)
 
 
 def _is_decision(line: bytes) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.documents.problems import listed
 from pytest_jrh.documents.reading import read_text
 from pytest_jrh.errors import InputError
-from pytest_jrh.files import append_line, atomic_write, encoded
+from pytest_jrh.files import AppendedFile, atomic_write, encoded
 from pytest_jrh.kinds import KINDS
 from pytest_jrh.labels.people import labels_path
 from pytest_jrh.labels.rows import LabelFile, read_objects
@@ -66,8 +66,12 @@ class LabelBook:
         self._redact = redact
         self._lock = threading.RLock()
         self._said: dict[str, dict[str, Said]] = {}
+        self._files: dict[Path, AppendedFile] = {}
+        self._run_rows: dict[Path, dict[tuple[Any, ...], dict[str, Any]]] = {}
         for folder in dict.fromkeys(self._folders.values()):
-            _rows(labels_path(folder).with_name(RUN_LABELS))
+            self._files[folder] = AppendedFile(labels_path(folder), is_whole=_is_json)
+            path = labels_path(folder).with_name(RUN_LABELS)
+            self._run_rows[path] = _rows(path)
         for each in people:
             self._take(
                 each.case_digest,
@@ -151,7 +155,7 @@ class LabelBook:
             # No other file that reports read has this case.
             line |= {"expected": case.expected, "verification": "rejected"}
         text = encoded(json.dumps(line, ensure_ascii=False))
-        append_line(labels_path(self._folder(case)), text, is_whole=_is_json)
+        self._files[self._folder(case)].append(text)
 
     def _write_run_label(self, case: Case, digest: str, reviewer: str) -> None:
         """Bring the file of a natural run's labels up to date: with the blind one, or none."""
@@ -159,13 +163,14 @@ class LabelBook:
             return
         path = labels_path(self._folder(case)).with_name(RUN_LABELS)
         key = (case.spec.run_id, case.spec.epoch, case.spec.rubric_id, reviewer)
-        rows = _rows(path)
+        rows = _rows(path) if path.exists() else self._run_rows[path]
         row = rows.pop(key, dict(zip(_KEY, key, strict=True)))
         said = self._said[digest][reviewer]
         if said.is_blind and said.blind is not None:
             rows[key] = {**row, "label": said.blind}
         lines = (json.dumps(rows[each], ensure_ascii=False) for each in sorted(rows, key=repr))
         atomic_write(path, "".join(f"{line}\n" for line in lines))
+        self._run_rows[path] = rows
 
     def _folder(self, case: Case) -> Path:
         return self._folders[case.spec.suite, case.spec.test]

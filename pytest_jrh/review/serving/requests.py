@@ -99,7 +99,7 @@ class PageApi(ABC):
         except LookupError:
             return problem_reply(HTTPStatus.NOT_FOUND, "not found in this session")
         except OSError as error:
-            said = f"write failed: {error.strerror}"
+            said = f"write failed: {error.strerror or error}"
             return problem_reply(HTTPStatus.INSUFFICIENT_STORAGE, said)
 
     def file(self, asked: Asked) -> Reply:
