@@ -14,6 +14,9 @@ from typing import Any
 
 import yaml
 
+from pytest_jrh.documents.json_lines import read_json
+from pytest_jrh.errors import InputError
+
 MAX_DEPTH = 100
 _VCR_FORMAT = 1
 _HEAD_BEGINS = "metadata:\n  {"
@@ -95,6 +98,11 @@ def read(text: str) -> object:
 
 def line_of(text: str, path: tuple[int | str, ...]) -> int | None:
     """The line of the node at the path, or of the nearest one around it."""
+    head, ends, rest = text.partition(_HEAD_ENDS)
+    if _read_json(head) is not None:
+        if path[0] == "metadata":
+            return _line_in_json(head, path[1:])
+        text = "\n" * head.count("\n") + ends + rest
     node = yaml.compose(text, Loader=_loader())
     line = None
     for part in path:
@@ -112,6 +120,17 @@ def line_of(text: str, path: tuple[int | str, ...]) -> int | None:
         node = inner
         line = node.start_mark.line + 1
     return line
+
+
+def _line_in_json(head: str, path: tuple[int | str, ...]) -> int:
+    # Not read as YAML, to which a key of more than 1,024 characters is none.
+    try:
+        lines = read_json(head[len(_HEAD_BEGINS) - 1 :], "").lines
+    except InputError as error:
+        # NaN, which `json` takes and no field here does, or a nesting beyond bounds.
+        return 1 + (error.problems[0].line or 0)
+    ends = (path[:end] for end in range(len(path), -1, -1))
+    return 1 + next(lines[place] for place in ends if place in lines)
 
 
 def _read_json(head: str) -> object:

@@ -151,6 +151,26 @@ def test_the_line_is_that_of_the_value(tmp_path: Path) -> None:
         assert f"c.yaml:{number}: " in load(tmp_path / "c.yaml", text.replace(old, new))
 
 
+@pytest.mark.parametrize("length", [1_000, 1_100, 5_000])
+def test_a_head_in_json_with_a_long_key_is_refused_with_its_line_too(
+    tmp_path: Path, length: int
+) -> None:
+    long_key = JSON_HEAD.replace('"asked": {', f'"asked": {{\n"{"k" * length}": 1,', 1)
+    mistakes = (
+        ('"finish_reason": "stop"', '"finish_reason": 5', "metadata.jrh.calls[0].finish_reason"),
+        ("- request:", "- other:", "interactions[0].request"),
+    )
+    for old, new, key in mistakes:
+        text = long_key.replace(old, new)
+        number = next(number for number, line in enumerate(text.split("\n"), 1) if new in line)
+        said = load(tmp_path / "c.yaml", text)
+        assert f"c.yaml:{number}: " in said
+        assert key in said
+    not_a_number = '"cost": NaN, "was": '
+    said = load(tmp_path / "c.yaml", long_key.replace('"cost": ', not_a_number, 1))
+    assert "metadata.jrh.calls[0].cost" in said
+
+
 SHARED = "a: &a [x, x, x, x]\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n"
     for before, name in zip("abcdefgh", "bcdefghi", strict=True)
