@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 _BOM = b"\xef\xbb\xbf"
 _MOST_PROBLEMS = 10
+_ESCAPED_SURROGATE = re.compile(rb"(?i)\\ud[89a-f]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 ReadRecord: TypeAlias = Callable[[str], "dict[str, Any] | None"]
 
 
@@ -159,6 +162,9 @@ def read_jsonl(
             problems.append(Problem(record, file=str(path), line=number, hint=_REPAIR))
         elif is_foreign(record) and not rejected:
             foreign.append(entry)
+        elif half := _half_pair(line, record):
+            message = f"has half of a surrogate pair ({half}), which no file could be written with"
+            problems.append(Problem(message, file=str(path), line=number, hint=_REPAIR))
         else:
             problems += _record_problems(entry, record, entries, rejected=rejected)
         if len(problems) >= _MOST_PROBLEMS:
@@ -292,6 +298,17 @@ def _object(line: bytes) -> dict[str, Any] | str:
         if isinstance(value, dict)
         else f"this line holds a JSON {type(value).__name__}, not an object"
     )
+
+
+def _half_pair(line: bytes, record: Mapping[str, Any]) -> str | None:
+    """The first half of a surrogate pair in a record, as JSON escapes it: JSON alone can hold one.
+
+    None where there is none.
+    """
+    if not _ESCAPED_SURROGATE.search(line):
+        return None
+    lone = _SURROGATE.search(json.dumps(record, ensure_ascii=False))
+    return None if lone is None else f"\\u{ord(lone[0]):04x}"
 
 
 def _counted(entry: RecordEntry, record: Mapping[str, Any]) -> RecordEntry:

@@ -115,6 +115,41 @@ def test_two_lines_of_one_case_are_refused(tmp_path: Path) -> None:
         read_jsonl(written(tmp_path / "cases.jsonl", RECORD, RECORD))
 
 
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("perturbed_messages", 3, "content"),
+        ("gold_messages", 0, "content"),
+        ("target_rubric", "instructions"),
+        ("metadata", "note"),
+        ("input",),
+    ],
+)
+def test_half_a_surrogate_pair_is_named_with_its_line(
+    suite: SuiteFiles, place: tuple[str | int, ...]
+) -> None:
+    record = copy.deepcopy(to_record(WHOLE[1]))
+    set_at(*place, to="Look: \ud83d and \U0001f600.")(record)
+    lines = [json.dumps(each).encode() for each in (to_record(WHOLE[0]), record)]
+    path = suite.folder / "cases.jsonl"
+    path.write_bytes(b"\n".join(lines))
+    with pytest.raises(InputError) as refused:
+        make_ready(suite.config, cwd=suite.folder, rootdir=suite.folder)
+    said = str(refused.value)
+    assert "cases.jsonl:2: " in said
+    assert r"half of a surrogate pair (\ud83d)" in said
+    said.encode()
+
+
+def test_whole_surrogate_pairs_in_escapes_are_read(suite: SuiteFiles) -> None:
+    record = copy.deepcopy(to_record(WHOLE[0]))
+    record["metadata"]["note"] = "\U0001f600"
+    line = json.dumps(record)
+    assert r"\ud83d\ude00" in line
+    (suite.folder / "cases.jsonl").write_text(line, "utf-8")
+    assert list(make_ready(suite.config, cwd=suite.folder, rootdir=suite.folder).specs())
+
+
 def test_lines_and_keys_of_other_programs_are_let_through(tmp_path: Path) -> None:
     rand = {
         key: RECORD[key]
