@@ -221,6 +221,8 @@ def _refuse_misfits(
             hint = f"{close} is the nearest; " if close else ""
             message = f"the suite {suite.name!r} has no case {shown(case)}"
             problems.append(Problem(message, str(path), line, hint=f"{hint}{_SAME_COMMIT}"))
+            if len(problems) >= _MOST_PROBLEMS:
+                break
             continue
         scale = scales[result.rubric_id] if suite.mode == "ordinal" else [0, 1]
         problems += [

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import heapq
 import re
 import textwrap
 import unicodedata
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -14,6 +16,8 @@ ELLIPSIS = "…"
 _SMALLEST_AMOUNT = 0.0001
 _LONGEST_CHUNK = 2_048
 _LONGEST_NAME = 60
+_LONGEST_COMPARED = 200
+_MOST_COMPARED = 100
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]"
 )
@@ -155,13 +159,31 @@ class _Wrapper(textwrap.TextWrapper):
 
 
 def nearest(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """Pick the choice that a mistyped word most likely meant, compared without regard to case."""
+    """Pick the choice that a mistyped word most likely meant, compared without regard to case.
+
+    Of many choices those are compared that begin and end most like the word, and of long ones the
+    beginnings. Who calls this for each line of a file limits how often.
+    """
     # Loaded where a word is wrong: most sessions need it for nothing.
     from difflib import get_close_matches
 
-    by_lower = {choice.lower(): choice for choice in choices}
-    found = get_close_matches(word.strip().lower(), by_lower, n=1, cutoff=cutoff)
+    wanted = word.strip()[:_LONGEST_COMPARED].lower()
+    by_lower = {choice[:_LONGEST_COMPARED].lower(): choice for choice in choices}
+    compared: Iterable[str] = by_lower
+    if len(by_lower) > _MOST_COMPARED:
+        compared = heapq.nlargest(_MOST_COMPARED, by_lower, key=partial(_shared_ends, wanted))
+    found = get_close_matches(wanted, compared, n=1, cutoff=cutoff)
     return by_lower[found[0]] if found else None
+
+
+def _shared_ends(one: str, other: str) -> int:
+    """How many characters two words share at their beginnings and their ends."""
+    return _shared_beginning(one, other) + _shared_beginning(one[::-1], other[::-1])
+
+
+def _shared_beginning(one: str, other: str) -> int:
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (char, same) in pairs if char != same), min(len(one), len(other)))
 
 
 def counted(number: int, noun: str) -> str:

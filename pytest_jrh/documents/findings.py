@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.documents.problems import dotted
 from pytest_jrh.errors import Problem
+from pytest_jrh.text import nearest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pytest_jrh.documents.problems import KeyPath
     from pytest_jrh.documents.reading import Document
 
+_MOST_LOOKED_FOR = 2_000
 _JOINT = re.compile(r"[.\[]")
 
 
@@ -29,6 +33,14 @@ class Findings:
     _keys: set[str] = field(default_factory=set)
     _around: set[str] = field(default_factory=set)
     _indexed: int = 0
+    _looked_for: int = 0
+
+    def nearest(self, word: str, choices: Iterable[str], cutoff: float = 0.6) -> str | None:
+        """The choice that a mistyped word most likely meant; None for the words of a document that
+        has too many.
+        """
+        self._looked_for += 1
+        return nearest(word, choices, cutoff) if self._looked_for <= _MOST_LOOKED_FOR else None
 
     def add(self, path: KeyPath, message: str, hint: str | None = None) -> None:
         """Report the value at `path`."""

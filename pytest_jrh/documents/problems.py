@@ -50,9 +50,11 @@ def dotted(path: KeyPath) -> str:
 
 def listed(names: Iterable[str], limit: int = 30) -> str:
     """Join names for a sentence; the end of a long list is counted instead of printed."""
-    all_names = [printable(name, 60) for name in names]
+    all_names = list(names)
     more = len(all_names) - limit
-    return ", ".join(all_names[:limit]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(printable(name, 60) for name in all_names[:limit]) + (
+        f" and {more} more" if more > 0 else ""
+    )
 
 
 def received(value: Any, expected: str) -> str:

@@ -17,7 +17,6 @@ from pytest_jrh.files import atomic_write
 from pytest_jrh.gate.baseline import DIGEST_LENGTH, Baseline, BaselineCase
 from pytest_jrh.models import JUDGED, most_frequent
 from pytest_jrh.sections import MAX_REPEATS
-from pytest_jrh.text import nearest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -144,7 +143,7 @@ def _case(entry: object, path: KeyPath, findings: Findings) -> BaselineCase | No
     for key in _KEYS:
         if key in entry:
             if expected := _expected(key, entry[key]):
-                hint = nearest(str(entry[key]), JUDGED) if key == "outcome" else None
+                hint = findings.nearest(str(entry[key]), JUDGED) if key == "outcome" else None
                 findings.add(
                     (*path, key), received(entry[key], expected), hint and f"{hint} is the nearest"
                 )
@@ -188,7 +187,7 @@ def _unknown_keys(
     """Report unknown keys; returns the nearest known ones."""
     meant = set()
     for key in mapping.keys() - set(known):
-        close = nearest(key, known)
+        close = findings.nearest(key, known)
         findings.add(
             (*path, key),
             f"unknown key; the keys are {listed(known)}",

@@ -75,6 +75,7 @@ class Joiner:
         self._epochs: dict[str, list[int]] = {}
         for run in runs:
             self._epochs.setdefault(run.run_id, []).append(run.epoch)
+        self._some_runs = listed(self._epochs, 5)
         self._rubrics = {rubric.id: rubric for rubric in rubrics}
         self._untargeted = untargeted
         self._aliases = aliases or {}
@@ -134,8 +135,7 @@ class Joiner:
             hint = "add the column rubric_id, or set rubric_id beside the path of the labels"
         else:
             message = f"got {shown(wanted)}; the suite's rubrics are {ids}"
-            close = nearest(wanted, self._rubrics)
-            hint = f"{close} is the nearest id" if close else None
+            hint = _nearest_id(wanted, self._rubrics, joined)
         joined.problems.append(Problem(message, reading.file, row.line, "rubric_id", hint))
         return None
 
@@ -145,10 +145,10 @@ class Joiner:
         epochs = self._epochs.get(row.run_id)
         key, hint = "run_id", None
         if epochs is None:
-            close = nearest(row.run_id, self._epochs)
-            some = listed(list(self._epochs), 5)
-            message = f"got {shown(row.run_id)}, and there is no such run; the runs are {some}"
-            hint = f"{close} is the nearest id" if close else None
+            hint = _nearest_id(row.run_id, self._epochs, joined)
+            message = (
+                f"got {shown(row.run_id)}, and there is no such run; the runs are {self._some_runs}"
+            )
         elif row.epoch is None and len(epochs) == 1:
             return row.run_id, epochs[0]
         elif row.epoch in epochs:
@@ -172,9 +172,15 @@ class Joiner:
                 return None
             return label_value(raw, [level.score for level in levels])
         except NoLabelError as error:
-            problem = Problem(str(error), reading.file, row.line, "label", error.hint)
-            joined.problems.append(problem)
+            hint = error.hint if len(joined.problems) < _MOST_PROBLEMS else None
+            joined.problems.append(Problem(str(error), reading.file, row.line, "label", hint))
             return None
+
+
+def _nearest_id(wanted: str, ids: Iterable[str], joined: JoinedLabels) -> str | None:
+    """The hint of a problem that is shown; of others it would take the time for nothing."""
+    close = nearest(wanted, ids) if len(joined.problems) < _MOST_PROBLEMS else None
+    return f"{close} is the nearest id" if close else None
 
 
 def _add(row: LabelRow, value: int, votes: _Votes, reading: Reading, joined: JoinedLabels) -> bool:

@@ -95,6 +95,8 @@ def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
             for line, value in read_objects(_without_torn_line(text), file):
                 label = _label(value, file, line, scores)
                 if label is None:
+                    if len(file.problems) >= _MOST_PROBLEMS:
+                        break
                     continue
                 own = said.setdefault((label.case_digest, label.reviewer), [])
                 while label.withdrawn and own:

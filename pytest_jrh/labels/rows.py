@@ -36,6 +36,7 @@ _NEEDED = ("run_id", "label")
 _NAMES = tuple(name for names in COLUMNS.values() for name in names)
 _SEPARATORS = (",", ";", "\t")
 _SHEET = "PK"
+_MOST_NAMES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,17 @@ class LabelFile:
     file: str
     rows: list[LabelRow] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    unused: tuple[str, ...] = ()
+    unused: dict[str, None] = field(default_factory=dict)
+    _nearest: dict[tuple[str, Sequence[str]], str | None] = field(default_factory=dict)
+
+    def nearest(self, name: str, names: Sequence[str], cutoff: float = 0.6) -> str | None:
+        """What the name of a column most likely means: looked for once, whatever the number of
+        lines, and not for more names than a table of people has.
+        """
+        place = (name, names)
+        if place not in self._nearest and len(self._nearest) < _MOST_NAMES:
+            self._nearest[place] = nearest(name, names, cutoff)
+        return self._nearest.get(place)
 
     def problem(
         self, message: str, line: int, key: str | None = None, hint: str | None = None
@@ -168,17 +179,17 @@ def _meanings(names: Sequence[str], found: LabelFile, line: int) -> dict[str, st
     for needed in _NEEDED:
         if needed not in meanings.values():
             given = " or ".join(COLUMNS[needed])
-            close = next((name for name in unknown if nearest(name, COLUMNS[needed])), None)
+            close = next((name for name in unknown if found.nearest(name, COLUMNS[needed])), None)
             hint = f"rename {close}" if close else None
             found.problem(
                 f"has no column {given}; its columns are {listed(names)}", line, hint=hint
             )
     for name in unknown:
-        close = nearest(name, _NAMES, cutoff=0.8)
+        close = found.nearest(name, _NAMES, cutoff=0.8)
         meant = _meaning(close) if close else None
         if meant is not None and meant not in (*_NEEDED, *meanings.values()):
             found.problem(f"unknown column {shown(name)}", line, hint=f"{close} is the nearest")
-    found.unused = tuple(dict.fromkeys([*found.unused, *(name for name in unknown if name)]))
+    found.unused.update(dict.fromkeys(name for name in unknown if name))
     return meanings
 
 

@@ -9,7 +9,7 @@ from pytest_jrh.documents.problems import listed, shown
 from pytest_jrh.text import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 WORDS: Mapping[str, int] = {
     "0": 0,
@@ -26,11 +26,18 @@ _LONGEST_NUMBER = 20
 
 
 class NoLabelError(ValueError):
-    """A value that is no label; `hint` is what was most likely meant."""
+    """A value that is no label, and the texts of which one was most likely meant."""
 
-    def __init__(self, message: str, hint: str | None = None) -> None:
+    def __init__(self, message: str, text: str = "", choices: Collection[str] = ()) -> None:
         super().__init__(message)
-        self.hint = hint
+        self._text = text
+        self._choices = choices
+
+    @property
+    def hint(self) -> str | None:
+        """The nearest of the choices, looked for where it is asked for."""
+        close = nearest(self._text, self._choices)
+        return f"{close} is the nearest" if close else None
 
 
 def label_value(raw: object, scale: Sequence[int]) -> int:
@@ -48,9 +55,7 @@ def label_value(raw: object, scale: Sequence[int]) -> int:
         raise NoLabelError(f"got {shown(raw)}; must be {_expected(scale)}")
     found = WORDS.get(text.casefold(), WORDS.get(str(number)))
     if found is None:
-        close = nearest(text, WORDS)
-        hint = f"{close} is the nearest" if close else None
-        raise NoLabelError(f"got {shown(raw)}; must be {_expected(scale)}", hint)
+        raise NoLabelError(f"got {shown(raw)}; must be {_expected(scale)}", text, WORDS)
     return found
 
 
@@ -66,9 +71,8 @@ def mapped(raw: object, mapping: Mapping[str, Any]) -> Any:
     for key, value in mapping.items():
         if number is not None and number == _number(key):
             return value
-    close = nearest(text, mapping)
     message = f"got {shown(raw)}; the keys of map are {listed(mapping)}"
-    raise NoLabelError(message, f"{close} is the nearest" if close else None)
+    raise NoLabelError(message, text, mapping)
 
 
 def as_text(raw: object) -> str:

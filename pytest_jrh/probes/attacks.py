@@ -195,7 +195,7 @@ def _got(value: Any, wanted: str) -> str:
 
 
 def _nearest(word: Any, names: Iterable[str]) -> str:
-    found = nearest(word[:_LONGEST_NAME], names) if isinstance(word, str) else None
+    found = nearest(word, names) if isinstance(word, str) else None
     return f"the nearest name is {found}" if found else ""
 
 

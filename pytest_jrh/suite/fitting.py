@@ -18,7 +18,6 @@ from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.kinds import TESTS
 from pytest_jrh.sections import OUR_ERROR, ConfigSection, NotUsed, StageSection, takes
 from pytest_jrh.suite.schema import Config
-from pytest_jrh.text import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -151,7 +150,7 @@ def _unknown_key(path: KeyPath, findings: Findings) -> None:
     section, _ = _lookup(path[:-1])
     names = list(section.model_fields)
     key = str(path[-1])
-    match_ = nearest(key, names)
+    match_ = findings.nearest(key, names)
     hint = f"{match_} is the nearest key" if match_ else None
     if match_:
         findings.excused.add(dotted((*path[:-1], match_)))
@@ -199,7 +198,7 @@ def _bad_value(path: KeyPath, value: object, findings: Findings) -> None:
                 f"RAND's harness has {printable(value)} for single answers; here only the "
                 "agentic ones exist"
             )
-        elif match_ := nearest(value, choices):
+        elif match_ := findings.nearest(value, choices):
             hint = f"{match_} is the nearest"
         elif in_quotes and "true or false" in expected:
             hint = f"write {in_quotes} without quotes; in quotes it is text"

@@ -18,7 +18,6 @@ from pytest_jrh.suite.probing.settings import check_gate_probes, unused_probes
 from pytest_jrh.suite.rubrics import LONGEST_SCALE
 from pytest_jrh.suite.suite import GateRules
 from pytest_jrh.suite.targets import unused_labels
-from pytest_jrh.text import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,7 +114,7 @@ def resolve_metric(config: Config, findings: Findings) -> str:
     """Return the metric's name, which must be one that can be computed here (rule J1)."""
     name = config.admin.evaluation_config.metric
     if name not in METRICS:
-        close = nearest(name, METRICS) or next(
+        close = findings.nearest(name, METRICS) or next(
             (metric for metric in METRICS if name in metric), None
         )
         expected = "accuracy_score, or a scikit-learn metric of labels against labels"
@@ -191,7 +190,7 @@ def check_param_files(config: Config, findings: Findings) -> None:
     """Refuse misspelled keys of `default_params_path`, which may hold others of RAND's."""
     known = ("instruction", "rubric")
     for name in config.admin.dataset_config.default_params_path:
-        if name not in known and (close := nearest(name, known, cutoff=0.8)):
+        if name not in known and (close := findings.nearest(name, known, cutoff=0.8)):
             message = "unknown key; the keys that matter here are instruction and rubric"
             findings.add(
                 (*_DATASET, "default_params_path", name), message, f"{close} is the nearest key"
@@ -212,7 +211,7 @@ def targeted(
     if complete:
         for index, each in enumerate(wanted):
             if each not in ids:
-                close = nearest(each, ids)
+                close = findings.nearest(each, ids)
                 hint = f"{close} is the nearest id" if close else None
                 message = f"got {shown(each)}; the ids in the rubric file are {listed(ids)}"
                 findings.add((AGENT, "target_rubric_ids", index), message, hint)

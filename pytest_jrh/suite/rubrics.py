@@ -13,7 +13,6 @@ from pytest_jrh.documents.reading import read_document
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.models import Mode, Rubric, ScoreLevel
 from pytest_jrh.probes import PROBES
-from pytest_jrh.text import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -145,7 +144,11 @@ def _entries(findings: Findings) -> tuple[list[Any], KeyPath]:
     if isinstance(data, dict):
         prefix = ("rubrics",)
         if "rubrics" not in data:
-            hint = f"rename {found} to rubrics" if (found := nearest("rubrics", data)) else None
+            hint = (
+                f"rename {found} to rubrics"
+                if (found := findings.nearest("rubrics", data))
+                else None
+            )
             expected = "a list of rubrics, or a mapping with such a list under the key rubrics"
             found_keys = f" with the keys {listed(data, 8)}" if data else ""
             findings.add((), f"got a mapping of keys{found_keys}; must be {expected}", hint)
@@ -221,7 +224,7 @@ def _misspelled(
 ) -> None:
     """Other keys are a user's own business, unless they are meant to be ours."""
     for key in entry:
-        if key not in known and (meant := nearest(key, known, cutoff=0.8)):
+        if key not in known and (meant := findings.nearest(key, known, cutoff=0.8)):
             findings.add(
                 (*path, key),
                 f"unknown key; the keys here are {listed(known)}",
@@ -268,7 +271,7 @@ def _skips(value: Any, path: KeyPath, findings: Findings) -> tuple[str, ...]:
         return ()
     for index, name in enumerate(names):
         if not isinstance(name, str) or name not in PROBES:
-            close = nearest(name, PROBES) if isinstance(name, str) else None
+            close = findings.nearest(name, PROBES) if isinstance(name, str) else None
             hint = f"{close} is the nearest" if close else None
             message = received(name, f"a probe: {listed(PROBES)}")
             findings.add((*path, "skip", index), message, hint)

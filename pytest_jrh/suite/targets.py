@@ -14,7 +14,6 @@ from pytest_jrh.stages import MAKING
 from pytest_jrh.suite.cases import CASES_FILE
 from pytest_jrh.suite.fitting import AGENT, EVALUATION
 from pytest_jrh.suite.suite import LabelSettings, SuiteTest
-from pytest_jrh.text import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -211,7 +210,7 @@ def _resolved(
         message = f"is missing; must be the rubric that these labels are about: {listed(ids)}"
         findings.missing((*key, "rubric_id"), message)
     if section.rubric_id is not None and ids and section.rubric_id not in ids:
-        close = nearest(section.rubric_id, ids)
+        close = findings.nearest(section.rubric_id, ids)
         message = f"got {shown(section.rubric_id)}; the suite's rubrics are {listed(ids)}"
         hint = f"{close} is the nearest id" if close else None
         findings.add((*key, "rubric_id"), message, hint)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.bounds import MOST_SOURCE
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 Style: TypeAlias = Literal["jinja", "braces"]
+_MOST_COMPARED = 1_000
 _CLOSING_TAG = re.compile(r"</([A-Za-z_][\w.-]*)\s*>")
 _JINJA = re.compile(r"\{[{%](.*?)[%}]\}", re.DOTALL)
 _WORD = re.compile(r"\w+")
@@ -161,7 +163,8 @@ def _missing_problem(
     message = f"the template does not use the required {listed(missing)}; "
     message += f"it uses {listed(used)}" if used else "it uses no variable at all"
     message += f"; available: {listed(allowed)}"
-    near = [f"{{{name}}}" for name in single_braced(source) if nearest(name, missing)]
+    braced = islice(dict.fromkeys(single_braced(source)), _MOST_COMPARED)
+    near = [f"{{{name}}}" for name in braced if nearest(name, missing)]
     placeholder = f"{{{missing[0]}}}" if style == "braces" else f"{{{{ {missing[0]} }}}}"
     hint = f"write {placeholder} where it belongs" + (f"; the text holds {near[0]}" if near else "")
     return Problem(message, file=origin, hint=hint)

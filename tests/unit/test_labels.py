@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,11 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_jrh.documents.problems import listed
 from pytest_jrh.errors import InputError
 from pytest_jrh.labels.joining import JoinedLabels, Joiner, Reading
 from pytest_jrh.labels.rows import read_rows
 from pytest_jrh.labels.values import NoLabelError, label_value, mapped
 from pytest_jrh.models import Label, Rubric, RunSummary, ScoreLevel
+from pytest_jrh.suite.rubrics import read_rubrics
+from pytest_jrh.text import nearest
 
 RUNS = [RunSummary("a", 1), RunSummary("b", 1), RunSummary("many", 1), RunSummary("many", 2)]
 KIND = Rubric("kind", "Be kind.")
@@ -213,7 +218,7 @@ def test_several_rubrics_need_a_name(path: Path) -> None:
 def test_columns_that_mean_nothing_are_named(path: Path) -> None:
     path.write_text("id,target,predicate,origin\na,1,eq,x\n", encoding="utf-8")
     read = read_rows(path, file="labels.csv")
-    assert (len(read.rows), read.unused) == (1, ("predicate", "origin"))
+    assert (len(read.rows), list(read.unused)) == (1, ["predicate", "origin"])
 
 
 @pytest.mark.parametrize(
@@ -268,3 +273,75 @@ def test_a_score_is_no_truth_value() -> None:
 def test_a_map_finds_numbers_however_they_are_written() -> None:
     mapping = {"1.0": 0, "0.0": 1, "true": 1, "null": 0}
     assert [mapped(raw, mapping) for raw in (1, "1", 1.0, 0, True)] == [0, 0, 0, 1, 1]
+
+
+@pytest.fixture
+def comparisons(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The words that difflib compares from now on."""
+    compared: list[str] = []
+    set_seq1 = difflib.SequenceMatcher.set_seq1
+
+    def noted(self: difflib.SequenceMatcher[str], word: str) -> None:
+        compared.append(word)
+        set_seq1(self, word)
+
+    monkeypatch.setattr(difflib.SequenceMatcher, "set_seq1", noted)
+    return compared
+
+
+@pytest.mark.parametrize("line", ["x{},1", "x{},violatd", "run-1,violatd{}"])
+def test_a_label_file_of_another_log_is_compared_for_the_lines_that_are_shown(
+    path: Path, comparisons: list[str], line: str
+) -> None:
+    path.write_text("run_id,label\n" + "".join(f"{line.format(n)}\n" for n in range(600)), "utf-8")
+    runs = [RunSummary(f"run-{number}", 1) for number in range(600)]
+    joined = Joiner(runs, [KIND]).join(read_rows(path, file="labels.csv").rows, Reading("labels"))
+    assert joined.problems[-1].message == "and 590 more problems in the labels"
+    assert len(comparisons) <= 10 * 101
+
+
+def test_a_misspelled_column_of_json_lines_is_looked_for_once(
+    path: Path, comparisons: list[str]
+) -> None:
+    rows = ({"runid": "a", "lable": 1, "anotator": "x"} for _ in range(500))
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
+    problems = read_rows(path, file="labels.csv").problems
+    hints = ["rename runid", "rename lable", "annotator is the nearest"]
+    assert [problem.hint for problem in problems] == hints * 500
+    assert len(comparisons) < 100
+
+
+def test_names_of_columns_that_differ_in_each_line_are_not_all_looked_for(
+    path: Path, comparisons: list[str]
+) -> None:
+    rows = ({"run_id": "a", "label": 1, f"column {number}": 1} for number in range(5_000))
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
+    read = read_rows(path, file="labels.csv")
+    assert (len(read.rows), len(read.unused)) == (5_000, 5_000)
+    assert len(comparisons) < 20_000
+
+
+def test_keys_of_a_document_are_looked_for_up_to_a_limit(
+    tmp_path: Path, comparisons: list[str]
+) -> None:
+    keys = {f"instruct{number}": 1 for number in range(5_000)}
+    file = tmp_path / "rubrics.json"
+    file.write_text(json.dumps([{"id": "kind", "instructions": "Be.", **keys}]), "utf-8")
+    read_rubrics(file, file="rubrics.json")
+    assert len(comparisons) <= 2_000 * 10
+
+
+def test_the_nearest_of_many_is_still_the_nearest(comparisons: list[str]) -> None:
+    ids = [f"run-{number:05d}-of-the-log" for number in range(20_000)]
+    for typed, meant in (
+        ("rum-01234-of-the-log", 1234),
+        ("RUN-19999-of-the-lg", 19_999),
+        ("un-00042-of-the-log", 42),
+    ):
+        assert nearest(typed, ids) == ids[meant]
+    assert len(comparisons) <= 3 * 101
+    assert nearest("a" * 100_000, ["b" * 100_000, "a" * 90_000]) == "a" * 90_000
+
+
+def test_the_end_of_a_long_list_is_counted() -> None:
+    assert listed(["a", "b", "c"], 2) == "a, b and 1 more"

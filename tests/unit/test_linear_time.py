@@ -76,6 +76,8 @@ PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "bounds._BRACES_WIDTH": pumped("{", "{0", "{:", ":", "1", start="{:"),
     "bounds._PERCENT_WIDTH": pumped("%", "%1", "1", "-", "%(a", start="%"),
     "judges.pictures._DATA": pumped("png", ";base64,", "a", start="data:image/"),
+    "artifacts.spools._ESCAPED_SURROGATE": pumped("\\ud", "\\"),
+    "artifacts.spools._SURROGATE": pumped("\ud800"),
     "recording.cassette_text._ESCAPED_SURROGATE": pumped("\\ud", "\\"),
     "recording.cassette_text._EXPONENT": pumped("1", start=" 1e+", end="x") + pumped(" 1"),
     "recording.cassette_text._readable": "a class of single characters",

@@ -14,7 +14,6 @@ from pytest_jrh.probes.probe import PackMistake, ProbeSettings
 from pytest_jrh.stages import VERIFIER
 from pytest_jrh.suite.probing.drawing import chosen
 from pytest_jrh.suite.probing.sections import ProbeSection, of_each
-from pytest_jrh.text import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -180,7 +179,7 @@ def _with_number(
     known |= {part: None for variant in grid for part in variant.axes}
     for index, name in enumerate(settings.names):
         if name not in known:
-            close = nearest(name, list(known))
+            close = findings.nearest(name, list(known))
             hint = f"{close} is the nearest name" if close else None
             message = f"got {shown(name)}; the variants of {probe.name} are {listed(known, 40)}"
             findings.add((*key, index), message, hint)
