@@ -22,6 +22,7 @@ from pytest_jrh.judges.judged_case import JudgedCase, judged_case
 from pytest_jrh.judges.own_code import DEFAULT_TIMEOUT, OwnCodeJudge
 from pytest_jrh.judges.own_keys import OwnCodeKeys, Scale
 from pytest_jrh.llm.pace import RetryPolicy, is_retried, seconds_asked_for
+from pytest_jrh.llm.wire import UnusableAnswer, kept_to_origin
 from pytest_jrh.sections import ConfigSection, PathText, Takes
 from pytest_jrh.stages import JUDGE
 from pytest_jrh.stages.stage import ONE_CALL
@@ -170,9 +171,12 @@ class _Asked:
                 try:
                     # httpx's own limit begins anew with every byte that comes.
                     async with asyncio.timeout(longest):
-                        response = await client.post(
-                            self.service.url, content=self.body, headers=headers
-                        )
+                        with kept_to_origin(self.service.url):
+                            response = await client.post(
+                                self.service.url, content=self.body, headers=headers
+                            )
+                except UnusableAnswer as error:
+                    raise self._failed(str(error), attempt) from error
                 except (httpx.HTTPError, TimeoutError) as error:
                     late += isinstance(error, httpx.TimeoutException | TimeoutError)
                     if self.retry.gives_up(attempt, late):

@@ -12,13 +12,15 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import zlib
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
+from pytest_jrh.llm.wire import bounded, check_length, install, uncompressed
 from pytest_jrh.recording.own_code.contexts import threads_keep_context
 from pytest_jrh.recording.own_code.exchanges import Exchanges, body_text, canonical
 from pytest_jrh.recording.own_code.http_client import HttpClientPatch
@@ -98,6 +100,8 @@ class HttpRecorder:
             self._patches.enter_context(patch.installed())
             self._patches.enter_context(threads_keep_context())
             self._patches.enter_context(processes_watched())
+            self._patches.enter_context(_aiohttp_bounded(self._own))
+            install()
             watched()
             self._native = NativeConnections()
 
@@ -107,7 +111,8 @@ class HttpRecorder:
 
         own, watcher = self._own.set(exchanges), watched().set(Watch(tell, os.getpid()))
         try:
-            yield
+            with bounded():
+                yield
         finally:
             watched().reset(watcher)
             self._own.reset(own)
@@ -250,14 +255,47 @@ class _Router:
         }
 
 
-def _decoded(response: dict[str, Any]) -> dict[str, Any]:
-    """A response without its compression, which aiohttp has taken off already."""
-    from vcr.filters import decode_response
+@contextlib.contextmanager
+def _aiohttp_bounded(own: ContextVar[Exchanges | None]) -> Iterator[None]:
+    """Bound what aiohttp reads at once for a judge's code, until the block ends."""
+    if find_spec("aiohttp") is None:
+        yield
+        return
+    stream = import_module("aiohttp").StreamReader
+    read = stream.read
 
+    async def read_bounded(reader: Any, n: int = -1) -> bytes:
+        if n >= 0 or own.get() is None:
+            return bytes(await read(reader, n))
+        body = bytearray()
+        while piece := await reader.readany():
+            body += piece
+            check_length(len(body))
+        return bytes(body)
+
+    stream.read = read_bounded
     try:
-        decoded: dict[str, Any] = decode_response(response)
-    except (zlib.error, OSError, ValueError):
-        headers = response["headers"].items()
-        kept = {name: value for name, value in headers if name.lower() != "content-encoding"}
-        return {**response, "headers": kept}
-    return decoded
+        yield
+    finally:
+        stream.read = read
+
+
+def _decoded(response: dict[str, Any]) -> dict[str, Any]:
+    """A response without its compression, which aiohttp has taken off already.
+
+    Raises `UnusableAnswer` where it is too long.
+    """
+    body = response["body"].get("string") or b""
+    check_length(len(body))
+    headers, encodings = {}, []
+    for name, values in response["headers"].items():
+        if name.lower() == "content-encoding":
+            encodings += [part for value in values for part in body_text(value).split(",")]
+        else:
+            headers[name] = values
+    while encodings and (plain := uncompressed(body, encodings[-1])) is not None:
+        body = plain
+        encodings.pop()
+    if encodings:
+        headers["content-encoding"] = [",".join(encodings)]
+    return {**response, "headers": headers, "body": {"string": body}}

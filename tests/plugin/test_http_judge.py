@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
+import json
 import shutil
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BufferedIOBase
@@ -37,6 +40,14 @@ def configure(suite: SuiteFiles, judge: Mapping[str, Any] | None = None, **http:
     config = yaml.safe_load(suite.config.read_text(encoding="utf-8"))
     config["judge"] = {**(judge or {}), "http": http}
     suite.config.write_text(yaml.safe_dump(config), encoding="utf-8")
+
+
+def packed(body: bytes, encoding: str) -> bytes:
+    if encoding == "zstd":
+        return bytes(pytest.importorskip("zstandard").compress(body))
+    if encoding == "deflate":
+        return zlib.compress(body)
+    return gzip.compress(body) if encoding else body
 
 
 @needs_cut_network
@@ -112,6 +123,65 @@ def test_a_service_that_refuses_is_a_model_error(
     flat = " ".join(done.stdout.str().split())
     assert "(model_error): the judge gave no verdict. The judge 127.0.0.1:" in flat
     assert "it answered with HTTP status 401" in flat
+
+
+@pytest.mark.parametrize("status", [302, 307])
+def test_a_redirect_to_another_server_gets_neither_key_nor_transcript(
+    suite: SuiteFiles, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    monkeypatch.setenv("SERVICE_TOKEN", "service-0123456789abcdef")
+    with JudgeService() as other:
+        moved = (status, {"location": other.url}, b"")
+        with JudgeService(reply=lambda _path, _body: moved) as service:
+            headers = {"X-Api-Key": "${SERVICE_TOKEN}"}
+            configure(suite, url=service.url, headers=headers)
+            for _ in range(2):
+                # The second time, the redirect may be answered from a recording.
+                done = pytester.runpytest_inprocess(suite.option, RECORD, *ONE)
+                done.assert_outcomes(errors=1, deselected=7)
+    assert not other.headers
+    said = f"the server redirects to {other.url.removesuffix('/judge')}; redirects to another"
+    assert said in " ".join(done.stdout.str().split())
+
+
+def test_a_recorded_redirect_to_another_server_is_not_followed_there(
+    suite: SuiteFiles, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SERVICE_TOKEN", "service-0123456789abcdef")
+
+    def reply(path: str, _body: str) -> tuple[int, dict[str, str], bytes]:
+        if path == "/judge":
+            return 307, {"location": "/moved"}, b""
+        return 200, {}, b'{"score": 1}'
+
+    with JudgeService() as other, JudgeService(reply=reply) as service:
+        configure(suite, url=service.url, headers={"X-Api-Key": "${SERVICE_TOKEN}"})
+        done = pytester.runpytest_inprocess(suite.option, RECORD, *ONE)
+        done.assert_outcomes(passed=1, deselected=7)
+        assert len(service.headers) == 2
+        [cassette] = suite.cassettes.rglob("*.judge-default.yaml")
+        text = cassette.read_text(encoding="utf-8")
+        cassette.write_text(text.replace("- /moved", f"- {other.url}"), encoding="utf-8")
+        again = "--jrh-judge-record-mode=new_episodes"
+        pytester.runpytest_inprocess(suite.option, again, *ONE).assert_outcomes(
+            errors=1, deselected=7
+        )
+    assert not other.headers
+
+
+@pytest.mark.parametrize("encoding", ["", "gzip", "zstd"])
+def test_an_answer_that_is_too_long_is_not_read(
+    suite: SuiteFiles, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    monkeypatch.setattr("pytest_jrh.llm.wire.LONGEST_ANSWER", 2**20)
+    answer = packed(json.dumps({"score": 1, "why": " " * 2**21}).encode(), encoding)
+    headers = {"content-encoding": encoding} if encoding else {}
+    with JudgeService(reply=lambda _path, _body: (200, headers, answer)) as service:
+        configure(suite, url=service.url)
+        done = pytester.runpytest_inprocess(suite.option, RECORD, *ONE)
+    done.assert_outcomes(errors=1, deselected=7)
+    assert "the answer is longer than 1 MB" in " ".join(done.stdout.str().split())
+    assert sum(path.stat().st_size for path in suite.cassettes.rglob("*.judge*")) < 2**20
 
 
 def test_a_rate_limit_paces_the_verdicts_that_are_not_recorded(

@@ -3,6 +3,7 @@ M1, G)."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import shutil
@@ -201,3 +202,37 @@ def test_a_key_that_a_judge_takes_from_a_file_is_not_kept(
     files = [path for path in pytester.path.rglob("*") if path.is_file()]
     assert made.cassette in files
     assert [path for path in files if key.encode() in path.read_bytes()] == []
+
+
+ASKING = {
+    "requests": "import requests\ndef judge(case):\n    return requests.post(URL, data='x').json()",
+    "urllib": "import json, urllib.request\ndef judge(case):\n"
+    "    return json.load(urllib.request.urlopen(URL, b'x'))",
+    "httpx": "import httpx\ndef judge(case):\n    return httpx.post(URL, content='x').json()",
+    "httpx, async": "import httpx\nasync def judge(case):\n"
+    "    async with httpx.AsyncClient() as client:\n"
+    "        return (await client.post(URL, content='x')).json()",
+    "aiohttp": "import aiohttp\nasync def judge(case):\n"
+    "    async with aiohttp.ClientSession() as client, client.post(URL, data='x') as answer:\n"
+    "        return await answer.json()",
+}
+
+
+@pytest.mark.parametrize("library", ASKING)
+def test_what_a_service_answers_is_read_up_to_the_limit_of_models(
+    judged: MakeJudged, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, library: str
+) -> None:
+    limit = 2**20
+    for module in ("llm.wire", "recording.own_code.http_client"):
+        monkeypatch.setattr(f"pytest_jrh.{module}.LONGEST_ANSWER", limit)
+    answers = [gzip.compress(b" " * (limit - 1) + b"1"), gzip.compress(b" " * limit + b"1")]
+    headers = {"content-encoding": "gzip"}
+    with JudgeService(reply=lambda _path, _body: (200, headers, answers.pop(0))) as service:
+        made = judged(f"URL = {service.url!r}\n{ASKING[library]}\n")
+        whole = pytester.runpytest_inprocess(made.suite.option, RECORD("once"), *ONE)
+        whole.assert_outcomes(passed=1, deselected=7)
+        made.cassette.unlink()
+        longer = pytester.runpytest_inprocess(made.suite.option, RECORD("once"), *ONE)
+        longer.assert_outcomes(errors=1, deselected=7)
+    assert "the answer is longer than 1 MB" in " ".join(longer.stdout.str().split())
+    assert not made.cassette.exists() or made.cassette.stat().st_size < limit

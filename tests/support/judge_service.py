@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from tests.support.obedient import VIOLATION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
+
+    Reply = Callable[[str, str], tuple[int, Mapping[str, str], bytes]]
 
 
 class JudgeService:
@@ -19,11 +21,19 @@ class JudgeService:
     and `headers` what came with them.
 
     `statuses` and `scores` are sent first, one for each of the first requests; each answer ends in
-    `end`. Leaving the block closes the port; `url` stays.
+    `end`. `reply` makes the whole answer of a path and a body in their place: status, headers and
+    body. Leaving the block closes the port; `url` stays.
     """
 
-    def __init__(self, *statuses: int, scores: Sequence[int] = (), end: str = "") -> None:
+    def __init__(
+        self,
+        *statuses: int,
+        scores: Sequence[int] = (),
+        end: str = "",
+        reply: Reply | None = None,
+    ) -> None:
         self.end = end
+        self.reply = reply
         self.asked: list[Any] = []
         self.headers: list[dict[str, str]] = []
         self.statuses = list(statuses)
@@ -51,19 +61,28 @@ def _handler(service: JudgeService) -> Callable[..., BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            raw = self.rfile.read(int(self.headers["content-length"]))
-            service.asked.append(json.loads(raw))
+            raw = self.rfile.read(int(self.headers.get("content-length", 0)))
             service.headers.append({name.lower(): value for name, value in self.headers.items()})
+            if service.reply is not None:
+                service.asked.append(raw.decode())
+                self.answer(*service.reply(self.path, raw.decode()))
+                return
+            service.asked.append(json.loads(raw))
             violated = VIOLATION in raw.decode()
             score = service.scores.pop(0) if service.scores else int(violated)
             answer = {"score": score, "why": "It says so." if violated else "All is well."}
             status = service.statuses.pop(0) if service.statuses else 200
-            body = (json.dumps(answer) + service.end).encode()
+            retry = {"retry-after": "0"} if status == 429 else {}
+            self.answer(status, retry, (json.dumps(answer) + service.end).encode())
+
+        def do_GET(self) -> None:
+            self.do_POST()
+
+        def answer(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
             self.send_response(status)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(body)))
-            if status == 429:
-                self.send_header("retry-after", "0")
+            sent = {"content-type": "application/json", "content-length": str(len(body))}
+            for name, value in {**sent, **headers}.items():
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body)
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
+from pytest_jrh.llm.wire import LONGEST_ANSWER, check_length
 from pytest_jrh.recording.own_code.exchanges import Exchanges, HttpRequest
 
 _HELD = "_jrh_held"
@@ -29,7 +30,7 @@ class HttpClientPatch:
 
     `current` says whose exchanges the present context makes, None for those of anybody else, which
     are left alone. `sending` is called around what goes out to the network. `decode` takes off the
-    compression of a response in vcrpy's form.
+    compression of a response in vcrpy's form, and refuses one that is too long.
     """
 
     def __init__(
@@ -111,14 +112,17 @@ class HttpClientPatch:
             return response
         with self._sending():
             real = self._sent(connection, held)
-            body = real.read()
+            body = real.read(LONGEST_ANSWER + 1)
+            check_length(len(body))
+            # Raises where the connection broke off before the answer's end.
+            body += real.read()
         status = {"code": real.status, "message": real.reason}
         headers: dict[str, list[str]] = {}
         for name, value in real.getheaders():
             headers.setdefault(name, []).append(value)
-        whole = {"status": status, "headers": headers, "body": {"string": body}}
-        exchanges.made(asked, self._decode(whole), content_type)
-        return _response(connection, status, headers, {"string": body})
+        whole = self._decode({"status": status, "headers": headers, "body": {"string": body}})
+        exchanges.made(asked, whole, content_type)
+        return _response(connection, status, whole["headers"], whole["body"])
 
     def _sent(self, connection: Any, held: bytes) -> http.client.HTTPResponse:
         if isinstance(connection.sock, _StandIn):
