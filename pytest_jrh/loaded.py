@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from pytest_jrh.models import RecordMode
     from pytest_jrh.options import Options
+    from pytest_jrh.redact import Redactor
     from pytest_jrh.suite.suite import Suite
 
 
@@ -43,7 +44,8 @@ class LoadedSuites:
 
     `rubric_file` and `log_path` are files that replace those of the suites that `--jrh-config`
     names; None where the suites' own are used. `judge_of` gives the judge that a project's code
-    supplies for a suite, by the suite's name.
+    supplies for a suite, by the suite's name. `redactor` takes in what the suites' judges send to
+    say who asks.
     """
 
     def __init__(
@@ -51,7 +53,9 @@ class LoadedSuites:
         options: Options,
         invocation: Invocation,
         judge_of: Callable[[str], Callable[..., object] | None] = lambda _name: None,
+        redactor: Redactor | None = None,
     ) -> None:
+        self._redactor = redactor
         self._judge_of = judge_of
         self._options = options
         self._invocation = invocation
@@ -85,6 +89,8 @@ class LoadedSuites:
             if self.labels_blind(ready.suite):
                 _check_reviewer(ready, self._options.reviewer)
             self._ready[path] = ready
+            if self._redactor is not None:
+                self._redactor.add(ready.secrets)
         return self._ready[path]
 
     def named(self, name: str) -> ReadySuite:

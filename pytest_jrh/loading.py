@@ -18,10 +18,12 @@ from pytest_jrh.artifacts.spools import RecordIndex
 from pytest_jrh.documents.problems import listed
 from pytest_jrh.documents.reading import read_document
 from pytest_jrh.errors import InputError, Problem, collecting
+from pytest_jrh.files import absolute
 from pytest_jrh.judges import JUDGES, supplied_judge
 from pytest_jrh.kinds import KINDS
 from pytest_jrh.labels.grounds import Grounds, grounds_of
 from pytest_jrh.labels.people import read_people
+from pytest_jrh.redact import read_dotenv
 from pytest_jrh.stats.metrics import metric_problem
 from pytest_jrh.suite.cases import case_id, expand
 from pytest_jrh.suite.config import load_suite
@@ -84,6 +86,18 @@ class ReadySuite:
         """Sentences that the user should read once: of the config, and of the runs read so far."""
         found = self.source.notices() if self.source is not None else ()
         return (*self.suite.notices, *(f"{self.suite.name}: {notice}" for notice in found))
+
+    @property
+    def secrets(self) -> list[str]:
+        """What its judges are known to send to say who asks, and where they are code, what the
+        files `.env` beside the config and above it hold.
+        """
+        values = [value for judge in self.judges.values() for value in judge.secrets]
+        if any(judge.runs_code for judge in self.judges.values()):
+            here = Path.cwd()
+            above = absolute(self.suite.config_file).parents
+            values += read_dotenv({here, *(folder for folder in above if here in folder.parents)})
+        return values
 
     @cached_property
     def _rubrics(self) -> Mapping[str, Rubric]:

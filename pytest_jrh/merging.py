@@ -110,7 +110,7 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
         EndSettings(
             baseline=settings.baseline,
             reports=settings.reports,
-            redactor=Redactor(secrets_of(os.environ)),
+            redactor=_redactor(ready),
             folder=settings.folder,
             origin=session_origin([origin], settings.folder, recordings_of([ready])),
             update_command=lambda suite: _update_command(suite, folders, settings),
@@ -132,6 +132,12 @@ class _Found(NamedTuple):
     result: CaseResult
     path: Path
     line: int
+
+
+def _redactor(ready: ReadySuite) -> Redactor:
+    redactor = Redactor(secrets_of(os.environ))
+    redactor.add(ready.secrets)
+    return redactor
 
 
 def _collected(folders: Sequence[Path], suite: Suite) -> tuple[dict[str, _Found], list[Path]]:

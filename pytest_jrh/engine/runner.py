@@ -197,7 +197,7 @@ class CaseRunner:
         if UNSCORED[trouble.outcome].unanswered:
             command = self._settings.record_command(attempt.spec, attempt.judge_fingerprint)
         # Before the text is wrapped: a secret that is spread over two lines would not be found.
-        trouble.cause = self._settings.redactor.text(trouble.cause)
+        trouble.cause = self._settings.redactor.of_code(trouble.cause)
         return unscored_text(trouble, command=command)
 
     async def _judged(self, attempt: Attempt) -> Judgment | None:

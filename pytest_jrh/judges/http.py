@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from pytest_jrh.templating import Template
 
 _KEY = "http"
+_VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _SECRET_WORDS = ("auth", "key", "token", "secret", "cookie", "credential", "password")
 _FIRST_ERROR = 300
 _LONGEST = 300
@@ -118,6 +120,16 @@ class HttpJudge(OwnCodeJudge):
             return ""
         names = ", ".join(dict.fromkeys(missing))
         return f"the headers need {names}, which the environment does not have"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The values of the environment variables that its headers name, whatever their names."""
+        values = (os.environ.get(name, "") for name in self._variables())
+        return tuple(value for value in values if value)
+
+    def _variables(self) -> list[str]:
+        headers = (self.service.headers or {}).values()
+        return [name for value in headers for name in _VARIABLE.findall(value)]
 
     async def __call__(self, case: Case, repeat: int, calls: JudgeCalls) -> Verdict:
         """Ask the service about a case; raises `Unscored` where no score on offer comes back."""

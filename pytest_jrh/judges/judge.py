@@ -87,6 +87,10 @@ class SuiteJudge(Protocol):
     def lacks(self) -> str:
         """What is missing that it cannot be asked without, as a sentence; empty if nothing is."""
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What it sends to say who asks, as far as that is known before it does."""
+
     def __call__(self, case: Case, repeat: int, calls: JudgeCalls) -> Awaitable[Verdict]:
         """Judge a case for the `repeat`th time, from 1.
 

@@ -66,6 +66,11 @@ class OwnCodeJudge(ABC):
         return ""
 
     @property
+    def secrets(self) -> tuple[str, ...]:
+        """None that is known: its code has them."""
+        return ()
+
+    @property
     def timeout(self) -> float:
         """How long one verdict may take, in seconds."""
         return self.settings.stage.timeout or DEFAULT_TIMEOUT

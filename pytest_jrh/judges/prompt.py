@@ -129,6 +129,11 @@ class PromptJudge:
         return ""
 
     @property
+    def secrets(self) -> tuple[str, ...]:
+        """None that is known: the client takes its key from the environment."""
+        return ()
+
+    @property
     def prompts(self) -> Mapping[str, str]:
         """The template's text, and the system prompt where the config sets one."""
         own = {"prompt": self.template.source}

@@ -59,6 +59,11 @@ class MutatedJudge:
         """What the judge that was changed lacks."""
         return self.judge.lacks
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Those of the judge that was changed."""
+        return self.judge.secrets
+
     def __call__(self, case: Case, repeat: int, calls: JudgeCalls) -> Awaitable[Verdict]:
         """Judge the case, as the change has it."""
         change = self.mutant.change

@@ -29,7 +29,7 @@ def mistake_text(excinfo: ExceptionInfo[BaseException], redactor: Redactor) -> s
     A value that pytest shortens would be shown in part, where no secret is recognized any more.
     """
     shown = excinfo.getrepr(style="short", showlocals=False, funcargs=False, truncate_locals=True)
-    text = redactor.text(str(shown))
+    text = redactor.of_code(str(shown))
     ours = any(Path(entry.path).is_relative_to(_PACKAGE) for entry in excinfo.traceback)
     return f"{text}\n\n{_BUG}" if ours else text
 
@@ -40,8 +40,7 @@ class Secrecy:
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._records = logging.getLogRecordFactory()
-        if redactor.secrets:
-            logging.setLogRecordFactory(self._record)
+        logging.setLogRecordFactory(self._record)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_internalerror(
@@ -62,7 +61,7 @@ class Secrecy:
         """Take secrets out of what an item wrote and logged while it ran."""
         report = yield
         report.sections[:] = [
-            (name, self._redactor.text(content)) for name, content in report.sections
+            (name, self._redactor.of_code(content)) for name, content in report.sections
         ]
         return report
 
@@ -77,7 +76,7 @@ class Secrecy:
             said = record.getMessage()
         except Exception:  # noqa: BLE001 - a record that cannot be formatted is reported by logging itself, later
             return record
-        clean = self._redactor.text(said)
-        if clean is not said:
+        clean = self._redactor.of_code(said)
+        if clean != said:
             record.msg, record.args = clean, None
         return record

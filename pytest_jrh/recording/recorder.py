@@ -26,7 +26,7 @@ from pytest_jrh.recording.own_code.exchanges import Exchanges, body_text, canoni
 from pytest_jrh.recording.own_code.http_client import HttpClientPatch
 from pytest_jrh.recording.own_code.native import NativeConnections
 from pytest_jrh.recording.own_code.watch import Watch, processes_watched, watched
-from pytest_jrh.redact import Redactor, covers
+from pytest_jrh.redact import Redactor, covers, dotenv_secrets
 
 _SAYS_WHO = re.compile(r"auth|key|token|secret|cookie|credential", re.IGNORECASE)
 
@@ -101,6 +101,7 @@ class HttpRecorder:
             self._patches.enter_context(threads_keep_context())
             self._patches.enter_context(processes_watched())
             self._patches.enter_context(_aiohttp_bounded(self._own))
+            self._patches.enter_context(_dotenv_seen(self._own))
             install()
             watched()
             self._native = NativeConnections()
@@ -169,7 +170,7 @@ class _Router:
     def can_play_response_for(self, request: Any) -> bool:
         exchanges = self._own.get()
         if exchanges is not None:
-            asked = exchanges.request(request.method, request.uri, request.body)
+            asked = exchanges.request(request.method, request.uri, request.body, request.headers)
             found = exchanges.answer(asked)
             # What is sent from here on, until its answer is appended, is no secret connection.
             self._sending.set(found is None)
@@ -278,6 +279,29 @@ def _aiohttp_bounded(own: ContextVar[Exchanges | None]) -> Iterator[None]:
         yield
     finally:
         stream.read = read
+
+
+@contextlib.contextmanager
+def _dotenv_seen(own: ContextVar[Exchanges | None]) -> Iterator[None]:
+    """Take for secrets what a judge's code reads of a file `.env`, until the block ends."""
+    if find_spec("dotenv") is None:
+        yield
+        return
+    dotenv = import_module("dotenv.main").DotEnv
+    read = dotenv.dict
+
+    def read_and_seen(file: Any) -> Mapping[str, str | None]:
+        values: Mapping[str, str | None] = read(file)
+        exchanges = own.get()
+        if exchanges is not None:
+            exchanges.redactor.see(dotenv_secrets(values))
+        return values
+
+    dotenv.dict = read_and_seen
+    try:
+        yield
+    finally:
+        dotenv.dict = read
 
 
 def _decoded(response: dict[str, Any]) -> dict[str, Any]:

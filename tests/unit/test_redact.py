@@ -13,7 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.llm.pace import seconds_asked_for
-from pytest_jrh.redact import REDACTED, Redactor, secrets_of, without_credentials
+from pytest_jrh.redact import (
+    REDACTED,
+    Redactor,
+    dotenv_secrets,
+    secrets_of,
+    without_credentials,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -270,3 +276,73 @@ def test_a_secret_that_is_escaped_for_html_is_found(how: str) -> None:
 
 def test_a_secret_that_needs_no_escape_has_no_more_forms_for_html() -> None:
     assert not [form for form in Redactor((KEY,))._forms if "&" in form]
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ('{"access_token": "abc", "expires_in": 5}', '{"access_token": "*", "expires_in": 5}'),
+        (r'{"a": "{\"client_secret\": \"x y\"}"}', r'{"a": "{\"client_secret\": \"*\"}"}'),
+        (r'{"password": "a\"b"}', '{"password": "*"}'),
+        ("{'headers': {'Authorization': 'Bearer z'}}", "{'headers': {'Authorization': '*'}}"),
+        ("client_secret=abc&grant_type=x", "client_secret=*&grant_type=x"),
+        ("with url: /judge?api_key=abc (Caused by", "with url: /judge?api_key=* (Caused by"),
+        (
+            '<https://h/n?X-Amz-Signature=a&p=2>; rel="n"',
+            '<https://h/n?X-Amz-Signature=*&p=2>; rel="n"',
+        ),
+        ("https://me:word@h/x", "https://me:*@h/x"),
+        ("https://ghp0123456789abcdef@h/x", "https://*@h/x"),
+        ('name="password"\r\n\r\nabc\r\n--b', 'name="password"\r\n\r\n*\r\n--b'),
+        ('{"token": "eyJhbGciOiJIUzI1NiJ9.e30.abc"}', '{"token": "*"}'),
+        ('{"token": " the", "logprob": -1}', '{"token": " the", "logprob": -1}'),
+        ('{"primary_key": "user_id"}', '{"primary_key": "user_id"}'),
+        ("https://h/v1?max_tokens=5", "https://h/v1?max_tokens=5"),
+        ("a basic understanding", "a basic understanding"),
+    ],
+)
+def test_what_is_a_secret_by_its_place_is_taken_out_of_what_code_says(text: str, kept: str) -> None:
+    assert Redactor().of_code(text) == kept.replace("*", REDACTED)
+
+
+@pytest.mark.parametrize(
+    "secret", ["p4s", "hunter2", "production", "pass word 1", "s3cret+/Value=="]
+)
+def test_a_value_that_was_seen_is_found_wherever_code_repeats_it(secret: str) -> None:
+    redactor = Redactor()
+    redactor.of_code(json.dumps({"client_secret": secret}), learn=True)
+    written = [
+        secret,
+        f"\n{secret}.",
+        quote(f" {secret} "),
+        base64.b64encode(secret.encode()).decode(),
+    ]
+    for form in [*written, *map(json.dumps, written)]:
+        cleaned = redactor.of_code(f"It is ({form}).")
+        assert REDACTED in cleaned
+        assert form.strip('".= \n') not in cleaned
+    # Nor is any other text spoiled by it.
+    assert redactor.text(f"x {secret} y") == f"x {secret} y"
+
+
+@pytest.mark.parametrize("text", ["p4sta", "up4s", '{"score": 1, "n": 12345}', "reproductions"])
+def test_a_short_value_or_a_word_spoils_no_other_word(text: str) -> None:
+    redactor = Redactor()
+    redactor.add(["p4s", "1", "12345", "production"])
+    assert redactor.of_code(text) == text
+
+
+def test_what_headers_and_files_say_of_who_asks_is_a_secret() -> None:
+    redactor = Redactor()
+    pair = base64.b64encode(b"me:of-me-77").decode()
+    redactor.see_headers({"Authorization": [f"Basic {pair}"], "Cookie": ["id=c00kie77; b=2"]})
+    redactor.see(
+        dotenv_secrets({"A": "Zq7-0123456789ab", "MY_PASSWORD": "hunter2", "B": "gpt-4o-mini"})
+    )
+    said = f"of-me-77 {pair} c00kie77 Zq7-0123456789ab hunter2 gpt-4o-mini"
+    assert redactor.of_code(said) == f"{' '.join([REDACTED] * 5)} gpt-4o-mini"
+
+
+def test_a_secret_that_is_cut_leaves_no_beginning() -> None:
+    redactor = Redactor((KEY,))
+    assert redactor.of_code(f"it answered {KEY[:9]}… and") == f"it answered {REDACTED}… and"

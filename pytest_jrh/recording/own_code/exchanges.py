@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from pytest_jrh.redact import Redactor, covers
+from pytest_jrh.redact import REDACTED, Redactor, covers
 
 # An answer that says "there is none" is an answer; all others above 399 are errors.
 _ABSENT = (404, 410)
@@ -84,12 +84,17 @@ class Exchanges:
         self._closed = False
         self._lock = threading.Lock()
 
-    def request(self, method: str, uri: str, body: object) -> HttpRequest:
-        """A request as it is recognized and stored."""
+    def request(
+        self, method: str, uri: str, body: object, headers: Mapping[str, object] | None = None
+    ) -> HttpRequest:
+        """A request as it is recognized and stored; what it says of who asks is in neither."""
         redact = self.redactor
         redact.learn(os.environ)
-        text = _without_chance(body_text(body))
-        return HttpRequest(method, redact.text(redact.url(uri)), redact.text(text))
+        redact.see_headers({name: _texts(value) for name, value in (headers or {}).items()})
+        redact.see_fields(_fields(body))
+        text = redact.of_code(_without_chance(body_text(body)), learn=True)
+        redact.of_code(uri, learn=True)
+        return HttpRequest(method, redact.of_code(redact.url(uri)), text)
 
     def answer(self, request: HttpRequest) -> Mapping[str, Any] | None:
         """The recorded exchange that answers a request; None where the request may be sent.
@@ -99,7 +104,7 @@ class Exchanges:
         with self._lock:
             if self._closed or self.halt is not None:
                 raise Halted
-            found = next((one for one in self._unused if is_request(one, request)), None)
+            found = next((one for one in self._unused if self._is_recorded(one, request)), None)
             if found is not None:
                 self._unused.remove(found)
                 self._used.append((found, True))
@@ -115,6 +120,20 @@ class Exchanges:
                 raise Halted
             self.sent += 1
         return None
+
+    def _is_recorded(self, interaction: Mapping[str, Any], request: HttpRequest) -> bool:
+        """Whether a recorded exchange is that of a request, whatever of it was taken for a secret
+        when it was recorded.
+        """
+        if is_request(interaction, request):
+            return True
+        recorded, redact = interaction["request"], self.redactor
+        uri, body = redact.of_code(redact.url(recorded["uri"])), recorded["body"]
+        if recorded["method"] != request.method or not covers(uri, request.uri):
+            return False
+        if REDACTED in request.body:
+            body = redact.of_code(body or "")
+        return is_request({"request": {**recorded, "uri": uri, "body": body}}, request)
 
     def made(self, request: HttpRequest, response: Mapping[str, Any], content_type: str) -> None:
         """Keep an exchange that was made; `response` is in vcrpy's form."""
@@ -201,13 +220,30 @@ def body_text(body: object) -> str:
 
 def _form_text(body: object) -> str:
     """The fields of a form of aiohttp; of another object of a library its type alone."""
+    if not isinstance(getattr(body, "_fields", None), list):
+        return type(body).__name__
+    # A file is read when it is sent, and only once.
+    fields = [
+        (name, value if isinstance(value, str) else type(value).__name__)
+        for name, value in _fields(body)
+    ]
+    return json.dumps([type(body).__name__, *fields])
+
+
+def _fields(body: object) -> list[tuple[object, object]]:
+    """The names and values of a form of aiohttp, or of a list of pairs."""
+    if isinstance(body, list | tuple):
+        pairs = [pair for pair in body if isinstance(pair, list | tuple)]
+        return [(pair[0], pair[1]) for pair in pairs if len(pair) == 2]  # noqa: PLR2004 - a pair
     fields = getattr(body, "_fields", None)
     if not isinstance(fields, list):
-        return type(body).__name__
-    names = [dict(options).get("name", "") for options, _, _ in fields]
-    # A file is read when it is sent, and only once.
-    values = [each if isinstance(each, str) else type(each).__name__ for *_, each in fields]
-    return json.dumps([type(body).__name__, *zip(names, values, strict=True)])
+        return []
+    return [(dict(options).get("name", ""), value) for options, _, value in fields]
+
+
+def _texts(value: object) -> list[str]:
+    values = value if isinstance(value, list | tuple) else [value]
+    return [body_text(one) for one in values]
 
 
 def _without_chance(body: str) -> str:
@@ -229,11 +265,20 @@ def _interaction(
     """Both sides as vcrpy writes them, without secrets and with the headers that a body needs."""
     headers = {name.lower(): value for name, value in response["headers"].items()}
     body: object = response["body"].get("string") or b""
+    text: object
     try:
-        text: object = redactor.text(body.decode() if isinstance(body, bytes) else str(body))
+        whole = body.decode() if isinstance(body, bytes) else str(body)
+        text = redactor.of_code(whole, learn=True)
     except UnicodeDecodeError:
-        text = body
-    kept = {name: [redactor.text(body_text(each)) for each in headers[name]] for name in headers}
+        assert isinstance(body, bytes)
+        # One letter a byte: what is not text stays as it is.
+        text = redactor.of_code(body.decode("latin-1"), learn=True).encode("latin-1", "replace")
+    kept = {
+        name: [redactor.of_code(body_text(value), learn=True) for value in headers[name]]
+        for name in _KEPT_HEADERS
+        if name in headers
+    }
+    status = response["status"]
     return {
         "request": {
             "method": request.method,
@@ -242,8 +287,8 @@ def _interaction(
             "headers": {"content-type": [content_type]} if content_type else {},
         },
         "response": {
-            "status": dict(response["status"]),
-            "headers": {name: kept[name] for name in _KEPT_HEADERS if name in kept},
+            "status": {**status, "message": redactor.of_code(status.get("message") or "")},
+            "headers": kept,
             "body": {"string": text},
         },
     }

@@ -204,7 +204,7 @@ def _parsed(connection: Any, held: bytes, exchanges: Exchanges) -> tuple[HttpReq
     if headers.get("transfer-encoding", "").lower() == "chunked":
         body = _unchunked(body)
     uri = target if "://" in target else f"{_origin(connection)}{target}"
-    return exchanges.request(method, uri, body), headers.get("content-type", "")
+    return exchanges.request(method, uri, body, headers), headers.get("content-type", "")
 
 
 def _origin(connection: Any) -> str:

@@ -20,6 +20,7 @@ from pytest_jrh.recording.own_code.exchanges import Exchanges, Halt, Halted
 from pytest_jrh.recording.own_code.unmatched import halted
 from pytest_jrh.recording.settings import Lookup
 from pytest_jrh.text import one_line
+from pytest_jrh.transcript import storable
 
 if TYPE_CHECKING:
     from pytest_jrh.recording.recorder import HttpRecorder
@@ -269,7 +270,8 @@ class KeptRequests:
 
     def _scrubbed(self, verdict: Verdict) -> Verdict:
         """The verdict as a replay gives it."""
-        return Verdict(verdict.score, self._tape.scrubbed(Answer(verdict.reasoning)).text)
+        reasoning = self._tape.recording.redactor.of_code(storable(verdict.reasoning)[0])
+        return Verdict(verdict.score, reasoning)
 
 
 def _verdict(entry: RecordedCall | None) -> Verdict | None:
