@@ -34,6 +34,7 @@ _CREDENTIAL_WORD = re.compile(
     re.IGNORECASE,
 )
 _WORKING_FOLDERS = frozenset({"PWD", "OLDPWD"})
+_NOT_OF_A_WORD = re.compile(r'[\s"\\]')
 _SCHEME = re.compile(r"(?:Bearer|Basic|Token)\s+(?=\S)", re.IGNORECASE)
 _KEY_PARAMETERS = frozenset(
     {
@@ -502,12 +503,18 @@ def _block_of(lines: tuple[str, ...]) -> re.Pattern[str]:
 def covers(recorded: str, wanted: str) -> bool:
     """Whether the texts are equal.
 
-    A secret that was taken out may be anything, for it may not be one here.
+    A secret that was taken out may be any word, for it may not be one here. It is no more than a
+    word, so that it stands for no whole prompt.
     """
     first, *others = recorded.split(REDACTED)
     if not others or recorded == wanted:
         return recorded == wanted
     if not wanted.startswith(first):
+        return False
+    # Wherever the secrets were: what stands between their places holds all that no word has.
+    if len(_NOT_OF_A_WORD.findall(wanted)) != len(
+        _NOT_OF_A_WORD.findall("".join([first, *others]))
+    ):
         return False
     end = len(first)
     for part in others[:-1]:

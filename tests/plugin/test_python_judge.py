@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.plugin.own_judges import ONE, RECORD, MakeJudged, asking, summary, words
 from tests.plugin.recorded import run_pytest
@@ -274,6 +276,43 @@ def test_a_declared_version_is_answered_from_the_head(
     done = pytester.runpytest_inprocess(made.suite.option, *ONE)
     done.assert_outcomes(errors=1, deselected=7)
     done.stdout.fnmatch_lines(["    -judge: 1", "    +judge: 2"])
+
+
+def test_a_recorded_verdict_of_another_judge_is_not_taken(
+    judged: MakeJudged, pytester: pytest.Pytester
+) -> None:
+    made = judged("def one(case):\n    return 1\n\n\ndef two(case):\n    return 0\n")
+    made.panel(
+        {"name": name, "python": f"judges.py:{name}", "version": "1"} for name in ("one", "two")
+    )
+    recorded = run_pytest(pytester.path, made.suite.option, RECORD, *ONE)
+    assert summary(recorded) == "1 failed, 1 passed, 14 deselected", recorded.stdout
+    of_one, of_two = (
+        made.cassette.with_name(f"run-1.e1.judge-{name}.yaml") for name in ("one", "two")
+    )
+    shutil.copy(of_one, of_two)
+    done = run_pytest(pytester.path, made.suite.option, *ONE)
+    assert summary(done) == "1 passed, 14 deselected, 1 error", done.stdout
+    assert "which is that of another judge or case" in words(done)
+    assert "-model: judges.py:one +model: judges.py:two" in words(done)
+
+
+@pytest.mark.parametrize("body", ["[REDACTED]", '"[REDACTED]"', '{"transcript": "[REDACTED]"}'])
+def test_a_recorded_request_of_a_secret_alone_answers_no_other(
+    judged: MakeJudged, pytester: pytest.Pytester, body: str
+) -> None:
+    with JudgeService() as service:
+        made = judged(asking(service.url))
+        done = run_pytest(pytester.path, made.suite.option, RECORD, *ONE)
+        assert summary(done) == "1 passed, 7 deselected", done.stdout
+    cassette = yaml.safe_load(made.cassette.read_text("utf-8"))
+    cassette["interactions"][0]["request"]["body"] = body
+    made.cassette.write_text(yaml.safe_dump(cassette), encoding="utf-8")
+    replayed = run_pytest(pytester.path, made.suite.option, *ONE)
+    assert summary(replayed) == "7 deselected, 1 error", replayed.stdout
+    assert "the nearest recorded request differs" in words(replayed)
+    if "transcript" not in body:
+        assert "its body is [REDACTED] alone, which answers nothing else" in words(replayed)
 
 
 @pytest.mark.parametrize("score", ["7", "-1", "1" * 60])

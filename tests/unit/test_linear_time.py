@@ -113,6 +113,7 @@ PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "mutants.operators._OPENING": pumped("{", "{a", "{{", end="x"),
     "redact._CREDENTIAL_WORD": "names of environment variables",
     "redact._block_of": "in `WORK`, as redactor",
+    "redact._NOT_OF_A_WORD": ANY,
     "redact._SCHEME": pumped(" ", start="Bearer"),
     "redact._names_a_credential": "names of environment variables",
     "gate.baseline_file._HEX": pumped("0"),

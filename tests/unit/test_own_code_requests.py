@@ -8,7 +8,7 @@ import aiohttp
 import httpx
 import pytest
 
-from pytest_jrh.recording.own_code.exchanges import Exchanges, HttpRequest
+from pytest_jrh.recording.own_code.exchanges import Exchanges, HttpRequest, is_request
 from pytest_jrh.redact import Redactor, secrets_of
 
 
@@ -57,3 +57,25 @@ def test_an_environment_that_changes_meanwhile_is_read_all_the_same() -> None:
 
     given = {"PYTEST_CURRENT_TEST": "x", "LATE_API_KEY": "plain-words-0123456789"}
     assert secrets_of(Changing(given)) == ("plain-words-0123456789",)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "sent", "answers"),
+    [
+        ("[REDACTED]", "[REDACTED]", True),
+        ("[REDACTED]", "anything", False),
+        ("[REDACTED]", "rubric=r&transcript=hello+world", False),
+        ("[REDACTED][REDACTED]", '{"a": 1}', False),
+        ('["[REDACTED]"]', '["a"]', False),
+        ('{"key": "[REDACTED]", "n": 1}', '{"key": "sk-test", "n": 1}', True),
+        ('{"key": "[REDACTED]", "n": 1}', '{"key": "sk-test", "m": "x", "n": 1}', False),
+        ('{"text": "[REDACTED]"}', '{"text": "Is it so?\\nYes."}', False),
+        ('{"text": "a [REDACTED] b"}', '{"text": "a word b"}', True),
+        ("key=[REDACTED]&n=1", "key=sk-test&n=1", True),
+    ],
+)
+def test_a_secret_that_was_taken_out_stands_for_one_word(
+    recorded: str, sent: str, answers: bool
+) -> None:
+    interaction = {"request": {"method": "POST", "uri": "http://h/", "body": recorded}}
+    assert is_request(interaction, HttpRequest("POST", "http://h/", sent)) is answers

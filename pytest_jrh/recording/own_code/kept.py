@@ -127,16 +127,19 @@ class KeptRequests:
     def _from_head(
         self, judging: Judging, entry: RecordedCall | None, verdict: Verdict | None, *, live: bool
     ) -> Verdict | None:
-        known = entry.parts.get("parameters") or {} if entry is not None else {}
-        if verdict is not None and known == judging.key:
+        known: dict[str, Any] = {}
+        if entry is not None:
+            known = {"model": entry.parts.get("model"), **(entry.parts.get("parameters") or {})}
+        wanted = {"model": judging.label, **judging.key}
+        if verdict is not None and known == wanted:
             return self._replayed(judging, verdict)
         if live:
             return None
         changed = [
             line
-            for name in {**known, **judging.key}
-            if known.get(name) != judging.key.get(name)
-            for line in (f"-{name}: {known.get(name)}", f"+{name}: {judging.key.get(name)}")
+            for name in {**known, **wanted}
+            if known.get(name) != wanted.get(name)
+            for line in (f"-{name}: {known.get(name)}", f"+{name}: {wanted.get(name)}")
         ]
         raise Unrecorded(
             stage=judging.stage,

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.diffs import unified
 from pytest_jrh.errors import Unrecorded, Unscored
+from pytest_jrh.recording.own_code.exchanges import is_all_secret
+from pytest_jrh.redact import REDACTED
 from pytest_jrh.user_code import error_places
 
 if TYPE_CHECKING:
@@ -63,6 +65,8 @@ def halted(
     cause = f"{who} sent {halt.what}, which is not recorded"
     if nearest is not None:
         cause += "; the nearest recorded request differs"
+        if is_all_secret(nearest["request"]["body"]):
+            cause += f": its body is {REDACTED} alone, which answers nothing else"
     elif not recorded:
         cause += ": the case has no recorded request"
     if closed:
