@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class Generation:
-    """A case in the making for the judges of a panel."""
+    """A case in the making for the judges of a panel, by the go of the first of them."""
 
     task: asyncio.Task[Case]
+    maker: Attempt
     asked_by: set[CaseSpec] = field(default_factory=set)
 
     def is_spent(self, spec: CaseSpec) -> bool:
@@ -36,7 +38,8 @@ class Attempt:
     `missing_repeats` counts the repeats that a session which only looks did not find recorded. Of a
     case of a probe `base` is the go at the case that it changes, and of one that probes change
     `waits` says that its askers hold the places among the cases at work. `counted` is False where
-    what it took counts for another case.
+    what it took counts for another case. `shared_tapes` are those that its case was made with by
+    another judge's go.
     """
 
     spec: CaseSpec
@@ -50,6 +53,17 @@ class Attempt:
     waits: bool = False
     counted: bool = True
     base_scores: tuple[int, ...] = ()
+    shared_tapes: tuple[Tape, ...] = ()
+
+    async def settle(self, *, whole: bool) -> None:
+        """Let new recordings take the place of old ones if the case came to its end; else the old
+        ones stay.
+        """
+        tapes = dict.fromkeys((*self.shared_tapes, *self.tapes))
+        async with contextlib.AsyncExitStack() as settling:
+            # The judge's comes first: who waits for it may hold the case's.
+            for tape in tapes:
+                settling.push_async_callback(tape.settle, whole=whole)
 
     def take(self, other: Attempt, *, counted: bool) -> None:
         """Be what another go at the same spec has come to."""

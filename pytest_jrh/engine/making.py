@@ -83,11 +83,15 @@ class CaseMaker:
         key = generation_id(attempt.spec)
         made = self._generations.get(key)
         if made is None or made.is_spent(attempt.spec):
-            made = self._generations[key] = Generation(asyncio.create_task(work()))
+            made = self._generations[key] = Generation(asyncio.create_task(work()), attempt)
             if len(self._generations) > self._keep:
                 self._generations.popitem(last=False)
         made.asked_by.add(attempt.spec)
-        return await made.task
+        case = await made.task
+        attempt.shared_tapes = tuple(
+            tape for tape in made.maker.tapes if tape is not made.maker.judging
+        )
+        return case
 
     async def _generate(self, attempt: Attempt, ready: ReadySuite) -> Case:
         bench = _Bench(self._settings, self._calls, attempt, ready, asks=self._asks)

@@ -5,6 +5,7 @@ verdict.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -25,7 +26,7 @@ from pytest_jrh.transcript import has_media
 from pytest_jrh.user_code import SessionEnd, error_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
     from concurrent.futures import Future
 
     from pytest_jrh.engine.bases import BaseVerdict
@@ -163,7 +164,8 @@ class CaseRunner:
     async def _result(self, spec: CaseSpec) -> CaseResult:
         attempt = Attempt(spec)
         try:
-            judgment = await self._judged(attempt)
+            async with _settled(attempt):
+                judgment = await self._judged(attempt)
         except NoVerdictCase as reason:
             detail = self._settings.redactor.text(str(reason))
             return attempt.result("no_case", detail=detail, rejected=reason.rejected)
@@ -215,8 +217,9 @@ class CaseRunner:
 
     async def _made_and_judged(self, attempt: Attempt) -> Judgment:
         ready = self._suites[attempt.spec.suite]
-        attempt.case = await self._case_to_judge(attempt, ready)
-        return await self._judgment(attempt, ready)
+        async with _settled(attempt):
+            attempt.case = await self._case_to_judge(attempt, ready)
+            return await self._judgment(attempt, ready)
 
     async def _judged_base(self, attempt: Attempt) -> Judgment:
         """The verdict on a case that probes change, whichever of them asked for it first."""
@@ -338,6 +341,25 @@ class CaseRunner:
 
     def _say(self, spec: CaseSpec, sentence: str) -> None:
         self._said[f"suite {spec.suite}: {sentence}"] = None
+
+
+@contextlib.asynccontextmanager
+async def _settled(attempt: Attempt) -> AsyncIterator[None]:
+    """Keep the new recordings of a go that comes to its end, and the old ones of any other."""
+    whole = False
+    try:
+        yield
+        whole = True
+    except NoVerdictCase:
+        whole = True
+        raise
+    except Unscored as trouble:
+        # A judge that is not to be recorded has no new recording to wait for.
+        waits = attempt.judging is None or attempt.judging.records
+        whole = UNSCORED[trouble.outcome].final or not waits
+        raise
+    finally:
+        await attempt.settle(whole=whole)
 
 
 def _without_secrets(case: Case, redactor: Redactor) -> Case:

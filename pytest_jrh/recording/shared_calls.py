@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_jrh.files import atomic_write
+from pytest_jrh.llm.calls import digest
 from pytest_jrh.recording.cassettes import Cassette
 from pytest_jrh.stages import STAGES
 
@@ -20,8 +21,16 @@ if TYPE_CHECKING:
     from pytest_jrh.llm.calls import Answer, CallRequest
     from pytest_jrh.recording.cassettes import RecordedCall
 
+# The ending of a cassette that is recorded anew while the old one stays.
+RENEWED = ".renewed"
 # The first summary is asked beside the plan, so it is one of the first two calls of a case.
 _FIRST_CALLS = 2
+
+
+def side_file(folder: Path, cassette: Path, ending: str) -> Path:
+    """Where a folder of cassettes has what belongs to one of them and is not committed."""
+    name = digest(cassette.relative_to(folder).as_posix())[:32]
+    return folder / ".locks" / f"{name}{ending}"
 
 
 def is_shared(request: CallRequest, sequence: int) -> bool:
@@ -78,9 +87,16 @@ class Pointer:
         if anew and session != self.session:
             return None
         holder = self.folder / place_of_holder
-        if holder == asker or not holder.is_file():
+        if holder == asker:
             return None
-        return Cassette.load(holder, interactions=True).entries.get(fingerprint)
+        renewal = side_file(self.folder, holder, RENEWED)
+        for place in (renewal, holder) if anew else (holder, renewal):
+            entries = Cassette.load(place, interactions=True).entries
+            if fingerprint in entries:
+                return entries[fingerprint]
+            if anew and entries:
+                break
+        return None
 
     def write(self, holder: Path) -> None:
         """Name the cassette that will hold the call; raises `OSError` as it comes."""

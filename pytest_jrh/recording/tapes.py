@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_jrh.errors import Unrecorded, Unscored
-from pytest_jrh.llm.calls import Answer, Attempts, CallRequest, Stopped, digest
+from pytest_jrh.llm.calls import Answer, Attempts, CallRequest, Stopped
 from pytest_jrh.llm.locks import held
 from pytest_jrh.models import RecordMode, SharedCall, Spending
 from pytest_jrh.recording.cassettes import Cassette, RecordedCall
@@ -21,7 +21,7 @@ from pytest_jrh.recording.misses import unrecorded
 from pytest_jrh.recording.playing import played_through
 from pytest_jrh.recording.room import room_for, writing
 from pytest_jrh.recording.settings import Lookup, Recording
-from pytest_jrh.recording.shared_calls import Pointer, SessionMark, is_shared
+from pytest_jrh.recording.shared_calls import RENEWED, Pointer, SessionMark, is_shared, side_file
 from pytest_jrh.transcript import storable
 
 
@@ -31,7 +31,8 @@ class Tape:
     A lock is held from the first call to be made until the tape is closed, and the cassette read
     once more after taking it, so that two processes never pay for the same call (rule G5). `case`
     is the case's id. A `shared` one is asked for by several cases, of which only the first of a
-    session records it anew (rule S2).
+    session records it anew (rule S2). A cassette that is recorded anew is written beside the old
+    one, and takes its place when the tape is settled (rule G5).
     """
 
     def __init__(
@@ -53,13 +54,14 @@ class Tape:
         self._mode = mode
         self._recording = recording
         self._shared = shared
-        self._cassette = Cassette(path) if self._starts_anew else Cassette.load(path)
+        self._cassette = Cassette(path) if self._starts_anew else Cassette.load(self._place)
         self.was_complete = self._cassette.complete
         self._renewed: set[str] = set()
         self._sequence = 0
         self._resources = contextlib.AsyncExitStack()
         self._locking = asyncio.Lock()
         self._locked = False
+        self._released = False
 
     @property
     def _locks(self) -> Path:
@@ -69,6 +71,22 @@ class Tape:
     def _starts_anew(self) -> bool:
         anew = self._mode == "all" and not (self._shared and self._mark.stands())
         return anew or not self._recording.keep
+
+    @property
+    def _renewal(self) -> Path:
+        return side_file(self._folder, self.path, RENEWED)
+
+    @property
+    def _place(self) -> Path:
+        """Where the calls are: those that another case of the session records anew are beside the
+        old ones.
+        """
+        return self._renewal if self._mode == "all" and self._renewal.is_file() else self.path
+
+    @property
+    def _renews(self) -> bool:
+        """Whether the calls are recorded beside old ones, whose place they have not taken yet."""
+        return self._cassette.path != self.path
 
     @property
     def records(self) -> bool:
@@ -88,8 +106,14 @@ class Tape:
     def recorded(self, fingerprint: str, *, interactions: bool = False) -> RecordedCall | None:
         """The recorded call with this fingerprint; None where there is none."""
         if interactions and not self._locked and not self._starts_anew:
-            return Cassette.load(self.path, interactions=True).find(fingerprint)
+            return Cassette.load(self._cassette.path, interactions=True).find(fingerprint)
         return self._cassette.find(fingerprint)
+
+    def interrupted(self, fingerprint: str) -> RecordedCall | None:
+        """A call of a session that was to record the case anew and did not come to its end."""
+        if self._mode == "all" or not self._recording.keep or fingerprint in self._renewed:
+            return None
+        return Cassette.load(self._renewal, interactions=True).find(fingerprint)
 
     def record(self, entry: RecordedCall) -> None:
         """Keep a call, in place of the one with its fingerprint; the lock has to be held."""
@@ -111,7 +135,35 @@ class Tape:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._resources.aclose()
+        if not self._renews:
+            await self._resources.aclose()
+
+    async def settle(self, *, whole: bool) -> None:
+        """Let a complete new recording take the place of the old one, where the case is `whole`:
+        it came to its end. Otherwise the old one stays.
+
+        Raises `Unscored` where the file cannot be written.
+        """
+        try:
+            if whole and self._renews and self._cassette.complete:
+                await self._take_place()
+        finally:
+            self._released = True
+            await self._resources.aclose()
+
+    async def _take_place(self) -> None:
+        if not self._locked:
+            # Another case of the session has recorded it, and may have settled it.
+            await self.lock("finish")
+        elif self._released:
+            # Another judge of the panel had no verdict; what is beside may be another session's.
+            await self._hold(self._resources, self._lock_file, "finish")
+            self._cassette.path = self._renewal
+            self._save("finish")
+        if self._renews:
+            with writing("finish", f"the new recording could not take the place of {self.path}"):
+                self._renewal.replace(self.path)
+            self._cassette.path = self.path
 
     async def __call__(self, request: CallRequest) -> Answer:
         sequence = self.next_place()
@@ -119,6 +171,8 @@ class Tape:
         if entry is None and self._may_ask:
             await self.lock(request.stage.stage)
             entry = self._cassette.find(request.fingerprint)
+            if entry is None and (entry := self.interrupted(request.fingerprint)) is not None:
+                self.record(replace(entry, sequence=sequence))
             if entry is None:
                 if is_shared(request, sequence):
                     return await self._record_shared(request, sequence)
@@ -135,7 +189,9 @@ class Tape:
         played = self._recording.replay == "http" and self._recording.http is not None
         answer = entry.answer
         if played:
-            answer = self.scrubbed(await played_through(self._recording, self.path, request))
+            answer = self.scrubbed(
+                await played_through(self._recording, self._cassette.path, request)
+            )
         self._replayed(request, answer, sequence)
         return answer
 
@@ -275,7 +331,7 @@ class Tape:
                     f"{self.path.parent}"
                 )
                 with writing(request.stage.stage, refusal):
-                    room.enter_context(room_for(request, self.path, self._locks))
+                    room.enter_context(room_for(request, self._cassette.path, self._locks))
             yield
 
     def _scrubbed_fingerprint(self, request: CallRequest) -> str | None:
@@ -304,7 +360,13 @@ class Tape:
             if self._recording.keep:
                 await self._hold(self._resources, self._lock_file, stage)
             if not self._starts_anew:
-                self._cassette = Cassette.load(self.path, interactions=True)
+                self._cassette = Cassette.load(self._place, interactions=True)
+            elif self._recording.keep:
+                # What a session before has left there is of no use.
+                with writing(stage, f"nothing can be stored under {self._locks}"):
+                    self._renewal.unlink(missing_ok=True)
+                if self.path.is_file():
+                    self._cassette.path = self._renewal
             self._locked = True
 
     @property
@@ -313,8 +375,7 @@ class Tape:
 
     @property
     def _lock_file(self) -> Path:
-        name = digest(self.path.relative_to(self._folder).as_posix())[:32]
-        return self._locks / f"{name}.lock"
+        return side_file(self._folder, self.path, ".lock")
 
     def _save(self, stage: str) -> None:
         if not self._recording.keep:

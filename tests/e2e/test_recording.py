@@ -12,6 +12,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pytest_jrh.llm.budget import Ledger, Limits
 from pytest_jrh.llm.calls import Answer
 from pytest_jrh.recording.cassettes import Cassette, RecordedCall
 from pytest_jrh.transcript import storable
@@ -129,6 +130,87 @@ def test_all_against_a_server_that_is_down_leaves_the_old_recording(
     server.stop()
     assert bench.run("all").only.outcome == "model_error"
     assert cassette_files(bench.cassettes) == before
+
+
+def reworded(request: Request) -> dict[str, Any]:
+    """An edit that makes another case than the one that is recorded."""
+    answer = Obedient()(request)
+    assert isinstance(answer, dict)
+    return {**answer, "new_content": f"Once more: {answer['new_content']}"}
+
+
+@pytest.mark.parametrize("calls", [3, 5, 11, 15, 23])
+def test_all_with_a_limit_keeps_the_recordings_of_cases_without_a_new_one(
+    make_bench: MakeBench, server: ModelServer, tmp_path: Path, calls: int
+) -> None:
+    bench = make_bench(runs=4)
+    bench.run()
+    before = cassette_files(bench.cassettes)
+    server.answer = override(Obedient(), editor=reworded)
+    limited = bench.run("all", ledger=Ledger(tmp_path / "budget.json", Limits(calls=calls)))
+    new = [result.outcome for result in limited.results].count("agree")
+    assert limited.calls == calls
+    assert new <= calls // 6
+    after = cassette_files(bench.cassettes)
+    assert sum(after[name] != before[name] for name in before) == 2 * new
+    assert all(is_complete(path) for path in bench.cassettes.rglob("*.yaml"))
+    assert bench.replay().outcomes == bench.replay("http").outcomes == [("agree", 1)] * 4
+    assert bench.run("all").outcomes == [("agree", 1)] * 4
+    assert all(data != before[name] for name, data in cassette_files(bench.cassettes).items())
+    assert not list(bench.cassettes.rglob("*.renewed"))
+
+
+def test_all_without_a_verdict_keeps_the_old_case_and_what_was_paid(
+    bench: Bench, server: ModelServer
+) -> None:
+    bench.run()
+    before = cassette_files(bench.cassettes)
+    _change_model(bench, "openai/gpt-4o-mini", judge=False)
+    server.answer = override(Obedient(), editor=reworded)
+    server.faults.add(stage="judge", fault=Fault.status(500), times=None)
+    assert bench.run("all").only.outcome == "model_error"
+    assert cassette_files(bench.cassettes) == before
+    asked = server.count("planner"), server.count("editor"), server.count("summary")
+    # Only the judge is asked for what the changed suite lacks.
+    server.faults.clear()
+    assert bench.run("new_episodes").outcomes == [("agree", 1)]
+    assert (server.count("planner"), server.count("editor"), server.count("summary")) == asked
+    assert bench.replay().outcomes == [("agree", 1)]
+
+
+def test_cases_recorded_anew_over_a_judge_that_is_not_take_the_place_of_the_old(
+    bench: Bench, server: ModelServer
+) -> None:
+    bench.run()
+    server.answer = override(Obedient(), editor=reworded)
+    assert bench.run("all", judge_record_mode="none").only.outcome == "unrecorded"
+    assert bench.run("none", judge_record_mode="new_episodes").outcomes == [("agree", 1)]
+    assert server.count() == 6 + 5 + 1
+
+
+@pytest.mark.parametrize("failing", ["one", "two"])
+def test_a_panel_keeps_old_recordings_until_the_case_is_judged_anew(
+    make_bench: MakeBench, server: ModelServer, failing: str
+) -> None:
+    judges = [
+        {"name": name, "model": f"openai/{name}", "template": "agent_judge"}
+        for name in ("one", "two")
+    ]
+    bench = make_bench(overrides={"admin": {"evaluation_config": {"judges": judges}}})
+    bench.run()
+    server.answer = override(Obedient(), editor=reworded)
+    server.faults.add(
+        stage="judge",
+        fault=Fault.status(500),
+        times=None,
+        when=lambda request: request.model == failing,
+    )
+    outcomes = [result.outcome for result in bench.run("all").results]
+    assert sorted(outcomes) == ["agree", "model_error"]
+    server.faults.clear()
+    replayed = bench.replay()
+    assert "agree" in [outcome for outcome, _ in replayed.outcomes]
+    assert [result.outcome for result in bench.run("new_episodes").results] == ["agree"] * 2
 
 
 def test_the_judge_can_be_recorded_alone_over_frozen_generation(

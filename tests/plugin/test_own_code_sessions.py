@@ -108,11 +108,35 @@ def test_record_modes_mean_what_they_mean_for_prompts(
         assert len(service.asked) == 2
         session("new_episodes")
         assert len(service.asked) == 4
-        service.scores = [0, 0]
         made.write(asking(service.url))
+        assert "2 passed" in session("none")
+        assert "2 passed" in session("new_episodes")
+        assert len(service.asked) == 4
+        service.scores = [0, 0]
         assert "1 failed, 1 passed" in session("all")
         assert len(service.asked) == 6
     assert "1 failed, 1 passed" in session("none")
+
+
+def test_recording_anew_without_an_answer_keeps_the_old_requests(
+    judged: MakeJudged, pytester: pytest.Pytester
+) -> None:
+    with JudgeService() as service:
+        checked = asking(service.url).replace(
+            "}).json()", "})\n    a.raise_for_status()\n    a = a.json()"
+        )
+        made = judged(checked)
+        done = run_pytest(pytester.path, made.suite.option, RECORD("once"), *ONE)
+        assert summary(done) == "1 passed, 7 deselected", done.stdout
+        before = made.cassette.read_bytes()
+        service.statuses = [401]
+        refused = run_pytest(pytester.path, made.suite.option, RECORD("all"), *ONE)
+        assert summary(refused) == "7 deselected, 1 error", refused.stdout
+    down = run_pytest(pytester.path, made.suite.option, RECORD("all"), *ONE)
+    assert summary(down) == "7 deselected, 1 error", down.stdout
+    assert made.cassette.read_bytes() == before
+    replayed = run_pytest(pytester.path, made.suite.option, *ONE)
+    assert summary(replayed) == "1 passed, 7 deselected", replayed.stdout
 
 
 HOOK = """

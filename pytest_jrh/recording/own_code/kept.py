@@ -176,6 +176,10 @@ class KeptRequests:
         tape = self._tape
         entry = tape.recorded(judging.fingerprint, interactions=True)
         recorded = entry.interactions if entry is not None else ()
+        interrupted = tape.interrupted(judging.fingerprint) if live else None
+        if interrupted is not None:
+            new = [one for one in interrupted.interactions if one not in recorded]
+            recorded = (*recorded, *new)
         if live and _verdict(entry) is None:
             await self._paced()
         place = tape.next_place()
