@@ -7,6 +7,7 @@ about twice as many where calls are made, in the order of the specs. Nothing her
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
@@ -18,6 +19,8 @@ from pytest_jrh.engine.settings import EngineSettings
 from pytest_jrh.engine.supplied import BrokenClient
 from pytest_jrh.engine.threads import Threads
 from pytest_jrh.models import CaseResult
+from pytest_jrh.recording.own_code.contexts import threads_keep_context
+from pytest_jrh.recording.own_code.watch import trusted
 from pytest_jrh.user_code import SessionEnd
 
 if TYPE_CHECKING:
@@ -44,6 +47,9 @@ class Engine:
         self._runner = CaseRunner(suites, settings)
         self._ends_session = settings.ends_session
         self._ended = False
+        judges = (judge for ready in suites.values() for judge in ready.judges.values())
+        self._runs_code = any(judge.runs_code for judge in judges)
+        self._patches = contextlib.ExitStack()
         self._loop = asyncio.new_event_loop()
         self._threads = Threads()
         self._loop.set_default_executor(self._threads)
@@ -59,6 +65,10 @@ class Engine:
         fresh = {spec: Future[CaseResult]() for spec in specs if spec not in self._futures}
         self._futures |= fresh
         if not self._thread.is_alive():
+            if self._runs_code:
+                # What this thread begins from now on is known not to be of a judge's code.
+                trusted().set(True)
+                self._patches.enter_context(threads_keep_context())
             self._thread.start()
         asyncio.run_coroutine_threadsafe(self._runner.feed(list(fresh.items())), self._loop)
 
@@ -128,6 +138,7 @@ class Engine:
             self._ended = True
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
+        self._patches.close()
         self._loop.close()
 
     def _run_loop(self) -> None:

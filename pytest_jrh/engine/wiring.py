@@ -15,7 +15,8 @@ from pytest_jrh.llm.calls import Stopped
 from pytest_jrh.llm.locks import Slots
 from pytest_jrh.llm.pace import Pace
 from pytest_jrh.models import StageModel
-from pytest_jrh.recording.own_code.exchanges import Halt
+from pytest_jrh.recording.own_code.exchanges import Halt, Opened
+from pytest_jrh.recording.own_code.http_client import foreign_urllib3
 from pytest_jrh.recording.own_code.kept import KeptRequests
 from pytest_jrh.recording.settings import Recording
 from pytest_jrh.recording.shared_calls import SharedCalls
@@ -142,7 +143,7 @@ class Calls:
                 admit=partial(self._admit, made),
                 paced=partial(self._paced, StageModel(JUDGE.name, name, rate_limit=limit)),
                 later=loop.call_soon_threadsafe,
-                unseen=lambda what: self._say(_unseen(suite.name, name, what)),
+                unseen=lambda opened: self._say(_unseen(suite.name, name, opened)),
                 native=lambda peer: self._say(_native(suite.name, name, peer)),
             )
 
@@ -251,12 +252,11 @@ class Calls:
         return self._client
 
 
-def _unseen(suite: str, judge: str, what: str) -> str:
-    verb = "opened" if what.startswith("a connection") else "started"
+def _unseen(suite: str, judge: str, opened: Opened) -> str:
     return (
-        f"suite {suite}: the judge {judge} {verb} {what} by itself; what it asks there is not "
-        "recorded, so a replay stops it. `replay: verdict` on the judge answers from its recorded "
-        "verdict."
+        f"suite {suite}: {opened.said_of(f'the judge {judge}')}; what it asks there is not "
+        f"recorded, so a replay stops it. {foreign_urllib3()}`replay: verdict` on the judge "
+        "answers from its recorded verdict."
     )
 
 

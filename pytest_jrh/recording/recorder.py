@@ -10,9 +10,11 @@ insides is in `_Router`.
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -21,11 +23,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_jrh.llm.wire import bounded, check_length, install, uncompressed
-from pytest_jrh.recording.own_code.contexts import threads_keep_context
-from pytest_jrh.recording.own_code.exchanges import Exchanges, body_text, canonical
+from pytest_jrh.recording.own_code.exchanges import Exchanges, Opened, body_text, canonical
 from pytest_jrh.recording.own_code.http_client import HttpClientPatch
 from pytest_jrh.recording.own_code.native import NativeConnections
-from pytest_jrh.recording.own_code.watch import Watch, processes_watched, watched
+from pytest_jrh.recording.own_code.watch import Watch, calls_watched, judging, watched
 from pytest_jrh.redact import Redactor, covers, dotenv_secrets
 
 _SAYS_WHO = re.compile(r"auth|key|token|secret|cookie|credential", re.IGNORECASE)
@@ -66,7 +67,30 @@ class HttpRecorder:
         from vcr.patch import CassettePatcherBuilder
 
         for patcher in CassettePatcherBuilder(self._router).build():
+            patcher.new = self._sending_ends(patcher.new)
             self._patches.enter_context(patcher)
+
+    def _sending_ends(self, request: Callable[..., Any]) -> Callable[..., Any]:
+        """End with a request what it has said of its context, also where it fails."""
+        sending = self._sending
+
+        async def awaited(answer: Awaitable[Any]) -> Any:
+            before = sending.get()
+            try:
+                return await answer
+            finally:
+                sending.set(before)
+
+        @functools.wraps(request)
+        def sent(*args: Any, **kwargs: Any) -> Any:
+            before = sending.get()
+            try:
+                answer = request(*args, **kwargs)
+            finally:
+                sending.set(before)
+            return awaited(answer) if inspect.isawaitable(answer) else answer
+
+        return sent
 
     def remove(self) -> None:
         """Take the patch off again."""
@@ -98,23 +122,24 @@ class HttpRecorder:
             self._routes_code = True
             patch = HttpClientPatch(self._own, self._outgoing, _decoded)
             self._patches.enter_context(patch.installed())
-            self._patches.enter_context(threads_keep_context())
-            self._patches.enter_context(processes_watched())
+            self._patches.enter_context(calls_watched())
             self._patches.enter_context(_aiohttp_bounded(self._own))
             self._patches.enter_context(_dotenv_seen(self._own))
             install()
-            watched()
             self._native = NativeConnections()
 
-        def tell(what: str) -> None:
+        def tell(opened: Opened) -> None:
             if not self._sending.get():
-                exchanges.connects(what)
+                exchanges.connects(opened)
 
-        own, watcher = self._own.set(exchanges), watched().set(Watch(tell, os.getpid()))
+        watch = Watch(tell, os.getpid(), replays=not exchanges.live)
+        own, watcher = self._own.set(exchanges), watched().set(watch)
+        judging().add(watch)
         try:
             with bounded():
                 yield
         finally:
+            judging().discard(watch)
             watched().reset(watcher)
             self._own.reset(own)
             exchanges.close()
@@ -172,7 +197,7 @@ class _Router:
         if exchanges is not None:
             asked = exchanges.request(request.method, request.uri, request.body, request.headers)
             found = exchanges.answer(asked)
-            # What is sent from here on, until its answer is appended, is no secret connection.
+            # What is sent from here on, until the request ends, is no secret connection.
             self._sending.set(found is None)
             request.jrh_found = found
             return found is not None
@@ -201,7 +226,6 @@ class _Router:
     def append(self, request: Any, response: Any) -> None:
         exchanges = self._own.get()
         if exchanges is not None:
-            self._sending.set(False)
             asked = exchanges.request(request.method, request.uri, request.body)
             content_type = body_text(request.headers.get("content-type"))
             exchanges.made(asked, _decoded(response), content_type)

@@ -101,7 +101,7 @@ def test_what_a_function_asks_is_recorded_and_answered_without_a_network(
         )
         assert replayed.code == 0, replayed.stdout
         assert "0 calls made" in words(replayed)
-        assert "opened" not in words(first) + words(replayed)
+        assert "by itself; what" not in words(first) + words(replayed)
 
 
 def test_a_changed_function_is_tested_for_real(
@@ -223,6 +223,161 @@ def test_a_connection_that_no_recording_answers_is_named_and_stopped(
     made.configure({"python": "judges.py:judge", "replay": "verdict"})
     told = run_pytest(pytester.path, made.suite.option, *ONE)
     assert summary(told) == "1 passed, 7 deselected", told.stdout
+
+
+PAST_THE_RECORDING = {
+    "a worker of the module's": """
+import queue, requests, threading
+ASKED, ANSWERS = queue.Queue(), queue.Queue()
+def work():
+    while True:
+        text = ASKED.get()
+        try:
+            ANSWERS.put(requests.post(URL, json=text).status_code)
+        except Exception:
+            ANSWERS.put(None)
+threading.Thread(target=work, name="worker", daemon=True).start()
+def ask(text):
+    ASKED.put(text)
+    ANSWERS.get()
+""",
+    "a pool of the module's": """
+import requests
+from multiprocessing.pool import ThreadPool
+POOL = ThreadPool(1)
+def ask(text):
+    POOL.apply(requests.post, (URL,), {"json": text})
+""",
+    "a bare thread": """
+import _thread, requests, threading
+def ask(text):
+    ended = threading.Event()
+    def work():
+        try:
+            requests.post(URL, json=text)
+        finally:
+            ended.set()
+    _thread.start_new_thread(work, ())
+    ended.wait()
+""",
+    "an empty context": """
+import contextvars, requests
+def ask(text):
+    contextvars.Context().run(requests.post, URL, json=text)
+""",
+    "a subclass that sends by itself": """
+import http.client
+class Connection(http.client.HTTPConnection):
+    def send(self, data):
+        if self.sock is None:
+            self.connect()
+        self.sock.sendall(data)
+def ask(text):
+    line = Connection(URL.split("/")[2])
+    line.request("POST", "/judge", json.dumps(text))
+    line.getresponse().read()
+""",
+    "a subclass that reads by itself": """
+import http.client
+class Connection(http.client.HTTPConnection):
+    def getresponse(self):
+        response = http.client.HTTPResponse(self.sock, method="POST")
+        response.begin()
+        return response
+def ask(text):
+    line = Connection(URL.split("/")[2])
+    line.request("POST", "/judge", json.dumps(text))
+    line.getresponse().read()
+""",
+    "a socket after a request that failed": """
+import httpx, socket
+def ask(text):
+    try:
+        httpx.post("http://127.0.0.1:9/", json=text)
+    except httpx.ConnectError:
+        pass
+    host, _, port = URL.split("/")[2].partition(":")
+    with socket.create_connection((host, int(port))) as line:
+        line.sendall(b"POST / HTTP/1.1\\r\\ncontent-length: 1\\r\\n\\r\\n1")
+        line.recv(1)
+""",
+}
+ASKING_PAST_IT = """
+import json
+URL = {url!r}
+{ask}
+def judge(case):
+    try:
+        ask(case.transcript)
+    except Exception:
+        pass
+    return "ok-marker-violation" in case.transcript
+"""
+
+
+@pytest.mark.parametrize("way", PAST_THE_RECORDING)
+def test_what_goes_past_the_recording_is_named_and_on_replay_refused(
+    judged: MakeJudged, pytester: pytest.Pytester, way: str
+) -> None:
+    with JudgeService() as service:
+        made = judged(ASKING_PAST_IT.format(url=service.url, ask=PAST_THE_RECORDING[way]))
+        port = service.url.split(":")[2].partition("/")[0]
+        named = f"opened a connection to 127.0.0.1:{port}"
+        first = run_pytest(pytester.path, made.suite.option, RECORD, *ONE)
+        assert summary(first) == "1 passed, 7 deselected", first.stdout
+        assert named in words(first), first.stdout
+        assert len(service.asked) == 1
+        replayed = run_pytest(pytester.path, made.suite.option, *ONE)
+        assert len(service.asked) == 1
+    assert summary(replayed) == "7 deselected, 1 error", replayed.stdout
+    # An answer of nobody is not recorded, so a request that failed is what stops that one.
+    if "request that failed" not in way:
+        assert "The judge judges.py:judge was stopped: " in words(replayed)
+        assert named in words(replayed)
+
+
+SESSION_AND_JUDGE = """
+import subprocess, threading, time
+from pathlib import Path
+MARK = Path(__file__).with_name("judging")
+def judge(case):
+    MARK.touch()
+    while not MARK.with_name("tested").exists():
+        time.sleep(0.01)
+    return "ok-marker-violation" in case.transcript
+"""
+OWN_TEST = """
+import socket, subprocess, threading, time
+from pathlib import Path
+FOLDER = Path({folder!r})
+def test_own():
+    while not (FOLDER / "judging").exists():
+        time.sleep(0.01)
+    failed = []
+    def work():
+        try:
+            with socket.create_server(("127.0.0.1", 0)) as server:
+                with socket.create_connection(server.getsockname()) as line:
+                    line.sendall(b"?")
+            subprocess.run(["/bin/true"], check=True)
+        except BaseException as error:
+            failed.append(error)
+    work()
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    (FOLDER / "tested").touch()
+    assert not failed
+"""
+
+
+def test_the_projects_own_tests_connect_while_a_judge_replays(
+    judged: MakeJudged, pytester: pytest.Pytester
+) -> None:
+    made = judged(SESSION_AND_JUDGE)
+    own = pytester.makepyfile(test_own=OWN_TEST.format(folder=str(made.suite.config.parent)))
+    done = run_pytest(pytester.path, str(own), made.suite.option, "-k", "test_own or run-1")
+    assert "3 passed" in summary(done), done.stdout
 
 
 NATIVE = """

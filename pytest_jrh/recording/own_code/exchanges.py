@@ -40,6 +40,21 @@ class HttpRequest(NamedTuple):
         return f"{self.method} {parts.scheme}://{parts.netloc}{parts.path}"
 
 
+class Opened(NamedTuple):
+    """What a judge's code did past the recorded HTTP libraries, such as "opened a connection to
+    X"; `thread` names the one that did it where it is not known to be the judge's.
+    """
+
+    what: str
+    thread: str = ""
+
+    def said_of(self, judge: str) -> str:
+        """Say it of a judge."""
+        if self.thread:
+            return f"while {judge} judged, the thread {self.thread} {self.what}"
+        return f"{judge} {self.what} by itself"
+
+
 @dataclass(frozen=True, slots=True)
 class Halt:
     """Why a judge's code was halted.
@@ -76,7 +91,7 @@ class Exchanges:
         self.halt: Halt | None = None
         self.sent = 0
         self.replayed = 0
-        self.unseen: dict[str, None] = {}
+        self.unseen: dict[Opened, None] = {}
         self._admit = admit
         self._changed = changed
         self._unused = list(recorded)
@@ -145,16 +160,16 @@ class Exchanges:
             self._used.append((interaction, code < _FIRST_ERROR or code in _ABSENT))
         self._changed()
 
-    def connects(self, what: str) -> None:
-        """Note a connection or a program that no recorded HTTP library opened.
+    def connects(self, opened: Opened) -> None:
+        """Note what goes past the recorded HTTP libraries.
 
         Raises `Halted` where nothing may be sent.
         """
         with self._lock:
             if not self.live or self._closed:
-                self.halt = self.halt or Halt("unseen", what)
+                self.halt = self.halt or Halt("unseen", opened.said_of("it"))
                 raise Halted
-            self.unseen[what] = None
+            self.unseen[opened] = None
 
     @property
     def closed(self) -> bool:

@@ -22,6 +22,10 @@ from pytest_jrh.recording.own_code.exchanges import Exchanges, HttpRequest
 _HELD = "_jrh_held"
 _SENDING = "_jrh_sending"
 _HTTPS = 443
+_SOCKET_USES = frozenset(
+    {"makefile", "send", "sendall", "sendfile", "sendmsg", "write", "fileno"}
+    | {"recv", "recv_into", "recvfrom", "recvmsg", "read"}
+)
 _HOP_HEADERS = ("transfer-encoding", "content-length", "connection", "keep-alive")
 
 
@@ -65,7 +69,7 @@ class HttpClientPatch:
                 real(connection, data)
                 return
             connection.__dict__.setdefault(_HELD, bytearray()).extend(_bytes(data))
-            _stand_in(connection)
+            self._stand_in(connection)
 
         return send
 
@@ -77,7 +81,7 @@ class HttpClientPatch:
             if current.get() is None or connection.__dict__.get(_SENDING):
                 real(connection, *args, **kwargs)
                 return
-            _stand_in(connection)
+            self._stand_in(connection)
             if hasattr(connection, "is_verified"):
                 connection.is_verified = True
 
@@ -124,6 +128,25 @@ class HttpClientPatch:
         exchanges.made(asked, whole, content_type)
         return _response(connection, status, whole["headers"], whole["body"])
 
+    def _stand_in(self, connection: Any) -> None:
+        if connection.sock is None:
+            connection.sock = _StandIn(lambda: self._opened(connection))
+
+    def _opened(self, connection: Any) -> Any:
+        """The open socket of a connection whose class uses it by itself: it is not recorded, and
+        noticed as what it opens.
+        """
+        held = connection.__dict__.pop(_HELD, b"")
+        connection.sock = None
+        connection.__dict__[_SENDING] = True
+        try:
+            connection.connect()
+            if held:
+                self._send(connection, bytes(held))
+        finally:
+            connection.__dict__.pop(_SENDING, None)
+        return connection.sock
+
     def _sent(self, connection: Any, held: bytes) -> http.client.HTTPResponse:
         if isinstance(connection.sock, _StandIn):
             connection.sock = None
@@ -136,7 +159,18 @@ class HttpClientPatch:
 
 
 class _StandIn:
-    """Stands in for the socket of a connection that is not open yet; nothing is read from it."""
+    """Stands in for the socket of a connection that is not open yet.
+
+    Whoever reads from it or writes to it by itself gets what `opened` gives.
+    """
+
+    def __init__(self, opened: Callable[[], Any]) -> None:
+        self._opened = opened
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _SOCKET_USES:
+            raise AttributeError(name)
+        return getattr(self._opened(), name)
 
     def settimeout(self, _: object) -> None: ...
 
@@ -157,11 +191,6 @@ class _Recorded:
         return io.BytesIO(self._answer)
 
 
-def _stand_in(connection: Any) -> None:
-    if connection.sock is None:
-        connection.sock = _StandIn()
-
-
 def _replace(undo: contextlib.ExitStack, owner: type, name: str, wrapped: Any) -> None:
     real = owner.__dict__[name]
     setattr(owner, name, wrapped)
@@ -169,15 +198,29 @@ def _replace(undo: contextlib.ExitStack, owner: type, name: str, wrapped: Any) -
 
 
 def _connecting() -> list[type]:
-    """The classes that connect in a way of their own: urllib3's, where it has been imported."""
-    library = sys.modules.get("urllib3.connection")
-    modules = [http.client, *([library] if library is not None else [])]
+    """The classes that connect in a way of their own: urllib3's, where it has been imported and is
+    built on `http.client`.
+    """
+    modules = [http.client]
+    if "urllib3.connection" in sys.modules and not foreign_urllib3():
+        modules.append(sys.modules["urllib3.connection"])
     classes = [
         getattr(module, name, None)
         for module in modules
         for name in ("HTTPConnection", "HTTPSConnection")
     ]
     return [each for each in classes if isinstance(each, type) and "connect" in each.__dict__]
+
+
+def foreign_urllib3() -> str:
+    """A sentence where urllib3 is not the one that is recorded; nothing where it is."""
+    connection = getattr(sys.modules.get("urllib3.connection"), "HTTPConnection", None)
+    if connection is None or issubclass(connection, http.client.HTTPConnection):
+        return ""
+    return (
+        "The urllib3 that is installed is urllib3-future, which niquests puts in its place; what "
+        "goes through it, by requests too, is not recorded. "
+    )
 
 
 def _bytes(data: Any) -> bytes:

@@ -16,7 +16,7 @@ from pytest_jrh.judges.score_maps import is_huge, offered_text
 from pytest_jrh.llm.calls import Answer, Stopped, digest
 from pytest_jrh.models import UNSCORED, Spending, Verdict
 from pytest_jrh.recording.cassettes import RecordedCall
-from pytest_jrh.recording.own_code.exchanges import Exchanges, Halt, Halted
+from pytest_jrh.recording.own_code.exchanges import Exchanges, Halt, Halted, Opened
 from pytest_jrh.recording.own_code.unmatched import halted
 from pytest_jrh.recording.settings import Lookup
 from pytest_jrh.text import one_line
@@ -74,7 +74,7 @@ class KeptRequests:
         admit: Callable[[], Halt | None],
         paced: Callable[[], Awaitable[None]],
         later: Callable[[Callable[[], None]], object],
-        unseen: Callable[[str], None],
+        unseen: Callable[[Opened], None],
         native: Callable[[str], None],
     ) -> None:
         self._tape = tape

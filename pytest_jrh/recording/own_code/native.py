@@ -10,7 +10,7 @@ from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_jrh.recording.own_code.watch import connected
+from pytest_jrh.recording.own_code.watch import connected, is_address
 
 _SOCKETS = Path("/proc/self/fd")
 _TABLES = (Path("/proc/self/net/tcp"), Path("/proc/self/net/tcp6"))
@@ -32,7 +32,7 @@ class NativeConnections:
         rows = [row for table in _TABLES for row in _rows(table)]
         listening = {row.local_port for row in rows if row.state == _LISTENING}
         by_python = connected()
-        by_name = {port for host, port in by_python if not _is_address(host)}
+        by_name = {port for host, port in by_python if not is_address(host)}
         peers = []
         for row in rows:
             if row.inode not in new or not row.port:
@@ -89,11 +89,3 @@ def _host(digits: str) -> str:
     address = ip_address(struct.pack(f"={len(words)}I", *words))
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return str(mapped or address)
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_jrh.diffs import unified
 from pytest_jrh.errors import Unrecorded, Unscored
 from pytest_jrh.recording.own_code.exchanges import is_all_secret
+from pytest_jrh.recording.own_code.http_client import foreign_urllib3
 from pytest_jrh.redact import REDACTED
 from pytest_jrh.user_code import error_places
 
@@ -54,10 +55,8 @@ def halted(
         return Unscored(
             "unrecorded",
             stage=stage,
-            cause=f"{who} was stopped: it opened {halt.what} by itself, which no recording answers."
-            if halt.what.startswith("a connection")
-            else f"{who} was stopped: it started {halt.what}, whose answers no recording holds.",
-            advice=VERDICT_ADVICE,
+            cause=f"{who} was stopped: {halt.what}, which no recording answers.",
+            advice=f"{foreign_urllib3()}{VERDICT_ADVICE}",
             places=() if error is None else error_places(error),
         )
     assert halt.request is not None
