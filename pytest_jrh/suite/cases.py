@@ -54,7 +54,8 @@ def _of_runs(
     for test in suite.tests:
         kind = KINDS[test.name]
         eligible = [run for run in runs if not kind.natural or (run.run_id, run.epoch) in labelled]
-        sampled = sample(eligible, suite.source.sample_num, suite.source.sampling_seed)
+        draw = stable_sample if suite.source.sampling == "stable" else sample
+        sampled = draw(eligible, suite.source.sample_num, suite.source.sampling_seed)
         judges = [judge.name for judge in suite.judges] if test.evaluate else [None]
         for rubric in suite.rubrics:
             for run in sampled:
@@ -80,6 +81,22 @@ def sample(runs: Sequence[T], number: int | None, seed: int) -> list[T]:
         return list(runs)
     picked = sorted(random.Random(seed).sample(range(len(runs)), number))  # noqa: S311 - reproducible, not secret
     return [runs[index] for index in picked]
+
+
+def stable_sample(runs: Sequence[RunSummary], number: int | None, seed: int) -> list[RunSummary]:
+    """Pick the runs whose ids have the smallest digests with this seed, in log order (rule A9).
+
+    Each run has the same chance, whatever others there are: a run that is added takes the place of
+    one at most, and a greater number picks the same runs and more.
+    """
+    if number is None or number <= 0 or number >= len(runs):
+        return list(runs)
+
+    def digest(index: int) -> str:
+        run = runs[index]
+        return _digest(repr((seed, run.run_id, run.epoch)), 64)
+
+    return [runs[index] for index in sorted(sorted(range(len(runs)), key=digest)[:number])]
 
 
 # The same few ids go into every name of every case.

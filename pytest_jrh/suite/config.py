@@ -190,6 +190,7 @@ def _source_settings(config: Config, logs: tuple[Path, ...]) -> SourceSettings:
         paths=logs,
         preprocessors=preprocessors,
         sample_num=number if number > 0 else None,
+        sampling=agent.sampling,
         sampling_seed=first_set(agent.sampling_seed, synthetic.seed, default=DEFAULT_SEED),
         max_sample_mb=agent.max_sample_mb,
         cluster_key=agent.cluster_key,

@@ -138,7 +138,8 @@ class LabelSettings:
 class SourceSettings:
     """Where the runs come from, which of them are used, and what is done to each before.
 
-    `paths` are files and folders. `sample_num` is None where all are used. `max_sample_mb` is how
+    `paths` are files and folders. `sample_num` is None where all are used, and `sampling` how so
+    many are drawn (rule A9). `max_sample_mb` is how
     much one sample may be when unpacked. `cluster_key` is the field of the metadata that says which
     samples belong together (rule L3); `format` says where the parts of a conversation are.
     """
@@ -146,6 +147,7 @@ class SourceSettings:
     paths: tuple[Path, ...]
     preprocessors: tuple[str, ...] = ()
     sample_num: int | None = None
+    sampling: Literal["rand", "stable"] = "rand"
     sampling_seed: int = DEFAULT_SEED
     max_sample_mb: int = MAX_SAMPLE_MB
     cluster_key: str | None = None

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import assume, example, given
@@ -120,6 +122,74 @@ def test_sample_keeps_the_order_and_has_the_size(runs: list[int], number: int, s
     picked = cases.sample(numbered, number, seed)
     assert picked == sorted(set(picked), key=lambda one: one[0])
     assert len(picked) == (number if 0 < number < len(runs) else len(runs))
+
+
+RUNS_100 = [RunSummary(f"run-{number}", epoch) for number in range(50) for epoch in (1, 2)]
+
+
+def picked(runs: Sequence[RunSummary], number: int, seed: int = 8234) -> set[tuple[str, int]]:
+    return {(run.run_id, run.epoch) for run in cases.stable_sample(runs, number, seed)}
+
+
+@pytest.mark.parametrize("place", [0, 50, 100])
+def test_a_stable_sample_loses_one_run_at_most_to_one_that_is_added(place: int) -> None:
+    lost = []
+    for number in range(300):
+        grown = [*RUNS_100[:place], RunSummary(f"new-{number}", 1), *RUNS_100[place:]]
+        before, after = picked(RUNS_100, 5), picked(grown, 5)
+        assert len(after) == 5
+        lost.append(len(before - after))
+        assert after - before <= {(f"new-{number}", 1)}
+    # 5 of 101 take the place of one.
+    assert set(lost) == {0, 1}
+    assert 4 <= sum(lost) <= 30
+
+
+def test_a_stable_sample_of_twice_the_runs_keeps_half() -> None:
+    more = [RunSummary(f"more-{number}", 1) for number in range(100)]
+    kept = sum(
+        len(picked(RUNS_100, 10, seed) & picked([*more, *RUNS_100], 10, seed))
+        for seed in range(200)
+    )
+    assert 900 <= kept <= 1_100
+
+
+def test_a_stable_sample_is_part_of_a_greater_one_and_of_each_selection_with_its_runs() -> None:
+    assert picked(RUNS_100, 5) < picked(RUNS_100, 6) < picked(RUNS_100, 60)
+    five = [run for run in RUNS_100 if (run.run_id, run.epoch) in picked(RUNS_100, 5)]
+    assert picked(five + RUNS_100[:20], 5) == picked(RUNS_100, 5)
+    assert picked(RUNS_100, 5, seed=1) != picked(RUNS_100, 5, seed=2)
+    drawn = cases.stable_sample(RUNS_100, 20, 8234)
+    assert drawn == [run for run in RUNS_100 if run in drawn]
+    assert cases.stable_sample(RUNS_100, 0, 1) == cases.stable_sample(RUNS_100, 100, 1) == RUNS_100
+
+
+def test_every_run_has_the_same_chance_in_a_stable_sample() -> None:
+    drawn = Counter(key for seed in range(2_000) for key in picked(RUNS_100, 10, seed))
+    # A standard deviation of a count is 13.
+    assert all(abs(drawn[run.run_id, run.epoch] - 200) < 70 for run in RUNS_100)
+
+
+def test_which_runs_a_stable_sample_picks_never_changes() -> None:
+    drawn = cases.stable_sample(RUNS_100, 4, 8234)
+    assert [(run.run_id, run.epoch) for run in drawn] == [
+        ("run-20", 1),
+        ("run-23", 1),
+        ("run-29", 2),
+        ("run-36", 1),
+    ]
+
+
+@pytest.mark.parametrize(("sampling", "stays"), [("rand", False), ("stable", True)])
+def test_the_config_says_how_runs_are_drawn(
+    tmp_path: Path, sampling: Literal["rand", "stable"], *, stays: bool
+) -> None:
+    suite = make_suite(tmp_path)
+    suite = replace(suite, source=replace(suite.source, sample_num=5, sampling=sampling))
+    new = [RunSummary(f"new-{number}", 1) for number in range(9)]
+    before = {spec.run_id for spec in cases.expand(suite, RUNS_100)}
+    after = {spec.run_id for spec in cases.expand(suite, [*new, *RUNS_100])}
+    assert (before == after) is stays
 
 
 def test_specs_come_by_test_rubric_run_target_and_judge(tmp_path: Path) -> None:
