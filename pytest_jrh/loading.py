@@ -25,7 +25,7 @@ from pytest_jrh.labels.grounds import Grounds, grounds_of
 from pytest_jrh.labels.people import read_people
 from pytest_jrh.redact import read_dotenv
 from pytest_jrh.stats.metrics import metric_problem
-from pytest_jrh.suite.cases import case_id, expand
+from pytest_jrh.suite.cases import case_id, expand, recorded_runs
 from pytest_jrh.suite.config import load_suite
 from pytest_jrh.suite.places import Places
 from pytest_jrh.text import counted
@@ -324,7 +324,7 @@ def _with_sources(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
             preprocessors.append(resolve(name))
     source = None
     with collecting(problems):
-        source = open_sources(suite.source)
+        source = open_sources(suite.source, recorded_runs(suite.replay.cassette_dir))
     return replace(
         ready,
         source=source,

@@ -73,8 +73,11 @@ class Joiner:
         aliases: Mapping[str, tuple[str, int]] | None = None,
     ) -> None:
         self._epochs: dict[str, list[int]] = {}
+        self._former: dict[str, str] = {}
         for run in runs:
             self._epochs.setdefault(run.run_id, []).append(run.epoch)
+            if run.former_id is not None:
+                self._former[run.former_id] = run.run_id
         self._some_runs = listed(self._epochs, 5)
         self._rubrics = {rubric.id: rubric for rubric in rubrics}
         self._untargeted = untargeted
@@ -142,7 +145,10 @@ class Joiner:
     def _run(self, row: LabelRow, reading: Reading, joined: JoinedLabels) -> tuple[str, int] | None:
         if row.run_id not in self._epochs and row.run_id in self._aliases:
             return self._aliases[row.run_id]
-        epochs = self._epochs.get(row.run_id)
+        run_id = row.run_id
+        if run_id not in self._epochs:
+            run_id = self._former.get(run_id, run_id)
+        epochs = self._epochs.get(run_id)
         key, hint = "run_id", None
         if epochs is None:
             hint = _nearest_id(row.run_id, self._epochs, joined)
@@ -150,9 +156,9 @@ class Joiner:
                 f"got {shown(row.run_id)}, and there is no such run; the runs are {self._some_runs}"
             )
         elif row.epoch is None and len(epochs) == 1:
-            return row.run_id, epochs[0]
+            return run_id, epochs[0]
         elif row.epoch in epochs:
-            return row.run_id, row.epoch
+            return run_id, row.epoch
         else:
             key = "epoch"
             given = "is missing" if row.epoch is None else f"got {row.epoch}"

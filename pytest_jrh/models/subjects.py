@@ -19,6 +19,8 @@ class RunSummary:
     cluster: str | None = None
     """What it shares with other runs, such as a task with many trials; None: its id, whose epochs
     belong together."""
+    former_id: str | None = None
+    """Another id that it went by in earlier versions; labels may know it by that."""
 
 
 @dataclass(frozen=True, slots=True)

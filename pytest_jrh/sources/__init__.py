@@ -16,6 +16,7 @@ from pytest_jrh.sources.scout import ScoutDatabase
 from pytest_jrh.suite.suite import MAX_SAMPLE_MB
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pytest_jrh.sources.source import Source
@@ -53,9 +54,12 @@ def open_source(
     return found(path, max_sample_mb=max_sample_mb, input_format=input_format)
 
 
-def open_sources(settings: SourceSettings) -> Source:
+def open_sources(
+    settings: SourceSettings, is_known: Callable[[str], bool] = lambda _: False
+) -> Source:
     """The source for all that a suite names; a single file is read as it is (rule R1).
 
+    `is_known` says whether a run has been recorded under an id that earlier versions gave it.
     Raises InputError for a folder without transcripts.
     """
     open_one = partial(
@@ -67,7 +71,7 @@ def open_sources(settings: SourceSettings) -> Source:
     found = find_files(settings.paths, SUFFIXES, is_database)
     if len(found.files) == 1 and not found.notices:
         return open_one(found.files[0])
-    return Joined(found.files, open_one, found.notices)
+    return Joined(found.files, open_one, found.notices, is_known)
 
 
 def is_database(path: Path) -> bool:

@@ -40,6 +40,7 @@ from pytest_jrh.transcript import storable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from datetime import datetime
 
     from inspect_ai.log import EvalSample
 
@@ -142,6 +143,10 @@ class EvalLog(Source):
     def aliases(self) -> dict[str, Key]:
         """See `Source`: the uuids of samples."""
         return keys_by_uuid(self._opened(), self._summary_rows())
+
+    def created(self) -> datetime | None:
+        """See `Source`."""
+        return self._opened().created()
 
     def read(
         self, run_id: str, epoch: int, *, whole: bool = False

@@ -16,7 +16,8 @@ from pytest_jrh.sources.source import Source
 from pytest_jrh.text import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
 
     from pytest_jrh.models import AgentRun, RunSummary
 
@@ -36,8 +37,10 @@ class _Place(NamedTuple):
 class Joined(Source):
     """Several files, each read with its own source, one after the other.
 
-    An id that stands in two files at the same epoch is followed in all of them by `@` and the
-    file's name; all other ids stay as they are.
+    An id that stands in several files at the same epoch stays as it is in the one that was begun
+    first, and is followed by `@` and the file's name in the others; all other ids stay as they are.
+    Earlier versions renamed it in all of them: where `is_known` is true of such a name, the run
+    keeps it.
     """
 
     suffixes = ()
@@ -47,9 +50,11 @@ class Joined(Source):
         files: Sequence[Path],
         open_one: Callable[[Path], Source],
         notices: Sequence[str] = (),
+        is_known: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._files = tuple(files)
         self._open_one = open_one
+        self._is_known = is_known
         self._kept = [open_one(file) for file in files] if len(files) <= _MOST_OPEN else []
         self._lock = threading.Lock()
         self._said = dict.fromkeys(notices)
@@ -152,26 +157,74 @@ class Joined(Source):
     def _indexed(self) -> dict[Key, tuple[_Place, RunSummary]]:
         runs = self._all_runs()
         shared = _shared_ids(runs)
-        labels = _labels(self._files)
+        renamed = self._renamed(runs, shared) if shared else {}
         rows: dict[Key, tuple[_Place, RunSummary]] = {}
         for place, run in runs:
             summary = run
             if run.run_id in shared:
                 # The samples of one dataset, as a rule: what they share, their cases do.
                 cluster = run.run_id if run.cluster is None else run.cluster
-                own_id = f"{run.run_id}@{labels[place.file]}"
-                summary = replace(run, run_id=own_id, cluster=cluster)
+                run_id, former_id = renamed[place]
+                summary = replace(run, run_id=run_id, cluster=cluster, former_id=former_id)
             known = rows.setdefault((summary.run_id, run.epoch), (place, summary))
             if known[0] is not place:
                 raise self._alike(summary, known[0], place)
-        if shared:
-            each = next(row.run_id for place, row in rows.values() if place.run_id in shared)
-            with self._lock:
-                self._said[
-                    f"{counted(len(shared), 'id')} of runs in more than one file; these runs are "
-                    f"named after their files too, such as {printable(each)}"
-                ] = None
         return rows
+
+    def _renamed(
+        self, runs: Sequence[tuple[_Place, RunSummary]], shared: Collection[str]
+    ) -> dict[_Place, tuple[str, str | None]]:
+        """The id of each run whose id is shared, and its former one, where that is another."""
+        order = self._by_age()
+        labels = _labels([self._files[number] for number in order])
+        former_labels = _former_labels(self._files)
+        epochs: dict[int, dict[str, set[int]]] = {number: {} for number in order}
+        for place, run in runs:
+            if run.run_id in shared:
+                epochs[place.file].setdefault(run.run_id, set()).add(run.epoch)
+        taken: dict[str, set[int]] = {}
+        renamed: dict[_Place, tuple[str, str | None]] = {}
+        for number, label in zip(order, labels, strict=True):
+            for run_id, own in epochs[number].items():
+                former_id = f"{run_id}@{former_labels[number]}"
+                others = taken.setdefault(run_id, set())
+                new_id = f"{run_id}@{label}" if others & own else run_id
+                others |= own
+                if self._is_known(former_id):
+                    new_id = former_id
+                place = _Place(number, run_id)
+                renamed[place] = (new_id, None if new_id == former_id else former_id)
+        self._say_renamed(renamed, len(shared), order)
+        return renamed
+
+    def _by_age(self) -> list[int]:
+        """The numbers of the files: those that say when they were begun by that time, then others.
+
+        One file more changes the order of no others.
+        """
+        times: dict[int, datetime] = {}
+        for number in range(len(self._files)):
+            with self._source(number) as source:
+                if (time := source.created()) is not None:
+                    times[number] = time
+        others = [number for number in range(len(self._files)) if number not in times]
+        return [*sorted(times, key=lambda number: times[number]), *others]
+
+    def _say_renamed(
+        self, renamed: Mapping[_Place, tuple[str, str | None]], shared: int, order: Sequence[int]
+    ) -> None:
+        first = next(
+            self._files[number].name
+            for number in order
+            if any(place.file == number for place in renamed)
+        )
+        named = next(new for place, (new, _) in renamed.items() if new != place.run_id)
+        with self._lock:
+            self._said[
+                f"{counted(shared, 'id')} of runs in more than one file; those of {first} stay as "
+                "they are, and those of newer files have the file's name behind them, such as "
+                f"{printable(named)}"
+            ] = None
 
     def _all_runs(self) -> list[tuple[_Place, RunSummary]]:
         runs: list[tuple[_Place, RunSummary]] = []
@@ -209,7 +262,23 @@ def _shared_ids(runs: Sequence[tuple[_Place, RunSummary]]) -> set[str]:
 
 
 def _labels(files: Sequence[Path]) -> list[str]:
-    """Name each file by its stem, where no other has it, else by its path from where they part."""
+    """Name each file by its stem, where none before it has it, else by its path from where they
+    part: files that follow change no name.
+    """
+    labels: list[str] = []
+    for number, file in enumerate(files):
+        before = files[: number + 1]
+        common = os.path.commonpath([other.absolute().parent for other in before])
+        stems = {other.stem for other in files[:number]}
+        path = file.absolute().relative_to(common).as_posix()
+        labels.append(path if file.stem in stems else file.stem)
+    return labels
+
+
+def _former_labels(files: Sequence[Path]) -> list[str]:
+    """The names of files in earlier versions: the stem, where no other has it, else the path from
+    where all of them part.
+    """
     stems = Counter(file.stem for file in files)
     common = os.path.commonpath([file.absolute().parent for file in files])
     return [

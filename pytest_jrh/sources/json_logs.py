@@ -11,6 +11,7 @@ from pytest_jrh.documents.problems import printable
 from pytest_jrh.documents.strict_json import DamagedError
 from pytest_jrh.sources.log_parts import (
     SampleRow,
+    created_at,
     dataset_ids,
     json_object,
     log_header,
@@ -21,6 +22,7 @@ from pytest_jrh.sources.log_parts import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
     from pathlib import Path
 
 Span: TypeAlias = "tuple[int, int]"
@@ -65,6 +67,10 @@ class JsonLog:
     def dataset_ids(self) -> list[int | str]:
         """See `LogFile`."""
         return dataset_ids(self._header)
+
+    def created(self) -> datetime | None:
+        """See `LogFile`."""
+        return created_at(self._header)
 
     def rows(self) -> list[SampleRow] | None:
         """See `LogFile`; each sample was read once to know its row."""

@@ -9,6 +9,7 @@ import sys
 import zipfile
 import zlib
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_jrh.documents.problems import shown
@@ -17,7 +18,7 @@ from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.transcript import storable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 STDLIB_ZSTANDARD = (3, 14)
@@ -51,6 +52,9 @@ class LogFile(Protocol):
     def dataset_ids(self) -> list[int | str]:
         """List the sample ids that the log's header names."""
 
+    def created(self) -> datetime | None:
+        """When the log was begun, as its header says; None where it does not."""
+
     def rows(self) -> list[SampleRow] | None:
         """One row per sample, in the log's own order; None where this layout is not known here."""
 
@@ -82,6 +86,16 @@ def too_big(most_bytes: int) -> str:
         f"more than {most_bytes // 1_000_000:,} MB when unpacked (max_sample_mb in "
         "test_agent_perturbation_config)"
     )
+
+
+def created_at(header: Mapping[str, Any]) -> datetime | None:
+    """The time in a log's header; one without a time zone is taken for UTC."""
+    written = header["eval"].get("created")
+    try:
+        time = datetime.fromisoformat(written) if isinstance(written, str) else None
+    except ValueError:
+        return None
+    return time if time is None or time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def log_header(path: Path, data: Any) -> dict[str, Any]:

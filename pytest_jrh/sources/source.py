@@ -10,6 +10,7 @@ from pytest_jrh.suite.preprocessors import apply, wants_raw_sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
     from pathlib import Path
     from types import TracebackType
     from typing import Self
@@ -94,6 +95,10 @@ class Source(ABC):
     def aliases(self) -> Mapping[str, tuple[str, int]]:
         """Other names that label files may know runs by, each with the run's key; here none."""
         return {}
+
+    def created(self) -> datetime | None:
+        """When the runs were written down, as the source itself says; here it says nothing."""
+        return None
 
     @abstractmethod
     def close(self) -> None:

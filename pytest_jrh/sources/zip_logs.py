@@ -14,6 +14,7 @@ from pytest_jrh.documents.strict_json import DamagedError
 from pytest_jrh.sources.log_parts import (
     STDLIB_ZSTANDARD,
     SampleRow,
+    created_at,
     damage,
     dataset_ids,
     json_object,
@@ -25,6 +26,7 @@ from pytest_jrh.sources.log_parts import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
     from pathlib import Path
 
 _ZSTANDARD = 93
@@ -62,6 +64,10 @@ class ZipLog:
     def dataset_ids(self) -> list[int | str]:
         """See `LogFile`."""
         return dataset_ids(self._header)
+
+    def created(self) -> datetime | None:
+        """See `LogFile`."""
+        return created_at(self._header)
 
     def rows(self) -> list[SampleRow] | None:
         """Read the consolidated summaries.

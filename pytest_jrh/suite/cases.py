@@ -11,8 +11,8 @@ from __future__ import annotations
 import hashlib
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
@@ -31,6 +31,7 @@ _LONGEST_PART = 64
 _LONGEST_JUDGE = 32
 _LONGEST_IN_STEM = 36
 _RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?|.*\.")
+_CASSETTE_NAME = re.compile(r"(.+)\.e\d+\..+", re.DOTALL)
 T = TypeVar("T")
 
 
@@ -162,6 +163,19 @@ def cassette_path(cassette_dir: Path, spec: CaseSpec, *, judging: bool) -> Path:
     what = f"judge-{_judge_file(spec.judge)}" if judging else "generation"
     name = ".".join([file_part(spec.run_id), *_key(spec), what, "yaml"])
     return cassette_dir / f"{spec.test}/{file_part(spec.rubric_id)}/{name}"
+
+
+def recorded_runs(cassette_dir: Path) -> Callable[[str], bool]:
+    """Whether any case of a run, by its id, has a cassette; the folder is looked at when that is
+    first asked.
+    """
+
+    @cache
+    def parts() -> frozenset[str]:
+        names = (_CASSETTE_NAME.fullmatch(path.name) for path in cassette_dir.glob("*/*/*.yaml"))
+        return frozenset(name[1] for name in names if name)
+
+    return lambda run_id: file_part(run_id) in parts()
 
 
 def _prefix(spec: CaseSpec) -> str:

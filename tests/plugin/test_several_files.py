@@ -63,7 +63,7 @@ def test_runs_of_all_files_are_replayed_compared_and_reported(
     done = run_pytest(several.folder, several.option, "-rA", *GATE, *outputs, *workers)
     assert done.code == pytest.ExitCode.OK, done.stdout
     names = sorted(line.rpartition("::")[2] for line in done.lines if line.startswith("PASSED"))
-    assert names == ["chat[e1]", "run-1@claude[e1]", "run-1@gpt[e1]"]
+    assert names == ["chat[e1]", "run-1@gpt[e1]", "run-1[e1]"]
     assert done.stdout.count(SHARED) == 1
     assert done.stdout.count("left out 1 file that does not look like transcripts: notes.json") == 1
     assert "3 cases compared with the baseline: 0 regressions, 0 fixes" in done.stdout
@@ -85,9 +85,9 @@ def test_what_is_planned_and_what_is_unused_is_known_of_all_files(several: Suite
     (several.data / "logs" / "claude.eval").unlink()
     unused = run_pytest(several.folder, several.option, "--jrh-report-unused")
     # The id is in one file now, and goes by its own name again.
-    assert "run-1[e1]" in unused.stdout
+    assert "2 passed" in unused.stdout
     assert "run-1@gpt.e1.generation.yaml" in unused.stdout
-    assert "run-1@claude.e1.generation.yaml" in unused.stdout
+    assert "run-1.e1.generation.yaml" not in unused.stdout
 
 
 def test_a_damaged_file_among_them_is_a_usage_error_that_names_it(several: SuiteFiles) -> None:
@@ -95,3 +95,38 @@ def test_a_damaged_file_among_them_is_a_usage_error_that_names_it(several: Suite
     done = run_pytest(several.folder, several.option)
     assert done.code == pytest.ExitCode.USAGE_ERROR
     assert "inputs/data/tiny/logs/more.jsonl:1: is not valid JSON" in done.stderr
+
+
+def test_a_suite_that_was_recorded_when_all_files_were_named_is_replayed(
+    several: SuiteFiles,
+) -> None:
+    """As earlier versions left it: the runs of each of the two logs had the file's name."""
+    cassettes = several.folder / "inputs" / "cassettes" / "tiny"
+    for path in cassettes.rglob("run-1.e1.*"):
+        path.rename(path.with_name(path.name.replace("run-1.", "run-1@claude.")))
+    baseline = several.folder / "base.json"
+    baseline.write_text(baseline.read_text("utf-8").replace("::run-1[", "::run-1@claude["), "utf-8")
+    done = run_pytest(several.folder, several.option, "-rA", *GATE)
+    assert done.code == pytest.ExitCode.OK, done.stdout
+    assert "run-1@claude[e1]" in done.stdout
+    assert "3 cases compared with the baseline: 0 regressions, 0 fixes" in done.stdout
+
+
+def test_a_log_that_is_added_leaves_recordings_and_baseline_of_the_first_valid(
+    tmp_path: Path,
+) -> None:
+    suite = write_suite(tmp_path, runs=1, tests=["agent_perturbation"])
+    logs = suite.data / "logs"
+    logs.mkdir()
+    shutil.copyfile(built_log([run(1)]), logs / "first.eval")
+    config = yaml.safe_load(suite.config.read_text(encoding="utf-8"))
+    config[AGENT] = {"input_log_path": "inputs/data/tiny/logs"}
+    suite.config.write_text(yaml.safe_dump(config), encoding="utf-8")
+    update = ("--jrh-record-mode=once", *GATE, "--jrh-update-baseline")
+    with ModelServer() as server:
+        run_pytest(tmp_path, suite.option, *update, env=server.environment)
+    shutil.copyfile(logs / "first.eval", logs / "second.eval")
+    done = run_pytest(tmp_path, suite.option, "-rA", *GATE)
+    assert "1 case compared with the baseline: 0 regressions, 0 fixes" in done.stdout
+    assert any(line.startswith("PASSED") and "::run-1[e1]" in line for line in done.lines)
+    assert any(line.startswith("ERROR") and "::run-1@second[e1]" in line for line in done.lines)

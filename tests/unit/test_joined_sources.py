@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from pytest_jrh.errors import InputError
-from pytest_jrh.sources import joined, open_sources
+from pytest_jrh.labels.joining import Joiner, Reading
+from pytest_jrh.labels.rows import LabelRow
+from pytest_jrh.models import Rubric, RunSummary
+from pytest_jrh.sources import joined, open_source, open_sources
 from pytest_jrh.sources.clusters import with_clusters
 from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.joined import Joined
@@ -74,13 +77,15 @@ def test_a_link_in_a_circle_is_not_followed_and_a_file_counts_once(tmp_path: Pat
     assert matching(tmp_path, "**/*.jsonl") == (tmp_path / "link.jsonl", tmp_path / "runs.jsonl")
 
 
-def test_equal_ids_are_told_apart_by_their_files_names_and_said(tmp_path: Path) -> None:
+def test_equal_ids_of_a_second_file_are_followed_by_its_name_and_that_is_said(
+    tmp_path: Path,
+) -> None:
     one = write_lines(tmp_path / "gpt.jsonl", 1, 2, "own")
     two = write_lines(tmp_path / "claude.jsonl", 1, 2)
     source = opened(one, two)
     assert keys(source) == [
-        ("1@gpt", 1, "1"),
-        ("2@gpt", 1, "2"),
+        ("1", 1, "1"),
+        ("2", 1, "2"),
         ("own", 1, None),
         ("1@claude", 1, "1"),
         ("2@claude", 1, "2"),
@@ -88,30 +93,80 @@ def test_equal_ids_are_told_apart_by_their_files_names_and_said(tmp_path: Path) 
     run, _ = source.read("1@claude", 1)
     assert (run.run_id, run.sample_id) == ("1@claude", 1)
     assert run.messages[0]["content"] == "From claude.jsonl."
+    assert source.read("1", 1)[0].messages[0]["content"] == "From gpt.jsonl."
     assert source.notices() == (
-        "2 ids of runs in more than one file; these runs are named after their files too, such as "
-        "1@gpt",
+        "2 ids of runs in more than one file; those of gpt.jsonl stay as they are, and those of "
+        "newer files have the file's name behind them, such as 1@claude",
     )
-    assert set(keys(opened(two, one))) == set(keys(source))
 
 
-def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
-    one = write_lines(tmp_path / "a" / "runs.jsonl", 1)
-    two = write_lines(tmp_path / "b" / "runs.jsonl", 1)
-    assert [name for name, _, _ in keys(opened(one, two))] == ["1@a/runs.jsonl", "1@b/runs.jsonl"]
+def log_of(path: Path, created: str | None, *samples: Any) -> Path:
+    log = json.loads(write_log(path.with_suffix(".json"), list(samples)).read_bytes())
+    log["eval"] |= {"created": created}
+    path.write_text(json.dumps(log), "utf-8")
+    return path
+
+
+def test_the_log_that_was_begun_first_keeps_its_ids_wherever_it_stands(tmp_path: Path) -> None:
+    logs = {
+        "z": "2026-05-01T10:00:00+00:00",
+        "m": "2026-05-01T11:30:00+02:00",
+        "a": "2026-06-01T00:00:00",
+        "unknown": "yesterday",
+        "nothing": None,
+    }
+    paths = [log_of(tmp_path / f"{name}.json", time, sample(1)) for name, time in logs.items()]
+    for order in (paths, paths[::-1][2:] + paths[3:]):
+        names = {run_id for run_id, _, _ in keys(opened(*order))}
+        assert names == {"1", "1@z", "1@a", "1@unknown", "1@nothing"}
+    assert opened(*paths).read("1", 1)[0].run_id == "1"
+
+
+def test_files_that_are_added_rename_no_run(tmp_path: Path) -> None:
+    files = [
+        write_lines(tmp_path / "may" / "runs.jsonl", 1, 2),
+        write_lines(tmp_path / "may" / "other.jsonl", 2, 3),
+        write_lines(tmp_path / "june" / "other.jsonl", 3),
+        write_lines(tmp_path / "june" / "runs.jsonl", 1, 3),
+    ]
+    before: list[str] = []
+    for number in range(2, len(files) + 1):
+        after = [name for name, _, _ in keys(opened(*files[:number]))]
+        assert after[: len(before)] == before
+        before = after
+    assert before == [
+        "1", "2", "2@other", "3", "3@june/other.jsonl", "1@june/runs.jsonl", "3@june/runs.jsonl",
+    ]  # fmt: skip
+
+
+def test_a_run_that_was_recorded_under_its_former_name_keeps_it(tmp_path: Path) -> None:
+    files = [write_lines(tmp_path / f"{name}.jsonl", 1, 2) for name in ("gpt", "claude")]
+    known = Joined(files, open_source, is_known={"1@gpt"}.__contains__)
+    assert [name for name, _, _ in keys(known)] == ["1@gpt", "2", "1@claude", "2@claude"]
+    assert known.read("1@gpt", 1)[0].messages[0]["content"] == "From gpt.jsonl."
+    former = {run.run_id: run.former_id for run in known.summaries()}
+    assert former == {"1@gpt": None, "2": "2@gpt", "1@claude": None, "2@claude": None}
+
+
+def test_labels_may_know_a_run_by_its_former_name(tmp_path: Path) -> None:
+    runs = [RunSummary("1", epoch, former_id="1@gpt") for epoch in (1, 2)]
+    rubric = Rubric("kind", "Be kind.")
+    rows = [LabelRow("1@gpt", 1, epoch=epoch) for epoch in (1, 2)]
+    joined_labels = Joiner(runs, [rubric]).join(rows, Reading("labels"))
+    assert list(joined_labels.labels) == [("kind", "1", 1), ("kind", "1", 2)]
 
 
 def test_an_id_that_another_run_already_has_is_refused(tmp_path: Path) -> None:
     one = write_lines(tmp_path / "a.jsonl", 1)
-    two = write_lines(tmp_path / "b.jsonl", 1, "1@a")
-    with pytest.raises(InputError, match="two runs would be called 1@a"):
+    two = write_lines(tmp_path / "b.jsonl", 1, "1@b")
+    with pytest.raises(InputError, match="two runs would be called 1@b"):
         keys(opened(one, two))
 
 
 def test_an_epoch_of_a_shared_id_goes_by_the_same_name(tmp_path: Path) -> None:
     one = write_log(tmp_path / "a.eval", [sample(1), sample(1, 2)])
     two = write_log(tmp_path / "b.eval", [sample(1)])
-    assert keys(opened(one, two)) == [("1@a", 1, "1"), ("1@a", 2, "1"), ("1@b", 1, "1")]
+    assert keys(opened(one, two)) == [("1", 1, "1"), ("1", 2, "1"), ("1@b", 1, "1")]
 
 
 def test_many_files_are_not_kept_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +276,7 @@ def test_cluster_key_holds_over_all_files_and_before_their_own_clusters(tmp_path
     assert [run.cluster for run in source.summaries()] == ["own", "own", None]
     runs = with_clusters(source, "task")
     assert [(run.run_id, run.cluster) for run in runs] == [
-        ("1@a", "t-a"),
+        ("1", "t-a"),
         ("1@b", "t-b"),
         ("2", "t-a"),
     ]
@@ -234,5 +289,5 @@ def test_scores_and_other_names_of_runs_hold_over_all_files(tmp_path: Path) -> N
         write_log(tmp_path / f"{name}.eval", samples)
     source = opened(tmp_path)
     found = {key: values for key, values in source.scores() if values}
-    assert found == {("1@a", 1): {"check": "C"}, ("1@b", 1): {"check": "I"}}
-    assert source.aliases() == {"u-a": ("1@a", 1), "u-b": ("1@b", 1)}
+    assert found == {("1", 1): {"check": "C"}, ("1@b", 1): {"check": "I"}}
+    assert source.aliases() == {"u-a": ("1", 1), "u-b": ("1@b", 1)}

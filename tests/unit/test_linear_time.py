@@ -153,6 +153,7 @@ PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "starting.__init__._name_problems": "a name on the command line",
     "starting.__init__._filled": "texts of the package",
     "starting.committing._FILE_STEM": "texts of the package, and file names on the command line",
+    "suite.cases._CASSETTE_NAME": pumped(".e1", "1", "x.", start="x.e"),
     "suite.cases._RESERVED": pumped(".", "a.", start="con", end="x"),
     "suite.cases.file_part": "at most 60 characters",
     "suite.config._SECTION": pumped("'admin' ", '"admin"', "admin\n", start="{", end="'")
