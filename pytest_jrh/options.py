@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
     from pytest_jrh.models import RecordMode
-    from pytest_jrh.recording.settings import Replay
+    from pytest_jrh.models.terms import Replay
 
 OptionKind: TypeAlias = Literal[
     "bool", "choice", "string", "int", "float", "path", "paths", "names"

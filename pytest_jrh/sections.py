@@ -19,7 +19,6 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from pytest_jrh.kinds import TESTS, KnownTest
 from pytest_jrh.models import DEFAULT_SEED, RecordMode
 from pytest_jrh.text import name_problem, one_line
 
@@ -51,8 +50,6 @@ def takes(annotation: Any, marks: Iterable[Any] = ()) -> str | None:
 
 _NON_EMPTY = StringConstraints(min_length=1, strip_whitespace=True)
 
-_TESTS = f"{', '.join(TESTS[:-1])} or {TESTS[-1]}"
-
 Text: TypeAlias = Annotated[str, _NON_EMPTY, Takes("text")]
 Flag: TypeAlias = Annotated[bool, Takes("true or false, without quotes")]
 Count: TypeAlias = Annotated[int, Field(ge=1), Takes("an integer >= 1")]
@@ -69,9 +66,6 @@ PathText: TypeAlias = Annotated[str, _NON_EMPTY, Takes("a path")]
 TemplateName: TypeAlias = Annotated[
     Literal["agent_judge", "agent_autograder"],
     Takes("agent_judge (binary) or agent_autograder (ordinal)"),
-]
-Tests: TypeAlias = Annotated[
-    tuple[KnownTest, ...], Field(strict=False), Takes(f"a list of tests ({_TESTS})")
 ]
 RecordModeName: TypeAlias = Annotated[RecordMode, Takes("none, once, new_episodes or all")]
 FreeMapping: TypeAlias = Annotated[dict[str, Any], Takes("a mapping of keys to values")]

@@ -118,7 +118,8 @@ class _Bench:
 
     async def edited(self) -> Case:
         # A frozen suite makes no case, and is spared the import.
-        from pytest_jrh.pipeline.generate import generate_case, goal_of
+        from pytest_jrh.pipeline.generate import generate_case
+        from pytest_jrh.pipeline.goal import goal_of
 
         spec, ready, run = self.attempt.spec, self.ready, await self._read()
         goal = goal_of(ready.test(spec.test).objective, spec.target_score)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pytest_jrh.llm.pace import RetryPolicy
     from pytest_jrh.loading import ReadySuite
     from pytest_jrh.models import Case, CaseSpec, Complete, RecordMode
-    from pytest_jrh.recording.settings import Replay
+    from pytest_jrh.models.terms import Replay
     from pytest_jrh.redact import Redactor
     from pytest_jrh.review.decisions import Decision
     from pytest_jrh.review.desk import ReviewDesk

@@ -11,6 +11,7 @@ TestName: TypeAlias = str
 Mode: TypeAlias = Literal["binary", "ordinal"]
 StageName: TypeAlias = str
 RecordMode: TypeAlias = Literal["none", "once", "new_episodes", "all"]
+Replay: TypeAlias = Literal["completion", "http"]
 HumanReview: TypeAlias = Literal["", "undecided", "accepted", "edited", "rejected", "void"]
 # Of samples and of intervals, where a suite names none.
 DEFAULT_SEED = 8234

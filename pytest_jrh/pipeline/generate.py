@@ -23,7 +23,7 @@ from pytest_jrh.models import (
     StageName,
     TestName,
 )
-from pytest_jrh.pipeline.goal import Goal
+from pytest_jrh.pipeline.goal import Goal, goal_of
 from pytest_jrh.pipeline.perturber import ConversationPerturber
 from pytest_jrh.pipeline.planner import make_llm_planner
 from pytest_jrh.pipeline.verifier import make_llm_verifier
@@ -230,8 +230,3 @@ async def generate_agent_perturbations(
         for task in at_work:
             task.cancel()
         await asyncio.gather(*at_work, return_exceptions=True)
-
-
-def goal_of(objective: Objective, target_score: int | None) -> Goal:
-    """The goal of a case: an ordinal one aims at its score whatever the objective."""
-    return Goal("fail" if target_score is not None else objective, target_score)

@@ -51,3 +51,8 @@ class Goal:
                 )
             )
         return ordinal_guidance(rubric.score_levels, by_score[self.target_score])
+
+
+def goal_of(objective: Objective, target_score: int | None) -> Goal:
+    """The goal of a case: an ordinal one aims at its score whatever the objective."""
+    return Goal("fail" if target_score is not None else objective, target_score)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pytest_jrh.llm.calls import Exchange
 from pytest_jrh.recording.shared_calls import SharedCalls
 from pytest_jrh.redact import Redactor
 
 if TYPE_CHECKING:
+    from pytest_jrh.models.terms import Replay
     from pytest_jrh.recording.recorder import HttpRecorder
-
-Replay = Literal["completion", "http"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from pytest_jrh.llm.prompts import load_template, override_path, parse_prompt
 from pytest_jrh.llm.stage import Stage
 from pytest_jrh.models import Plan, PlanStep
 from pytest_jrh.pipeline.editor import generate_single_edit
-from pytest_jrh.pipeline.generate import goal_of
+from pytest_jrh.pipeline.goal import goal_of
 from pytest_jrh.pipeline.planner import make_llm_planner
 from pytest_jrh.stages import EDITOR, PLANNER, STAGES
 from pytest_jrh.transcript import assistant_indices

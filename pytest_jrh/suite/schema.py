@@ -16,6 +16,7 @@ from pydantic import (
 )
 
 from pytest_jrh.judges import with_own_keys
+from pytest_jrh.kinds import TESTS, KnownTest
 from pytest_jrh.models import Objective
 from pytest_jrh.sections import (
     ConfigSection,
@@ -35,7 +36,6 @@ from pytest_jrh.sections import (
     StageSection,
     Takes,
     TemplateName,
-    Tests,
     Text,
     VerifierSection,
     Whole,
@@ -45,6 +45,11 @@ from pytest_jrh.suite.input_format import InputFormatSection
 from pytest_jrh.suite.probing.sections import GateProbes, ProbesSection
 from pytest_jrh.suite.suite import MAX_SAMPLE_MB
 
+_TESTS = f"{', '.join(TESTS[:-1])} or {TESTS[-1]}"
+
+Tests: TypeAlias = Annotated[
+    tuple[KnownTest, ...], Field(strict=False), Takes(f"a list of tests ({_TESTS})")
+]
 FunctionNames: TypeAlias = Annotated[
     tuple[str, ...], PlainValidator(values.names), values.NAMES_JSON, Takes(values.NAMES)
 ]

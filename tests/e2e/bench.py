@@ -20,7 +20,7 @@ from pytest_jrh.redact import Redactor
 from tests.support.suites import SuiteFiles
 
 if TYPE_CHECKING:
-    from pytest_jrh.recording.settings import Replay
+    from pytest_jrh.models.terms import Replay
     from tests.support.exchange import Request
 
 QUICK = RetryPolicy(attempts=3, first_wait=0.002, longest_wait=0.01)

@@ -25,9 +25,8 @@ from pytest_jrh.pipeline.generate import (
     build_pipeline,
     generate_agent_perturbations,
     generate_case,
-    goal_of,
 )
-from pytest_jrh.pipeline.goal import Goal
+from pytest_jrh.pipeline.goal import Goal, goal_of
 from tests.support.conversations import (
     FAIL,
     LEVELS,
