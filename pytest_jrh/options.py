@@ -90,7 +90,11 @@ class Options:
     """What the command line and the ini file say, in the order in which `--help` lists it."""
 
     configs: tuple[Path, ...] = _option(
-        "paths", "collect this suite; may be given several times", "FILE", name="config"
+        "paths",
+        "collect this suite alone, or with the files named; may be given several times. The ini "
+        "key adds its suites to what pytest collects by itself",
+        "FILE",
+        name="config",
     )
     record_mode: RecordMode | None = _option(
         "string",

@@ -57,8 +57,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile | None:
-    """Collect suites: those named with `--jrh-config`, on the command line, or found as
-    `*.jrh.yml`.
+    """Collect suites: those of `--jrh-config` and its ini key, named on the command line, or found
+    as `*.jrh.yml`.
     """
     named = file_path in parent.config.stash[OPTIONS_READ].configs
     discovered = file_path.name.endswith(_DISCOVERED)
@@ -106,13 +106,19 @@ def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None
 
     Discovered suites it meets here only.
     """
-    named = node.config.stash[OPTIONS_READ].configs
-    if named or any(map(may_be_case, ids)):
+    config: pytest.Config = node.config
+    listed = set(map(str, config.stash[OPTIONS_READ].configs))
+    places = {nodeid.partition("::")[0] for nodeid in ids}
+    if (
+        _has_suites(config)
+        or any(map(may_be_case, places))
+        or any(str(config.rootpath / place) in listed for place in places)
+    ):
         from pytest_jrh.plugin.activation import activate
 
-        activate(node.config).selected.update(ids)
+        activate(config).selected.update(ids)
     else:
-        _refuse_options(node.config)
+        _refuse_options(config)
 
 
 def _has_suites(config: pytest.Config) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -16,7 +16,12 @@ from pytest_jrh.files import absolute
 from pytest_jrh.kinds import KINDS
 from pytest_jrh.plugin.collect import CaseItem, SuiteFile
 from pytest_jrh.plugin.gating import file_node
-from pytest_jrh.plugin.options import OPTIONS_READ, YAML_SUFFIXES
+from pytest_jrh.plugin.options import (
+    OPTIONS_READ,
+    YAML_SUFFIXES,
+    typed_arguments,
+    typed_configs,
+)
 from pytest_jrh.plugin.printing.failures import WholeReports
 from pytest_jrh.plugin.reporter import Reporter
 from pytest_jrh.plugin.secrecy import Secrecy
@@ -71,16 +76,39 @@ def declare_markers(config: pytest.Config) -> None:
 
 
 def activate_named(config: pytest.Config) -> None:
-    """Load the suites of `--jrh-config`, and let pytest collect them (rule I3).
+    """Load the suites of `--jrh-config` and of the ini key, and let pytest collect them (rules I1,
+    I3).
 
-    Raises `pytest.UsageError` with every problem of every suite.
+    Those of settings stay out where the command line names other files. Raises `pytest.UsageError`
+    with every problem of every suite.
     """
-    session = activate(config)
-    given = list(config.args) if config.args_source is pytest.Config.ArgsSource.ARGS else []
-    others = [argument for argument in given if not _stands_in(argument, session)]
+    arguments, folder = typed_arguments(config), config.invocation_params.dir
+    stand_ins = {
+        argument: what
+        for argument in arguments
+        if (what := _stands_in(absolute(folder / argument)))
+    }
+    others = [argument for argument in arguments if argument not in stand_ins]
+    covered = {absolute(folder / argument.partition("::")[0]) for argument in others}
+    configs = config.stash[OPTIONS_READ].configs
+    typed = bool(typed_configs(config))
+    if others and not typed and (not stand_ins or not covered.isdisjoint(configs)):
+        configs = tuple(path for path in configs if path in covered)
+    if configs:
+        session = activate(config)
+        for argument, what in stand_ins.items():
+            _replace(session, what, argument, absolute(folder / argument))
+        _load(session, configs)
+        # Where nothing is named, pytest knows by itself what to collect beside the suites.
+        kept = others if typed or arguments else config.args
+        config.args[:] = [*kept, *(str(path) for path in configs if path not in covered)]
+
+
+def _load(session: SuiteSession, configs: Iterable[Path]) -> None:
+    config = session.config
     _refuse_pruning(session)
     problems: list[Problem] = []
-    for path in session.options.configs:
+    for path in configs:
         try:
             session.suites.load(path)
         except InputError as error:
@@ -96,12 +124,6 @@ def activate_named(config: pytest.Config) -> None:
     session.reviewing.check()
     if session.options.plan and config.getoption("dist", "no") != "no" and not session.is_worker:
         raise pytest.UsageError("--jrh-plan: not supported under xdist; run it with -n0")
-    folder = config.invocation_params.dir
-    covered = {absolute(folder / argument.partition("::")[0]) for argument in others}
-    config.args[:] = [
-        *others,
-        *(str(path) for path in session.options.configs if path not in covered),
-    ]
 
 
 def collect(file_path: Path, parent: pytest.Collector, *, certain: bool) -> SuiteFile | None:
@@ -123,33 +145,29 @@ def _unusable(what: str, problems: Sequence[Problem]) -> pytest.UsageError:
     return pytest.UsageError(f"{what} cannot be used, {count}:\n{lines}")
 
 
-def _stands_in(argument: str, session: SuiteSession) -> bool:
-    """Whether an argument is a log or a rubric file that stands in for the
-    suite's own (rule I1).
-    """
+def _stands_in(path: Path) -> Literal["log", "rubric file"] | None:
+    """What an argument is that stands in for the suite's own file (rule I1)."""
     from pytest_jrh.sources import SUFFIXES
 
-    path = absolute(session.config.invocation_params.dir / argument)
     may_be_rubrics = path.suffix in (".json", *YAML_SUFFIXES)
     if path.suffix in SUFFIXES and (
         not may_be_rubrics or (path.is_file() and not looks_like_rubrics(path))
     ):
-        session.suites.log_path = _only(argument, path, session.suites.log_path, "log")
-        return True
-    if may_be_rubrics and looks_like_rubrics(path):
-        session.suites.rubric_file = _only(
-            argument, path, session.suites.rubric_file, "rubric file"
-        )
-        return True
-    return False
+        return "log"
+    return "rubric file" if may_be_rubrics and looks_like_rubrics(path) else None
 
 
-def _only(argument: str, path: Path, before: Path | None, what: str) -> Path:
+def _replace(session: SuiteSession, what: str, argument: str, path: Path) -> None:
+    suites = session.suites
+    before = suites.log_path if what == "log" else suites.rubric_file
     if before is not None and before != path:
         raise pytest.UsageError(
             f"{argument}: {before} already stands in for the suite's own {what}; name one of them"
         )
-    return path
+    if what == "log":
+        suites.log_path = path
+    else:
+        suites.rubric_file = path
 
 
 def _refuse_pruning(session: SuiteSession) -> None:

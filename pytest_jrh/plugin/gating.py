@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from pytest_jrh.files import absolute, relative_path
 from pytest_jrh.gate import decision as gate
+from pytest_jrh.plugin.options import typed_arguments, typed_configs
 from pytest_jrh.suite.cases import node_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
+
+    import pytest
 
     from pytest_jrh.gate.baseline import Baseline
     from pytest_jrh.loading import ReadySuite
@@ -31,19 +32,14 @@ def file_node(path: Path, rootdir: Path) -> str:
 
 
 def named_suites(config: pytest.Config, options: Options) -> frozenset[Path]:
-    """The config files that the command line names.
+    """The config files that the command line names, which have to come to a decision.
 
     Those of the ini file take part in runs of other tests too.
     """
-    listed = frozenset(options.configs)
-    own: frozenset[Path] = listed if config.getoption("jrh_config") is not None else frozenset()
-    if config.args_source is not pytest.Config.ArgsSource.ARGS:
-        return own
     folder = config.invocation_params.dir
-    return own | (
-        frozenset(absolute(folder / argument.partition("::")[0]) for argument in config.args)
-        - listed
-    )
+    listed = options.configs if typed_configs(config) else ()
+    arguments = (absolute(folder / name.partition("::")[0]) for name in typed_arguments(config))
+    return frozenset((*listed, *arguments))
 
 
 def place_of(nodeid: str) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,6 +81,23 @@ def read_options(config: pytest.Config) -> Options:
     )
 
 
+def typed_arguments(config: pytest.Config) -> list[str]:
+    """The files, folders and node ids that the command line names, without those of `addopts`."""
+    if config.args_source is not pytest.Config.ArgsSource.ARGS:
+        return []
+    typed = set(map(str, config.invocation_params.args))
+    settings = set(_addopts(config))
+    return [name for name in config.args if name in typed or name not in settings]
+
+
+def typed_configs(config: pytest.Config) -> list[str]:
+    """The suites that the command line names with `--jrh-config`, without those of `addopts`."""
+    flag = "--jrh-config"
+    in_settings = sum(name == flag or name.startswith(f"{flag}=") for name in _addopts(config))
+    # pytest puts its settings' arguments before those that were typed.
+    return (config.getoption("jrh_config") or [])[in_settings:]
+
+
 def may_be_case(nodeid: str) -> bool:
     """Whether a node id is of a file whose name a suite may have.
 
@@ -98,8 +117,15 @@ def _settle(values: dict[str, Any], on_command_line: set[str]) -> None:
             values.update(dict.fromkeys(other if one & on_command_line else one))
 
 
+def _addopts(config: pytest.Config) -> list[str]:
+    """The arguments of a project's or a person's settings: the ini file's and the environment's."""
+    return [*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *config.getini("addopts")]
+
+
 def _value(config: pytest.Config, option: Option) -> Any:
     value, new = config.getoption(option.key), config.invocation_params.dir
+    if option.sets == "configs":
+        value = typed_configs(config) or value
     if value is None:
         # What the ini file names belongs to its folder, whichever folder pytest was started in.
         value, new = _ini_value(config, option), config.rootpath

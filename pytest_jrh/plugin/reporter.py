@@ -24,7 +24,7 @@ from pytest_jrh.files import absolute
 from pytest_jrh.gate.kept_verdicts import judge_prompts
 from pytest_jrh.models import CaseResult
 from pytest_jrh.plugin.collect import CaseItem, properties_of_others
-from pytest_jrh.plugin.gating import case_ids, named_suites, place_of, undecided
+from pytest_jrh.plugin.gating import case_ids, place_of, undecided
 from pytest_jrh.plugin.options import YAML_SUFFIXES
 from pytest_jrh.plugin.printing.failures import BriefFailures
 from pytest_jrh.plugin.printing.header import session_header
@@ -218,14 +218,13 @@ class Reporter:
         ):
             return True
         done = {ready.suite.config_file for ready in decided}
-        named = named_suites(self._config, self._options)
         selected = Counter(
             absolute(self._config.rootpath / place_of(each)) for each in self._selected
         )
         left = [
             undecided(ready, self._baseline.content, selected[ready.suite.config_file])
             for ready in self._suites
-            if ready.suite.config_file in named - done
+            if ready.suite.config_file in self._session.named - done
         ]
         reasons = [reason for reason in left if reason is not None]
         self._problems += reasons

@@ -15,6 +15,7 @@ from pytest_jrh.engine import BrokenClient, Engine, EngineSettings
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.gate.accepted import BaselineFile
 from pytest_jrh.loaded import Invocation, LoadedSuites
+from pytest_jrh.plugin.gating import named_suites
 from pytest_jrh.plugin.imports import uncollected
 from pytest_jrh.plugin.progress import ProgressLine, live_line
 from pytest_jrh.plugin.reviewing import Reviewing
@@ -68,6 +69,8 @@ class SuiteSession:
             update=options.update_baseline,
             reset_reference=options.reset_reference,
         )
+        # Read now: pytest's arguments are about to be those of the suites, too.
+        self.named = named_suites(config, options)
         self.selected: set[str] = set()
         self._token = secrets.token_hex(16)
         given = config.workerinput.get(HANDOVER_KEY, {}) if self.is_worker else None  # type: ignore[attr-defined]

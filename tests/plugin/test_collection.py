@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import shlex
 import shutil
 from pathlib import Path
 
 import pytest
 
+from tests.plugin.gated import WORKERS
 from tests.plugin.recorded import PERTURBATION, POSITIVES, Recorded
 from tests.support.fork_server import python
 from tests.support.suites import run, write_suite
@@ -120,6 +124,141 @@ def test_with_no_other_argument_only_suites_are_collected(
     pytester.makepyfile(test_ordinary="def test_ordinary(): pass")
     pytester.makeini("[pytest]\ntestpaths = .")
     assert collected(pytester, recorded.tiny.option) == BINARY
+
+
+UNIT = "tests/test_unit.py::test_unit"
+PACKAGED = "package/test_packaged.py::test_packaged"
+SCALE = "inputs/configs/scale.yml"
+IN_ADDOPTS = f"-o jrh_config= -o addopts=--jrh-config={TINY}"
+
+
+@pytest.fixture
+def mixed(pytester: pytest.Pytester, recorded: Recorded) -> Recorded:
+    """A project with tests of its own, whose ini file names a suite."""
+    pytester.makeini(f"[pytest]\ntestpaths = tests\njrh_config = {TINY}\n")
+    for name in ("tests/test_unit.py", "package/test_packaged.py", "package/__init__.py"):
+        path = pytester.path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"def {path.stem}(): assert 0\n", encoding="utf-8")
+    return recorded
+
+
+COLLECTED = {
+    "": [*BINARY, UNIT],
+    "-o testpaths=te*s": [*BINARY, UNIT],
+    "-o testpaths=": [*BINARY, PACKAGED, UNIT],
+    f"-o 'testpaths=tests {TINY}'": [*BINARY, UNIT],
+    "-o addopts=tests": [*BINARY, UNIT],
+    "-k 'test_unit or run-1'": [BINARY[0], BINARY[4], UNIT],
+    "-m agent_positives": BINARY[4:],
+    "tests": [UNIT],
+    "tests/test_unit.py": [UNIT],
+    f"{UNIT} package": [PACKAGED, UNIT],
+    "--pyargs package": [PACKAGED],
+    ".": [*BINARY, PACKAGED, UNIT],
+    "inputs": BINARY,
+    TINY: BINARY,
+    BINARY[1]: [BINARY[1]],
+    f"{BINARY[1]} {UNIT}": [BINARY[1], UNIT],
+    SCALE: ORDINAL,
+    f"--jrh-config={SCALE}": ORDINAL,
+    f"--jrh-config {SCALE} tests": [*ORDINAL, UNIT],
+    f"--jrh-config={SCALE} -o addopts=tests": ORDINAL,
+    f"--jrh-config={SCALE} -o addopts=tests tests": [*ORDINAL, UNIT],
+    f"-o jrh_config={SCALE}": [*ORDINAL, UNIT],
+    f"-o 'jrh_config={SCALE} {TINY}' {TINY}": BINARY,
+    IN_ADDOPTS: [*BINARY, UNIT],
+    f"{IN_ADDOPTS} tests": [UNIT],
+    f"{IN_ADDOPTS} {BINARY[1]}": [BINARY[1]],
+    f"{IN_ADDOPTS} --jrh-config={SCALE}": ORDINAL,
+    "@typed.txt": [*ORDINAL, UNIT],
+}
+
+
+@pytest.mark.parametrize(("line", "wanted"), COLLECTED.items(), ids=COLLECTED)
+def test_a_suite_of_the_settings_is_collected_beside_what_pytest_collects_by_itself(
+    pytester: pytest.Pytester, mixed: Recorded, line: str, wanted: list[str]
+) -> None:
+    (pytester.path / "typed.txt").write_text(f"--jrh-config={SCALE}\ntests\n", encoding="utf-8")
+    assert sorted(collected(pytester, *shlex.split(line))) == sorted(wanted)
+
+
+def test_a_suite_of_the_settings_is_collected_from_a_subfolder_too(
+    pytester: pytest.Pytester, mixed: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(pytester.path / "tests")
+    assert sorted(collected(pytester)) == [*BINARY, UNIT]
+    assert collected(pytester, "test_unit.py") == [UNIT]
+    assert collected(pytester, f"../{BINARY[2]}") == [BINARY[2]]
+
+
+def test_the_environments_arguments_are_settings(
+    pytester: pytest.Pytester, mixed: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_ADDOPTS", f"--jrh-config={SCALE}")
+    assert sorted(collected(pytester)) == [*ORDINAL, UNIT]
+    assert collected(pytester, "tests") == [UNIT]
+    assert collected(pytester, f"--jrh-config={TINY}") == BINARY
+
+
+def test_a_log_stands_in_for_that_of_a_suite_of_the_ini_file(
+    pytester: pytest.Pytester, mixed: Recorded
+) -> None:
+    other = write_suite(pytester.path, name="other", runs=[run(7)])
+    [log] = other.data.glob("*.eval")
+    cases = [f"{TINY}::{test}run-7[e1]" for test in (PERTURBATION, POSITIVES)]
+    assert collected(pytester, str(log)) == cases
+    assert sorted(collected(pytester, str(log), "tests")) == [*cases, UNIT]
+
+
+@WORKERS
+def test_tests_of_the_project_fail_beside_a_suite_of_the_ini_file(
+    pytester: pytest.Pytester, mixed: Recorded, workers: list[str]
+) -> None:
+    """Both have a test that fails."""
+    broken = pytester.path / "broken.json"
+    broken.write_text("no baseline", encoding="utf-8")
+    with_broken = ["-o", f"jrh_baseline={broken.name}", *workers]
+    done = pytester.runpytest(*workers)
+    done.assert_outcomes(failed=2, passed=4, skipped=2, errors=1)
+    assert done.ret == pytest.ExitCode.TESTS_FAILED
+    assert pytester.runpytest(*with_broken).ret == pytest.ExitCode.USAGE_ERROR
+    alone = pytester.runpytest("tests", *with_broken)
+    alone.assert_outcomes(failed=1)
+    alone.stdout.no_fnmatch_line("*judge reliability*")
+    pytester.runpytest("--lf", *workers).assert_outcomes(failed=2, errors=1)
+    case = pytester.runpytest(BINARY[0], *workers)
+    case.assert_outcomes(passed=1)
+    assert "1 of 8 cases in this session." in case.outlines
+
+
+def test_a_suite_that_stays_out_needs_no_options(
+    pytester: pytest.Pytester, mixed: Recorded
+) -> None:
+    done = pytester.runpytest("tests", "--jrh-max-calls=3")
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    done.stderr.fnmatch_lines(["ERROR: --jrh-max-calls needs a suite, and none was collected.*"])
+
+
+def test_the_editors_settings_of_the_docs_show_and_run_single_tests(
+    pytester: pytest.Pytester, mixed: Recorded
+) -> None:
+    """VS Code collects with `pytestArgs`, and runs absolute node ids with its options."""
+    page = (Path(__file__).parents[2] / "docs" / "quickstart.md").read_text("utf-8")
+    section = page.partition("## In an editor")[2]
+    blocks = dict(re.findall(r"```(\w+)\n(.*?)```", section, re.DOTALL))
+    assert "inputs/configs/support.yml" in blocks["ini"]
+    pytester.makeini(
+        blocks["ini"].replace("inputs/configs/support.yml", TINY) + "testpaths = tests\n"
+    )
+    args = [
+        "--rootdir",
+        str(pytester.path),
+        *json.loads(blocks["json"])["python.testing.pytestArgs"],
+    ]
+    assert sorted(collected(pytester, *args)) == [*BINARY, UNIT]
+    for nodeid in (UNIT, BINARY[5]):
+        assert collected(pytester, *args, str(pytester.path / nodeid)) == [nodeid]
 
 
 def test_ordinary_tests_named_beside_a_suite_run_too(
