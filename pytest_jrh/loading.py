@@ -232,8 +232,8 @@ def make_ready(
         _ = ready.grounds
     with collecting(problems):
         _ = ready.runs
-        if suite.labels:
-            ready = _with_labels(ready, Places(cwd, rootdir, path.parent))
+        if suite.labels and ready.source is not None:
+            ready = _with_labels(ready, ready.source, Places(cwd, rootdir, path.parent))
     if (unknown := metric_problem(suite.output.metric)) is not None:
         problems.append(Problem(unknown, key="admin.evaluation_config.metric"))
     if suite.replay.frozen is not None and not problems:
@@ -281,13 +281,12 @@ def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Proble
     return replace(ready, suite=suite, labels=labels), problems
 
 
-def _with_labels(ready: ReadySuite, places: Places) -> ReadySuite:
+def _with_labels(ready: ReadySuite, source: Source, places: Places) -> ReadySuite:
     """Add the labels of the suite's runs; raises `InputError` with every problem of them."""
     from pytest_jrh.labels.finding import find_labels
 
-    assert ready.source is not None
     suite = ready.suite
-    found = find_labels(suite, ready.source, ready.runs, places)
+    found = find_labels(suite, source, ready.runs, places)
     if found.problems:
         raise InputError(found.problems)
     suite = replace(suite, notices=(*suite.notices, *found.notices))

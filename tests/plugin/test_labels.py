@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +96,23 @@ def test_broken_labels_are_a_usage_error(pytester: pytest.Pytester, labelled: La
             '*labels.csv:5: label: this label (1) of the run "run-4" disagrees with line 4 (0)',
         ]
     )
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [(Path.mkdir, "holds no transcripts; *"), (os.mkfifo, "is neither a file nor a folder")],
+)
+def test_a_log_that_cannot_be_opened_is_a_usage_error(
+    pytester: pytest.Pytester, make: Callable[[Path], None], said: str
+) -> None:
+    labelled = write_labelled(pytester.path)
+    log = labelled.suite.data / "runs.eval"
+    log.unlink()
+    make(log)
+    done = pytester.runpytest(labelled.suite.option)
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    done.stderr.fnmatch_lines([f"*runs.eval: {said}"])
+    done.stderr.no_fnmatch_line("*INTERNALERROR*")
 
 
 def test_what_is_missing_in_the_config_is_said(pytester: pytest.Pytester) -> None:
