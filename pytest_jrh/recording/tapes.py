@@ -89,9 +89,14 @@ class Tape:
         return self._cassette.path != self.path
 
     @property
+    def closed(self) -> bool:
+        """Whether the cassette is complete, and mode `once` adds nothing to it."""
+        return self._mode == "once" and self.was_complete
+
+    @property
     def records(self) -> bool:
         """Whether the record mode lets a missing call be made."""
-        return self._mode != "none" and not (self._mode == "once" and self.was_complete)
+        return self._mode != "none" and not self.closed
 
     @property
     def renewed(self) -> bool:
@@ -392,9 +397,8 @@ class Tape:
             await resources.enter_async_context(held(lock, self._recording.stopping))
 
     def _unrecorded(self, request: CallRequest, why: str = "") -> Unrecorded:
-        closed = self._mode == "once" and self.was_complete
         return unrecorded(
-            self.path, request, closed=closed, why=why, redact=self._recording.redactor.text
+            self.path, request, closed=self.closed, why=why, redact=self._recording.redactor.text
         )
 
 

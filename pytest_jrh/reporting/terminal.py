@@ -103,7 +103,7 @@ def session_lines(
         lines += [Styled(f"{GAP}{one_line(session.record_command)}")]
     for panel in session.panels:
         lines += [Styled(""), *_panel(panel, session, width, verbosity)]
-    spent = spending_lines(session.spending, session.wall_seconds, width)
+    spent = spending_lines(session.spending, width)
     return [*lines, Styled(""), *map(Styled, spent)]
 
 

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from pytest_jrh.models import CaseResult, Progress
 
 
-def spending_lines(spending: Spending, wall_seconds: float, width: int = 80) -> list[str]:
+def spending_lines(spending: Spending, width: int = 80, *, wall_seconds: float = 0.0) -> list[str]:
     """Calls, cost and duration of a session, in as few lines as possible.
 
-    Without a duration where `seconds` is 0, as for merged results.
+    Without a duration where it is 0: that of merged results is not known, and the terminal's last
+    line has pytest's own.
     """
     return _joined(_spending_parts(spending, wall_seconds), width)
 
@@ -25,28 +26,37 @@ def spending_lines(spending: Spending, wall_seconds: float, width: int = 80) -> 
 def total_spending(results: Iterable[CaseResult]) -> Spending:
     """Sum the spending of results; a call shared by cases is counted once, as it was paid once.
 
-    It counts as a call, or as a replayed one, of each of these cases.
+    Where the session made it, its copies are no replayed calls; where each case has it from its own
+    cassette, it is a replayed one of each.
     """
     given = list(results)
     total = sum((result.spending for result in given), Spending())
     shared = [(result.suite, result.shared) for result in given if result.shared is not None]
+    made = {(suite, call.fingerprint) for suite, call in shared if call.spending.calls}
     # The case that made the call comes first, so that what was paid now is never left out.
     shared.sort(key=lambda each: not each[1].spending.calls)
     counted_before = set[tuple[str, str]]()
     for suite, call in shared:
         key = (suite, call.fingerprint)
         if key in counted_before and not call.spending.calls:
-            total = _without_cost(total, call.spending)
+            total = _without(total, call.spending, is_copy=key in made)
         counted_before.add(key)
     return total
 
 
-def _without_cost(total: Spending, spent: Spending) -> Spending:
+def _without(total: Spending, spent: Spending, *, is_copy: bool) -> Spending:
     usage = Usage(
         total.usage.input_tokens - spent.usage.input_tokens,
         total.usage.output_tokens - spent.usage.output_tokens,
     )
-    return replace(total, usage=usage, cost=total.cost - spent.cost)
+    total = replace(total, usage=usage, cost=total.cost - spent.cost)
+    if not is_copy:
+        return total
+    return replace(
+        total,
+        replayed=total.replayed - spent.replayed,
+        unpriced=total.unpriced - spent.unpriced,
+    )
 
 
 def progress_line(progress: Progress, seconds: float, width: int) -> str:

@@ -60,5 +60,5 @@ def test_a_call_that_no_server_got_does_not_count(bench: Bench, server: ModelSer
 
 
 def test_the_summary_says_what_may_be_billed() -> None:
-    line = " ".join(spending_lines(Spending(calls=10, lost=4), 0.0))
+    line = " ".join(spending_lines(Spending(calls=10, lost=4)))
     assert line.startswith("10 calls made (4 without an answer, which may be billed), 0 replayed")

@@ -121,6 +121,7 @@ def test_a_changed_function_is_tested_for_real(
     assert "No verdict (unrecorded): the judge's call is not recorded." in words(asked)
     assert "The judge judges.py:judge sent POST http://127.0.0.1:" in words(asked)
     assert '    + "tone": "strict",' in asked.lines
+    assert "`once`" not in words(asked)
     # A closed cassette is not added to, and an open one is.
     with JudgeService() as service:
         again = run_pytest(pytester.path, made.suite.option, RECORD, *ONE)

@@ -65,7 +65,7 @@ def explained(case: object = None, **changes: object) -> str:
     ],
 )
 def test_spending_line_never_counts_an_unpriced_call_as_free(spending: Spending, line: str) -> None:
-    assert spending_lines(spending, 1.25) == [line]
+    assert spending_lines(spending, wall_seconds=1.25) == [line]
 
 
 def test_a_call_that_cases_share_costs_once_whoever_asked() -> None:
@@ -79,7 +79,11 @@ def test_a_call_that_cases_share_costs_once_whoever_asked() -> None:
         )
 
     asked_last = [result("a", copied), result("a", copied), result("a", one)]
-    assert total_spending(asked_last) == Spending(1, 8, Usage(310, 31), 3.5, 0.5)
+    # The copies of a call that was made now are no replayed ones, and what nobody knows the price
+    # of was asked once.
+    assert total_spending(asked_last) == Spending(1, 6, Usage(310, 31), 3.5, 0.5)
+    unpriced = [replace(spent, cost=0.0, paid=0.0, unpriced=1) for spent in (one, copied)]
+    assert total_spending([result("a", spent) for spent in unpriced]).unpriced == 1
     assert total_spending([result("a", copied)] * 3) == Spending(0, 9, Usage(310, 31), 3.5)
     assert total_spending([result("a", one), result("b", copied)]).cost == 3.0
     # Two suites keep recordings of their own, so each has paid; and what was asked twice was paid
@@ -89,8 +93,8 @@ def test_a_call_that_cases_share_costs_once_whoever_asked() -> None:
 
 
 def test_long_run_is_told_in_minutes() -> None:
-    assert spending_lines(Spending(), 125)[-1].endswith("2 min 5 s")
-    assert spending_lines(Spending(), 7_500)[-1].endswith("2 h 5 min")
+    assert spending_lines(Spending(), wall_seconds=125)[-1].endswith("2 min 5 s")
+    assert spending_lines(Spending(), wall_seconds=7_500)[-1].endswith("2 h 5 min")
 
 
 def test_disagreement_shows_all_that_a_reader_needs() -> None:

@@ -106,7 +106,7 @@ def test_a_quiet_session_has_a_line_for_each_judge_and_the_gate() -> None:
     assert lines == [
         "refunds: 48 verdicts, accuracy 91.7% (67.9-98.3), 4 wrong",
         "Gate failed: 4 regressions, at most 0 allowed.",
-        "48 calls made, 96 replayed | 5,760 tokens | $0.0480 | 3.2 s",
+        "48 calls made, 96 replayed | 5,760 tokens | $0.0480",
     ]
     panel = session_of([*judged(right, judge="a"), *judged(always(1), judge="b")])
     assert [line.text for line in quiet_lines(panel, 80)][:-1] == [

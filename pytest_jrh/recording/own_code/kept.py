@@ -245,7 +245,7 @@ class KeptRequests:
             who=judging.who,
             recorded=recorded,
             cassette=tape.path,
-            closed=tape.was_complete and not exchanges.live,
+            closed=tape.closed,
             error=error,
         ) from error
 

@@ -90,7 +90,9 @@ def page(session: SessionResults, blocks: Mapping[RunKey, str], redactor: Redact
         "filters": listed.filters(),
         "triage": listed.triage(),
         "all_cases": f"{len(session.results):,}",
-        "spending": " | ".join(spending_lines(session.spending, session.wall_seconds, _ONE_LINE)),
+        "spending": " | ".join(
+            spending_lines(session.spending, _ONE_LINE, wall_seconds=session.wall_seconds)
+        ),
         "remarks": _remarks(session),
     }
     ours = {

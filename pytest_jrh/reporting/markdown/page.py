@@ -102,7 +102,9 @@ def markdown_report(
         page.block([f"{prose(sentence)}\n", f"{preformatted(session.record_command)}\n"])
     for panel in session.panels:
         _panel(page, panel)
-    spent = " | ".join(spending_lines(session.spending, session.wall_seconds, LONGEST_NAME))
+    spent = " | ".join(
+        spending_lines(session.spending, LONGEST_NAME, wall_seconds=session.wall_seconds)
+    )
     page.block([f"\n{spent}\n"])
     for section in every_section:
         _more_figures(page, section)

@@ -43,7 +43,7 @@ def quiet_lines(session: SessionResults, width: int) -> Iterator[Styled]:
     spending = session.spending
     if spending.calls:
         # What was paid for is never left unsaid.
-        yield from map(Styled, spending_lines(spending, session.wall_seconds, width))
+        yield from map(Styled, spending_lines(spending, width))
 
 
 def _decided(decision: GateDecision, of: str, width: int) -> Iterator[Styled]:
