@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _MOST_TOKENS = 10**12
 _MOST_COST = 10**12
+# In characters.
+_SURELY_A_TOKEN = 8
 
 
 def answer_of(response: Any, sending: Sending) -> Answer | Failure:
@@ -32,14 +34,14 @@ def answer_of(response: Any, sending: Sending) -> Answer | Failure:
     if text is None:
         return Failure("no usable answer: its content is not text", retry=True)
     fields = getattr(choice.message, "provider_specific_fields", None) or {}
-    usage, is_counted = _usage(getattr(response, "usage", None))
+    usage, doubt = _usage(response)
     return Answer(
         text=text,
         finish_reason=choice.finish_reason or "stop",
         refusal=_refusal(fields.get("refusal")),
         usage=usage,
-        # A price computed from an implausible count is not a price.
-        cost=_cost(response._hidden_params.get("response_cost")) if is_counted else None,
+        # A price computed from no count, or from an implausible one, is not a price.
+        cost=None if doubt else _cost(response._hidden_params.get("response_cost")),
         left_out=sending.left_out,
         schema_sent=sending.schema_sent,
     )
@@ -53,9 +55,9 @@ def _refusal(said: object) -> str | None:
     return said if isinstance(said, str | None) else json.dumps(said, default=str) if said else None
 
 
-def has_plausible_usage(response: Any) -> bool:
-    """Whether the server's token counts are plausible."""
-    return _usage(getattr(response, "usage", None))[1]
+def usage_doubt(response: Any) -> str:
+    """What is wrong with the server's token counts; empty where they can be used."""
+    return _usage(response)[1]
 
 
 def _text(message: Any) -> str | None:
@@ -96,13 +98,17 @@ def _same(text: str, other: str) -> bool:
         return False
 
 
-def _usage(usage: Any) -> tuple[Usage, bool]:
-    """The tokens of a call, and whether their numbers are plausible; others count as 0."""
-    if usage is None:
-        return Usage(), True
-    counts = (usage.prompt_tokens or 0, usage.completion_tokens or 0)
+def _usage(response: Any) -> tuple[Usage, str]:
+    """The tokens of a call, and what is wrong with their numbers: such count as 0."""
+    usage = getattr(response, "usage", None)
+    counts = (getattr(usage, "prompt_tokens", 0) or 0, getattr(usage, "completion_tokens", 0) or 0)
     kept = [count if type(count) is int and 0 <= count <= _MOST_TOKENS else 0 for count in counts]
-    return Usage(*kept), kept == list(counts)
+    if kept != list(counts):
+        return Usage(*kept), "implausible token counts (negative or too large)"
+    # litellm gives zeros for what the server left out, and a call reads and writes something.
+    written = sum(len(_text(choice.message) or "") for choice in response.choices or ())
+    missing = not counts[0] or (written >= _SURELY_A_TOKEN and not counts[1])
+    return Usage(*kept), "no token counts" if missing else ""
 
 
 def _cost(cost: Any) -> float | None:

@@ -58,6 +58,11 @@ class Ledger:
             after = Spent(spent.calls + 1, spent.cost + most)
             if self.limits.calls is not None and after.calls > self.limits.calls:
                 return f"{spent.calls} of {self.limits.calls} calls are spent"
+            if self.limits.cost is not None and most > self.limits.cost:
+                return (
+                    f"this call may cost up to {dollars(most)}, more than the whole limit of "
+                    f"{dollars(self.limits.cost)}; a lower `max_tokens` of its stage lowers that"
+                )
             if self.limits.cost is not None and after.cost > self.limits.cost:
                 return (
                     f"{dollars(spent.cost)} of {dollars(self.limits.cost)} are spent or reserved, "

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_jrh.errors import Unscored
-from pytest_jrh.llm.answers import answer_of, has_plausible_usage
+from pytest_jrh.llm.answers import answer_of, usage_doubt
 from pytest_jrh.llm.budget import Ledger
 from pytest_jrh.llm.calls import Answer, CallRequest, Stopped
 from pytest_jrh.llm.failures import (
@@ -275,10 +275,10 @@ class LiteLLMExchange:
         return answer
 
     def _read(self, request: CallRequest, response: Any, sending: Sending) -> Answer | Failure:
-        if not has_plausible_usage(response):
+        if doubt := usage_doubt(response):
             notice = (
-                f"{request.stage.model} reported implausible token counts (negative or too "
-                "large); they are counted as 0."
+                f"{request.stage.model} reported {doubt}: its calls count as unpriced, and for "
+                "--jrh-max-cost as the most that they may cost."
             )
             self._notices[notice] = None
         return answer_of(response, sending)

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_jrh.llm.budget import Ledger, Limits
 from tests.e2e.bench import Bench
 from tests.support.exchange import Reply, Request, envelope
+from tests.support.ledgers import spent
 from tests.support.model_server import Fault, ModelServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 VERDICT = {"score": 1, "reasoning": "Violated."}
 OTHER = {"score": 0, "reasoning": "Satisfied."}
@@ -189,6 +192,42 @@ def test_a_short_compressed_answer_is_read(bench: Bench, server: ModelServer) ->
     assert bench.run().outcomes == [("agree", 1)]
     assert server.count("judge") == 1
     assert bench.replay("http").outcomes == [("agree", 1)]
+
+
+@pytest.mark.parametrize(
+    "usage", [None, {}, {"prompt_tokens": 0, "completion_tokens": 0}, {"prompt_tokens": 9}]
+)
+def test_an_answer_without_counts_is_unpriced_and_its_reserve_charged(
+    bench: Bench, server: ModelServer, tmp_path: Path, usage: dict[str, int] | None
+) -> None:
+    def spoil(request: Request, normal: Callable[[], Reply]) -> Reply:
+        whole = json.loads(envelope(request, normal()))
+        del whole["usage"]
+        return Reply(body=json.dumps(whole | ({} if usage is None else {"usage": usage})).encode())
+
+    server.faults.add(fault=Fault("uncounted", spoil), times=None)
+    path = tmp_path / "budget.json"
+    session = bench.run(ledger=Ledger(path, Limits(cost=10.0)))
+    assert session.outcomes == [("agree", 1)]
+    spending = session.only.spending
+    assert (spending.paid, spending.unpriced) == (0.0, 6)
+    assert spent(path).calls == 6
+    # Six times the longest answer of the model, at its price.
+    assert spent(path).cost > 6 * 32_768 * 1.6e-06
+    assert len([notice for notice in session.notices if "no token counts" in notice]) == 1
+    replayed = bench.replay("http").only.spending
+    assert (replayed.cost, replayed.unpriced) == (0.0, 6)
+
+
+def test_a_limit_below_one_calls_reserve_says_what_lowers_it(
+    bench: Bench, server: ModelServer, tmp_path: Path
+) -> None:
+    [result] = bench.run(ledger=Ledger(tmp_path / "budget.json", Limits(cost=0.01))).results
+    assert result.outcome == "over_budget"
+    assert "more than the whole limit of $0.0100; a lower `max_tokens`" in " ".join(
+        result.detail.split()
+    )
+    assert server.count() == 0
 
 
 @pytest.mark.parametrize("tokens", [-1_000_000, 10**15])
