@@ -4,6 +4,7 @@ then needs.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Generator, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -52,6 +53,8 @@ def activate(config: pytest.Config) -> SuiteSession:
         config.pluginmanager.register(_SuiteHooks(session), "jrh-session")
         config.pluginmanager.register(Secrecy(session.redactor), "jrh-secrecy")
         config.pluginmanager.register(TimeLimits(), "jrh-time-limits")
+        if config.pluginmanager.has_plugin("warnings"):
+            config.pluginmanager.register(_Warnings(config), "jrh-warnings")
         if session.options.split is not None:
             config.pluginmanager.register(Splits(session.options.split), "jrh-splits")
         if not session.is_worker:
@@ -323,6 +326,32 @@ class _SuiteHooks:
         node.workerinput[HANDOVER_KEY] = self._session.handover.describe(
             ready.suite for ready in self._session.suites
         )
+
+
+class _Warnings:
+    """Puts warnings of the engine's threads into pytest's summary, where no item runs that pytest
+    would take them from: they would be printed through the progress line.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """Gather them from the first item to the last; each is listed once."""
+        with warnings.catch_warnings(record=True) as caught:
+            try:
+                return (yield)
+            finally:
+                for warning in {str(warning): warning for warning in caught}.values():
+                    self._config.hook.pytest_warning_recorded.call_historic(
+                        kwargs={
+                            "warning_message": warning,
+                            "nodeid": "",
+                            "when": "runtest",
+                            "location": None,
+                        }
+                    )
 
 
 def _specs(items: Iterable[pytest.Item]) -> list[CaseSpec]:

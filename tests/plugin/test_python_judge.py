@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.plugin.gated import WORKERS
 from tests.plugin.own_judges import ONE, RECORD, MakeJudged, asking, summary, words
 from tests.plugin.recorded import run_pytest
 from tests.support.judge_service import JudgeService
@@ -126,6 +127,22 @@ def test_a_changed_function_is_tested_for_real(
     with JudgeService() as service:
         again = run_pytest(pytester.path, made.suite.option, RECORD, *ONE)
         assert "The cassette is complete, and mode `once` does not add to it" in words(again)
+
+
+@WORKERS
+def test_what_a_judge_warns_of_is_in_the_summary_of_warnings_alone(
+    judged: MakeJudged, pytester: pytest.Pytester, workers: list[str]
+) -> None:
+    """The first case is waited for before its item begins, and so before pytest takes warnings."""
+    made = judged(
+        "import warnings\ndef judge(case):\n"
+        "    warnings.warn('this is old', DeprecationWarning, stacklevel=1)\n    return 0\n"
+    )
+    done = run_pytest(pytester.path, made.suite.option, RECORD, "-k", "positives", *workers)
+    assert done.stderr == ""
+    summary_of_warnings = done.stdout.partition("= warnings summary =")[2]
+    assert "judges.py:3: DeprecationWarning: this is old" in summary_of_warnings
+    assert "this is old" not in done.stdout.partition("= warnings summary =")[0]
 
 
 ERRORS = {
