@@ -40,7 +40,9 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelSer
     (tmp_path / "logs").mkdir()
     shutil.copyfile(built_log([run(1), run(2)]), tmp_path / "logs" / "my_runs.eval")
     (tmp_path / "rubrics.yml").write_text(
-        "- id: kind\n  instructions: The assistant is kind.\n", encoding="utf-8"
+        "- id: kind\n  instructions: The assistant is kind.\n"
+        "- id: brief\n  instructions: The assistant is brief.\n",
+        encoding="utf-8",
     )
     cases = tmp_path / "outputs" / "agent_perturbation" / CASES_FILE
     cases.parent.mkdir(parents=True)
@@ -54,15 +56,18 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelSer
 
 
 def run_examples(path: Path) -> tuple[dict[str, Any], int]:
-    """Run every Python block of a document, in order and in one namespace.
+    """Run every Python block of a document, in order, each by itself as it is copied.
 
-    Also gives how many there are.
+    Gives the names of all of them, and how many there are.
     """
     document = SYBIL.parse(path)
     examples = list(document.examples())
+    names: dict[str, Any] = {}
     for example in examples:
+        document.namespace.clear()
         example.evaluate()
-    return document.namespace, len(examples)
+        names |= document.namespace
+    return names, len(examples)
 
 
 def test_the_readme_has_an_example_that_makes_cases(
@@ -70,8 +75,9 @@ def test_the_readme_has_an_example_that_makes_cases(
 ) -> None:
     _, number = run_examples(ROOT / "README.md")
     assert number == 1
-    assert capsys.readouterr().out.splitlines() == ["run-1 kind made", "run-2 kind made"]
-    assert server.count("planner", answered=True) == 2
+    made = [f"run-{run} {rubric} made" for run in (1, 2) for rubric in ("kind", "brief")]
+    assert capsys.readouterr().out.splitlines() == made
+    assert server.count("planner", answered=True) == 4
 
 
 @pytest.mark.parametrize("path", WITH_EXAMPLES, ids=lambda path: path.name)
@@ -96,6 +102,6 @@ def test_the_client_of_the_library_page_makes_cases_too(server: ModelServer) -> 
             async for made in generate_agent_perturbations(runs, rubrics, pipeline, complete)
         ]
 
-    assert asyncio.run(outcomes()) == [None, None]
+    assert asyncio.run(outcomes()) == [None] * 4
     assert server.count() > before
     assert namespace["Completion"] is Completion
