@@ -192,12 +192,13 @@ def _refuse_other_cases(found: Mapping[str, _Found], records: Sequence[Path]) ->
     for result, path, line in found.values():
         entry = made.get(made_case_id(result))
         # A frozen file keeps the case as it was made, and the verdict is about the case as it was
-        # edited in review, or under a reworded rubric.
+        # edited in review, under a reworded rubric, or in its file.
         if (
             entry is None
             or not result.case_digest
             or result.human_reviewed == "edited"
             or result.reworded
+            or result.altered
             or entry.human_reviewed
         ):
             continue

@@ -180,5 +180,5 @@ def _other_case(
         taken = reworded(case, rubric)
         same = taken is not None and (edited or case_digest(taken) == result.case_digest)
     else:
-        same = case.rubric is rubric and (edited or record.get("case_digest") == result.case_digest)
+        same = case.rubric is rubric and (edited or case_digest(case) == result.case_digest)
     return "" if same else "the case has changed (rubric, transcript or label)"

@@ -119,8 +119,9 @@ def from_record(
     """Build the case of a record, so that a judge is asked exactly what it was asked before.
 
     `judge` goes into the spec; `rubric`, where it is the same criterion, says where it stands in
-    its file. `file` and `line` place the record in errors. Raises `InputError` for a record that is
-    not one of ours, or of another format.
+    its file. Where the record is not as it was written, the case is `altered`, and its label
+    unverified. `file` and `line` place the record in errors. Raises `InputError` for a record that
+    is not one of ours, or of another format.
     """
     return _case(checked(record, file=file, line=line), judge, rubric)
 
@@ -321,7 +322,16 @@ def _case(stored: StoredRecord, judge: str | None, known: Rubric | None) -> Case
     own = {
         key: value for key, value in stored.metadata.items() if key not in generated
     } | stored.shadowed_metadata
-    return replace(case, run=replace(case.run, metadata=own))
+    case = replace(case, run=replace(case.run, metadata=own))
+    return replace(case, altered=True, verified=False) if _is_altered(case, stored) else case
+
+
+def _is_altered(case: Case, stored: StoredRecord) -> bool:
+    """Whether transcript, rubric or label of a record are others than when it was written."""
+    other_label = (
+        case.label is not None and case.label.value != case.expected and not stored.human_reviewed
+    )
+    return other_label or case_digest(case) != stored.case_digest
 
 
 def _outcome(stored: StoredPerturbation, messages: list[dict[str, Any]]) -> PerturbationOutcome:

@@ -39,6 +39,7 @@ def case_result(
         target_score=spec.target_score,
         outcome=outcome,  # type: ignore[arg-type]
         reworded=case.reworded if case else False,
+        altered=case.altered if case else False,
         expected=case.expected if case else None,
         verified=case.verified if case else None,
         labelled_by=case.label.by if case and case.label else None,

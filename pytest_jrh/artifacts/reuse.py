@@ -9,6 +9,7 @@ from typing import Any
 
 from pytest_jrh.artifacts.records import from_record, reworded
 from pytest_jrh.artifacts.spools import RecordEntry, read_jsonl, read_record
+from pytest_jrh.documents.problems import shown
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.models import Case, CaseSpec, Rubric
 from pytest_jrh.suite.cases import CASES_FILE, REJECTED_FILE, generation_id
@@ -148,15 +149,35 @@ def made_before(suite: Suite) -> dict[str, MadeCases]:
     """The cases by test that a suite takes from the disk: all of a frozen one, and those that one
     without `output.overwrite` keeps.
 
-    Raises `InputError` for a line that cannot be used.
+    Raises `InputError` for a line that cannot be used, and for a case that is among those that the
+    verifier rejected, too.
     """
-    if suite.replay.frozen is not None:
-        cases = MadeCases.load(suite.replay.frozen)
-        return {test.name: cases for test in suite.tests}
-    if suite.generation.overwrite:
+    if suite.replay.frozen is None and suite.generation.overwrite:
         return {}
-    files = {test.output_dir: MadeCases.load(test.output_dir / CASES_FILE) for test in suite.tests}
-    return {test.name: files[test.output_dir] for test in suite.tests}
+    frozen = suite.replay.frozen
+    paths = {test.name: frozen or test.output_dir / CASES_FILE for test in suite.tests}
+    files = {path: MadeCases.load(path) for path in dict.fromkeys(paths.values())}
+    made = {test: files[path] for test, path in paths.items()}
+    if problems := list(_made_and_rejected(suite, made)):
+        raise InputError(dict.fromkeys(problems))
+    return made
+
+
+def _made_and_rejected(suite: Suite, made: Mapping[str, MadeCases]) -> Iterator[Problem]:
+    """Name the suite's cases that are on the disk both as made and as rejected ones: one of the two
+    is wrong.
+    """
+    for test, rejected in rejected_before(suite).items():
+        for case_id, entry in rejected.entries.items():
+            taken = made[test].entries.get(case_id)
+            if entry.suite == suite.name and taken is not None:
+                yield Problem(
+                    f"the case {shown(case_id)} is among the made cases "
+                    f"({taken.path.name}:{taken.line}) and among those that the verifier rejected",
+                    str(entry.path),
+                    entry.line,
+                    hint="remove it from one of the two files, or make it again from the log",
+                )
 
 
 def _metadata(

@@ -49,7 +49,7 @@ def result_data(result: CaseResult) -> dict[str, Any]:
     judge, shared, minority = result.judge_spending, result.shared, result.minority
     rejected = result.rejected
     data = _fields(result)
-    del data["minority"], data["reworded"], data["rejected"]
+    del data["minority"], data["reworded"], data["altered"], data["rejected"]
     if not result.variant:
         del data["base"], data["variant"], data["base_scores"]
     return {
@@ -57,6 +57,7 @@ def result_data(result: CaseResult) -> dict[str, Any]:
         # Only where there is something to say, so that other lines stay as short as they were.
         **({} if minority is None else {"minority": _fields(minority)}),
         **({"reworded": True} if result.reworded else {}),
+        **({"altered": True} if result.altered else {}),
         **({} if rejected is None else {"rejected": _fields(rejected)}),
         "spending": _spending_data(result.spending),
         "judge_spending": None if judge is None else _spending_data(judge),

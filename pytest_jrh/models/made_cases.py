@@ -129,9 +129,10 @@ class Case:
     `levels` is the whole scale in ordinal mode, else empty. `digests` is
     for a case read from disk that was stored without the secrets in it: its digest as stored, and
     as it was made. `reworded` says that the rubric's text is another one than the case was made
-    for, and its label with it. A case that the verifier rejected has the reason in
-    `outcome.no_case`: it is kept for people to look at, and never judged. `style` is the layout in
-    which prompt judges get the transcript (one of `probes.styles.STYLES`).
+    for, and its label with it. `altered` says that the record on the disk is not as it was written:
+    whoever confirmed the label confirmed another case. A case that the verifier rejected has the
+    reason in `outcome.no_case`: it is kept for people to look at, and never judged. `style` is the
+    layout in which prompt judges get the transcript (one of `probes.styles.STYLES`).
     """
 
     spec: CaseSpec
@@ -146,6 +147,7 @@ class Case:
     digests: tuple[str, str] | None = None
     label: Label | None = None
     reworded: bool = False
+    altered: bool = False
     style: str = ""
 
     @property

@@ -110,8 +110,9 @@ class CaseResult:
     `rejected` says which case the verifier rejected, where that is why there is none (rule D6).
     `labelled_by` says whose label it is where no stage made the case (rule N1).
     `reworded` says that the case was made, and its label given, for another text of the rubric than
-    the judge had (rule G6). A result of a probe has the test `base` of the case that the `variant`
-    changed, and `base_scores`, what the judge gave to that in all repeats (rule S2).
+    the judge had (rule G6), and `altered` that its record was changed on the disk since. A result
+    of a probe has the test `base` of the case that the `variant` changed, and `base_scores`, what
+    the judge gave to that in all repeats (rule S2).
     """
 
     case_id: str
@@ -139,6 +140,7 @@ class CaseResult:
     minority: Verdict | None = None
     labelled_by: LabelledBy | None = None
     reworded: bool = False
+    altered: bool = False
     rejected: Rejection | None = None
     base: str = ""
     variant: str = ""

@@ -45,6 +45,7 @@ def changed(base: Case, spec: CaseSpec, derived: Derived) -> Case:
         levels=base.levels if derived.rubric is None else levels,
         label=base.label,
         reworded=base.reworded,
+        altered=base.altered,
         style=derived.style,
     )
 

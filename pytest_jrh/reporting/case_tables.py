@@ -76,7 +76,10 @@ class CaseTables(Report):
 def _synthetic(temperature: float | None) -> Callable[[MadeCase], Iterator[TableRow]]:
     def rows(case: MadeCase) -> Iterator[TableRow]:
         if case.record is not None:
-            yield synthetic_row(case.record, temperature=temperature, transcript=case.transcript)
+            record = case.record
+            if any(result.altered for _, result in case.results):
+                record = {**record, "verified": False}
+            yield synthetic_row(record, temperature=temperature, transcript=case.transcript)
 
     return rows
 

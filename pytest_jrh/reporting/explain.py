@@ -248,6 +248,7 @@ def _verified(case: Case) -> str:
         case.expected,
         verified=case.verified,
         asked=asked,
+        altered=case.altered,
     )
     return f"{said}:" if asked and label is None else said
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_jrh.text import Styled, counted, one_line, wrapped
 
@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 
 _WORDS: tuple[HumanReview, ...] = ("accepted", "edited", "rejected", "undecided")
 _MOST_NAMED = 10
+
+
+class UnsettledLabels(NamedTuple):
+    """Labels that a person should look at again: why, and the cases, each once."""
+
+    sentence: str
+    cases: tuple[CaseResult, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +55,36 @@ def reworded_rubrics(results: Iterable[CaseResult]) -> list[RewordedRubric]:
     return [RewordedRubric(suite, rubric, tuple(own)) for (suite, rubric), own in found.items()]
 
 
-def reworded_lines(session: SessionResults, width: int) -> Iterator[Styled]:
-    """Name these rubrics, and some of their cases."""
-    for rubric in reworded_rubrics(session.results):
-        for line in wrapped(f"! {one_line(rubric.sentence)}", width):
+def altered_cases(results: Iterable[CaseResult]) -> tuple[CaseResult, ...]:
+    """Find the cases that were changed on the disk, and that nobody has reviewed since."""
+    return tuple(
+        result
+        for result in _each_once(results)
+        if result.altered and result.human_reviewed not in ("accepted", "edited")
+    )
+
+
+def unsettled_labels(results: Sequence[CaseResult]) -> list[UnsettledLabels]:
+    """All labels that a person should look at again."""
+    found = [UnsettledLabels(one.sentence, one.cases) for one in reworded_rubrics(results)]
+    if altered := altered_cases(results):
+        one = len(altered) == 1
+        was, its = ("was", "its label") if one else ("were", "their labels")
+        sentence = (
+            f"{counted(len(altered), 'case')} {was} changed on the disk after being made (the "
+            f"record no longer fits its case_digest): nobody has confirmed {its}. Restore the "
+            "file, or review the cases with --jrh-review."
+        )
+        found.append(UnsettledLabels(sentence, altered))
+    return found
+
+
+def unsettled_lines(session: SessionResults, width: int) -> Iterator[Styled]:
+    """Say which labels a person should look at again, and name some of their cases."""
+    for unsettled in unsettled_labels(session.results):
+        for line in wrapped(f"! {one_line(unsettled.sentence)}", width):
             yield Styled(line, "yellow")
-        for line in _named(session, rubric.cases):
+        for line in _named(session, unsettled.cases):
             yield Styled(line)
 
 

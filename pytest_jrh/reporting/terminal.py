@@ -15,7 +15,7 @@ from pytest_jrh.reporting.printed.table import GAP, NARROWEST_NAME, table_lines
 from pytest_jrh.reporting.probes.terminal import terminal_lines
 from pytest_jrh.reporting.range_lines import range_lines, range_table
 from pytest_jrh.reporting.report import Report
-from pytest_jrh.reporting.reviewed import review_lines, reworded_lines
+from pytest_jrh.reporting.reviewed import review_lines, unsettled_lines
 from pytest_jrh.reporting.session_results import extent_sentences, majority_text, recording_sentence
 from pytest_jrh.stats.columns import decimal, ranged
 from pytest_jrh.stats.contradictions import REASONING_DISAGREES, reasoning_disagrees
@@ -90,7 +90,7 @@ def session_lines(
     said_of_labels = label_sentences(session) if session.table.overall.counts.n else ()
     lines += [Styled(line) for said in said_of_labels for line in wrapped(one_line(said), width)]
     lines += map(Styled, review_lines(session))
-    lines += reworded_lines(session, width)
+    lines += unsettled_lines(session, width)
     for name, decision in session.decisions.items():
         gate = gate_lines(decision, lambda case_id: one_line(session.node(case_id)), width=width)
         if gate:

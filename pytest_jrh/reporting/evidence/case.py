@@ -56,8 +56,13 @@ def basis(
     *,
     verified: bool,
     asked: bool,
+    altered: bool = False,
 ) -> str:
-    """Say what a label rests on; `asked` where a verifier was."""
+    """Say what a label rests on; `asked` where a verifier was, `altered` where the case was changed
+    on the disk since.
+    """
+    if altered:
+        return "of a case that was changed on the disk since it was made"
     if labelled_by is not None:
         by = "people" if labelled_by == "people" else "a program"
         agreed = f" ({votes.count(expected)} of {len(votes)})" if len(votes) > 1 else ""
@@ -67,8 +72,8 @@ def basis(
     return "although the verifier did not confirm it" if asked else "an unverified label"
 
 
-def record_basis(record: Mapping[str, Any]) -> str:
-    """Say what the label of a stored case rests on."""
+def record_basis(record: Mapping[str, Any], *, altered: bool) -> str:
+    """Say what the label of a stored case rests on; see `basis`."""
     label = record.get("label") or {}
     return basis(
         label.get("by") if label else None,
@@ -76,6 +81,7 @@ def record_basis(record: Mapping[str, Any]) -> str:
         record["expected"],
         verified=record["verified"],
         asked=record["perturbation"]["verification"] is not None,
+        altered=altered,
     )
 
 

@@ -68,7 +68,8 @@ def _kin_sentences(session: SessionResults) -> Iterator[str]:
 
 def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> dict[str, int]:
     """How many made cases have a label that a verifier confirmed, that people or a program gave,
-    and that nobody confirmed; those that people labelled blind too are counted apart.
+    and that nobody confirmed, or not as the case is on the disk now; those that people labelled
+    blind too are counted apart.
     """
     blind = blind_labels(grounds.people)
     # The judges of a panel look at the same cases.
@@ -81,14 +82,17 @@ def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> dict[str, in
     for result in made.values():
         counts[_ground(result)] += 1
         counts["blind"] += result.case_digest in blind
-    names = ("confirmed", "people", "program", "unverified", "blind")
+    names = ("confirmed", "people", "program", "unverified", "altered", "blind")
     return {name: counts[name] for name in names}
 
 
 def _ground(result: CaseResult) -> str:
+    reviewed = result.human_reviewed in ("accepted", "edited")
+    if result.altered and not reviewed:
+        return "altered"
     if result.labelled_by is not None:
         return result.labelled_by
-    if result.human_reviewed in ("accepted", "edited"):
+    if reviewed:
         return "people"
     return "confirmed" if result.verified else "unverified"
 
@@ -104,6 +108,7 @@ def rest_sentence(results: Sequence[CaseResult], grounds: Grounds) -> str:
             ("people", "given or accepted by people"),
             ("program", "given by a program"),
             ("unverified", "unverified (the verifier is off, or did not confirm them)"),
+            ("altered", "unconfirmed (changed on the disk since they were made)"),
         )
         if counts[key]
     ]

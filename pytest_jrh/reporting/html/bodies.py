@@ -91,7 +91,7 @@ def run_body(
             record = read(made_case_id(result))
             if record is not None:
                 records[made] = redactor.value(record)
-                cases[made] = _case(records[made], turns if whole else None)
+                cases[made] = _case(records[made], turns if whole else None, altered=result.altered)
         data[case_key(result.case_id)] = {
             "made": made if made in cases else None,
             "rubric": _instructions(result, records.get(made), session),
@@ -152,7 +152,7 @@ def _parts(rendered: str, role: str) -> list[tuple[str, str]]:
     return [(title, "\n".join(lines)) for title, lines in parts]
 
 
-def _case(record: Mapping[str, Any], turns: _Turns | None) -> dict[str, Any]:
+def _case(record: Mapping[str, Any], turns: _Turns | None, *, altered: bool) -> dict[str, Any]:
     perturbation = record["perturbation"]
     said = perturbation["verification"]
     return {
@@ -169,7 +169,7 @@ def _case(record: Mapping[str, Any], turns: _Turns | None) -> dict[str, Any]:
         ],
         "plan": perturbation["plan"],
         "verification": said,
-        "basis": record_basis(record),
+        "basis": record_basis(record, altered=altered),
         "summary": perturbation["final_summary"] or "",
         "levels": record["score_levels"],
         "notes": record["notes"],

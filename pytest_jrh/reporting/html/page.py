@@ -22,7 +22,7 @@ from pytest_jrh.reporting.html.history import history_values
 from pytest_jrh.reporting.html.provenance import provenance_values
 from pytest_jrh.reporting.probes.text import findings_first
 from pytest_jrh.reporting.probes.values import probe_page
-from pytest_jrh.reporting.reviewed import reworded_rubrics
+from pytest_jrh.reporting.reviewed import unsettled_labels
 from pytest_jrh.reporting.session_results import (
     case_key,
     extent_sentences,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pytest_jrh.gate.decision import GateDecision
     from pytest_jrh.redact import Redactor
     from pytest_jrh.reporting.html.bodies import RunKey
-    from pytest_jrh.reporting.reviewed import RewordedRubric
+    from pytest_jrh.reporting.reviewed import UnsettledLabels
     from pytest_jrh.reporting.session_results import SessionResults
     from pytest_jrh.stats.panels import Panel
 
@@ -68,7 +68,7 @@ def page(session: SessionResults, blocks: Mapping[RunKey, str], redactor: Redact
         "history": history_values(session.history),
         "provenance": provenance_values(session.origin),
         "extents": extent_sentences(session),
-        "reworded": [_reworded(rubric, session) for rubric in reworded_rubrics(session.results)],
+        "unsettled": [_unsettled(one, session) for one in unsettled_labels(session.results)],
         "decisions": [
             _decision(name, decision, session)
             for name, decision in session.decisions.items()
@@ -119,13 +119,13 @@ def _remarks(session: SessionResults) -> list[str]:
     return [*lines, *label_sentences(session)]
 
 
-def _reworded(rubric: RewordedRubric, session: SessionResults) -> dict[str, Any]:
+def _unsettled(unsettled: UnsettledLabels, session: SessionResults) -> dict[str, Any]:
     return {
-        "sentence": rubric.sentence,
-        "more": max(0, len(rubric.cases) - _MOST_NAMED),
+        "sentence": unsettled.sentence,
+        "more": max(0, len(unsettled.cases) - _MOST_NAMED),
         "cases": [
             {"node": session.node(result.case_id), "key": case_key(result.case_id)}
-            for result in rubric.cases[:_MOST_NAMED]
+            for result in unsettled.cases[:_MOST_NAMED]
         ],
     }
 

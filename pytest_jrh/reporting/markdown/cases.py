@@ -106,7 +106,8 @@ class CaseBlocks:
         right = score_text(result, result.expected, self._session)
         if record is not None:
             said = (record["perturbation"]["verification"] or {}).get("rationale") or ""
-            title = f"Why the label is {right}: {record_basis(record)}"
+            basis = record_basis(record, altered=result.altered)
+            title = f"Why the label is {right}: {basis}"
             parts.append(self._quote(title, said))
         given = score_text(result, result.score, self._session)
         parts.append(self._quote(f"Why the judge gave {given}", _reasoning(result)))

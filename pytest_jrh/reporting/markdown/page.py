@@ -35,7 +35,7 @@ from pytest_jrh.reporting.markdown.quoting import (
 )
 from pytest_jrh.reporting.probes.markdown import markdown_blocks
 from pytest_jrh.reporting.probes.text import findings_first
-from pytest_jrh.reporting.reviewed import review_counts, reworded_rubrics
+from pytest_jrh.reporting.reviewed import review_counts, unsettled_labels
 from pytest_jrh.reporting.session_results import (
     extent_sentences,
     majority_text,
@@ -93,9 +93,9 @@ def markdown_report(
     for head, rows, end in markdown_blocks(session.probes):
         page.block(head, rows, end)
     _left_out(page, session)
-    for rubric in reworded_rubrics(session.results):
-        nodes = [f"- {code(session.node(result.case_id))}" for result in rubric.cases]
-        page.block([f"\n⚠️ {prose(rubric.sentence)}\n"], nodes[:_MOST_NAMED])
+    for unsettled in unsettled_labels(session.results):
+        nodes = [f"- {code(session.node(result.case_id))}" for result in unsettled.cases]
+        page.block([f"\n⚠️ {prose(unsettled.sentence)}\n"], nodes[:_MOST_NAMED])
     for decision in session.decisions.values():
         _changes(page, session, decision)
     if sentence := recording_sentence(session):
