@@ -164,7 +164,9 @@ def _decide(run: SuiteRun, settings: EndSettings) -> GateDecision:
     loss. One that updates the baseline may have nothing to compare.
     """
     suite, baseline = run.suite, settings.baseline
-    rules = replace(suite.gate, allow_uncompared=suite.gate.allow_uncompared or baseline.updating)
+    rules = suite.gate
+    if baseline.updating:
+        rules = replace(rules, allow_uncompared=True, min_compared=None)
     wanted = run.selected
     if settings.stopped and not gate.is_active(rules, baseline.content):
         wanted &= {result.case_id for result in run.results}

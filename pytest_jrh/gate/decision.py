@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pytest_jrh.gate.baseline import Baseline, Comparison, Scope, compare
 from pytest_jrh.gate.changes import KnownFlicker, changes, foreseen, has_moved, known_flicker
+from pytest_jrh.gate.coverage import Coverage, coverage
 from pytest_jrh.gate.thresholds import Threshold, thresholds
 from pytest_jrh.models import JUDGED, UNSCORED, CaseResult
 from pytest_jrh.stats.metrics import Figure
@@ -54,7 +55,8 @@ class GateDecision:
     result at all. `unjudged` names judges, rubrics and tests without a verdict. `update_command`
     updates the baseline; it is set where nothing could be compared. `drop_undecided` says that
     `max_drop` is set without a baseline, and `is_snapshot` that any regression fails, as no rule
-    says how many, or how much.
+    says how many, or how much. `coverage` says how much of the baseline was compared, None without
+    one; `undecided` are keys of the gate that decide about a test of which no case was selected.
     """
 
     active: bool
@@ -74,6 +76,8 @@ class GateDecision:
     foreseen: Mapping[str, ForeseenSuite] = field(default_factory=dict)
     drop_undecided: bool = False
     is_snapshot: bool = False
+    coverage: Coverage | None = None
+    undecided: tuple[str, ...] = ()
 
     @property
     def p_value(self) -> Figure:
@@ -170,9 +174,9 @@ def decide(
         and not rules.covers(result.test)
     )
     whole = not scope.deselected
-    applied = (
-        tuple(thresholds(received, judged, comparison, new, rules, whole=whole)) if active else ()
-    )
+    covered = coverage(baseline, comparison, received, scope) if baseline and comparison else None
+    found = thresholds(received, judged, comparison, covered, new, rules, whole=whole)
+    applied = tuple(found) if active else ()
     never_reported = tuple(sorted(scope.selected - given.keys()))
     unscored = {result.case_id: result.outcome for result in received if result.outcome in UNSCORED}
     own = [result for result in judged if not result.derived]
@@ -197,7 +201,17 @@ def decide(
         foreseen=foreseen(flickers, comparison.pairs) if comparison else {},
         drop_undecided=rules.max_drop is not None and comparison is None,
         is_snapshot=bool(comparison and comparison.compared) and rules.allows_no_regression,
+        coverage=covered,
+        undecided=tuple(_undecided(rules, applied)) if received else (),
     )
+
+
+def _undecided(rules: GateRules, applied: Sequence[Threshold]) -> Iterator[str]:
+    """Keys of the gate about tests of which nothing was selected."""
+    for key, limits in (("probes", rules.probes), ("min_accuracy", rules.min_accuracy)):
+        tests = limits if isinstance(limits, Mapping) else {}
+        decided = {threshold.test for threshold in applied}
+        yield from (f"gate.{key}.{test}" for test in tests if test not in decided)
 
 
 def _flickers(judged: Sequence[CaseResult], comparison: Comparison) -> Iterator[KnownFlicker]:

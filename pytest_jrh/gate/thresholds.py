@@ -24,6 +24,7 @@ from pytest_jrh.text import counted
 
 if TYPE_CHECKING:
     from pytest_jrh.gate.baseline import Comparison, Pair
+    from pytest_jrh.gate.coverage import Coverage
     from pytest_jrh.models import CaseResult
     from pytest_jrh.suite.suite import GateRules
 
@@ -33,6 +34,7 @@ Rule: TypeAlias = Literal[
     "max_drop",
     "max_regressions",
     "min_cases",
+    "min_compared",
     "compared",
     "one_class",
     "probe_rate",
@@ -43,6 +45,8 @@ Rule: TypeAlias = Literal[
 class Threshold:
     """One rule applied: `figure` must reach `limit`, or for max_regressions not exceed it.
 
+    Of `min_compared` the figure is the share of the baseline's cases, and of the session's, that
+    were compared, `n` how many these are and `total` of how many.
     `compared` requires at least one case that can be compared with the baseline; it is listed only
     where there is none. `one_class` requires cases of two labels; it is listed only where there are
     those of `label` alone and that is not allowed. Of `probe_rate` the figure is the share of
@@ -67,19 +71,22 @@ class Threshold:
     rate: RateDecision | None = None
     by_chance: int = 0
     label: int | None = None
+    total: int = 0
 
 
 def thresholds(
     received: Sequence[CaseResult],
     judged: Sequence[CaseResult],
     comparison: Comparison | None,
+    covered: Coverage | None,
     new: Sequence[str],
     rules: GateRules,
     *,
     whole: bool,
 ) -> Iterator[Threshold]:
-    """Apply every rule; `new` are the disagreements that neither baseline nor gate answer for, and
-    `whole` says that no case of the suite was deselected.
+    """Apply every rule; `covered` says how much of the baseline is in the comparison, `new` are the
+    disagreements that neither baseline nor gate answer for, and `whole` says that no case of the
+    suite was deselected.
     """
     to_judge = [
         result for result in received if result.outcome != "generated" and not result.derived
@@ -93,11 +100,30 @@ def thresholds(
     yield from _accuracies(to_judge, judges, rules)
     if comparison is not None and judged and not comparison.compared:
         yield Threshold("compared", 1, Figure(0), rules.allow_uncompared, 0)
+    if covered is not None:
+        yield from _share_compared(covered, rules)
     if whole:
         yield from _classes(own, rules)
     yield from _drops(own, judges, comparison, rules)
     yield from _probe_rates(received, judges, rules, whole=whole)
     yield from _regressions(judged, comparison, new, rules)
+
+
+def _share_compared(covered: Coverage, rules: GateRules) -> Iterator[Threshold]:
+    """Hold the share that was compared against its limit, also where cases were deselected on
+    purpose: a part of the suite does not pass for the whole.
+    """
+    limit, share = rules.min_compared, covered.share
+    new_suite = rules.allow_uncompared and not covered.compared
+    if limit is not None and share is not None and not new_suite:
+        yield Threshold(
+            "min_compared",
+            limit,
+            Figure(share),
+            share >= limit,
+            covered.compared,
+            total=covered.total,
+        )
 
 
 def _classes(judged: Sequence[CaseResult], rules: GateRules) -> Iterator[Threshold]:

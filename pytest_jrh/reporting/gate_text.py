@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_jrh.reporting.gating.changes import comparison_sentences, undecided_sentence
+from pytest_jrh.reporting.gating.coverage import coverage_sentences
 from pytest_jrh.reporting.gating.thresholds import subject, threshold_text
 from pytest_jrh.reporting.planner_text import prospect_sentences
 from pytest_jrh.text import Styled, counted, one_line, wrapped
@@ -24,9 +25,13 @@ FEW_CASES = 10
 
 
 def decision_sentence(decision: GateDecision) -> str:
-    """Say in one sentence whether the gate passed, and why: what failed, or every threshold that
-    was met.
+    """Say whether the gate passed, and why: what failed, or every threshold that was met; and where
+    less was compared than the baseline has, how much.
     """
+    return " ".join([_verdict_sentence(decision), *coverage_sentences(decision)])
+
+
+def _verdict_sentence(decision: GateDecision) -> str:
     missing = []
     if decision.never_reported:
         missing.append(f"{counted(len(decision.never_reported), 'case')} never reported")

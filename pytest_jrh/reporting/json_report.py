@@ -24,7 +24,9 @@ from pytest_jrh.stats.metrics import Figure
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from pytest_jrh.gate.baseline import Comparison
     from pytest_jrh.gate.changes import ChangeRow
+    from pytest_jrh.gate.coverage import Coverage
     from pytest_jrh.gate.decision import GateDecision
     from pytest_jrh.models import CaseResult
     from pytest_jrh.stats.inference.flicker import Flicker
@@ -136,6 +138,7 @@ def decision_data(decision: GateDecision) -> dict[str, Any]:
         "decision": decision_sentence(decision),
         "remarks": change_sentences(decision),
         "judged": decision.judged,
+        "undecided": list(decision.undecided),
         "thresholds": [
             {
                 "rule": threshold.rule,
@@ -143,6 +146,7 @@ def decision_data(decision: GateDecision) -> dict[str, Any]:
                 "figure": _figure(threshold.figure),
                 "passed": threshold.passed,
                 "n": threshold.n,
+                "total": threshold.total or None,
                 "test": threshold.test or None,
                 "judge": threshold.judge or None,
                 "cases": list(threshold.cases),
@@ -162,30 +166,44 @@ def decision_data(decision: GateDecision) -> dict[str, Any]:
         "update": None
         if not decision.uncompared
         else {"advice": update_sentence(decision), "command": decision.update_command or None},
-        "baseline": None
-        if comparison is None
-        else {
-            "compared": comparison.compared,
-            "judge_changed": comparison.judge_changed,
-            "regressions": list(comparison.regressions),
-            "fixes": list(comparison.fixes),
-            "still_wrong": list(comparison.still_wrong),
-            "not_comparable": dict(comparison.not_comparable),
-            "p_value": _figure(decision.p_value),
-            "flickered": list(decision.flickered),
-            "changes": list(map(_change, decision.changes)),
-            "reference_moved": decision.moved,
-            "flicker": [
-                {
-                    "judge": each.judge or None,
-                    "value": each.value,
-                    "source": each.source or None,
-                    "repeats": each.repeats,
-                }
-                for each in decision.flickers
-            ],
-            "prospects": list(map(_prospect, decision.prospects)),
-        },
+        "baseline": None if comparison is None else _comparison(comparison, decision),
+    }
+
+
+def _comparison(comparison: Comparison, decision: GateDecision) -> dict[str, Any]:
+    return {
+        "compared": comparison.compared,
+        "coverage": None if decision.coverage is None else _coverage(decision.coverage),
+        "judge_changed": comparison.judge_changed,
+        "regressions": list(comparison.regressions),
+        "fixes": list(comparison.fixes),
+        "still_wrong": list(comparison.still_wrong),
+        "not_comparable": dict(comparison.not_comparable),
+        "p_value": _figure(decision.p_value),
+        "flickered": list(decision.flickered),
+        "changes": list(map(_change, decision.changes)),
+        "reference_moved": decision.moved,
+        "flicker": [
+            {
+                "judge": each.judge or None,
+                "value": each.value,
+                "source": each.source or None,
+                "repeats": each.repeats,
+            }
+            for each in decision.flickers
+        ],
+        "prospects": list(map(_prospect, decision.prospects)),
+    }
+
+
+def _coverage(covered: Coverage) -> dict[str, Any]:
+    return {
+        "cases": covered.of,
+        "added": covered.added,
+        "deselected": covered.deselected,
+        "share": covered.share,
+        "fewer_repeats": [one._asdict() for one in covered.repeats],
+        "missing": [one._asdict() for one in covered.missing],
     }
 
 

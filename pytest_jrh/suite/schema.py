@@ -320,6 +320,12 @@ class Gate(ConfigSection):
     unless min_accuracy or max_drop decides."""
     min_cases: Annotated[int, Field(ge=0), Takes("an integer >= 0")] = 1
     """How many cases must have a verdict."""
+    min_compared: Annotated[
+        float | None, Field(gt=0, le=1), Takes("a number above 0 and at most 1 (0.8: 80%)")
+    ] = None
+    """The share of the baseline's cases, and of this session's, that must be compared. Cases that
+    were deselected count, so that a part of the suite does not pass for the whole; without a
+    baseline, and with --jrh-update-baseline, it decides nothing."""
     allow_uncompared: Flag = False
     """Let the suite pass where no case can be compared with the baseline, as when the suite is
     new."""

@@ -51,9 +51,10 @@ class GateRules:
     much less accurate than the baseline's reference a judge may be, and `inconclusive` what comes
     of a session that cannot tell. `max_regressions` is how many disagreements that the baseline
     does not have are let through; None is 0 where no other rule decides about them. `min_cases` is
-    how many verdicts there must be at least. `allow_uncompared` lets a suite pass of which no case
-    can be compared with the baseline, `allow_one_class` one whose labels are all the same. `probes`
-    are by name the shares of changed cases whose verdict may turn.
+    how many verdicts there must be at least, and `min_compared` the share of the baseline's cases,
+    and of the session's, that must be compared. `allow_uncompared` lets a suite pass of which no
+    case can be compared with the baseline, `allow_one_class` one whose labels are all the same.
+    `probes` are by name the shares of changed cases whose verdict may turn.
     """
 
     min_accuracy: float | Mapping[str, float] | None = None
@@ -62,6 +63,7 @@ class GateRules:
     inconclusive: Literal["fail", "pass"] = "fail"
     max_regressions: int | None = None
     min_cases: int = 1
+    min_compared: float | None = None
     allow_uncompared: bool = False
     allow_one_class: bool = False
     probes: Mapping[str, float] = field(default_factory=dict)

@@ -403,7 +403,8 @@ class TestText:
             "Few cases for a gate: 4 verdicts, and with min_cases: 1 one verdict is enough; set "
             "gate.min_cases to what the suite should have.",
             "Gate failed: 1 regression and 1 disagreement not in the baseline, at most 0 allowed; "
-            "1 case never reported; 1 case unscored.",
+            "1 case never reported; 1 case unscored. Compared: 3 of 6 cases of the baseline; 1 "
+            "verdict on cases that it does not have.",
         ]
 
     def test_cases_behind_a_failed_accuracy_are_named_and_long_lists_counted(self) -> None:
@@ -430,3 +431,97 @@ class TestText:
             "lower bound of the accuracy on agent_positives by lax 0.0% (n 1) is below 50.0%"
             in sentence
         )
+
+
+class TestCoverage:
+    """Rule J9: a comparison with less than the baseline has says so in the gate's sentence."""
+
+    @staticmethod
+    def said(decision: GateDecision) -> str:
+        return decision_sentence(decision)
+
+    def test_a_whole_comparison_says_no_more(self) -> None:
+        now = cases("AAAA", scores=(1, 1, 1))
+        decision = decided(now, baseline_of(now), min_compared=0.8)
+        assert decision.passed
+        assert "4 of 4 cases compared with the baseline, at least 80.0% needed" in self.said(
+            decision
+        )
+        assert "Compared:" not in self.said(decision)
+
+    def test_fewer_repeats_are_said_and_more_are_not(self) -> None:
+        thrice, once = cases("AAAA", scores=(1, 1, 1)), cases("AAAA", scores=(1,))
+        fewer = decided(once, baseline_of(thrice), max_regressions=2)
+        assert self.said(fewer).endswith(
+            "Compared: 4 of 4 cases of the baseline; 4 cases with 1 repeat instead of 3."
+        )
+        assert "Compared:" not in self.said(decided(thrice, baseline_of(once)))
+
+    def test_changed_cases_are_counted_and_fail_under_the_share(self) -> None:
+        before = cases("A" * 20)
+        now = [before[0], *(replace(each, case_digest=OTHER) for each in before[1:])]
+        lenient = decided(now, baseline_of(before))
+        strict = decided(now, baseline_of(before), min_compared=0.8)
+        assert lenient.passed
+        assert self.said(lenient).endswith("Compared: 1 of 20 cases of the baseline.")
+        assert not strict.passed
+        assert "1 of 20 cases compared with the baseline, at least 80.0% needed" in self.said(
+            strict
+        )
+
+    def test_a_baseline_that_was_cut_is_no_whole_comparison(self) -> None:
+        now = cases("A" * 20)
+        decision = decided(now, baseline_of(now[:1]), min_compared=0.8, min_accuracy=0.5)
+        assert not decision.passed
+        assert self.said(decision).startswith(
+            "Gate failed: 1 of 20 cases compared with the baseline, at least 80.0% needed."
+        )
+        assert "1 of 1 case of the baseline; 19 verdicts on cases that it does not have" in (
+            self.said(decision)
+        )
+
+    def test_a_judge_a_rubric_and_a_test_that_are_gone_are_named(self) -> None:
+        before = [
+            *cases("AA", judge="kind"),
+            *cases("AA", judge="strict-2"),
+            *cases("A", judge="kind", test="agent_positives"),
+        ]
+        other = replace(
+            before[0], rubric_id="tone", case_id=before[0].case_id.replace("refund_policy", "tone")
+        )
+        decision = decided(before[:2], baseline_of([*before, other]), min_compared=0.3)
+        assert decision.passed
+        assert self.said(decision).endswith(
+            "Compared: 2 of 6 cases of the baseline; nothing of judge strict-2, rubric tone, test "
+            "agent_positives."
+        )
+
+    def test_what_was_deselected_counts_as_not_compared(self) -> None:
+        before = cases("A" * 10)
+        ids = [each.case_id for each in before]
+        for limit, passed in ((0.2, True), (0.8, False)):
+            decision = decide(
+                before[:2],
+                baseline_of(before),
+                GateRules(min_compared=limit),
+                Scope.of(ids, ids[:2]),
+            )
+            assert decision.passed is passed
+            assert "Compared: 2 of 10 cases of the baseline (8 deselected)." in self.said(decision)
+
+    def test_rules_about_tests_without_selected_cases_are_named(self) -> None:
+        before = cases("AA")
+        ids = [*(each.case_id for each in before), id_of(9)]
+        rules = GateRules(probes={"position": 0.1}, min_accuracy={"agent_positives": 0.9})
+        decision = decide(before, None, rules, Scope.of(ids, ids[:2]))
+        assert self.said(decision).endswith(
+            "Not decided, as none of its cases was selected: gate.probes.position, "
+            "gate.min_accuracy.agent_positives."
+        )
+
+    def test_a_new_suite_is_let_through_and_a_missing_baseline_decides_nothing(self) -> None:
+        now = cases("AA")
+        other = baseline_of([replace(each, case_digest=OTHER) for each in now])
+        assert not decided(now, other, min_compared=0.8).passed
+        assert decided(now, other, min_compared=0.8, allow_uncompared=True).passed
+        assert decided(now, None, min_compared=0.8).passed

@@ -133,7 +133,9 @@ def test_a_gate_whose_rules_are_for_other_tests_says_what_it_has_seen() -> None:
     scope = Scope.of([r.case_id for r in everything], [r.case_id for r in results])
     decision = decide(results, None, GateRules({"agent_positives": 0.9}), scope)
     assert (
-        decision_sentence(decision) == f"Gate passed: {len(results)} verdicts, at least 1 needed."
+        decision_sentence(decision)
+        == f"Gate passed: {len(results)} verdicts, at least 1 needed. Not decided, as none of its "
+        "cases was selected: gate.min_accuracy.agent_positives."
     )
 
 

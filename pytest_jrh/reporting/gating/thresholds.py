@@ -34,6 +34,11 @@ def _few_text(threshold: Threshold) -> str:
     return f"{verdicts}{_by(threshold)}, at least {threshold.limit:,.0f} needed"
 
 
+def _share_text(threshold: Threshold) -> str:
+    compared = f"{threshold.n:,} of {counted(threshold.total, 'case')} compared with the baseline"
+    return f"{compared}, at least {percent(threshold.limit)} needed"
+
+
 def _uncompared_text(threshold: Threshold) -> str:
     allowed = ", which gate.allow_uncompared lets pass" if threshold.passed else ""
     return f"nothing could be compared with the baseline{allowed}"
@@ -87,6 +92,7 @@ def _what_decides(drop: DropDecision, n: int) -> str:
 
 _TEXTS: Mapping[str, Callable[[Threshold], str]] = {
     "min_cases": _few_text,
+    "min_compared": _share_text,
     "compared": _uncompared_text,
     "one_class": _one_class_text,
     "max_drop": _drop_text,
