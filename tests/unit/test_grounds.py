@@ -181,6 +181,21 @@ def test_a_panels_verifier_is_held_against_people_once() -> None:
     ]
 
 
+def test_a_label_of_equal_cases_counts_once() -> None:
+    equal = [replace(result(number), case_digest=DIGESTS[0]) for number in range(14)]
+    results = [*equal, *(result(number) for number in range(20, 40))]
+    people = [person(0, 1), *(person(number, 1) for number in (20, 21, 22))]
+    found = sentences(results, Grounds(verifier="a/b", people=tuple(people)))
+    assert found[0] == "Labels: 34 confirmed by a/b; 4 also labelled blind by people."
+    assert "Against people (4 blind labels): too few to correct a figure by; at least 20" in (
+        " ".join(found)
+    )
+    assert "The verifier confirmed wrong labels in 0 of 4 cases" in " ".join(found)
+    data = label_data("", results, Grounds(people=tuple(people)))["against_people"]
+    assert data["labelled"] == 4
+    assert data["figures"]["accuracy"]["value"] is None
+
+
 def test_few_labels_are_said_to_be_too_few() -> None:
     results = [result(number) for number in range(100)]
     people = tuple(person(number, 1) for number in range(19))

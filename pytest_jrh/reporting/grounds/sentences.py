@@ -78,10 +78,9 @@ def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> dict[str, in
         for result in results
         if result.outcome in MADE and not result.derived
     }
-    counts: Counter[str] = Counter()
-    for result in made.values():
-        counts[_ground(result)] += 1
-        counts["blind"] += result.case_digest in blind
+    counts = Counter(map(_ground, made.values()))
+    # Cases that are equal have one label of a person.
+    counts["blind"] = len({result.case_digest for result in made.values()} & blind.keys())
     names = ("confirmed", "people", "program", "unverified", "altered", "blind")
     return {name: counts[name] for name in names}
 

@@ -48,7 +48,7 @@ class AgainstPeople:
     """A judge held against the blind labels of people.
 
     `figures` are those of the judge by their keys in the JSON report. `labelled` counts its cases
-    with a label of people, and `unclear` those on which people disagree.
+    with a label of people, those that are equal once, and `unclear` those on which people disagree.
     """
 
     figures: Mapping[str, Anchored]
@@ -78,19 +78,20 @@ def against_people(
     """Hold one judge's results against people; None where they labelled none of its cases.
 
     `people` has the blind labels by case digest, one for each reviewer. The label of more than half
-    counts.
+    counts, and for one of the cases that are equal: a person has looked once.
     """
     judged = [result for result in results if result.outcome in JUDGED]
     digests = dict.fromkeys(result.case_digest for result in judged)
     labels = {digest: _majority(people[digest]) for digest in digests if digest in people}
     if not labels:
         return None
+    first = _first_of_equals(judged)
     clusters = [
         [
             CheckedCase(
                 _NO_SCORE if result.score is None else result.score,
                 result.expected or 0,
-                labels.get(result.case_digest),
+                labels.get(result.case_digest) if result.case_id in first else None,
             )
             for result in cluster
         ]
@@ -102,7 +103,7 @@ def against_people(
         figures["false_positive_rate"] = anchored_false_positive_rate(clusters)
     return AgainstPeople(
         figures=figures,
-        labelled=sum(labels.get(result.case_digest) is not None for result in judged),
+        labelled=sum(label is not None for label in labels.values()),
         unclear=sum(label is None for label in labels.values()),
     )
 
@@ -124,10 +125,11 @@ def verifier_against_people(
     seen = {digest: people[digest] for digest in digests if digest in people}
     reviewers = agreement(seen.values(), ordinal=ordinal)
     labels = {digest: _majority(votes) for digest, votes in seen.items()}
+    first = _first_of_equals(looked)
     told = {
         made_case_id(result): label
         for result in looked
-        if (label := labels.get(digest_of(result))) is not None
+        if result.case_id in first and (label := labels.get(digest_of(result))) is not None
     }
     if not told and not reviewers.units:
         return None
@@ -160,6 +162,14 @@ def verifier_against_people(
 def digest_of(result: CaseResult) -> str:
     """The digest of the case that was judged, or that the verifier rejected; empty without one."""
     return result.rejected.case_digest if result.rejected is not None else result.case_digest
+
+
+def _first_of_equals(results: Iterable[CaseResult]) -> set[str]:
+    """The ids of these cases, of those with one rubric, transcript and label the first alone."""
+    first: dict[str, str] = {}
+    for result in results:
+        first.setdefault(digest_of(result), result.case_id)
+    return set(first.values())
 
 
 def _confirmed(result: CaseResult) -> bool:
