@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pytest_jrh.artifacts.record_schema import StoredLevel, StoredPerturbation, StoredRecord
     from pytest_jrh.redact import Redactor
 
+_SHORT = 16
 _ATOMS = frozenset({str, int, bool, type(None)})
 
 
@@ -142,17 +143,28 @@ def case_digest(case: Case) -> str:
     """SHA-256 over what makes the case this case: rubric, scale, judged transcript, expected answer
     (rule J2).
     """
-    parts = {
+    digest = _sha256({**_content(case), "expected": case.expected})
+    return case.digests[1] if case.digests is not None and case.digests[0] == digest else digest
+
+
+def content_digest(case: Case) -> str:
+    """The first 16 hex digits of a SHA-256 over what a label is about: rubric, scale, messages."""
+    return _sha256(_content(case))[:_SHORT]
+
+
+def _content(case: Case) -> dict[str, Any]:
+    return {
         "rubric": case.rubric.id,
         "instructions": case.rubric.instructions,
         "levels": [_level(level) for level in case.levels],
         "transcript": case.messages,
-        "expected": case.expected,
         # A case in our own layout is the same as before there were others.
         **({"style": case.style} if case.style else {}),
     }
-    digest = hashlib.sha256(encoded(canonical_json(parts))).hexdigest()
-    return case.digests[1] if case.digests is not None and case.digests[0] == digest else digest
+
+
+def _sha256(parts: Mapping[str, Any]) -> str:
+    return hashlib.sha256(encoded(canonical_json(parts))).hexdigest()
 
 
 def canonical_json(value: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_jrh.artifacts.records import case_digest
+from pytest_jrh.artifacts.records import case_digest, content_digest
 from pytest_jrh.artifacts.reuse import rejected_cases
 from pytest_jrh.models import CaseResult, Rejection
 from pytest_jrh.suite.cases import case_id
@@ -53,6 +53,7 @@ def case_result(
         rejected=None if rejected is None else _rejection(rejected),
         base=spec.base,
         variant=spec.variant,
+        content=content_digest(case) if case else "",
     )
 
 

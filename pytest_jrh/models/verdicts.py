@@ -112,7 +112,8 @@ class CaseResult:
     `reworded` says that the case was made, and its label given, for another text of the rubric than
     the judge had (rule G6), and `altered` that its record was changed on the disk since. A result
     of a probe has the test `base` of the case that the `variant` changed, and `base_scores`, what
-    the judge gave to that in all repeats (rule S2).
+    the judge gave to that in all repeats (rule S2). `content` is the same for cases with one rubric
+    and transcript, whatever their labels; empty where an earlier version wrote the result.
     """
 
     case_id: str
@@ -145,6 +146,7 @@ class CaseResult:
     base: str = ""
     variant: str = ""
     base_scores: tuple[int, ...] = ()
+    content: str = ""
 
     @property
     def derived(self) -> bool:

@@ -21,7 +21,7 @@ from pytest_jrh.reporting.json_report import (
 from pytest_jrh.reporting.probes.values import probe_data
 from pytest_jrh.reporting.provenance.values import origin_data
 from pytest_jrh.reporting.report import Report
-from pytest_jrh.reporting.reviewed import altered_cases, reworded_rubrics
+from pytest_jrh.reporting.reviewed import altered_cases, contradicting_cases, reworded_rubrics
 from pytest_jrh.reporting.session_results import scales
 from pytest_jrh.stats.bounded import accuracy_bounds
 from pytest_jrh.stats.metrics import GroupStats, bootstrap, group_stats, metric, totals
@@ -123,6 +123,9 @@ def judge_report(
             for rubric in reworded_rubrics(results)
         },
         "altered": [result.case_id for result in altered_cases(results)],
+        "contradicting": [
+            [result.case_id for result in cases] for cases in contradicting_cases(results)
+        ],
         "session": session
         or {"cases": len(results), "kept": 0, "of": len(results), "interrupted": False},
     }

@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_jrh.models import MADE
 from pytest_jrh.text import Styled, counted, one_line, wrapped
 
 if TYPE_CHECKING:
@@ -76,7 +77,23 @@ def unsettled_labels(results: Sequence[CaseResult]) -> list[UnsettledLabels]:
             "file, or review the cases with --jrh-review."
         )
         found.append(UnsettledLabels(sentence, altered))
+    for cases in contradicting_cases(results):
+        labels = " and ".join(str(label) for label in sorted({one.expected or 0 for one in cases}))
+        sentence = (
+            f"{counted(len(cases), 'case')} with one rubric and transcript have contradicting "
+            f"labels ({labels}): not all can be right. Review them with --jrh-review."
+        )
+        found.append(UnsettledLabels(sentence, cases))
     return found
+
+
+def contradicting_cases(results: Iterable[CaseResult]) -> list[tuple[CaseResult, ...]]:
+    """Find the cases with one rubric and transcript whose labels are not the same."""
+    equal: dict[tuple[str, str], list[CaseResult]] = {}
+    for result in _each_once(results):
+        if result.outcome in MADE and result.content:
+            equal.setdefault((result.suite, result.content), []).append(result)
+    return [tuple(cases) for cases in equal.values() if len({one.expected for one in cases}) > 1]
 
 
 def unsettled_lines(session: SessionResults, width: int) -> Iterator[Styled]:

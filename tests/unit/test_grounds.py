@@ -196,6 +196,18 @@ def test_a_label_of_equal_cases_counts_once() -> None:
     assert data["figures"]["accuracy"]["value"] is None
 
 
+def test_equal_cases_with_contradicting_labels_are_a_warning() -> None:
+    equal = [replace(result(number), content="c" * 16) for number in range(3)]
+    other = [replace(result(number), content=f"{number}" * 16) for number in range(4, 6)]
+    agreeing = gather([*equal, *other], grounds={"refunds": Grounds()})
+    assert "contradicting" not in markdown_report(agreeing)
+    odd = replace(equal[2], expected=0, outcome="disagree")
+    session = gather([*equal[:2], odd, *other], grounds={"refunds": Grounds()})
+    said = "3 cases with one rubric and transcript have contradicting labels (0 and 1)"
+    assert said in markdown_report(session)
+    assert said in " ".join(line.text for line in session_lines(session, width=400))
+
+
 def test_few_labels_are_said_to_be_too_few() -> None:
     results = [result(number) for number in range(100)]
     people = tuple(person(number, 1) for number in range(19))
