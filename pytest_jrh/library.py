@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -16,12 +15,13 @@ from pytest_jrh.artifacts.spools import read_jsonl, read_record
 from pytest_jrh.errors import InputError, Problem, Unscored
 from pytest_jrh.judges.judged_case import JudgedCase, judged_case
 from pytest_jrh.judges.own_keys import Scale, split_value
+from pytest_jrh.judges.own_source import own_source
 from pytest_jrh.models import CaseResult, Judgment, Verdict
 from pytest_jrh.stats.diagnosis import section_warnings
 from pytest_jrh.stats.figures import sections
 from pytest_jrh.stats.named import NamedFigure, named_figures
 from pytest_jrh.stats.statistics import tabulate
-from pytest_jrh.user_code import error_places, error_text, source_of
+from pytest_jrh.user_code import error_places, error_text
 
 if TYPE_CHECKING:
     from pytest_jrh.models import Case
@@ -62,7 +62,7 @@ async def judge_cases(
         if number < 1:
             raise ValueError(f"{name} is {number}; must be an integer >= 1")
     places = asyncio.Semaphore(concurrency)
-    fingerprint = hashlib.sha256(source_of(judge).encode("utf-8", "surrogatepass")).hexdigest()
+    fingerprint = own_source(judge, [Path.cwd()]).digest
 
     async def result(case: Case) -> CaseResult:
         async with places:

@@ -69,6 +69,7 @@ class TapedCalls:
             code.key,
             code.scores,
             from_head=code.from_head,
+            earlier_key=code.earlier_key,
         )
         clean = contextvars.copy_context()
 

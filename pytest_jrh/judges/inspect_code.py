@@ -17,22 +17,23 @@ from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.judges.judged_case import judged_case
 from pytest_jrh.judges.own_code import OwnCodeJudge
 from pytest_jrh.judges.own_keys import OwnCodeKeys, Scale
+from pytest_jrh.judges.own_source import OwnSource, own_source
 from pytest_jrh.llm.provider import keep_libraries_local
 from pytest_jrh.sections import FreeMapping, Takes, Text
 from pytest_jrh.text import nearest, shortened
-from pytest_jrh.user_code import error_places, error_text, source_of
+from pytest_jrh.user_code import error_places, error_text
 
 if TYPE_CHECKING:
     from inspect_ai._util.registry import RegistryType
     from inspect_ai.model import ChatMessage, Model
 
-    from pytest_jrh.judges.judge import JudgeCalls
+    from pytest_jrh.judges.judge import JudgeCalls, JudgeSettings
     from pytest_jrh.judges.judged_case import JudgedCase
     from pytest_jrh.models import Case, StageModel, Verdict
 
 _LONGEST = 300
 _NO_KEY = "no-key-is-set"
-_T = TypeVar("_T")
+_T = TypeVar("_T", bound=Callable[..., object])
 
 
 class InspectKeys(OwnCodeKeys):
@@ -58,7 +59,7 @@ class InspectCodeJudge(OwnCodeJudge):
 
     section: InspectKeys
     path: str
-    source: str
+    source: OwnSource
     kind: ClassVar[str]
     what: ClassVar[str]
     binary_map: ClassVar[Mapping[str, int] | None] = None
@@ -70,11 +71,19 @@ class InspectCodeJudge(OwnCodeJudge):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over its source, its arguments, its version, and its models."""
+        """SHA-256 over its code, or its version, its arguments, and its models."""
+        return self._fingerprint({"code": self.code_part(self.source)})
+
+    @property
+    def earlier_fingerprint(self) -> str:
+        """That of its function alone."""
+        return self._fingerprint({"source": self.source.function})
+
+    def _fingerprint(self, source: Mapping[str, str]) -> str:
         section = self.section
         parts = {
             self.what: self.path,
-            "source": self.source,
+            **source,
             "args": section.args,
             "model_roles": section.model_roles,
             "value_key": section.value_key,
@@ -156,8 +165,10 @@ def shown_name(spec: str) -> str:
     return f"{Path(file).name}@{name}" if separator else spec
 
 
-def made(spec: str, what: RegistryType, key: str, make: Callable[[], _T]) -> tuple[_T, str]:
-    """What `make` makes of the scorer or scanner that `spec` names, and its source.
+def made(
+    spec: str, what: RegistryType, key: str, make: Callable[[], _T], settings: JudgeSettings
+) -> tuple[_T, OwnSource]:
+    """What `make` makes of the scorer or scanner that `spec` names, and its code.
 
     Raises `InputError` where it is not there, with the nearest that is, or with what its module
     raised.
@@ -178,7 +189,10 @@ def made(spec: str, what: RegistryType, key: str, make: Callable[[], _T]) -> tup
         places = "".join(f"; {place}" for place in error_places(error, own_only=True))
         message = f"the {what} {path!r} cannot be loaded: {error_text(error)[:_LONGEST]}{places}"
         raise InputError(Problem(message, key=f"judge.{key}")) from error
-    return there, source_of(factory) if callable(factory) else path
+    section = settings.section
+    assert isinstance(section, InspectKeys)
+    code = factory if callable(factory) else there
+    return there, own_source(code, settings.folders, section.args)
 
 
 def _misnamed(spec: str, what: RegistryType, key: str) -> Problem | None:

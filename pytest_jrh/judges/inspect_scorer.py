@@ -109,7 +109,7 @@ def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> ScorerJudge
 
         return scorer_from_spec(ScorerSpec(scorer=spec), None, **(section.args or {}))
 
-    scorer, source = made(spec, "scorer", _KEY, make)
+    scorer, source = made(spec, "scorer", _KEY, make, settings)
     return ScorerJudge(settings, section, shown_name(spec), source, scorer)
 
 

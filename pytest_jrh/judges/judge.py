@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
     from concurrent.futures import Future
+    from pathlib import Path
 
     from pytest_jrh.models import Case, Complete, Mode, StageModel, Verdict
     from pytest_jrh.sections import ConfigSection
@@ -33,7 +34,8 @@ class OwnCode:
     it can be. `read` makes a verdict of that, strictly, or raises `Unscored`. `timeout` is for the
     whole of it, in seconds. `scores` are those on offer. `key` says what a recorded verdict rests
     on, each part as a short text; with `from_head` that verdict is taken where the key is the same,
-    and the code not run.
+    and the code not run. `earlier_key` is the key as earlier versions of this package wrote it,
+    which looked at less of the code; empty where they wrote the same.
     """
 
     who: str
@@ -44,6 +46,7 @@ class OwnCode:
     scores: tuple[int, ...]
     key: Mapping[str, str] = field(default_factory=dict)
     from_head: bool = False
+    earlier_key: Mapping[str, str] = field(default_factory=dict)
 
 
 class JudgeCalls(Protocol):
@@ -119,6 +122,7 @@ class JudgeSettings:
     `section` is its section of the config, of a kind that has keys of its own. `sends_images` says
     that it gets the images of a transcript, not their names alone (rule R5). It judges each case
     `repeats` times (rule M1). `score_map` has the scores of its values, where these are none.
+    `folders` are those in which its own code may name files.
     """
 
     name: str | None
@@ -129,6 +133,7 @@ class JudgeSettings:
     sends_images: bool = False
     repeats: int = 1
     score_map: Mapping[str, int] | None = None
+    folders: tuple[Path, ...] = ()
 
     @property
     def label(self) -> str:

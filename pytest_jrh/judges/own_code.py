@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from pytest_jrh.judges.judge import JudgeSettings, Submit
     from pytest_jrh.judges.judged_case import JudgedCase
+    from pytest_jrh.judges.own_source import OwnSource
     from pytest_jrh.models import StageModel, Verdict
 
 DEFAULT_TIMEOUT = 120.0
@@ -39,6 +40,17 @@ class OwnCodeJudge(ABC):
     @abstractmethod
     def fingerprint(self) -> str:
         """SHA-256 over what makes it this judge; see `fingerprint_of`."""
+
+    @property
+    def earlier_fingerprint(self) -> str:
+        """The fingerprint that earlier versions of this package gave it, which looked at less of
+        its code; empty where they gave it the same.
+        """
+        return ""
+
+    def code_part(self, source: OwnSource) -> str:
+        """What stands for its code in its fingerprint: nothing where its `version` does."""
+        return source.digest if self._keys.version is None else ""
 
     @property
     def name(self) -> str | None:
@@ -93,6 +105,8 @@ class OwnCodeJudge(ABC):
         """
         section = self._keys
         whole = json.dumps(asdict(case), sort_keys=True, default=str)
+        digest = hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:_SHORT]
+        earlier = "" if section.version is not None else self.earlier_fingerprint[:_SHORT]
         replay = "verdict" if section.version is not None else "run"
         return OwnCode(
             who=self.scale().who,
@@ -101,11 +115,9 @@ class OwnCodeJudge(ABC):
             read=read,
             timeout=self.timeout,
             scores=case.scores,
-            key={
-                "judge": section.version or self.fingerprint[:_SHORT],
-                "case": hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:_SHORT],
-            },
+            key={"judge": section.version or self.fingerprint[:_SHORT], "case": digest},
             from_head=(section.replay or replay) == "verdict",
+            earlier_key={"judge": earlier, "case": digest} if earlier else {},
         )
 
     def fingerprint_of(self, kind: str, parts: Mapping[str, Any]) -> str:

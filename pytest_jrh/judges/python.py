@@ -19,10 +19,11 @@ from pytest_jrh.judges.judge import JudgeKind, JudgeStart
 from pytest_jrh.judges.judged_case import judged_case
 from pytest_jrh.judges.own_code import OwnCodeJudge
 from pytest_jrh.judges.own_keys import OwnCodeKeys, split_value
+from pytest_jrh.judges.own_source import OwnSource, own_source
 from pytest_jrh.llm.provider import keep_libraries_local
 from pytest_jrh.sections import Takes, Text
 from pytest_jrh.text import nearest
-from pytest_jrh.user_code import error_places, error_text, source_of
+from pytest_jrh.user_code import error_places, error_text
 
 if TYPE_CHECKING:
     from pytest_jrh.judges.judge import JudgeCalls, JudgeSettings, Submit
@@ -50,7 +51,7 @@ class PythonJudge(OwnCodeJudge):
 
     function: Callable[..., object]
     path: str
-    source: str
+    source: OwnSource
 
     @property
     def label(self) -> str:
@@ -59,8 +60,13 @@ class PythonJudge(OwnCodeJudge):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over the function's source, its version, and what it may ask a model with."""
-        return self.fingerprint_of(_KEY, {"path": self.path, "source": self.source})
+        """SHA-256 over the function's code, or its version, and what it may ask a model with."""
+        return self.fingerprint_of(_KEY, {"path": self.path, "code": self.code_part(self.source)})
+
+    @property
+    def earlier_fingerprint(self) -> str:
+        """That of the function alone."""
+        return self.fingerprint_of(_KEY, {"path": self.path, "source": self.source.function})
 
     async def __call__(self, case: Case, repeat: int, calls: JudgeCalls) -> Verdict:
         """Run the function on a case; raises `Unscored` where it gives no score on offer."""
@@ -138,7 +144,8 @@ def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PythonJudge
     assert isinstance(section, PythonKeys)
     assert section.python is not None
     function = imported(section.python, key="judge.python", what="the judge")
-    return PythonJudge(settings, function, shown_path(section.python), source_of(function))
+    source = own_source(function, settings.folders)
+    return PythonJudge(settings, function, shown_path(section.python), source)
 
 
 def judge_function(path: str) -> Callable[..., object]:
@@ -153,7 +160,8 @@ def supplied_judge(settings: JudgeSettings, function: Callable[..., object]) -> 
     """The judge that a project's code supplies as a function."""
     name = getattr(function, "__qualname__", type(function).__qualname__)
     module = getattr(function, "__module__", "")
-    return PythonJudge(settings, function, f"{module}:{name}", source_of(function))
+    source = own_source(function, settings.folders)
+    return PythonJudge(settings, function, f"{module}:{name}", source)
 
 
 def with_file(section: Any, each: Callable[[str, tuple[str, ...]], str], key: str) -> Any:

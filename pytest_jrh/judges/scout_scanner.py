@@ -124,7 +124,9 @@ def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> ScannerJudg
         message = f"the judge is a scanner of Scout, which needs inspect_scout ({error})"
         hint = "pip install 'pytest-jrh[scout]'"
         raise InputError(Problem(message, key=f"judge.{_KEY}", hint=hint)) from None
-    scanner, source = made(spec, "scanner", _KEY, lambda: _loaded(spec, section.args or {}))
+    scanner, source = made(
+        spec, "scanner", _KEY, lambda: _loaded(spec, section.args or {}), settings
+    )
     return ScannerJudge(settings, section, shown_name(spec), source, scanner)
 
 

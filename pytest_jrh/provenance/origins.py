@@ -14,6 +14,7 @@ import pytest_jrh
 from pytest_jrh.files import relative_path
 from pytest_jrh.gate.baseline import short, suite_of
 from pytest_jrh.gate.kept_verdicts import LONGEST_PROMPT, judge_prompts
+from pytest_jrh.judges.own_code import OwnCodeJudge
 from pytest_jrh.kinds import KINDS
 from pytest_jrh.provenance.commits import commit_of, day_of
 from pytest_jrh.reporting.provenance.values import (
@@ -114,11 +115,13 @@ def _judge(
     folder: Path,
     prompt: JudgePrompt | None,
 ) -> JudgeOrigin:
+    judge = ready.judges[settings.name]
     fingerprint = short(ready.judge_fingerprints[settings.name])
+    earlier = judge.earlier_fingerprint if isinstance(judge, OwnCodeJudge) else ""
     named = prompt is not None and prompt.file
     return JudgeOrigin(
         name=settings.name or "",
-        label=ready.judges[settings.name].label,
+        label=judge.label,
         kind=settings.kind,
         prompt=str(relative_path(Path(prompt.file), folder))
         if prompt is not None and named
@@ -127,7 +130,9 @@ def _judge(
         else "",
         prompt_digest=_digest(prompt.text) if prompt is not None else "",
         fingerprint=fingerprint,
-        change=_change(ready.suite.name, settings, fingerprint, prompt, baseline),
+        change=_change(
+            ready.suite.name, settings, fingerprint, prompt, baseline, earlier=short(earlier)
+        ),
     )
 
 
@@ -137,8 +142,13 @@ def _change(
     fingerprint: str,
     prompt: JudgePrompt | None,
     baseline: BaselineFile,
+    *,
+    earlier: str,
 ) -> Change:
-    """How a judge differs from the one whose verdicts the baseline has, as far as that is known."""
+    """How a judge differs from the one whose verdicts the baseline has, as far as that is known.
+
+    `earlier` is the fingerprint that earlier versions of this package gave the judge, or empty.
+    """
     end = f"-{node_part(settings.name)}]" if settings.name else ""
     cases = baseline.content.cases.values() if baseline.content is not None else ()
     found = {
@@ -150,6 +160,8 @@ def _change(
         return ""
     if found == {fingerprint}:
         return "same"
+    if found <= {fingerprint, earlier}:
+        return "code"
     kept = [baseline.kept.prompts.get(each) for each in found - {fingerprint}]
     texts = {each.text for each in kept if each is not None}
     if prompt is None or not texts:

@@ -72,7 +72,7 @@ class Places:
 
     def candidates(self, relative: str) -> list[Path]:
         """Every place where `relative` may be, without repetition."""
-        return list(dict.fromkeys(base / relative for base in self._bases))
+        return list(dict.fromkeys(base / relative for base in self.bases))
 
     def find(self, relative: str) -> Path | None:
         """Return the first place where `relative` exists."""
@@ -140,20 +140,21 @@ class Places:
             self._report_missing(relative, findings, key, "the log")
             return ()
         try:
-            matches = (matching(base, relative) for base in self._bases)
+            matches = (matching(base, relative) for base in self.bases)
             first = next((paths for paths in matches if paths), ())
         except (OSError, ValueError, NotImplementedError) as error:
             findings.add(key, f"the glob {shown(relative)} cannot be used: {printable(str(error))}")
             return ()
         if not first:
-            looked = "; ".join(printable(str(base), 300) for base in self._bases)
+            looked = "; ".join(printable(str(base), 300) for base in self.bases)
             findings.add(key, f"the glob {shown(relative)} matches nothing in {looked}")
         elif len(first) > MOST_FILES:
             findings.add(key, f"the glob {shown(relative)} matches more than {MOST_FILES:,} files")
         return first
 
     @property
-    def _bases(self) -> list[Path]:
+    def bases(self) -> list[Path]:
+        """The folders themselves, without repetition."""
         return list(dict.fromkeys((self.cwd, self.rootdir, self.config_dir)))
 
     def _report_missing(self, relative: str, findings: Findings, key: KeyPath, what: str) -> None:

@@ -108,6 +108,7 @@ def _judge(
         sends_images=_sends_images(kind, findings, key, own.images, base.images),
         repeats=_repeats(config, own),
         score_map=_score_map(config, own, settings, mode, findings, key),
+        folders=tuple(places.bases),
     )
 
 
@@ -169,6 +170,7 @@ def _supplied(config: Config, findings: Findings, places: Places) -> JudgeSettin
         section=config.judge,
         repeats=_repeats(config, config.judge),
         score_map=config.judge.score_map,
+        folders=tuple(places.bases),
     )
 
 

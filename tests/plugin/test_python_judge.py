@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from pytest_jrh.judges.python import PythonJudge
+from pytest_jrh.loading import make_ready
 from tests.plugin.gated import WORKERS
-from tests.plugin.own_judges import ONE, RECORD, MakeJudged, asking, summary, words
+from tests.plugin.own_judges import ONE, RECORD, Judged, MakeJudged, asking, summary, words
 from tests.plugin.recorded import run_pytest
 from tests.support.judge_service import JudgeService
 from tests.support.offline import LOCAL, OFFLINE, needs_cut_network
@@ -143,6 +147,114 @@ def test_what_a_judge_warns_of_is_in_the_summary_of_warnings_alone(
     summary_of_warnings = done.stdout.partition("= warnings summary =")[2]
     assert "judges.py:3: DeprecationWarning: this is old" in summary_of_warnings
     assert "this is old" not in done.stdout.partition("= warnings summary =")[0]
+
+
+HELPED = """
+from words import is_violated
+
+
+def judge(case):
+    return int(is_violated(case.transcript))
+"""
+WORDS = "def is_violated(text):\n    return 'ok-marker-violation' in text\n"
+EARLIER = "which an earlier version of pytest-jrh has recorded. It looked at the judge's function"
+
+
+def helped(judged: MakeJudged, **keys: Any) -> Judged:
+    """A judge whose verdict is that of a function in another file."""
+    made = judged(HELPED, **keys)
+    (made.suite.config.parent / "words.py").write_text(WORDS, encoding="utf-8")
+    return made
+
+
+def help_otherwise(made: Judged) -> None:
+    words_file = made.suite.config.parent / "words.py"
+    words_file.write_text(WORDS.replace(" in ", " not in "), encoding="utf-8")
+
+
+def fingerprints(made: Judged) -> tuple[str, str]:
+    """That of the judge, and the one that earlier versions gave it."""
+    folder = made.suite.folder
+    # That of another test's folder.
+    sys.modules.pop("words", None)
+    ready = make_ready(made.suite.config, cwd=folder, rootdir=folder)
+    judge = ready.judges[None]
+    assert isinstance(judge, PythonJudge)
+    return judge.fingerprint, judge.earlier_fingerprint
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "-n 2"])
+def test_a_changed_helper_is_no_judge_whose_verdict_is_recorded(
+    judged: MakeJudged, pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    made = helped(judged, replay="verdict")
+    first = run_pytest(pytester.path, made.suite.option, RECORD)
+    assert summary(first) == "6 passed, 2 skipped", first.stdout
+    replayed = run_pytest(pytester.path, made.suite.option, *workers)
+    assert summary(replayed) == "6 passed, 2 skipped", replayed.stdout
+    help_otherwise(made)
+    stale = run_pytest(pytester.path, made.suite.option, *workers)
+    assert summary(stale) == "2 skipped, 6 errors", stale.stdout
+    assert "answers from its recorded verdict, which is that of another judge" in words(stale)
+    more = "--jrh-judge-record-mode=new_episodes"
+    planned = run_pytest(pytester.path, made.suite.option, "--jrh-plan", more)
+    assert "judges.py:judge 0 0 to 6" in words(planned), planned.stdout
+    anew = run_pytest(pytester.path, made.suite.option, more)
+    assert summary(anew) == "6 failed, 2 skipped", anew.stdout
+
+
+def test_a_declared_version_stands_for_the_code(
+    judged: MakeJudged, pytester: pytest.Pytester
+) -> None:
+    made = helped(judged, version="1")
+    before, _ = fingerprints(made)
+    run_pytest(pytester.path, made.suite.option, RECORD)
+    help_otherwise(made)
+    assert fingerprints(made)[0] == before
+    assert summary(run_pytest(pytester.path, made.suite.option)) == "6 passed, 2 skipped"
+
+
+def test_a_verdict_of_an_earlier_version_is_unrecorded_with_that_reason(
+    judged: MakeJudged, pytester: pytest.Pytester
+) -> None:
+    made = helped(judged, replay="verdict")
+    run_pytest(pytester.path, made.suite.option, RECORD, *ONE)
+    now, earlier = (each[:12] for each in fingerprints(made))
+    recorded = made.cassette.read_text("utf-8")
+    assert now in recorded
+    made.cassette.write_text(recorded.replace(now, earlier), "utf-8")
+    done = run_pytest(pytester.path, made.suite.option, *ONE)
+    assert summary(done) == "7 deselected, 1 error", done.stdout
+    assert EARLIER in words(done)
+    assert "record-mode=new_episodes" in words(done)
+    once = run_pytest(
+        pytester.path, made.suite.option, "--jrh-judge-record-mode=new_episodes", *ONE
+    )
+    assert summary(once) == "1 passed, 7 deselected", once.stdout
+    again = run_pytest(pytester.path, made.suite.option, *ONE)
+    assert summary(again) == "1 passed, 7 deselected", again.stdout
+
+
+def test_what_a_changed_helper_turns_is_no_flicker(
+    judged: MakeJudged, pytester: pytest.Pytester
+) -> None:
+    made = helped(judged)
+    baseline = "--jrh-baseline=baseline.json"
+    run_pytest(pytester.path, made.suite.option, baseline, "--jrh-update-baseline")
+    same = run_pytest(pytester.path, made.suite.option, baseline)
+    assert "judge judges.py:judge, as in the baseline" in words(same)
+    file = pytester.path / "baseline.json"
+    now, earlier = (each[:16] for each in fingerprints(made))
+    file.write_text(file.read_text("utf-8").replace(now, earlier), "utf-8")
+    unknown = run_pytest(pytester.path, made.suite.option, baseline)
+    assert "judge judges.py:judge, not known to be the baseline's judge" in words(unknown)
+    file.write_text(file.read_text("utf-8").replace(earlier, now), "utf-8")
+    help_otherwise(made)
+    changed = run_pytest(pytester.path, made.suite.option, baseline)
+    assert changed.code == 1
+    assert "judge judges.py:judge, not the baseline's judge" in words(changed)
+    assert "regressions" in words(changed)
+    assert "by flicker" not in words(changed), changed.stdout
 
 
 ERRORS = {
@@ -357,6 +469,7 @@ def test_what_goes_past_the_recording_is_named_and_on_replay_refused(
 SESSION_AND_JUDGE = """
 import subprocess, threading, time
 from pathlib import Path
+from typing import Any
 MARK = Path(__file__).with_name("judging")
 def judge(case):
     MARK.touch()
@@ -367,6 +480,7 @@ def judge(case):
 OWN_TEST = """
 import socket, subprocess, threading, time
 from pathlib import Path
+from typing import Any
 FOLDER = Path({folder!r})
 def test_own():
     while not (FOLDER / "judging").exists():

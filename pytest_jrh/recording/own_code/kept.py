@@ -35,7 +35,8 @@ class Judging:
 
     `who` is the judge in messages, and `label` in the cassette. `key` says what the recorded
     verdict rests on, each part as a short text; it stands for the code where `from_head`. `scores`
-    are those on offer.
+    are those on offer. `earlier_key` is what earlier versions of this package wrote in place of the
+    key, or empty.
     """
 
     stage: str
@@ -45,11 +46,17 @@ class Judging:
     key: Mapping[str, str]
     scores: tuple[int, ...]
     from_head: bool
+    earlier_key: Mapping[str, str]
 
     @property
     def fingerprint(self) -> str:
         """Names the entry: one for each repeat, whatever the code is."""
         return digest({"stage": self.stage, "own code": True, "repeat": self.repeat})
+
+    @property
+    def whole_key(self) -> dict[str, Any]:
+        """What a recorded verdict rests on, its judge's label included."""
+        return {"model": self.label, **self.key}
 
     @property
     def parts(self) -> dict[str, Any]:
@@ -98,15 +105,17 @@ class KeptRequests:
             await tape.lock(judging.stage)
         entry = tape.recorded(judging.fingerprint)
         verdict = _verdict(entry)
+        # Where the code does not run, the verdict of another judge or case is none.
+        fits = not judging.from_head or _key(entry) == judging.whole_key
         tape.lookups.append(
             Lookup(
                 judging.stage,
                 judging.fingerprint,
-                entry.answer.text if entry is not None and verdict is not None else None,
+                entry.answer.text if entry is not None and verdict is not None and fits else None,
             )
         )
         if tape.recording.planning:
-            return self._foreseen(judging, verdict)
+            return self._foreseen(judging, verdict if fits else None)
         if judging.from_head:
             told = self._from_head(judging, entry, verdict, live=live)
             if told is not None:
@@ -127,27 +136,32 @@ class KeptRequests:
     def _from_head(
         self, judging: Judging, entry: RecordedCall | None, verdict: Verdict | None, *, live: bool
     ) -> Verdict | None:
-        known: dict[str, Any] = {}
-        if entry is not None:
-            known = {"model": entry.parts.get("model"), **(entry.parts.get("parameters") or {})}
-        wanted = {"model": judging.label, **judging.key}
+        known, wanted = _key(entry), judging.whole_key
         if verdict is not None and known == wanted:
             return self._replayed(judging, verdict)
         if live:
             return None
-        changed = [
-            line
-            for name in {**known, **wanted}
-            if known.get(name) != wanted.get(name)
-            for line in (f"-{name}: {known.get(name)}", f"+{name}: {wanted.get(name)}")
-        ]
+        difference = ""
+        if verdict is None:
+            why = "and there is none."
+        elif known == {**wanted, **judging.earlier_key}:
+            why = (
+                "which an earlier version of pytest-jrh has recorded. It looked at the judge's "
+                "function alone: whether other code and files that the judge uses have changed "
+                "since is not known."
+            )
+        else:
+            why = "which is that of another judge or case."
+            difference = "\n".join(
+                line
+                for name in {**known, **wanted}
+                if known.get(name) != wanted.get(name)
+                for line in (f"-{name}: {known.get(name)}", f"+{name}: {wanted.get(name)}")
+            )
         raise Unrecorded(
             stage=judging.stage,
-            cause=f"{judging.who} answers from its recorded verdict, and there is none."
-            if verdict is None
-            else f"{judging.who} answers from its recorded verdict, which is that of another "
-            "judge or case.",
-            difference="\n".join(changed) if verdict is not None else "",
+            cause=f"{judging.who} answers from its recorded verdict, {why}",
+            difference=difference,
             cassette=str(self._tape.path),
         )
 
@@ -279,6 +293,13 @@ class KeptRequests:
         """The verdict as a replay gives it."""
         reasoning = self._tape.recording.redactor.of_code(storable(verdict.reasoning)[0])
         return Verdict(verdict.score, reasoning)
+
+
+def _key(entry: RecordedCall | None) -> Mapping[str, Any]:
+    """What the verdict of an entry rests on: the judge's label and its key."""
+    if entry is None:
+        return {}
+    return {"model": entry.parts.get("model"), **(entry.parts.get("parameters") or {})}
 
 
 def _verdict(entry: RecordedCall | None) -> Verdict | None:

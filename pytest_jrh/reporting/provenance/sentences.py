@@ -112,6 +112,11 @@ def _change(judge: JudgeOrigin) -> str:
             return ", not the baseline's prompt"
         case "judge":
             return ", not the baseline's judge"
+        case "code":
+            return (
+                ", not known to be the baseline's judge (an earlier pytest-jrh wrote it, which "
+                "looked at the function alone)"
+            )
         case _:
             return ""
 

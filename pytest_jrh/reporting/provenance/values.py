@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
 BUILT_IN = "built-in"
-Change: TypeAlias = Literal["", "same", "prompt", "judge"]
-"""How a judge differs from the baseline's: not known, in nothing, in its prompt alone, or in its
-model, its parameters or its code."""
+Change: TypeAlias = Literal["", "same", "prompt", "judge", "code"]
+"""How a judge differs from the baseline's: no baseline, in nothing, in its prompt alone, in its
+model, its parameters or its code, or maybe in code: the baseline is of an earlier version of this
+package, which looked at the judge's function alone."""
 
 
 @dataclass(frozen=True, slots=True)
