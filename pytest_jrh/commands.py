@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.models import UNSCORED
 from pytest_jrh.reporting.session_results import recording_modes, recording_options
-from pytest_jrh.suite.cases import case_name, node_part
+from pytest_jrh.suite.ids import case_name, node_part
 from pytest_jrh.suite.places import argument
 
 if TYPE_CHECKING:

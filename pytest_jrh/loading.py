@@ -25,8 +25,9 @@ from pytest_jrh.labels.grounds import Grounds, grounds_of
 from pytest_jrh.labels.people import read_people
 from pytest_jrh.redact import read_dotenv
 from pytest_jrh.stats.metrics import metric_problem
-from pytest_jrh.suite.cases import case_id, expand, recorded_runs
+from pytest_jrh.suite.cases import expand
 from pytest_jrh.suite.config import load_suite
+from pytest_jrh.suite.ids import case_id, recorded_runs
 from pytest_jrh.suite.places import Places
 from pytest_jrh.text import counted
 

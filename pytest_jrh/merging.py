@@ -25,7 +25,7 @@ from pytest_jrh.reporting.report import Display
 from pytest_jrh.reporting.session_results import recording_options
 from pytest_jrh.reporting.suite_files.run import SuiteRun
 from pytest_jrh.stats.panels import counted_once, made_case_id
-from pytest_jrh.suite.cases import CASES_FILE, REJECTED_FILE, case_id
+from pytest_jrh.suite.ids import CASES_FILE, REJECTED_FILE, case_id
 from pytest_jrh.suite.places import argument
 from pytest_jrh.text import counted, nearest
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.files import atomic_write, inside
-from pytest_jrh.suite.cases import artifact_stem
+from pytest_jrh.suite.ids import artifact_stem
 from pytest_jrh.text import visible
 from pytest_jrh.transcript import render_transcript
 

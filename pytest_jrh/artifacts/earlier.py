@@ -16,7 +16,7 @@ from pytest_jrh.errors import InputError, NoVerdictCase
 from pytest_jrh.models import JUDGED, MADE, CaseResult, CaseSpec
 from pytest_jrh.pipeline.deriving import Derivation, changed
 from pytest_jrh.probes import PROBES
-from pytest_jrh.suite.cases import CASES_FILE
+from pytest_jrh.suite.ids import CASES_FILE
 from pytest_jrh.text import counted
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pytest_jrh.artifacts.records import record_line, stored_record
 from pytest_jrh.artifacts.spools import Spool
 from pytest_jrh.files import atomic_write
 from pytest_jrh.llm.locks import claimed
-from pytest_jrh.suite.cases import generation_id
+from pytest_jrh.suite.ids import generation_id
 from pytest_jrh.text import counted
 
 if TYPE_CHECKING:

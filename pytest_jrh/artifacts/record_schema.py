@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.kinds import BaseTest
 from pytest_jrh.models import CaseSpec, Label, LabelledBy, Objective
-from pytest_jrh.suite.cases import generation_id
+from pytest_jrh.suite.ids import generation_id
 from pytest_jrh.text import shortened
 from pytest_jrh.transcript import ROLES, is_role, message_mistake
 

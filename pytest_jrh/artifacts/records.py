@@ -27,7 +27,7 @@ from pytest_jrh.models import (
     Verification,
 )
 from pytest_jrh.redact import covers
-from pytest_jrh.suite.cases import generation_id, perturbed_idx
+from pytest_jrh.suite.ids import generation_id, perturbed_idx
 from pytest_jrh.transcript import json_in_one_line
 
 if TYPE_CHECKING:

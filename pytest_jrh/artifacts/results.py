@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pytest_jrh.artifacts.records import case_digest, content_digest
 from pytest_jrh.artifacts.reuse import rejected_cases
 from pytest_jrh.models import CaseResult, Rejection
-from pytest_jrh.suite.cases import case_id
+from pytest_jrh.suite.ids import case_id
 
 if TYPE_CHECKING:
     from pytest_jrh.models import Case, CaseSpec, Judgment

@@ -12,7 +12,7 @@ from pytest_jrh.artifacts.spools import RecordEntry, read_jsonl, read_record
 from pytest_jrh.documents.problems import shown
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.models import Case, CaseSpec, Rubric
-from pytest_jrh.suite.cases import CASES_FILE, REJECTED_FILE, generation_id
+from pytest_jrh.suite.ids import CASES_FILE, REJECTED_FILE, generation_id
 from pytest_jrh.suite.probing.drawing import with_probes
 from pytest_jrh.suite.suite import Suite
 

@@ -20,7 +20,7 @@ from pytest_jrh.artifacts.records import record_line, stored_record
 from pytest_jrh.errors import InputError, Problem
 from pytest_jrh.files import replacing
 from pytest_jrh.models import Label
-from pytest_jrh.suite.cases import REJECTED_FILE
+from pytest_jrh.suite.ids import REJECTED_FILE
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -27,7 +27,7 @@ from pytest_jrh.models import (
 )
 from pytest_jrh.sections import MAX_REPEATS
 from pytest_jrh.stats.contradictions import reasoning_disagrees
-from pytest_jrh.suite.cases import case_id
+from pytest_jrh.suite.ids import case_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pytest_jrh.files import encoded, replacing
-from pytest_jrh.suite.cases import CASES_FILE
+from pytest_jrh.suite.ids import CASES_FILE
 from pytest_jrh.text import plain
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from pytest_jrh.models import UNSCORED, Case, PerturbationOutcome
 from pytest_jrh.pipeline.deriving import Derivation, changed
 from pytest_jrh.probes import PROBES
 from pytest_jrh.sources.clusters import top_field
-from pytest_jrh.suite.cases import generation_id
+from pytest_jrh.suite.ids import generation_id
 from pytest_jrh.transcript import NO_ASSISTANT_TURN, assistant_indices
 from pytest_jrh.user_code import SessionEnd
 

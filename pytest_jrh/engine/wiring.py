@@ -22,7 +22,7 @@ from pytest_jrh.recording.settings import Recording
 from pytest_jrh.recording.shared_calls import SharedCalls
 from pytest_jrh.recording.tapes import Tape
 from pytest_jrh.stages import JUDGE
-from pytest_jrh.suite.cases import case_id, cassette_path
+from pytest_jrh.suite.ids import case_id, cassette_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,7 +21,7 @@ from pytest_jrh.loading import ReadySuite
 from pytest_jrh.models import DEFAULT_SEED, UNSCORED
 from pytest_jrh.mutants.judges import mutated, prompt_of
 from pytest_jrh.mutants.operators import MOST_MUTANTS
-from pytest_jrh.suite.cases import case_id, generation_id
+from pytest_jrh.suite.ids import case_id, generation_id
 from pytest_jrh.suite.places import argument
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pytest_jrh.errors import NoVerdictCase
 from pytest_jrh.models import Case, PerturbationOutcome
 from pytest_jrh.probes import PROBES
 from pytest_jrh.probes.probe import Base, Derived
-from pytest_jrh.suite.cases import generation_id
+from pytest_jrh.suite.ids import generation_id
 from pytest_jrh.transcript import render_transcript
 
 if TYPE_CHECKING:

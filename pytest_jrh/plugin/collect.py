@@ -18,7 +18,7 @@ from pytest_jrh.plugin.secrecy import mistake_text
 from pytest_jrh.plugin.session import SESSION
 from pytest_jrh.plugin.time_limits import paused
 from pytest_jrh.stats.panels import spending_of
-from pytest_jrh.suite.cases import case_name, node_part
+from pytest_jrh.suite.ids import case_name, node_part
 from pytest_jrh.text import log_line
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pytest_jrh.files import absolute, relative_path
 from pytest_jrh.gate import decision as gate
 from pytest_jrh.plugin.options import typed_arguments, typed_configs
-from pytest_jrh.suite.cases import node_part
+from pytest_jrh.suite.ids import node_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

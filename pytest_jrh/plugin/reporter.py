@@ -39,8 +39,8 @@ from pytest_jrh.reporting.reports import asked
 from pytest_jrh.reporting.suite_files.run import SuiteRun
 from pytest_jrh.stats.named import properties
 from pytest_jrh.stats.panels import counted_once
-from pytest_jrh.suite.cases import case_id
 from pytest_jrh.suite.config import looks_like_suite
+from pytest_jrh.suite.ids import case_id
 from pytest_jrh.text import counted, one_line
 
 if TYPE_CHECKING:

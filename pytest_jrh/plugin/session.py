@@ -20,7 +20,7 @@ from pytest_jrh.plugin.imports import uncollected
 from pytest_jrh.plugin.progress import ProgressLine, live_line
 from pytest_jrh.plugin.reviewing import Reviewing
 from pytest_jrh.redact import Redactor, secrets_of
-from pytest_jrh.suite.cases import generation_id
+from pytest_jrh.suite.ids import generation_id
 from pytest_jrh.suite.preprocessors import wants_raw_sample
 from pytest_jrh.user_code import error_places, error_text
 

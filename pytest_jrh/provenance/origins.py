@@ -25,7 +25,7 @@ from pytest_jrh.reporting.provenance.values import (
     SuiteOrigin,
 )
 from pytest_jrh.stages import VERIFIER
-from pytest_jrh.suite.cases import node_part
+from pytest_jrh.suite.ids import node_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

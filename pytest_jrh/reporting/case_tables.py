@@ -24,7 +24,7 @@ from pytest_jrh.reporting.session_results import scales
 from pytest_jrh.stages import EDITOR
 from pytest_jrh.stats.named import FIGURE_COLUMNS, figure_rows
 from pytest_jrh.stats.statistics import tabulate
-from pytest_jrh.suite.cases import perturbed_idx
+from pytest_jrh.suite.ids import perturbed_idx
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

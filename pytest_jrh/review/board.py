@@ -16,7 +16,7 @@ from pytest_jrh.review.changes import with_action, with_label, with_turn
 from pytest_jrh.review.decisions import Decision, with_edits
 from pytest_jrh.review.entries import ReviewCase, Reviewed, ReviewProgress, holds
 from pytest_jrh.review.page_state import PageState
-from pytest_jrh.suite.cases import generation_id
+from pytest_jrh.suite.ids import generation_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -13,7 +13,7 @@ from pytest_jrh.errors import InputError, NoVerdictCase, Problem
 from pytest_jrh.files import AppendedFile, encoded
 from pytest_jrh.models import Edit
 from pytest_jrh.review.decision_files import decisions_path
-from pytest_jrh.suite.cases import node_part
+from pytest_jrh.suite.ids import node_part
 from pytest_jrh.transcript import message_text, replace_text, storable
 
 if TYPE_CHECKING:

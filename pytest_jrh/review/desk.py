@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_jrh.review.decisions import obeyed
-from pytest_jrh.suite.cases import generation_id
+from pytest_jrh.suite.ids import generation_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

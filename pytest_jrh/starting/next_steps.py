@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_jrh.suite.cases import CASES_FILE
+from pytest_jrh.suite.ids import CASES_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,7 +17,7 @@ from pytest_jrh.stats.inference.formulas import (
 from pytest_jrh.stats.inference.intervals import Bounds, Tally, share_bounds
 from pytest_jrh.stats.inference.jackknife import kappa_bounds, sums_of
 from pytest_jrh.stats.metrics import Figure
-from pytest_jrh.suite.cases import generation_id
+from pytest_jrh.suite.ids import generation_id
 from pytest_jrh.text import counted
 
 if TYPE_CHECKING:

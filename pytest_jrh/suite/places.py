@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.documents.problems import printable, shown
 from pytest_jrh.files import relative_path
-from pytest_jrh.suite.cases import node_part
+from pytest_jrh.suite.ids import node_part
 from pytest_jrh.text import nearest
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from pytest_jrh.documents.problems import KeyPath, listed, shown
 from pytest_jrh.kinds import KINDS, TESTS
 from pytest_jrh.probes import PROBES
 from pytest_jrh.stages import MAKING
-from pytest_jrh.suite.cases import CASES_FILE
 from pytest_jrh.suite.fitting import AGENT, EVALUATION
+from pytest_jrh.suite.ids import CASES_FILE
 from pytest_jrh.suite.suite import LabelSettings, SuiteTest
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from pytest_jrh import (
     load_rubrics,
 )
 from pytest_jrh.artifacts.records import record_line, to_record
-from pytest_jrh.suite.cases import CASES_FILE
+from pytest_jrh.suite.ids import CASES_FILE
 from tests.support.made_cases import make_case, make_spec
 from tests.support.model_server import ModelServer
 from tests.support.suites import built_log, run

@@ -12,7 +12,7 @@ from pytest_jrh.kinds import BASES
 from pytest_jrh.models import Label, Plan, PlanStep, Verification
 from pytest_jrh.review.blind.board import LabelBoard
 from pytest_jrh.review.blind.opening import open_labels
-from pytest_jrh.suite.cases import case_id, generation_id, perturbed_idx
+from pytest_jrh.suite.ids import case_id, generation_id, perturbed_idx
 from pytest_jrh.suite.suite import ReviewSettings, SuiteTest
 from pytest_jrh.transcript import message_text
 from tests.browser.material import made_case, review_suite

@@ -15,7 +15,7 @@ from pytest_jrh.kinds import BASES, KINDS
 from pytest_jrh.models import CaseResult, CaseSpec
 from pytest_jrh.redact import Redactor
 from pytest_jrh.reporting.session_results import SessionResults, gather
-from pytest_jrh.suite.cases import generation_id
+from pytest_jrh.suite.ids import generation_id
 from pytest_jrh.suite.suite import GateRules
 from tests.support.made_cases import LEVELS, MESSAGES, RUBRIC, make_case, make_result, make_spec
 

@@ -26,7 +26,7 @@ from pytest_jrh.models import (
     Usage,
     Verification,
 )
-from pytest_jrh.suite.cases import case_id
+from pytest_jrh.suite.ids import case_id
 from pytest_jrh.suite.suite import (
     GenerationSettings,
     OutputSettings,

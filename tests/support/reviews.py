@@ -20,7 +20,7 @@ from pytest_jrh.review.decisions import (
     obeyed,
     with_edits,
 )
-from pytest_jrh.suite.cases import CASES_FILE
+from pytest_jrh.suite.ids import CASES_FILE
 
 
 def records(output_dir: Path) -> dict[str, dict[str, Any]]:

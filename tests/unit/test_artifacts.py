@@ -17,7 +17,7 @@ from pytest_jrh.redact import Redactor
 from pytest_jrh.reporting.judge_report import judge_file_names
 from pytest_jrh.reporting.suite_files import write_suite_outputs
 from pytest_jrh.reporting.suite_files.run import SuiteRun
-from pytest_jrh.suite.cases import generation_id
+from pytest_jrh.suite.ids import generation_id
 from pytest_jrh.text import one_line
 from tests.support.made_cases import (
     MESSAGES,

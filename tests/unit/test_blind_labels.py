@@ -30,7 +30,7 @@ from pytest_jrh.review.board import ReviewBoard
 from pytest_jrh.review.decisions import open_stores
 from pytest_jrh.review.serving.requests import Asked
 from pytest_jrh.review.serving.server import serve
-from pytest_jrh.suite.cases import generation_id
+from pytest_jrh.suite.ids import generation_id
 from pytest_jrh.transcript import message_text
 from tests.support.blind import (
     COMMON,

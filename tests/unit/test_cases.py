@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.models import CaseSpec, RunSummary
-from pytest_jrh.suite import cases
+from pytest_jrh.suite import cases, ids
 from tests.support.made_cases import LEVELS, RUBRIC, make_spec, make_suite
 
 AGENTHARM = ["17-2", "17-3", "2-2", "2-3", "20-2", "21-3", "22-1", "22-4"]
@@ -90,8 +90,7 @@ SPECS = st.builds(
 
 def paths_of(spec: CaseSpec) -> list[str]:
     return [
-        cases.cassette_path(Path("c"), spec, judging=judging).as_posix()
-        for judging in (False, True)
+        ids.cassette_path(Path("c"), spec, judging=judging).as_posix() for judging in (False, True)
     ]
 
 
@@ -207,7 +206,7 @@ def test_specs_come_by_test_rubric_run_target_and_judge(tmp_path: Path) -> None:
     suite = replace(suite, tests=tests, judges=(JudgeSettings("a", lone), JudgeSettings("b", lone)))
     runs = [RunSummary("r", 1), RunSummary("r", 2, "not an assistant turn")]
     specs = list(cases.expand(suite, runs))
-    names = [f"{spec.test[6:9]} {spec.rubric_id[:5]} {cases.case_name(spec)}" for spec in specs]
+    names = [f"{spec.test[6:9]} {spec.rubric_id[:5]} {ids.case_name(spec)}" for spec in specs]
     assert names == [
         "per refun r[e1-score_0-a]",
         "per refun r[e1-score_0-b]",
@@ -234,44 +233,42 @@ def test_specs_come_by_test_rubric_run_target_and_judge(tmp_path: Path) -> None:
 
 def test_names_of_an_ordinary_case() -> None:
     spec = make_spec("17-3")
-    assert cases.case_name(spec) == "17-3[e1]"
-    assert cases.case_id(spec) == "refunds::agent_perturbation::refund_policy::17-3[e1]"
-    assert cases.artifact_stem(spec) == "agent_perturbation__17-3_e1__refund_policy"
+    assert ids.case_name(spec) == "17-3[e1]"
+    assert ids.case_id(spec) == "refunds::agent_perturbation::refund_policy::17-3[e1]"
+    assert ids.artifact_stem(spec) == "agent_perturbation__17-3_e1__refund_policy"
     folder = Path("c/agent_perturbation/refund_policy")
-    assert cases.cassette_path(Path("c"), spec, judging=False) == folder / "17-3.e1.generation.yaml"
-    assert (
-        cases.cassette_path(Path("c"), spec, judging=True) == folder / "17-3.e1.judge-default.yaml"
-    )
+    assert ids.cassette_path(Path("c"), spec, judging=False) == folder / "17-3.e1.generation.yaml"
+    assert ids.cassette_path(Path("c"), spec, judging=True) == folder / "17-3.e1.judge-default.yaml"
 
 
 def test_names_of_an_ordinal_case_under_a_judge() -> None:
     spec = make_spec("17-3", target_score=2, judge="gpt-4.1")
-    assert cases.case_name(spec) == "17-3[e1-score_2-gpt-4.1]"
-    assert cases.artifact_stem(spec) == "agent_perturbation__17-3_e1__refund_policy__score_2"
+    assert ids.case_name(spec) == "17-3[e1-score_2-gpt-4.1]"
+    assert ids.artifact_stem(spec) == "agent_perturbation__17-3_e1__refund_policy__score_2"
     folder = Path("c/agent_perturbation/refund_policy")
     assert (
-        cases.cassette_path(Path("c"), spec, judging=False)
+        ids.cassette_path(Path("c"), spec, judging=False)
         == folder / "17-3.e1.score_2.generation.yaml"
     )
     assert (
-        cases.cassette_path(Path("c"), spec, judging=True)
+        ids.cassette_path(Path("c"), spec, judging=True)
         == folder / "17-3.e1.score_2.judge-gpt-4%2E1.yaml"
     )
 
 
 def test_row_id_is_eight_hex_digits_that_never_change() -> None:
-    assert cases.perturbed_idx(make_spec("17-3")) == "agent_402c6ea2"
-    assert cases.perturbed_idx(make_spec("17-3", judge="a")) == cases.perturbed_idx(
+    assert ids.perturbed_idx(make_spec("17-3")) == "agent_402c6ea2"
+    assert ids.perturbed_idx(make_spec("17-3", judge="a")) == ids.perturbed_idx(
         make_spec("17-3", judge="b")
     )
-    assert re.fullmatch("agent_[0-9a-f]{8}", cases.perturbed_idx(make_spec("17-4")))
+    assert re.fullmatch("agent_[0-9a-f]{8}", ids.perturbed_idx(make_spec("17-4")))
 
 
 @given(TEXTS)
 @example("a::b[c]")
 @example("\ud800")
 def test_node_part_holds_nothing_that_pytest_or_a_shell_could_misread(text: str) -> None:
-    part = cases.node_part(text)
+    part = ids.node_part(text)
     assert re.fullmatch(r"[\w@+=~%.-]+", part, re.ASCII)
     assert part not in (".", "..")
     assert len(part) <= 64
@@ -283,7 +280,7 @@ def test_node_part_holds_nothing_that_pytest_or_a_shell_could_misread(text: str)
 @example("nul.txt")
 @example(".hidden")
 def test_file_part_is_a_plain_file_name_everywhere(text: str) -> None:
-    part = cases.file_part(text)
+    part = ids.file_part(text)
     assert re.fullmatch(r"[\w@+=~%.-]+", part, re.ASCII)
     assert not part.startswith(".")
     assert not part.endswith(".")
@@ -296,7 +293,7 @@ def test_file_names_stay_within_150_characters_in_their_folders(spec: CaseSpec) 
         assert len(path.parts) == 4
         assert all(len(part) < 150 for part in path.parts)
         assert ".." not in path.parts
-    assert len(f"{cases.artifact_stem(spec)}_edits_audit.json") < 150
+    assert len(f"{ids.artifact_stem(spec)}_edits_audit.json") < 150
 
 
 @given(SPECS, SPECS)
@@ -312,20 +309,20 @@ def test_file_names_stay_within_150_characters_in_their_folders(spec: CaseSpec) 
 @example(make_spec("É"), make_spec("é"))
 def test_different_cases_never_meet(one: CaseSpec, other: CaseSpec) -> None:
     assume(one != other)
-    assert cases.case_id(one) != cases.case_id(other)
+    assert ids.case_id(one) != ids.case_id(other)
     generations = [path.lower() for path in (paths_of(one)[0], paths_of(other)[0])]
     assert (generations[0] == generations[1]) is (made(one) == made(other))
-    assert (cases.generation_id(one) == cases.generation_id(other)) is (made(one) == made(other))
-    assert (cases.artifact_stem(one).lower() == cases.artifact_stem(other).lower()) is (
+    assert (ids.generation_id(one) == ids.generation_id(other)) is (made(one) == made(other))
+    assert (ids.artifact_stem(one).lower() == ids.artifact_stem(other).lower()) is (
         made(one) == made(other)
     )
     assert paths_of(one)[1].lower() != paths_of(other)[1].lower()
     assert paths_of(one)[0].lower() != paths_of(other)[1].lower()
 
 
-@pytest.mark.parametrize("part", [cases.node_part, cases.file_part])
+@pytest.mark.parametrize("part", [ids.node_part, ids.file_part])
 def test_hostile_ids_all_differ_even_where_case_is_ignored(part: Callable[[str], str]) -> None:
-    folded = {cases.file_part(text).lower() for text in HOSTILE}
+    folded = {ids.file_part(text).lower() for text in HOSTILE}
     assert len(folded) == len(HOSTILE)
     assert len({part(text) for text in HOSTILE}) == len(HOSTILE)
 
@@ -333,5 +330,5 @@ def test_hostile_ids_all_differ_even_where_case_is_ignored(part: Callable[[str],
 @given(TEXTS, TEXTS)
 def test_parts_of_different_texts_differ(one: str, other: str) -> None:
     assume(one != other)
-    assert cases.node_part(one) != cases.node_part(other)
-    assert cases.file_part(one).lower() != cases.file_part(other).lower()
+    assert ids.node_part(one) != ids.node_part(other)
+    assert ids.file_part(one).lower() != ids.file_part(other).lower()

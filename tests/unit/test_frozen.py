@@ -24,7 +24,7 @@ from pytest_jrh.models import Case, Rubric, ScoreLevel
 from pytest_jrh.redact import Redactor
 from pytest_jrh.reporting.suite_files import write_suite_outputs
 from pytest_jrh.reporting.suite_files.run import SuiteRun
-from pytest_jrh.suite.cases import perturbed_idx
+from pytest_jrh.suite.ids import perturbed_idx
 from tests.support.made_cases import MESSAGES, make_case, make_result, make_spec, make_suite
 from tests.support.suites import SuiteFiles, rubric, write_suite
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pytest_jrh.models import CaseSpec, RunSummary
 from pytest_jrh.probes import PROBES
 from pytest_jrh.probes.probe import MOST_BASES, ProbeSettings, Variant
-from pytest_jrh.suite import cases
+from pytest_jrh.suite import cases, ids
 from pytest_jrh.suite.probing.drawing import drawn
 from pytest_jrh.suite.suite import Suite, SuiteTest
 from tests.support.configs import Folder, changed, minimal
@@ -45,9 +45,9 @@ def derived(suite: Suite, runs: int = 30) -> list[CaseSpec]:
 
 def test_the_cases_of_a_probe_have_ids_of_their_own(tmp_path: Path) -> None:
     specs = derived(suite_with(tmp_path, LAYOUT), runs=4)
-    names = {cases.case_name(spec) for spec in specs}
-    assert len(names) == len({cases.case_id(spec) for spec in specs}) == len(specs) == 8
-    by_base = {spec.base: cases.case_name(spec) for spec in specs if spec.run_id == "run-0"}
+    names = {ids.case_name(spec) for spec in specs}
+    assert len(names) == len({ids.case_id(spec) for spec in specs}) == len(specs) == 8
+    by_base = {spec.base: ids.case_name(spec) for spec in specs if spec.run_id == "run-0"}
     variants = {spec.base: spec.variant for spec in specs if spec.run_id == "run-0"}
     assert by_base == {
         "agent_perturbation": f"run-0[e1-{variants['agent_perturbation']}]",
@@ -58,12 +58,12 @@ def test_the_cases_of_a_probe_have_ids_of_their_own(tmp_path: Path) -> None:
 
 def test_an_ordinal_case_and_a_panel_are_named_in_order() -> None:
     spec = make_spec("run", test=INJECTION, base="agent_perturbation", variant="threat-user_turn")
-    assert cases.case_name(replace(spec, target_score=3)) == "run[e1-score_3-threat-user_turn]"
+    assert ids.case_name(replace(spec, target_score=3)) == "run[e1-score_3-threat-user_turn]"
     judged = replace(spec, judge="my-judge")
-    assert cases.case_name(judged) == "run[e1-threat-user_turn-my%2Djudge]"
-    place = cases.cassette_path(Path(), judged, judging=True)
+    assert ids.case_name(judged) == "run[e1-threat-user_turn-my%2Djudge]"
+    place = ids.cassette_path(Path(), judged, judging=True)
     assert place.as_posix().endswith(
-        f"{INJECTION}/{cases.file_part(spec.rubric_id)}/run.e1.threat-user_turn.judge-my-judge.yaml"
+        f"{INJECTION}/{ids.file_part(spec.rubric_id)}/run.e1.threat-user_turn.judge-my-judge.yaml"
     )
 
 

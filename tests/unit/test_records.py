@@ -30,7 +30,7 @@ from pytest_jrh.artifacts.spools import (
 from pytest_jrh.errors import InputError
 from pytest_jrh.models import Case, PerturbationOutcome, Verification
 from pytest_jrh.redact import Redactor
-from pytest_jrh.suite.cases import generation_id
+from pytest_jrh.suite.ids import generation_id
 from tests.support.made_cases import (
     LEVELS,
     MESSAGES,

@@ -14,7 +14,7 @@ from pytest_jrh.models import CaseSpec, StageModel
 from pytest_jrh.pipeline.summarizer import SummaryResponse
 from pytest_jrh.recording.cassettes import Cassette, RecordedCall
 from pytest_jrh.recording.misses import difference
-from pytest_jrh.suite.cases import case_id, cassette_path
+from pytest_jrh.suite.ids import case_id, cassette_path
 from tests.support.conversations import wait_for
 
 CASSETTES = Path(__file__).parents[2] / "inputs/cassettes/refund_agent"

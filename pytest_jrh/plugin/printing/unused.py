@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.files import relative_path
 from pytest_jrh.recording.unused import prune, unused_cassettes
-from pytest_jrh.suite.cases import cassette_path
+from pytest_jrh.suite.ids import cassette_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,7 +23,7 @@ from pytest_jrh.reporting.reports import REPORTS
 from pytest_jrh.reporting.suite_files.assembling import Assembled, Assembler, Item, write_summaries
 from pytest_jrh.reporting.suite_files.case_files import CaseFiles
 from pytest_jrh.stats.panels import panels
-from pytest_jrh.suite.cases import case_id, generation_id
+from pytest_jrh.suite.ids import case_id, generation_id
 from pytest_jrh.transcript import storable
 
 if TYPE_CHECKING:

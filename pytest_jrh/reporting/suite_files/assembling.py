@@ -23,7 +23,7 @@ from pytest_jrh.artifacts.spools import (
 from pytest_jrh.errors import InputError
 from pytest_jrh.models import MADE, UNSCORED, CaseResult, CaseSpec
 from pytest_jrh.reporting.suite_files.cases_summary import perturbations_summary
-from pytest_jrh.suite.cases import CASES_FILE, REJECTED_FILE, case_id
+from pytest_jrh.suite.ids import CASES_FILE, REJECTED_FILE, case_id
 from pytest_jrh.text import counted
 
 if TYPE_CHECKING:

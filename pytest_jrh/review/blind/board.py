@@ -17,7 +17,7 @@ from pytest_jrh.kinds import KINDS
 from pytest_jrh.review.blind.drawing import Drawable, draw, in_order, shown_to_all
 from pytest_jrh.review.entries import ReviewCase, labels
 from pytest_jrh.review.page_state import PageState
-from pytest_jrh.suite.cases import generation_id
+from pytest_jrh.suite.ids import generation_id
 from pytest_jrh.text import counted, name_problem, nearest
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_jrh.errors import NoVerdictCase
 from pytest_jrh.kinds import KINDS
 from pytest_jrh.review.desk import ReviewDesk
-from pytest_jrh.suite.cases import generation_id
+from pytest_jrh.suite.ids import generation_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
