@@ -6,16 +6,17 @@ CONFIGS := inputs/configs/refund_agent.yml inputs/configs/refund_agent_ordinal.y
 SUITES := $(addprefix --jrh-config=,$(CONFIGS))
 ARGS ?=
 
-# The oldest versions that pyproject.toml allows of what it names; the rest is resolved as an installation would.
-LOWEST := .venv-lowest/bin
-LOWEST_TESTS := tests/plugin/test_first_suite.py tests/unit/test_judged_logs.py tests/unit/test_tables.py \
+# What is tried with the oldest and with the newest versions that pyproject.toml allows: the demo, a recording, and the extras.
+VERSIONS_TESTS := tests/plugin/test_first_suite.py tests/unit/test_judged_logs.py tests/unit/test_tables.py \
 	tests/unit/test_metrics.py tests/unit/test_templating.py tests/unit/test_review_app.py
+# uv alone resolves downwards; where it is missing it comes from the package index.
+UV := $(or $(shell command -v uv),.venv-uv/bin/uv)
 
 # Scout is large, so its extra has an environment of its own, with the same pinned versions.
 SCOUT_TESTS := tests/unit/test_scout.py tests/unit/test_scout_judge.py tests/plugin/test_inspect_judge.py \
 	tests/plugin/test_five_seams.py tests/plugin/test_starting.py
 
-.PHONY: demo record-demo demo-real record-demo-real test test-lowest test-scout check format bench docs clean
+.PHONY: demo record-demo demo-real record-demo-real test test-lowest test-newest test-scout check format bench docs clean
 
 demo: .venv/installed
 	$(BIN)/pytest $(SUITES) $(ARGS)
@@ -32,10 +33,29 @@ record-demo-real: .venv/installed $(MODEL)/installed
 test: .venv/installed
 	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
 
-test-lowest: .venv-lowest/installed
-	$(LOWEST)/pytest $(SUITES)
-	$(LOWEST)/pytest -n 2 $(SUITES)
-	$(LOWEST)/pytest $(LOWEST_TESTS) $(ARGS)
+# Most people's pytest is an older one, so the oldest versions also meet the newest pytest 8.
+test-lowest: $(UV)
+	$(call resolve,.venv-lowest,--resolution lowest-direct)
+	$(call try,.venv-lowest)
+	$(UV) pip install --quiet --upgrade-package pytest --python .venv-lowest/bin/python 'pytest==8.*'
+	$(call try,.venv-lowest)
+
+test-newest: $(UV)
+	$(call resolve,.venv-newest)
+	$(call try,.venv-newest)
+
+# Each time anew: the packages that nothing here bounds have new releases between two commits.
+define resolve
+rm -rf $(1)
+$(UV) venv --quiet --python $(PYTHON) $(1)
+$(UV) pip install --quiet --python $(1)/bin/python $(2) --editable '.[test]'
+endef
+
+define try
+$(1)/bin/pytest $(SUITES)
+$(1)/bin/pytest -n 2 $(SUITES)
+$(1)/bin/pytest $(VERSIONS_TESTS) $(ARGS)
+endef
 
 test-scout: .venv-scout/installed
 	.venv-scout/bin/pytest $(SCOUT_TESTS) $(ARGS)
@@ -69,13 +89,9 @@ docs: .venv/installed
 	fi
 	@touch $@
 
-# uv alone resolves downwards; where it is missing it comes from the package index, into a folder of its own.
-.venv-lowest/installed: pyproject.toml
-	@rm -rf .venv-lowest
-	@uv=$$(command -v uv) || { $(PYTHON) -m venv .venv-lowest/uv && uv=.venv-lowest/uv/bin/uv && \
-		.venv-lowest/uv/bin/python -m pip install --quiet --disable-pip-version-check uv; }; \
-	$$uv venv --quiet --allow-existing --python $(PYTHON) .venv-lowest && \
-	$$uv pip install --quiet --compile-bytecode --python $(LOWEST)/python --resolution lowest-direct --editable '.[dev]'
+.venv-uv/bin/uv:
+	$(PYTHON) -m venv .venv-uv
+	.venv-uv/bin/python -m pip install --quiet --disable-pip-version-check uv
 
 # The model and its server are no dependencies of anything here, so they have an environment of their own.
 $(MODEL)/installed: examples/small_judge/requirements.txt
@@ -89,4 +105,4 @@ $(MODEL)/installed: examples/small_judge/requirements.txt
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-lowest .venv-scout outputs build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-lowest .venv-newest .venv-scout .venv-uv outputs build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

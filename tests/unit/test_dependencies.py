@@ -45,13 +45,19 @@ def test_every_dependency_has_a_lower_bound() -> None:
         assert [each.operator for each in requirement.specifier] == [">="], str(requirement)
 
 
-def test_the_lowest_versions_are_tried_every_week() -> None:
-    workflow = yaml.safe_load((ROOT / ".github/workflows/lowest-versions.yml").read_text("utf-8"))
+def test_ci_tries_the_lowest_and_the_newest_versions() -> None:
+    commands = (ROOT / ".ci/run").read_text("utf-8").splitlines()
+    assert {"make test-lowest", "make test-newest"} <= set(commands)
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    assert "--resolution lowest-direct" in makefile
+    assert "--upgrade-package pytest --python .venv-lowest/bin/python 'pytest==8.*'" in makefile
+
+
+def test_what_new_releases_may_break_is_tried_every_week() -> None:
+    workflow = yaml.safe_load((ROOT / ".github/workflows/weekly.yml").read_text("utf-8"))
     # YAML reads the key `on` as true.
     assert workflow[True]["schedule"]
     assert workflow["permissions"] == {}
-    for job, command in (("lowest", "make test-lowest"), ("scout", "make test-scout")):
-        steps = workflow["jobs"][job]["steps"]
-        assert [step["run"] for step in steps if "run" in step] == [command]
-    makefile = (ROOT / "Makefile").read_text("utf-8")
-    assert "--resolution lowest-direct" in makefile
+    job = workflow["jobs"]["versions"]
+    assert job["strategy"]["matrix"] == {"target": ["test-lowest", "test-newest", "test-scout"]}
+    assert [step["run"] for step in job["steps"] if "run" in step] == ["make ${{ matrix.target }}"]
