@@ -41,7 +41,6 @@ class CodeRunner:
     kept: Callable[[Tape], KeptRequests]
     threads: CodeThreads
     places: asyncio.Semaphore
-    ends_session: tuple[type[BaseException], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +165,7 @@ class _Run:
             return ended.value
         if isinstance(error, Halted):
             raise error
-        if isinstance(error, self.runner.ends_session):
+        if isinstance(error, KeyboardInterrupt):
             raise SessionEnd(error) from error
         if is_outcome(error):
             # Of `complete`, or of a judge of ours: it says itself what is wrong.

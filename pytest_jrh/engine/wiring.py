@@ -149,7 +149,7 @@ class Calls:
 
         if self._code is None:
             places = asyncio.Semaphore(self._settings.max_workers)
-            self._code = CodeRunner(kept, CodeThreads(), places, self._settings.ends_session)
+            self._code = CodeRunner(kept, CodeThreads(), places)
         return replace(self._code, kept=kept)
 
     def _say(self, text: str) -> None:

@@ -157,9 +157,14 @@ class SuiteSession:
         if not self.has_ended(spec):
             self.wait(spec)
         engine, limit = self._running(), self._limits.pop(spec, None)
-        if limit is None or engine.is_done(spec):
+        if limit is not None and not engine.is_done(spec):
+            return engine.given_up(spec, limit)
+        try:
             return engine.result(spec)
-        return engine.given_up(spec, limit)
+        except pytest.exit.Exception as end:
+            # Without its exit code: 0 would be green, and xdist takes a worker that ends with any
+            # but pytest's own for one that crashed.
+            raise pytest.exit.Exception(end.msg) from end
 
     @cached_property
     def live_line(self) -> ProgressLine | None:

@@ -260,3 +260,14 @@ def test_what_a_service_answers_is_read_up_to_the_limit_of_models(
         longer.assert_outcomes(errors=1, deselected=7)
     assert "the answer is longer than 1 MB" in " ".join(longer.stdout.str().split())
     assert not made.cassette.exists() or made.cassette.stat().st_size < limit
+
+
+@pytest.mark.parametrize("distributed", [(), ("-n", "2")], ids=["one process", "two workers"])
+def test_pytest_exit_of_a_judge_is_named_and_never_green(
+    judged: MakeJudged, distributed: tuple[str, ...]
+) -> None:
+    made = judged("import pytest\ndef judge(case):\n    pytest.exit('done', returncode=0)\n")
+    done = run_pytest(made.suite.folder, made.suite.option, RECORD("once"), *ONE, *distributed)
+    assert done.code == pytest.ExitCode.TESTS_FAILED, done
+    assert "raised Exit: done" in words(done)
+    assert "INTERNALERROR" not in done.stdout + done.stderr

@@ -12,7 +12,7 @@ CLIENT = """
     import re
     import pytest
 
-    RAISED = [SystemExit(3), pytest.skip.Exception("not today"), {end}("enough")]
+    RAISED = [SystemExit(3), pytest.skip.Exception("not today"), {end}]
 
     async def complete(stage, messages, response_model):
         raise RAISED[int(re.search("order 100([0-9])", str(messages)).group(1)) - 1]
@@ -24,8 +24,12 @@ CLIENT = """
 
 @pytest.mark.parametrize(
     ("end", "workers"),
-    [("pytest.exit.Exception", []), ("KeyboardInterrupt", ["-n", "2"])],
-    ids=["pytest.exit", "Ctrl-C -n 2"],
+    [
+        ("pytest.exit.Exception('enough', returncode=0)", []),
+        ("pytest.exit.Exception('enough', returncode=0)", ["-n", "2"]),
+        ("KeyboardInterrupt('enough')", ["-n", "2"]),
+    ],
+    ids=["pytest.exit", "pytest.exit -n 2", "Ctrl-C -n 2"],
 )
 def test_a_client_can_end_the_session_as_ctrl_c_does(
     pytester: pytest.Pytester, end: str, workers: list[str]
@@ -38,7 +42,7 @@ def test_a_client_can_end_the_session_as_ctrl_c_does(
 
 
 def test_what_a_client_raises_concerns_its_case_alone(pytester: pytest.Pytester) -> None:
-    pytester.makeconftest(CLIENT.format(end="ValueError"))
+    pytester.makeconftest(CLIENT.format(end="ValueError('enough')"))
     suite = write_suite(pytester.path, runs=3, tests=["agent_positives"])
     done = run_pytest(pytester.path, suite.option, RECORDING, "-n", "2")
     assert done.lines[-1].strip("= ").startswith("3 errors in"), done.stdout

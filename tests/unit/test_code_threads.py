@@ -145,7 +145,7 @@ def test_a_verdict_is_late_by_its_own_time_alone(
         )
 
     async def judged(call: Callable[[], object], timeout: float) -> object:
-        runner = CodeRunner(no_tape, threads, asyncio.Semaphore(1), ())
+        runner = CodeRunner(no_tape, threads, asyncio.Semaphore(1))
         return await _Run(code(call, timeout), runner, copy_context()).value()
 
     async def session() -> None:
