@@ -12,26 +12,31 @@ from pytest_jrh.contents import image_sizes, text_of
 from pytest_jrh.errors import Unscored
 from pytest_jrh.llm.calls import CallRequest
 
+MAKE_ROOM = "Make room or fix the permissions, then run again: every call saved before is kept."
 # An answer is kept twice, as text and as the HTTP exchange; providers put about a page around it.
 _ANSWER = 32_768
 # Pretty-printed, indented and escaped, a request takes more than its letters.
 _SPREAD = 2
 
 
+def size_of(request: CallRequest) -> int:
+    """The bytes of what a model is asked with."""
+    return sum(
+        len(text_of(message).encode("utf-8", "replace")) + sum(image_sizes(message))
+        for message in request.messages
+    )
+
+
 @contextlib.contextmanager
-def room_for(request: CallRequest, cassette: Path, folder: Path) -> Iterator[None]:
-    """Keep as much of the folder's disk as the cassette will take with this call in it, until the
-    block ends.
+def room_for(asked: int, cassette: Path, folder: Path) -> Iterator[None]:
+    """Keep as much of the folder's disk as the cassette will take with a request of `asked` bytes
+    and its answer, until the block ends.
 
     `folder` has to exist. A process that dies leaves nothing behind. Raises `OSError` where there
     is not that much.
     """
     import tempfile
 
-    asked = sum(
-        len(text_of(message).encode("utf-8", "replace")) + sum(image_sizes(message))
-        for message in request.messages
-    )
     try:
         so_far = cassette.stat().st_size
     except FileNotFoundError:
@@ -56,6 +61,5 @@ def writing(stage: str, what: str) -> Iterator[None]:
             "model_error",
             stage=stage,
             cause=f"{what}: {error.strerror or error}.",
-            advice="Make room or fix the permissions, then run again: every call saved before "
-            "is kept.",
+            advice=MAKE_ROOM,
         ) from error

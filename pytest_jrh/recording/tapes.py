@@ -19,7 +19,7 @@ from pytest_jrh.models import RecordMode, SharedCall, Spending
 from pytest_jrh.recording.cassettes import Cassette, RecordedCall
 from pytest_jrh.recording.misses import unrecorded
 from pytest_jrh.recording.playing import played_through
-from pytest_jrh.recording.room import room_for, writing
+from pytest_jrh.recording.room import room_for, size_of, writing
 from pytest_jrh.recording.settings import Lookup, Recording
 from pytest_jrh.recording.shared_calls import RENEWED, Pointer, SessionMark, is_shared, side_file
 from pytest_jrh.transcript import storable
@@ -329,15 +329,21 @@ class Tape:
         """Keep room for the answer: one that is paid for and cannot be kept would be paid for
         again.
         """
+        refusal = (
+            f"no call was made, because its answer could not be stored under {self.path.parent}"
+        )
         with contextlib.ExitStack() as room:
-            if self._recording.keep:
-                refusal = (
-                    "no call was made, because its answer could not be stored under "
-                    f"{self.path.parent}"
-                )
-                with writing(request.stage.stage, refusal):
-                    room.enter_context(room_for(request, self._cassette.path, self._locks))
+            with writing(request.stage.stage, refusal):
+                room.enter_context(self.room(size_of(request)))
             yield
+
+    def room(self, asked: int) -> contextlib.AbstractContextManager[None]:
+        """Keep room for the answer to a request of so many bytes; raises `OSError` where there is
+        none.
+        """
+        if not self._recording.keep:
+            return contextlib.nullcontext()
+        return room_for(asked, self._cassette.path, self._locks)
 
     def _scrubbed_fingerprint(self, request: CallRequest) -> str | None:
         """The fingerprint of the call without its secrets; None where it has none."""

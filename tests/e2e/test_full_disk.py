@@ -14,6 +14,7 @@ import pytest
 from pytest_jrh.recording import tapes
 from tests.e2e.bench import Bench, read_cassette
 from tests.e2e.test_spending import pytest_in
+from tests.support.judge_service import JudgeService
 from tests.support.suites import SuiteFiles, write_suite
 
 if TYPE_CHECKING:
@@ -102,6 +103,44 @@ def test_cases_that_find_no_room_for_their_answers_say_so_and_the_others_are_kep
         assert set(Counter(request.digest for request in server.requests).values()) == {1}
         assert server.count() == CALLS
         assert Bench(files, files.cassettes).replay().outcomes == [("agree", 1)] * RUNS
+
+
+ASKING = """
+import requests
+URL = {url!r}
+
+
+def judge(case):
+    answers = [
+        requests.post(URL, json=[number, case.transcript, "x" * 4000]).json() for number in range(6)
+    ]
+    return answers[0]["score"]
+"""
+
+
+def test_requests_of_own_code_that_find_no_room_are_not_paid_for_twice(
+    tmp_path: Path, server: ModelServer
+) -> None:
+    files = write_suite(
+        tmp_path / "suite",
+        runs=RUNS,
+        tests=["agent_perturbation"],
+        overrides={"judge": {"python": "judges.py:judge"}},
+    )
+    judge = files.config.with_name("judges.py")
+    with JudgeService() as service, small_disk(files.cassettes, "360k"):
+        judge.write_text(ASKING.format(url=service.url), encoding="utf-8")
+        full = pytest_in(files, server, "--jrh-record-mode=once", "--jrh-max-workers=1", "-rA")
+        assert full.returncode == 1
+        said = " ".join(full.stdout.split())
+        assert "The judge judges.py:judge was stopped before a request whose answer" in said
+        assert FULL in full.stdout
+        assert 0 < len(service.asked) < RUNS * 6
+
+        make_room(files.cassettes)
+        resumed = pytest_in(files, server, "--jrh-record-mode=once", "-rA")
+        assert resumed.returncode == 0, resumed.stdout
+        assert len(service.asked) == RUNS * 6
 
 
 @pytest.mark.parametrize("workers", [(), ("-n2",)])

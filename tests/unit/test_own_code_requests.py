@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
 import aiohttp
 import httpx
 import pytest
 
-from pytest_jrh.recording.own_code.exchanges import Exchanges, HttpRequest, is_request
+from pytest_jrh.recording.own_code.exchanges import Exchanges, Halt, Halted, HttpRequest, is_request
 from pytest_jrh.redact import Redactor, secrets_of
 
 
@@ -79,3 +80,35 @@ def test_a_secret_that_was_taken_out_stands_for_one_word(
 ) -> None:
     interaction = {"request": {"method": "POST", "uri": "http://h/", "body": recorded}}
     assert is_request(interaction, HttpRequest("POST", "http://h/", sent)) is answers
+
+
+def test_a_request_is_neither_sent_nor_counted_where_its_answer_could_not_be_kept() -> None:
+    kept: list[int] = []
+    counted: list[str] = []
+
+    @contextlib.contextmanager
+    def room(asked: int) -> Iterator[None]:
+        if len(kept) == 2:
+            raise OSError(28, "No space left on device")
+        kept.append(asked)
+        yield
+        kept.remove(asked)
+
+    exchanges = Exchanges(
+        (), live=True, redactor=Redactor(), admit=lambda: counted.append("one"), room=room
+    )
+    request = HttpRequest("POST", "http://h/", "asked")
+    assert exchanges.answer(request) is None
+    response = {"status": {"code": 200}, "headers": {}, "body": {"string": b"an answer"}}
+    exchanges.made(request, response, "")
+    assert kept == []
+    # What has been answered before may not be on the disk yet.
+    assert exchanges.answer(request) is None
+    assert exchanges.answer(request) is None
+    assert kept == [2 * len("asked") + len("an answer")] * 2
+    with pytest.raises(Halted):
+        exchanges.answer(request)
+    assert exchanges.halt == Halt("room", "No space left on device")
+    assert len(counted) == exchanges.sent == 3
+    exchanges.close()
+    assert kept == []

@@ -4,6 +4,7 @@ makes (rule Q4).
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import threading
@@ -59,12 +60,12 @@ class Opened(NamedTuple):
 class Halt:
     """Why a judge's code was halted.
 
-    "missing": it sent a `request` that is not recorded; "unseen": it opened a connection, or
-    started a program, by itself; "budget": a limit leaves no request; "unready": it lacks what its
-    requests need.
+    "missing": it sent a `request` that is not recorded; "room": its answer could not be stored;
+    "unseen": it opened a connection, or started a program, by itself; "budget": a limit leaves no
+    request; "unready": it lacks what its requests need.
     """
 
-    why: Literal["missing", "unseen", "budget", "unready"]
+    why: Literal["missing", "room", "unseen", "budget", "unready"]
     what: str
     request: HttpRequest | None = None
 
@@ -73,8 +74,9 @@ class Exchanges:
     """The exchanges of one judging, used from every thread that the judge's code runs in.
 
     Each of the `recorded` ones answers one request, in order among equals. What is not there may
-    be sent only while `live`; `admit` then counts it, or says why it may not, and `changed` is
-    called for each exchange that is to be kept.
+    be sent only while `live`; `room` keeps room for the answer to a request of so many bytes, or
+    raises `OSError`, `admit` counts it, or says why it may not be sent, and `changed` is called for
+    each exchange that is to be kept.
     """
 
     def __init__(
@@ -85,6 +87,9 @@ class Exchanges:
         redactor: Redactor,
         admit: Callable[[], Halt | None] = lambda: None,
         changed: Callable[[], object] = lambda: None,
+        room: Callable[[int], contextlib.AbstractContextManager[None]] = (
+            lambda _: contextlib.nullcontext()
+        ),
     ) -> None:
         self.live = live
         self.redactor = redactor
@@ -94,6 +99,9 @@ class Exchanges:
         self.unseen: dict[Opened, None] = {}
         self._admit = admit
         self._changed = changed
+        self._room = room
+        self._rooms: list[contextlib.ExitStack] = []
+        self._bytes_made = 0
         self._unused = list(recorded)
         self._used: list[tuple[Mapping[str, Any], bool]] = []
         self._closed = False
@@ -128,7 +136,7 @@ class Exchanges:
             if not self.live:
                 self.halt = Halt("missing", str(request), request)
                 raise Halted
-        refusal = self._admit()
+        refusal = self._keep_room(request) or self._admit()
         with self._lock:
             if refusal is not None:
                 self.halt = refusal
@@ -150,6 +158,20 @@ class Exchanges:
             body = redact.of_code(body or "")
         return is_request({"request": {**recorded, "uri": uri, "body": body}}, request)
 
+    def _keep_room(self, request: HttpRequest) -> Halt | None:
+        """Keep room for an answer: one that is paid for and cannot be kept would be paid for
+        again.
+        """
+        room = contextlib.ExitStack()
+        asked = self._bytes_made + len(request.body.encode("utf-8", "replace"))
+        try:
+            room.enter_context(self._room(asked))
+        except OSError as error:
+            return Halt("room", error.strerror or str(error))
+        with self._lock:
+            self._rooms.append(room)
+        return None
+
     def made(self, request: HttpRequest, response: Mapping[str, Any], content_type: str) -> None:
         """Keep an exchange that was made; `response` is in vcrpy's form."""
         code = response["status"]["code"]
@@ -158,6 +180,10 @@ class Exchanges:
             if self._closed:
                 return
             self._used.append((interaction, code < _FIRST_ERROR or code in _ABSENT))
+            self._bytes_made += len(str(interaction["request"]["body"]).encode("utf-8", "replace"))
+            self._bytes_made += len(response["body"].get("string") or b"")
+            if self._rooms:
+                self._rooms.pop().close()
         self._changed()
 
     def connects(self, opened: Opened) -> None:
@@ -180,6 +206,8 @@ class Exchanges:
         """The judge has come to its end: what a thread of it does from now on is refused."""
         with self._lock:
             self._closed = True
+            while self._rooms:
+                self._rooms.pop().close()
 
     def kept(self, *, judged: bool) -> tuple[Mapping[str, Any], ...]:
         """What belongs into the cassette, in the order in which it was used.

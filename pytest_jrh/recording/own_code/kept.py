@@ -203,6 +203,7 @@ class KeptRequests:
             redactor=tape.recording.redactor,
             admit=self._admit,
             changed=lambda: self._later(lambda: self._keep_so_far(judging, exchanges, place)),
+            room=tape.room,
         )
         verdict: Verdict | None = None
         try:

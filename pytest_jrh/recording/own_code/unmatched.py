@@ -9,6 +9,7 @@ from pytest_jrh.diffs import unified
 from pytest_jrh.errors import Unrecorded, Unscored
 from pytest_jrh.recording.own_code.exchanges import is_all_secret
 from pytest_jrh.recording.own_code.http_client import foreign_urllib3
+from pytest_jrh.recording.room import MAKE_ROOM
 from pytest_jrh.redact import REDACTED
 from pytest_jrh.user_code import error_places
 
@@ -44,6 +45,14 @@ def halted(
     """
     if halt.why == "budget":
         return Unscored("over_budget", stage=stage, cause=f"{halt.what}.")
+    if halt.why == "room":
+        return Unscored(
+            "model_error",
+            stage=stage,
+            cause=f"{who} was stopped before a request whose answer could not be stored under "
+            f"{cassette.parent}: {halt.what}.",
+            advice=MAKE_ROOM,
+        )
     if halt.why == "unready":
         return Unrecorded(
             stage=stage,
