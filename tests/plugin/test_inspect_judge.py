@@ -119,10 +119,11 @@ def test_a_scorer_of_inspect_judges_and_is_replayed_without_a_network(
             timeout=60,
         )
         first = run_pytest(suite.folder, suite.option, RECORD, "-k", "run-1")
-        assert summary(first) == "2 passed, 6 deselected", first.stdout
+        # Inspect may warn of what it uses.
+        assert summary(first).startswith("2 passed, 6 deselected"), first.stdout
         assert "2 calls made" in words(first)
     replayed = run_pytest(suite.folder, suite.option, "-k", "run-1", interpreter=OFFLINE)
-    assert summary(replayed) == "2 passed, 6 deselected", replayed.stdout
+    assert summary(replayed).startswith("2 passed, 6 deselected"), replayed.stdout
     assert "0 calls made" in words(replayed)
 
 
@@ -195,7 +196,8 @@ def test_a_grader_whose_answer_has_no_grade_gives_no_verdict(suite: SuiteFiles) 
             timeout=60,
         )
         done = run_pytest(suite.folder, suite.option, RECORD, "-k", "run-1 and perturbation")
-    assert summary(done) == "7 deselected, 1 error", done.stdout
+    assert summary(done).startswith("7 deselected, "), done.stdout
+    assert "1 error" in summary(done)
     assert "left the case unscored: Grade not found in model output: Hm, I cannot" in words(done)
 
 
