@@ -16,14 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.measure import Line
-from pytest_jrh.stats.inference.anchored import (
+from pytest_jrh.stats.intervals import LEVEL, Tally, share_bounds
+from pytest_jrh.stats.people import (
     Anchored,
     CheckedCase,
     anchored_accuracy,
     anchored_false_positive_rate,
     anchored_recall,
 )
-from pytest_jrh.stats.inference.intervals import LEVEL, Tally, share_bounds
 
 RESULTS = Path(__file__).with_name("LABELS.md")
 SESSIONS = 400

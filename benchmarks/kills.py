@@ -29,7 +29,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pytest_jrh.llm.provider import litellm
+from pytest_jrh.llm.transport import litellm
 from tests.support.exchange import body_digest
 from tests.support.server_process import ServerProcess, server_process
 from tests.support.suites import SuiteFiles, write_suite

@@ -14,11 +14,15 @@ import numpy.typing as npt
 
 from benchmarks.checks import Check, error_of, table
 from benchmarks.simulations import losses
-from pytest_jrh.stats.inference.noninferiority import Change, decide_drop
-from pytest_jrh.stats.inference.paired import sign_flip_p
-from pytest_jrh.stats.inference.passing import pass_probability, runs_to_pass
-from pytest_jrh.stats.inference.planned import PlannedSuite
-from pytest_jrh.stats.inference.power import runs_for, visible_drop
+from pytest_jrh.stats.comparison import (
+    Change,
+    PlannedSuite,
+    decide_drop,
+    pass_probability,
+    runs_to_pass,
+    sign_flip_p,
+)
+from pytest_jrh.stats.planning import runs_for, visible_drop
 
 Counts = npt.NDArray[np.int64]
 # Runs, by name, for each number of cases.

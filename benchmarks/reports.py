@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.measure import Line, stopwatch
-from pytest_jrh.redact import Redactor
-from pytest_jrh.reporting.html.file import write_html
+from pytest_jrh.core.redact import Redactor
+from pytest_jrh.reports.html import write_html
 from tests.support.judged_sessions import coin, judged, session_of, spooled
 from tests.support.made_cases import MESSAGES
 
 if TYPE_CHECKING:
-    from pytest_jrh.models import CaseResult, Message
+    from pytest_jrh.core.model import CaseResult, Message
 
 RUNS = 500
 _WORDS_A_TURN = 400

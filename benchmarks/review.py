@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import Line
-from pytest_jrh.artifacts.records import case_digest
 from pytest_jrh.review.agent_templates import AgentTemplates
 from pytest_jrh.review.api import Api
 from pytest_jrh.review.board import ReviewBoard
-from pytest_jrh.review.decisions import open_stores
-from pytest_jrh.review.serving.server import serve
+from pytest_jrh.review.serving import serve
+from pytest_jrh.store.decisions import open_stores
+from pytest_jrh.store.records import case_digest
 from tests.browser.material import made_case, review_suite
 
 CASES, TURNS, TIMES = 300, 60, 3

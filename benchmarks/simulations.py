@@ -8,12 +8,20 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from pytest_jrh.stats.inference.flicker import RepeatedCase, false_alarm_of_snapshot, flicker
-from pytest_jrh.stats.inference.formulas import mcnemar
-from pytest_jrh.stats.inference.intervals import Bounds, Tally, share_bounds
-from pytest_jrh.stats.inference.jackknife import Sums, bias_bounds, kappa_bounds, mean_error_bounds
-from pytest_jrh.stats.inference.noninferiority import Change, DropDecision, decide_drop
-from pytest_jrh.stats.inference.paired import sign_flip_p
+from pytest_jrh.stats.comparison import Change, DropDecision, decide_drop, sign_flip_p
+from pytest_jrh.stats.formulas import mcnemar
+from pytest_jrh.stats.intervals import (
+    Bounds,
+    RepeatedCase,
+    Sums,
+    Tally,
+    bias_bounds,
+    false_alarm_of_snapshot,
+    flicker,
+    kappa_bounds,
+    mean_error_bounds,
+    share_bounds,
+)
 
 Counts = npt.NDArray[np.int64]
 ACCURACIES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)

@@ -10,12 +10,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_jrh.errors import InputError, JrhError, NoVerdictCase, Unscored
-    from pytest_jrh.judges.judged_case import JudgedCase
-    from pytest_jrh.library import Reliability, judge_cases, load_cases, reliability
-    from pytest_jrh.llm.calls import make_complete
-    from pytest_jrh.llm.client import LiteLLMExchange
-    from pytest_jrh.models import (
+    from pytest_jrh.cases.pipeline import (
+        ConversationPerturber,
+        ConversationSummarizer,
+        Goal,
+        apply_single_edit,
+        generate_single_edit,
+        make_llm_planner,
+        make_llm_verifier,
+    )
+    from pytest_jrh.config.rubrics import load_rubrics
+    from pytest_jrh.core.errors import InputError, JrhError, NoVerdictCase, Unscored
+    from pytest_jrh.core.model import (
         AgentRun,
         Case,
         CaseResult,
@@ -26,50 +32,47 @@ if TYPE_CHECKING:
         StageModel,
         Verdict,
     )
-    from pytest_jrh.pipeline.editor import apply_single_edit, generate_single_edit
-    from pytest_jrh.pipeline.generate import Pipeline, generate_agent_perturbations
-    from pytest_jrh.pipeline.goal import Goal
-    from pytest_jrh.pipeline.perturber import ConversationPerturber
-    from pytest_jrh.pipeline.planner import make_llm_planner
-    from pytest_jrh.pipeline.summarizer import ConversationSummarizer
-    from pytest_jrh.pipeline.verifier import make_llm_verifier
+    from pytest_jrh.engine.generate import Pipeline, generate_agent_perturbations
+    from pytest_jrh.engine.library import Reliability, judge_cases, load_cases, reliability
+    from pytest_jrh.judges.judge import JudgedCase
+    from pytest_jrh.llm.calls import make_complete
+    from pytest_jrh.llm.client import LiteLLMExchange
     from pytest_jrh.sources import load_inspect_eval_runs
-    from pytest_jrh.suite.rubrics import load_rubrics
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AgentRun": "models",
-    "Case": "models",
-    "CaseResult": "models",
-    "Completion": "models",
-    "ConversationPerturber": "pipeline.perturber",
-    "ConversationSummarizer": "pipeline.summarizer",
-    "Goal": "pipeline.goal",
-    "InputError": "errors",
-    "JudgedCase": "judges.judged_case",
-    "JrhError": "errors",
+    "AgentRun": "core.model",
+    "Case": "core.model",
+    "CaseResult": "core.model",
+    "Completion": "core.model",
+    "ConversationPerturber": "cases.pipeline",
+    "ConversationSummarizer": "cases.pipeline",
+    "Goal": "cases.pipeline",
+    "InputError": "core.errors",
+    "JudgedCase": "judges.judge",
+    "JrhError": "core.errors",
     "LiteLLMExchange": "llm.client",
-    "NoVerdictCase": "errors",
-    "PerturbationOutcome": "models",
-    "Pipeline": "pipeline.generate",
-    "Reliability": "library",
-    "Rubric": "models",
-    "ScoreLevel": "models",
-    "StageModel": "models",
-    "Unscored": "errors",
-    "Verdict": "models",
-    "apply_single_edit": "pipeline.editor",
-    "generate_agent_perturbations": "pipeline.generate",
-    "generate_single_edit": "pipeline.editor",
-    "judge_cases": "library",
-    "load_cases": "library",
+    "NoVerdictCase": "core.errors",
+    "PerturbationOutcome": "core.model",
+    "Pipeline": "engine.generate",
+    "Reliability": "engine.library",
+    "Rubric": "core.model",
+    "ScoreLevel": "core.model",
+    "StageModel": "core.model",
+    "Unscored": "core.errors",
+    "Verdict": "core.model",
+    "apply_single_edit": "cases.pipeline",
+    "generate_agent_perturbations": "engine.generate",
+    "generate_single_edit": "cases.pipeline",
+    "judge_cases": "engine.library",
+    "load_cases": "engine.library",
     "load_inspect_eval_runs": "sources",
-    "load_rubrics": "suite.rubrics",
+    "load_rubrics": "config.rubrics",
     "make_complete": "llm.calls",
-    "make_llm_planner": "pipeline.planner",
-    "make_llm_verifier": "pipeline.verifier",
-    "reliability": "library",
+    "make_llm_planner": "cases.pipeline",
+    "make_llm_verifier": "cases.pipeline",
+    "reliability": "engine.library",
 }
 
 __all__ = [

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pytest_jrh import __version__
-from pytest_jrh.mutants.command import declare_mutate, mutate_suite
-from pytest_jrh.options import OPTIONS, Options, mistakes
-from pytest_jrh.reporting.history.command import declare_history, show_history
+from pytest_jrh.cli.history import declare_history, show_history
+from pytest_jrh.cli.mutate import declare_mutate, mutate_suite
+from pytest_jrh.config.options import OPTIONS, Options, mistakes
 
 _OF_MERGE = tuple(option for option in OPTIONS if option.merged)
 """The options of a session that a merge has, too."""
@@ -138,8 +138,8 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
 
 
 def _init(options: argparse.Namespace) -> int:
-    from pytest_jrh.errors import InputError
-    from pytest_jrh.starting import start_suite
+    from pytest_jrh.cli.init import start_suite
+    from pytest_jrh.core.errors import InputError
 
     try:
         started = start_suite(
@@ -164,8 +164,8 @@ def _local(name: str) -> Path:
 
     Raises `InputError` for a URL, of which a path would keep one slash only.
     """
-    from pytest_jrh.errors import InputError, Problem
-    from pytest_jrh.suite.places import remote_hint, without_scheme
+    from pytest_jrh.config.places import remote_hint, without_scheme
+    from pytest_jrh.core.errors import InputError, Problem
 
     name = without_scheme(name)
     if hint := remote_hint(name):
@@ -174,8 +174,8 @@ def _local(name: str) -> Path:
 
 
 def _schema(folder: Path, prefix: str) -> int:
-    from pytest_jrh.errors import InputError
-    from pytest_jrh.starting import write_schemas
+    from pytest_jrh.cli.init import write_schemas
+    from pytest_jrh.core.errors import InputError
 
     try:
         written = write_schemas(folder, prefix=prefix)
@@ -187,12 +187,12 @@ def _schema(folder: Path, prefix: str) -> int:
 
 
 def _merge(arguments: argparse.Namespace) -> int:
-    from pytest_jrh.errors import InputError
-    from pytest_jrh.gate.accepted import BaselineFile
+    from pytest_jrh.cli.merge import MergeSettings, merge
+    from pytest_jrh.core.errors import InputError
+    from pytest_jrh.engine.loading import make_ready
     from pytest_jrh.judges import judge_function
-    from pytest_jrh.loading import make_ready
-    from pytest_jrh.merging import MergeSettings, merge
-    from pytest_jrh.reporting.reports import asked
+    from pytest_jrh.reports.writing import asked
+    from pytest_jrh.store.baseline import BaselineFile
 
     folder = Path.cwd()
     options = Options(**{option.sets: getattr(arguments, option.sets) for option in _OF_MERGE})

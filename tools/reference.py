@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_jrh.options import OPTIONS, Option
-from pytest_jrh.reporting.json_report import with_figures
-from pytest_jrh.suite.json_schema import as_text, config_schema, rubrics_schema
+from pytest_jrh.config.json_schema import as_text, config_schema, rubrics_schema
+from pytest_jrh.config.options import OPTIONS, Option
+from pytest_jrh.reports.json_values import with_figures
 
 ROOT = Path(__file__).parents[1]
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_jrh import JudgedCase
-from pytest_jrh.models import Message
-from pytest_jrh.transcript import message_text, render_transcript
+from pytest_jrh.core.model import Message
+from pytest_jrh.core.transcript import message_text, render_transcript
 
 READ = 2_000
 """How many characters of a transcript the hasty judge reads."""

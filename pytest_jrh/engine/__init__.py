@@ -14,19 +14,19 @@ from concurrent.futures import Future, wait
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pytest_jrh.core.model import CaseResult
+from pytest_jrh.core.user_code import SessionEnd
+from pytest_jrh.engine.attempts import EngineSettings
+from pytest_jrh.engine.own_code import Threads
 from pytest_jrh.engine.runner import CaseRunner
-from pytest_jrh.engine.settings import EngineSettings
 from pytest_jrh.engine.supplied import BrokenClient
-from pytest_jrh.engine.threads import Threads
-from pytest_jrh.models import CaseResult
-from pytest_jrh.recording.own_code.contexts import threads_keep_context
-from pytest_jrh.recording.own_code.watch import trusted
-from pytest_jrh.user_code import SessionEnd
+from pytest_jrh.recording.watch import threads_keep_context, trusted
 
 if TYPE_CHECKING:
-    from pytest_jrh.loading import ReadySuite
-    from pytest_jrh.models import CaseSpec, Progress
-    from pytest_jrh.planning import Survey
+    from pytest_jrh.core.model import CaseSpec, Progress
+    from pytest_jrh.engine.loading import ReadySuite
+    from pytest_jrh.engine.planning import Survey
+
 
 __all__ = ["BrokenClient", "Engine", "EngineSettings"]
 

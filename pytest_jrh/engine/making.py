@@ -1,36 +1,42 @@
 """How a case of a session comes to be: taken as it is on disk, or made, once for all judges of a
 panel.
+
+The cases that probes change, each made and judged once for all of them and for its own test
+(rule S2).
+
+Asks a judge about a case as often as it is to be repeated (rule M1).
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
+from pytest_jrh.cases.deriving import Derivation, changed
+from pytest_jrh.cases.ids import generation_id
+from pytest_jrh.cases.probes import PROBES
+from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.core.errors import NoVerdictCase, Unrecorded, Unscored
+from pytest_jrh.core.model import UNSCORED, Case, Judgment, PerturbationOutcome
+from pytest_jrh.core.transcript import NO_ASSISTANT_TURN, assistant_indices
+from pytest_jrh.core.user_code import SessionEnd
 from pytest_jrh.engine.attempts import Generation
-from pytest_jrh.errors import NoVerdictCase, Unscored
-from pytest_jrh.kinds import KINDS
 from pytest_jrh.llm.calls import make_complete
-from pytest_jrh.models import UNSCORED, Case, PerturbationOutcome
-from pytest_jrh.pipeline.deriving import Derivation, changed
-from pytest_jrh.probes import PROBES
-from pytest_jrh.sources.clusters import top_field
-from pytest_jrh.suite.ids import generation_id
-from pytest_jrh.transcript import NO_ASSISTANT_TURN, assistant_indices
-from pytest_jrh.user_code import SessionEnd
+from pytest_jrh.sources.source import top_field
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from pytest_jrh.engine.attempts import Attempt
-    from pytest_jrh.engine.settings import EngineSettings
+    from pytest_jrh.cases.probes.probe import Derived
+    from pytest_jrh.core.model import AgentRun, CaseSpec, Verdict
+    from pytest_jrh.engine.attempts import Attempt, EngineSettings
+    from pytest_jrh.engine.loading import ReadySuite
     from pytest_jrh.engine.wiring import Calls
-    from pytest_jrh.loading import ReadySuite
-    from pytest_jrh.models import AgentRun
-    from pytest_jrh.probes.probe import Derived
+    from pytest_jrh.judges.judge import JudgeCalls, SuiteJudge
     from pytest_jrh.recording.tapes import Tape
+
 
 T = TypeVar("T")
 
@@ -118,8 +124,8 @@ class _Bench:
 
     async def edited(self) -> Case:
         # A frozen suite makes no case, and is spared the import.
-        from pytest_jrh.pipeline.generate import generate_case
-        from pytest_jrh.pipeline.goal import goal_of
+        from pytest_jrh.cases.pipeline import goal_of
+        from pytest_jrh.engine.generate import generate_case
 
         spec, ready, run = self.attempt.spec, self.ready, await self._read()
         goal = goal_of(ready.test(spec.test).objective, spec.target_score)
@@ -169,7 +175,7 @@ class _Bench:
 
     async def _asked(self, derivation: Derivation, base: Case) -> Derived:
         # No other probe takes the import.
-        from pytest_jrh.pipeline.probing import ProbeModels
+        from pytest_jrh.engine.generate import ProbeModels
 
         spec, ready = self.attempt.spec, self.ready
         rubrics = tuple(each for each in ready.suite.rubrics if spec.test not in each.skips)
@@ -225,3 +231,107 @@ async def renewing(tape: Tape, work: Callable[[], Awaitable[T]], *, retry_unscor
             again = retry_unscored and UNSCORED[trouble.outcome].final
             if not again or not await tape.forget(trouble.asked, start):
                 raise
+
+
+WRONG_ON_BASE = "the judge is wrong on the unchanged case"
+
+
+@dataclass
+class BaseVerdict:
+    """A case in the making and judging, for all that ask for it.
+
+    `claimed` says that what it took counts for one of them.
+    """
+
+    attempt: Attempt
+    task: asyncio.Task[Judgment]
+    asked_by: set[CaseSpec] = field(default_factory=set)
+    claimed: bool = False
+
+    def is_spent(self, spec: CaseSpec) -> bool:
+        """Whether it came to no verdict, and who knows so asks again: a rerun is worth another
+        try.
+        """
+        return spec in self.asked_by and self.task.done() and self.task.exception() is not None
+
+
+class Bases:
+    """The verdicts of a session on cases that probes change.
+
+    The last `keep` are remembered; what is forgotten is found in its recording again.
+    """
+
+    def __init__(self, judged: Callable[[Attempt], Awaitable[Judgment]], keep: int) -> None:
+        self._judged = judged
+        self._keep = keep
+        self._verdicts: OrderedDict[CaseSpec, BaseVerdict] = OrderedDict()
+
+    def verdict(self, base: Attempt, asker: CaseSpec) -> BaseVerdict:
+        """The verdict on the case of an attempt, which is begun where there is none yet."""
+        found = self._verdicts.get(base.spec)
+        if found is None or found.is_spent(asker):
+            found = BaseVerdict(base, asyncio.create_task(self._run(base)))
+            self._verdicts[base.spec] = found
+            self._forget()
+        self._verdicts.move_to_end(base.spec)
+        found.asked_by.add(asker)
+        return found
+
+    async def _run(self, base: Attempt) -> Judgment:
+        return await self._judged(base)
+
+    def _forget(self) -> None:
+        """Forget the oldest, but none whose cost nobody has counted."""
+        old = len(self._verdicts) - self._keep
+        done = [spec for spec, each in self._verdicts.items() if each.claimed and each.task.done()]
+        for spec in done[: max(0, old)]:
+            del self._verdicts[spec]
+
+
+async def judgment_of(
+    judge: SuiteJudge,
+    case: Case,
+    repeats: int,
+    calls: Callable[[int], JudgeCalls],
+    tape: Tape,
+    attempt: Attempt,
+    settings: EngineSettings,
+) -> Judgment:
+    """Judge a case so often, each time with recordings of its own on the one tape.
+
+    `calls` gives what the judge asks with in a repeat.
+
+    One repeat after another: cases are judged side by side already, and what comes after a repeat
+    without a verdict is not worth its cost; a cassette is the same whatever answers first, and
+    providers answer what they have just read from their cache. Raises `Unscored` for the first
+    repeat without a verdict; those before it stay recorded. Where a session only looks what is
+    recorded, it looks at every repeat, and `attempt` counts those that are not.
+    """
+    verdicts: list[Verdict] = []
+    missing: list[Unrecorded] = []
+    for repeat in range(1, repeats + 1):
+        try:
+            verdicts.append(await _verdict(judge, case, repeat, calls, tape, settings))
+        except Unrecorded as trouble:
+            if settings.ask:
+                raise
+            missing.append(trouble)
+    attempt.missing_repeats = len(missing)
+    if missing:
+        raise missing[0]
+    return Judgment(tuple(verdicts))
+
+
+async def _verdict(
+    judge: SuiteJudge,
+    case: Case,
+    repeat: int,
+    calls: Callable[[int], JudgeCalls],
+    tape: Tape,
+    settings: EngineSettings,
+) -> Verdict:
+    return await renewing(
+        tape,
+        lambda: judge(case, repeat, calls(repeat)),
+        retry_unscored=settings.retry_unscored,
+    )

@@ -10,32 +10,30 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pytest_jrh.artifacts.debug import debug_paths
+from pytest_jrh.core.errors import InputError, NoVerdictCase, Unscored
+from pytest_jrh.core.model import UNSCORED, Progress, given, most_frequent
+from pytest_jrh.core.transcript import has_media
+from pytest_jrh.core.user_code import SessionEnd, error_text
 from pytest_jrh.engine.attempts import Attempt
-from pytest_jrh.engine.bases import WRONG_ON_BASE, Bases
-from pytest_jrh.engine.judging import judgment_of
-from pytest_jrh.engine.making import CaseMaker, to_its_end
-from pytest_jrh.engine.surveying import surveyed
-from pytest_jrh.engine.wiring import Calls
-from pytest_jrh.errors import InputError, NoVerdictCase, Unscored
-from pytest_jrh.judges.pictures import about_media
+from pytest_jrh.engine.making import WRONG_ON_BASE, Bases, CaseMaker, judgment_of, to_its_end
+from pytest_jrh.engine.wiring import Calls, surveyed
+from pytest_jrh.judges.judge import about_media
 from pytest_jrh.llm.calls import Stopped
-from pytest_jrh.models import UNSCORED, Progress, given, most_frequent
-from pytest_jrh.reporting.explain import disagreement_text, unscored_text
-from pytest_jrh.transcript import has_media
-from pytest_jrh.user_code import SessionEnd, error_text
+from pytest_jrh.reports.failures import disagreement_text, unscored_text
+from pytest_jrh.store.outputs import debug_paths
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
     from concurrent.futures import Future
 
-    from pytest_jrh.engine.bases import BaseVerdict
-    from pytest_jrh.engine.settings import EngineSettings
-    from pytest_jrh.loading import ReadySuite
-    from pytest_jrh.models import Case, CaseResult, CaseSpec, Judgment
-    from pytest_jrh.planning import Survey
-    from pytest_jrh.redact import Redactor
-    from pytest_jrh.review.desk import ReviewDesk
+    from pytest_jrh.core.model import Case, CaseResult, CaseSpec, Judgment
+    from pytest_jrh.core.redact import Redactor
+    from pytest_jrh.engine.attempts import EngineSettings
+    from pytest_jrh.engine.loading import ReadySuite
+    from pytest_jrh.engine.making import BaseVerdict
+    from pytest_jrh.engine.planning import Survey
+    from pytest_jrh.review.board import ReviewDesk
+
 
 _WATCH = 0.25
 _MOST_BASES = 512

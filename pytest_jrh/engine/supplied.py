@@ -9,18 +9,19 @@ import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.errors import Unscored
+from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.model import UNSCORED
+from pytest_jrh.core.user_code import SessionEnd, error_places, error_text, is_outcome
 from pytest_jrh.llm.calls import Answer, Stopped
-from pytest_jrh.models import UNSCORED
-from pytest_jrh.user_code import SessionEnd, error_places, error_text, is_outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from pytest_jrh.core.model import Complete, Completion, ResponseT, StageModel
     from pytest_jrh.llm.budget import Ledger
     from pytest_jrh.llm.calls import CallRequest
     from pytest_jrh.llm.locks import Slots
-    from pytest_jrh.models import Complete, Completion, ResponseT, StageModel
+
 
 _CONTRACT = (
     "The hook must return an `async def complete(stage, messages, response_model)`, and it a "

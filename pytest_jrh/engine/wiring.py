@@ -1,4 +1,10 @@
-"""The way of a session's calls: through tapes, to the one client that all cases share."""
+"""The way of a session's calls: through tapes, to the one client that all cases share.
+
+Finds a model or judge that cannot be asked, for it has no key or no provider, before the first
+call that is paid for.
+
+How far the recordings of a case reach, for a plan: the case is replayed, and nothing asked.
+"""
 
 from __future__ import annotations
 
@@ -8,33 +14,101 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pytest_jrh.engine.checked import CheckedExchange, LackingExchange, Trials
+from pytest_jrh.cases.ids import case_id, cassette_path
+from pytest_jrh.cases.probes import PROBES
+from pytest_jrh.core.errors import InputError, NoVerdictCase, Unrecorded, Unscored
+from pytest_jrh.core.model import UNSCORED, StageModel
+from pytest_jrh.core.stages import JUDGE, NO_CALL, VERIFIER
+from pytest_jrh.core.transcript import has_media, render_transcript
+from pytest_jrh.engine.attempts import Attempt
 from pytest_jrh.engine.own_code import CodeRunner, TapedCalls
 from pytest_jrh.engine.supplied import SuppliedExchange
 from pytest_jrh.llm.calls import Stopped
 from pytest_jrh.llm.locks import Slots
-from pytest_jrh.llm.pace import Pace
-from pytest_jrh.models import StageModel
-from pytest_jrh.recording.own_code.exchanges import Halt, Opened
-from pytest_jrh.recording.own_code.http_client import foreign_urllib3
-from pytest_jrh.recording.own_code.kept import KeptRequests
-from pytest_jrh.recording.settings import Recording
-from pytest_jrh.recording.shared_calls import SharedCalls
+from pytest_jrh.llm.transport import Pace
+from pytest_jrh.recording.exchanges import Halt, Opened
+from pytest_jrh.recording.own_code import KeptRequests
+from pytest_jrh.recording.shared_calls import Recording, SharedCalls
 from pytest_jrh.recording.tapes import Tape
-from pytest_jrh.stages import JUDGE
-from pytest_jrh.suite.ids import case_id, cassette_path
+from pytest_jrh.recording.watch import foreign_urllib3
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
-    from pytest_jrh.engine.attempts import Attempt
-    from pytest_jrh.engine.settings import EngineSettings
+    from pytest_jrh.core.model import CaseSpec, Judgment, Message, RecordMode
+    from pytest_jrh.engine.attempts import EngineSettings
+    from pytest_jrh.engine.loading import ReadySuite
+    from pytest_jrh.engine.planning import Survey
     from pytest_jrh.judges.judge import SuiteJudge
     from pytest_jrh.llm.calls import Answer, CallRequest, Exchange
     from pytest_jrh.llm.client import LiteLLMExchange
-    from pytest_jrh.loading import ReadySuite
-    from pytest_jrh.models import CaseSpec, RecordMode
+    from pytest_jrh.llm.failures import Failure
     from pytest_jrh.recording.recorder import HttpRecorder
+
+
+class Trials:
+    """Tries each model of a session once, without sending anything."""
+
+    def __init__(self, client: LiteLLMExchange, http: HttpRecorder) -> None:
+        self._client = client
+        self._http = http
+        self._failures: dict[StageModel, tuple[Failure | None, str]] = {}
+        self._one = asyncio.Lock()
+
+    async def check(self, request: CallRequest, stages: Iterable[StageModel]) -> None:
+        """Raise `Unscored` for the first of these models that cannot be asked."""
+        for stage in stages:
+            # Stages that ask one model in one way are tried once: a trial takes as long as a call
+            # without its answer.
+            alike = replace(stage, stage=JUDGE.name, prompt_path=None, system_prompt=None)
+            async with self._one:
+                if alike not in self._failures:
+                    self._failures[alike] = await self._try(alike), request.case
+            failure, first = self._failures[alike]
+            if failure is not None:
+                asked = replace(request, stage=stage)
+                again = failure.ends and first not in ("", request.case)
+                raise failure.unasked(asked, first) if again else failure.unscored(asked, 1)
+
+    async def _try(self, stage: StageModel) -> Failure | None:
+        # Whatever would be sent finds no recording: then there is a key to send it with.
+        with self._http.replaying(()) as capture:
+            failure = await self._client.trial(stage)
+        if capture.missed is None:
+            return failure
+        # litellm sends some providers' calls without a key; a server of the user's own may want
+        # none.
+        without_key = (
+            capture.anonymous and stage.api_base is None and failure is not None and failure.keyless
+        )
+        return failure if without_key else None
+
+
+class CheckedExchange:
+    """Makes a case's calls once every model that the case needs can be asked."""
+
+    def __init__(
+        self, client: LiteLLMExchange, trials: Trials, stages: tuple[StageModel, ...]
+    ) -> None:
+        self._client = client
+        self._trials = trials
+        self._stages = stages
+
+    async def __call__(self, request: CallRequest) -> Answer:
+        await self._trials.check(request, self._stages)
+        return await self._client(request)
+
+
+class LackingExchange:
+    """Makes no call of a case whose judge, as things are, could not be asked."""
+
+    def __init__(self, judge: str, lacks: str) -> None:
+        self._cause = f"The judge {judge} cannot be asked: {lacks}."
+
+    async def __call__(self, request: CallRequest) -> Answer:
+        del request
+        raise Unscored("model_error", stage=JUDGE.name, cause=self._cause, keyless=True)
+
 
 _LONGEST_NAP = 0.1
 
@@ -129,7 +203,7 @@ class Calls:
 
     def _code_runner(self, ready: ReadySuite, judge: str | None) -> CodeRunner:
         """What runs a judge's own code, which is named where it opens a connection by itself."""
-        from pytest_jrh.engine.code_threads import CodeThreads
+        from pytest_jrh.engine.own_code import CodeThreads
 
         suite, made = ready.suite, ready.judges[judge]
         loop = asyncio.get_running_loop()
@@ -215,7 +289,7 @@ class Calls:
         seconds.
         """
         from pytest_jrh.llm.client import LiteLLMExchange
-        from pytest_jrh.llm.pace import RetryPolicy
+        from pytest_jrh.llm.transport import RetryPolicy
 
         complete = self._settings.complete
         retry = self._settings.retry or RetryPolicy()
@@ -266,3 +340,65 @@ def _native(suite: str, judge: str, peer: str) -> str:
         "of Python, as libraries in C do; what is asked there is not recorded, and asked again. "
         "`replay: verdict` on the judge answers from its recorded verdict."
     )
+
+
+async def surveyed(
+    attempt: Attempt,
+    ready: ReadySuite,
+    judge: Callable[[Attempt], Awaitable[Judgment | None]],
+    calls: Calls,
+    say: Callable[[CaseSpec, str], None],
+) -> Survey:
+    """Replay a case as far as its cassettes reach; `judge` makes and judges it, `say` adds a
+    notice.
+    """
+    from pytest_jrh.engine.planning import Survey
+
+    spec, judgment = attempt.spec, None
+    ended, unusable, letters = True, False, 0
+    evaluates = ready.test(spec.test).evaluate or spec in ready.bases
+    try:
+        judgment = await judge(attempt)
+    except Unrecorded:
+        messages = _messages(attempt, ready)
+        ended, letters = False, len(render_transcript(messages))
+        if has_media(messages) and ready.sends_images(spec.judge):
+            say(spec, "the images that its judge gets are not in the plan's tokens and costs.")
+    except Unscored as trouble:
+        unusable = UNSCORED[trouble.outcome].final
+    except (NoVerdictCase, InputError):
+        pass
+    making = [tape for tape in attempt.tapes if tape is not attempt.judging]
+    probe = PROBES.get(spec.test)
+    asks = probe.calls if probe is not None and probe.asks else None
+    # A judge that has not been reached is asked through a tape of its own.
+    judging = attempt.judging or calls.tape(Attempt(spec), ready, judging=True)
+    return Survey(
+        spec=spec,
+        lookups=tuple(lookup for tape in attempt.tapes for lookup in tape.lookups),
+        ended=ended,
+        made=attempt.case is not None,
+        most_edits=ready.suite.generation.max_edit_rounds,
+        verifies=VERIFIER.name in ready.suite.generation.stages,
+        evaluates=evaluates,
+        letters=letters,
+        # What a probe asks is counted for the first judge of a panel, before it has begun.
+        makes=bool(making) or (asks is not None and spec.judge == ready.suite.judges[0].name),
+        records_making=all(tape.records for tape in making),
+        records_judging=judging.records,
+        judge_calls=ready.judges[spec.judge].calls if evaluates else NO_CALL,
+        repeats=attempt.missing_repeats or ready.suite.repeats_of(spec.judge),
+        complete=any(tape.was_complete for tape in (*making, judging)),
+        unusable=unusable,
+        renewed=any(tape.renewed for tape in attempt.tapes),
+        scores=judgment.scores if judgment is not None else (),
+        asks=asks,
+    )
+
+
+def _messages(attempt: Attempt, ready: ReadySuite) -> tuple[Message, ...]:
+    """The transcript whose length stands for that of the prompts: of a frozen suite the case's."""
+    made = attempt.case or (attempt.base.case if attempt.base is not None else None)
+    if ready.source is None and made is not None:
+        return made.messages
+    return ready.read(attempt.spec).messages

@@ -10,6 +10,13 @@ from pytest_jrh.judges.prompt import PROMPT
 from pytest_jrh.judges.python import PYTHON, judge_function, supplied_judge
 from pytest_jrh.judges.scout_scanner import SCOUT_SCANNER
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pytest_jrh.core.sections import JudgeStage
+    from pytest_jrh.judges.judge import JudgeKind, JudgeSettings
+
+
 __all__ = [
     "JUDGES",
     "SUPPLIED",
@@ -22,11 +29,6 @@ __all__ = [
     "with_own_keys",
 ]
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from pytest_jrh.judges.judge import JudgeKind, JudgeSettings
-    from pytest_jrh.sections import JudgeStage
 
 JUDGES: Mapping[str, JudgeKind] = {
     kind.key: kind for kind in (PROMPT, PYTHON, INSPECT_SCORER, SCOUT_SCANNER, HTTP)

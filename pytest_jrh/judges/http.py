@@ -1,4 +1,7 @@
-"""The judge that is a service: one request for each verdict (rules Q1, Q5)."""
+"""The judge that is a service: one request for each verdict (rules Q1, Q5).
+
+What a judge that is a service is asked: JSON, from a jinja template.
+"""
 
 from __future__ import annotations
 
@@ -8,35 +11,103 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from pytest_jrh.documents.pointers import MISSING, at
-from pytest_jrh.documents.strict_json import DamagedError, check_depth, parsed
-from pytest_jrh.errors import InputError, Problem, Unscored
-from pytest_jrh.judges.http_body import load_body, rendered
-from pytest_jrh.judges.judge import JudgeKind, JudgeStart
-from pytest_jrh.judges.judged_case import JudgedCase, judged_case
-from pytest_jrh.judges.own_code import DEFAULT_TIMEOUT, OwnCodeJudge
-from pytest_jrh.judges.own_keys import OwnCodeKeys, Scale
-from pytest_jrh.llm.pace import RetryPolicy, is_retried, seconds_asked_for
-from pytest_jrh.llm.wire import UnusableAnswer, kept_to_origin
-from pytest_jrh.sections import ConfigSection, PathText, Takes
-from pytest_jrh.stages import JUDGE
-from pytest_jrh.stages.stage import ONE_CALL
-from pytest_jrh.text import shortened
-from pytest_jrh.user_code import error_text
+from pytest_jrh.core.documents import MISSING, DamagedError, at, check_depth, parsed
+from pytest_jrh.core.errors import InputError, Problem, Unscored
+from pytest_jrh.core.model import ScoreLevel
+from pytest_jrh.core.sections import ConfigSection, PathText, Takes
+from pytest_jrh.core.stages import JUDGE, ONE_CALL
+from pytest_jrh.core.templates import parse_template
+from pytest_jrh.core.text import shortened
+from pytest_jrh.core.user_code import error_text
+from pytest_jrh.judges.judge import JudgedCase, JudgedRubric, JudgeKind, JudgeStart, judged_case
+from pytest_jrh.judges.own_code import DEFAULT_TIMEOUT, OwnCodeJudge, OwnCodeKeys, Scale
+from pytest_jrh.llm.prompts import score_levels_table
+from pytest_jrh.llm.transport import (
+    RetryPolicy,
+    UnusableAnswer,
+    is_retried,
+    kept_to_origin,
+    seconds_asked_for,
+)
 
 if TYPE_CHECKING:
     import httpx
 
+    from pytest_jrh.core.model import Case, Mode, Verdict
+    from pytest_jrh.core.stages import CallRange
+    from pytest_jrh.core.templates import Template
     from pytest_jrh.judges.judge import JudgeCalls, JudgeSettings
-    from pytest_jrh.models import Case, Mode, Verdict
-    from pytest_jrh.stages.stage import CallRange
-    from pytest_jrh.templating import Template
+
+
+_VARIABLES = (
+    "rubric_id",
+    "rubric",
+    "transcript",
+    "score_levels_table",
+    "input",
+    "messages",
+    "levels",
+    "metadata",
+)
+_DEFAULT_BODY = "".join(
+    [
+        '{"rubric": {"id": {{ rubric_id | tojson }}, "text": {{ rubric | tojson }}}, ',
+        '"levels": {{ levels }}, "messages": {{ messages }}, ',
+        '"transcript": {{ transcript | tojson }}, "metadata": {{ metadata }}}',
+    ]
+)
+
+
+def load_body(path: str | None) -> Template:
+    """The template in a file, or the built-in one; raises `InputError` where it gives no JSON."""
+    source, origin = (_DEFAULT_BODY, "built-in body") if path is None else (_text(path), path)
+    template = parse_template(source, origin, allowed=_VARIABLES)
+    # A mistake in it shows before anything is asked.
+    levels = (ScoreLevel(0, 'a "level"'), ScoreLevel(1, "another"))
+    message = {"role": "user", "content": 'a "text"'}
+    rubric = JudgedRubric("a-rubric", 'a "rubric"')
+    rendered(template, JudgedCase(rubric, (message,), levels, 'an "input"', {"a": 1}))
+    return template
+
+
+def rendered(template: Template, case: JudgedCase) -> str:
+    """The request's body; raises `InputError` where it does not render, or is no JSON."""
+    levels = [asdict(level) for level in case.levels]
+    body = template.render(
+        {
+            "rubric_id": case.rubric.id,
+            "rubric": case.rubric.text,
+            "transcript": case.transcript,
+            "score_levels_table": score_levels_table(case.levels) if case.levels else "",
+            "input": case.input,
+            "messages": json.dumps(case.messages),
+            "levels": json.dumps(levels),
+            "metadata": json.dumps(dict(case.metadata), default=str),
+        }
+    )
+    try:
+        json.loads(body)
+    except ValueError as error:
+        hint = "write texts as {{ rubric | tojson }}, and messages, levels and metadata without"
+        raise InputError(
+            Problem(f"the request's body is no JSON: {error}", template.origin, hint=hint)
+        ) from error
+    return body
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(Problem(f"this body cannot be read: {error}", file=path)) from error
+
 
 _KEY = "http"
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")

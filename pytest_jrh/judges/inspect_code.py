@@ -12,24 +12,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
-from pytest_jrh.documents.problems import listed, shown
-from pytest_jrh.errors import InputError, Problem
-from pytest_jrh.judges.judged_case import judged_case
-from pytest_jrh.judges.own_code import OwnCodeJudge
-from pytest_jrh.judges.own_keys import OwnCodeKeys, Scale
+from pytest_jrh.core.documents import listed, shown
+from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.sections import FreeMapping, Takes, Text
+from pytest_jrh.core.text import nearest, shortened
+from pytest_jrh.core.user_code import error_places, error_text
+from pytest_jrh.judges.judge import judged_case
+from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys, Scale
 from pytest_jrh.judges.own_source import OwnSource, own_source
-from pytest_jrh.llm.provider import keep_libraries_local
-from pytest_jrh.sections import FreeMapping, Takes, Text
-from pytest_jrh.text import nearest, shortened
-from pytest_jrh.user_code import error_places, error_text
+from pytest_jrh.llm.transport import keep_libraries_local
 
 if TYPE_CHECKING:
     from inspect_ai._util.registry import RegistryType
     from inspect_ai.model import ChatMessage, Model
 
-    from pytest_jrh.judges.judge import JudgeCalls, JudgeSettings
-    from pytest_jrh.judges.judged_case import JudgedCase
-    from pytest_jrh.models import Case, StageModel, Verdict
+    from pytest_jrh.core.model import Case, StageModel, Verdict
+    from pytest_jrh.judges.judge import JudgeCalls, JudgedCase, JudgeSettings
+
 
 _LONGEST = 300
 _NO_KEY = "no-key-is-set"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
+from pytest_jrh.core.sections import Takes, Text
 from pytest_jrh.judges.inspect_code import (
     InspectCodeJudge,
     InspectKeys,
@@ -14,7 +15,6 @@ from pytest_jrh.judges.inspect_code import (
     shown_name,
 )
 from pytest_jrh.judges.judge import JudgeKind, JudgeStart
-from pytest_jrh.sections import Takes, Text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from inspect_ai.scorer import Scorer
     from inspect_ai.solver import TaskState
 
-    from pytest_jrh.judges.judge import JudgeSettings
-    from pytest_jrh.judges.judged_case import JudgedCase
-    from pytest_jrh.judges.own_keys import Scale
-    from pytest_jrh.models import Case, Mode
+    from pytest_jrh.core.model import Case, Mode
+    from pytest_jrh.judges.judge import JudgedCase, JudgeSettings
+    from pytest_jrh.judges.own_code import Scale
+
 
 _KEY = "inspect_scorer"
 # How Inspect's graders begin the explanation of an answer without a grade.

@@ -1,18 +1,35 @@
-"""What a judge of a suite owns, whatever it is (rule Q7); the engine knows no more of one."""
+"""What a judge of a suite owns, whatever it is (rule Q7); the engine knows no more of one.
+
+The values that judges give in place of scores, and the key that a `score_map` has for each (rule
+Q1).
+
+What a judge's own code sees of a case: nothing of how it was made (rules E2, Q2).
+
+The images of a transcript, as parts of the message to a judge that takes them (rule R5).
+"""
 
 from __future__ import annotations
 
+import copy
+import json
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+
+from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.model import Case, Message, ScoreLevel
+from pytest_jrh.core.stages import JUDGE
+from pytest_jrh.core.transcript import render_transcript
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
     from concurrent.futures import Future
     from pathlib import Path
 
-    from pytest_jrh.models import Case, Complete, Mode, StageModel, Verdict
-    from pytest_jrh.sections import ConfigSection
-    from pytest_jrh.stages.stage import CallRange
+    from pytest_jrh.core.model import Complete, Mode, StageModel, Verdict
+    from pytest_jrh.core.sections import ConfigSection
+    from pytest_jrh.core.stages import CallRange
 
 
 DEFAULT_JUDGE = "prompt"
@@ -173,3 +190,185 @@ class JudgeKind:
         lambda section, _each: section
     )
     start: JudgeStart | None = None
+
+
+Value: TypeAlias = "str | int | bool"
+
+BINARY_SCORES = (0, 1)
+"""Satisfied and violated."""
+_LARGEST = 10**40
+
+
+def key_of(value: object) -> str:
+    """The key of a map that stands for a value: text as it is, others as JSON has them."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, int) and is_huge(value):
+        return "a huge number"
+    return json.dumps(value) if isinstance(value, int | float) else f"a {type(value).__name__}"
+
+
+def is_huge(value: int) -> bool:
+    """Whether a number is too long to read: Python refuses to write thousands of digits."""
+    return abs(value) > _LARGEST
+
+
+def offered_text(scores: Sequence[int]) -> str:
+    """The scores on offer as messages list them: `0 or 1`."""
+    return ", ".join(map(str, scores[:-1])) + f" or {scores[-1]}"
+
+
+def value_of(key: str) -> Value:
+    """The value that a model is to answer with for a key: true and false, whole numbers, text."""
+    if key in ("true", "false"):
+        return key == "true"
+    try:
+        number = int(key)
+    except ValueError:
+        return key
+    return number if str(number) == key else key
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRubric:
+    """The criterion: its id and its text."""
+
+    id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedCase:
+    """A case as a judge sees it: the rubric, the scale, and the whole transcript.
+
+    `levels` is the scale, empty where a rubric is violated (1) or satisfied (0). `messages` are
+    Inspect's chat messages as dictionaries, `input` is the task as text and `metadata` what the log
+    says of the run. A judge that changes them changes a copy of its own.
+    """
+
+    rubric: JudgedRubric
+    messages: tuple[Message, ...]
+    levels: tuple[ScoreLevel, ...] = ()
+    input: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def scores(self) -> tuple[int, ...]:
+        """The scores on offer."""
+        return tuple(level.score for level in self.levels) or BINARY_SCORES
+
+    @property
+    def transcript(self) -> str:
+        """The messages as one text, as prompts of judges show them."""
+        return render_transcript(self.messages, show_reasoning=True)
+
+
+def judged_case(case: Case, *, show_reasoning: bool) -> JudgedCase:
+    """The part of a case that its judge may see, as a copy.
+
+    The agent's reasoning is left out unless `show_reasoning`: edited turns have lost theirs.
+    """
+    messages = tuple(copy.deepcopy(dict(message)) for message in case.messages)
+    if not show_reasoning:
+        messages = tuple(map(_without_reasoning, messages))
+    return JudgedCase(
+        JudgedRubric(case.rubric.id, case.rubric.instructions),
+        messages,
+        case.levels,
+        case.run.input,
+        copy.deepcopy(dict(case.run.metadata)),
+    )
+
+
+def _without_reasoning(message: dict[str, Any]) -> dict[str, Any]:
+    content = message.get("content")
+    if isinstance(content, list):
+        message["content"] = [
+            block
+            for block in content
+            if not (isinstance(block, Mapping) and block.get("type") == "reasoning")
+        ]
+    return message
+
+
+MOST_IMAGES = 50
+MOST_BYTES = 20_000_000
+_DATA = re.compile(r"data:image/(png|jpeg|gif|webp);base64,")
+_NO_MEDIA = frozenset({"text", "reasoning", "tool_use"})
+_NUMBER = "number"
+_DESCRIBE = "`images: describe` in the judge's section names the images instead of sending them."
+
+
+def with_numbers(messages: Sequence[Message]) -> tuple[list[Message], list[str]]:
+    """Number the images that can be sent, in the order in which they stand, and list their data
+    URLs.
+
+    Those are PNG, JPEG, GIF and WebP images whose data are in the transcript; nothing is fetched.
+    Raises `Unscored` (input_error) for more than `MOST_IMAGES`, or `MOST_BYTES` of data.
+    """
+    urls: list[str] = []
+    numbered = [_numbered(message, urls) for message in messages]
+    size = sum(map(len, urls))
+    if len(urls) > MOST_IMAGES or size > MOST_BYTES:
+        raise Unscored(
+            "input_error",
+            stage=JUDGE.name,
+            cause=f"The transcript has {len(urls):,} images of {size / 1_000_000:,.1f} MB; at most "
+            f"{MOST_IMAGES} of {MOST_BYTES // 1_000_000} MB are sent.",
+            advice=_DESCRIBE,
+        )
+    return numbered, urls
+
+
+def about_media(messages: Sequence[Message], *, sends_images: bool) -> tuple[str, ...]:
+    """What to say of media that do not reach the judge; there are some in the messages."""
+    if not sends_images:
+        return (
+            "transcripts are judged as text, so their images and other media reach the judge as "
+            "placeholders such as [image: image/png]. `images: send` in the judge's section sends "
+            "images.",
+        )
+    left, _ = with_numbers(messages)
+    unsent = [
+        block
+        for message in left
+        for block in (message["content"] if isinstance(message.get("content"), list) else ())
+        if block.get("type") not in _NO_MEDIA and _NUMBER not in block
+    ]
+    if not unsent:
+        return ()
+    return (
+        "of the media in transcripts the judge gets PNG, JPEG, GIF and WebP images whose data are "
+        "there; others, such as those named by a URL, reach it as placeholders.",
+    )
+
+
+def advised(trouble: Unscored) -> Unscored:
+    """Name the key of the config where a call with images was not answered."""
+    if trouble.outcome == "model_error":
+        trouble.advice = f"The call held images, which not every model takes: {_DESCRIBE} " + (
+            trouble.advice or ""
+        )
+    return trouble
+
+
+def _numbered(message: Message, urls: list[str]) -> Message:
+    content = message.get("content")
+    if not isinstance(content, list):
+        return message
+    return {**message, "content": [_named(block, urls) for block in content]}
+
+
+def _named(block: Any, urls: list[str]) -> Any:
+    url = block.get("image") if block.get("type") == "image" else None
+    kind = _DATA.match(url) if isinstance(url, str) else None
+    if kind is None:
+        return block
+    urls.append(str(url))
+    # Shown as `[image: image 1 (image/png)]`.
+    number = len(urls)
+    return {"type": "image", "filename": f"image {number} (image/{kind[1]})", _NUMBER: number}

@@ -29,7 +29,7 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path, PurePath
 from typing import Any, TypeAlias
 
-from pytest_jrh.user_code import source_of
+from pytest_jrh.core.user_code import source_of
 
 _PACKAGE = Path(__file__).parents[1]
 _INSTALLED = frozenset({"site-packages", "dist-packages"})

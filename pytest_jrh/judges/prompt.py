@@ -11,25 +11,37 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import create_model
 
-from pytest_jrh.errors import Unscored
-from pytest_jrh.judges.judge import DEFAULT_JUDGE, JudgeKind
-from pytest_jrh.judges.pictures import advised, with_numbers
-from pytest_jrh.judges.score_maps import BINARY_SCORES, key_of, value_of
+from pytest_jrh.cases.probes.probe import STYLES
+from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.model import Case, Judge, Verdict
+from pytest_jrh.core.stages import JUDGE, ONE_CALL
+from pytest_jrh.judges.judge import (
+    BINARY_SCORES,
+    DEFAULT_JUDGE,
+    JudgeKind,
+    advised,
+    key_of,
+    value_of,
+    with_numbers,
+)
+from pytest_jrh.llm.calls import (
+    Response,
+    Stage,
+    scale_values,
+    score_on_offer,
+    value_on_offer,
+    with_scale,
+)
 from pytest_jrh.llm.prompts import load_template
-from pytest_jrh.llm.shapes import Response, score_on_offer, value_on_offer
-from pytest_jrh.llm.stage import Stage, scale_values, with_scale
-from pytest_jrh.models import Case, Judge, Verdict
-from pytest_jrh.probes.styles import STYLES
-from pytest_jrh.stages import JUDGE
-from pytest_jrh.stages.stage import ONE_CALL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pytest_jrh.core.model import Mode, StageModel
+    from pytest_jrh.core.stages import CallRange
+    from pytest_jrh.core.templates import Template
     from pytest_jrh.judges.judge import JudgeCalls, JudgeSettings
-    from pytest_jrh.models import Mode, StageModel
-    from pytest_jrh.stages.stage import CallRange
-    from pytest_jrh.templating import Template
+
 
 _SYSTEM = "system_prompt"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import importlib.util
 import inspect
 import sys
@@ -13,22 +12,20 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pytest_jrh.documents.problems import shown
-from pytest_jrh.errors import InputError, Problem
-from pytest_jrh.judges.judge import JudgeKind, JudgeStart
-from pytest_jrh.judges.judged_case import judged_case
-from pytest_jrh.judges.own_code import OwnCodeJudge
-from pytest_jrh.judges.own_keys import OwnCodeKeys, split_value
+from pytest_jrh.core.documents import shown
+from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.sections import Takes, Text
+from pytest_jrh.core.text import nearest
+from pytest_jrh.core.user_code import error_places, error_text
+from pytest_jrh.judges.judge import JudgeKind, JudgeStart, judged_case
+from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys, split_value
 from pytest_jrh.judges.own_source import OwnSource, own_source
-from pytest_jrh.llm.provider import keep_libraries_local
-from pytest_jrh.sections import Takes, Text
-from pytest_jrh.text import nearest
-from pytest_jrh.user_code import error_places, error_text
+from pytest_jrh.llm.transport import keep_libraries_local
 
 if TYPE_CHECKING:
-    from pytest_jrh.judges.judge import JudgeCalls, JudgeSettings, Submit
-    from pytest_jrh.judges.judged_case import JudgedCase
-    from pytest_jrh.models import Case, Completion, Mode, ResponseT, StageModel, Verdict
+    from pytest_jrh.core.model import Case, Completion, Mode, ResponseT, StageModel, Verdict
+    from pytest_jrh.judges.judge import JudgeCalls, JudgedCase, JudgeSettings, Submit
+
 
 _KEY = "python"
 _TAKES = "a function, as pkg.mod:function or file.py:function"

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from pytest_jrh.errors import InputError, Problem
+from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.sections import Takes, Text
 from pytest_jrh.judges.inspect_code import (
     InspectCodeJudge,
     InspectKeys,
@@ -19,15 +20,14 @@ from pytest_jrh.judges.inspect_code import (
     shown_name,
 )
 from pytest_jrh.judges.judge import JudgeKind, JudgeStart
-from pytest_jrh.sections import Takes, Text
 
 if TYPE_CHECKING:
     from inspect_scout import Scanner, Transcript
 
-    from pytest_jrh.judges.judge import JudgeSettings
-    from pytest_jrh.judges.judged_case import JudgedCase
-    from pytest_jrh.judges.own_keys import Scale
-    from pytest_jrh.models import Case, Mode
+    from pytest_jrh.core.model import Case, Mode
+    from pytest_jrh.judges.judge import JudgedCase, JudgeSettings
+    from pytest_jrh.judges.own_code import Scale
+
 
 _KEY = "scout_scanner"
 

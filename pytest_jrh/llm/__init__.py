@@ -1,1 +1,1 @@
-"""Model calls: prompts, the client, budgets, and how answers are read."""
+"""Calls of models: prompts, what is sent, what came back, and what it costs."""

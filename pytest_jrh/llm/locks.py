@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_jrh.files import atomic_write
+from pytest_jrh.core.files import atomic_write
 from pytest_jrh.llm.calls import Stopped
 
 if TYPE_CHECKING:
     from filelock import FileLock
+
 
 _POLL = 0.05
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
-from pytest_jrh.contents import with_text
+from pytest_jrh.core.transcript import with_text
 from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent
-from pytest_jrh.llm.permanent import is_too_long
-from pytest_jrh.llm.provider import litellm
+from pytest_jrh.llm.failures import is_too_long
+from pytest_jrh.llm.transport import litellm
 
 Server: TypeAlias = "tuple[str, str | None]"
 _FALLBACK: Mapping[SchemaSent, SchemaSent] = {

@@ -13,15 +13,17 @@ from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING, Final
 
-from pytest_jrh.errors import InputError, Problem
-from pytest_jrh.stages import STAGES
-from pytest_jrh.templating import Template, jinja_template, parse_template
+from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.stages import STAGES
+from pytest_jrh.core.templates import Template, jinja_template, parse_template
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from pytest_jrh.models import Mode, Objective, ScoreLevel, StageName
+    from pytest_jrh.core.kinds import Objective
+    from pytest_jrh.core.model import Mode, ScoreLevel, StageName
+
 
 _SEPARATOR = re.compile(r"^---user---[ \t\r]*$", re.MULTILINE)
 

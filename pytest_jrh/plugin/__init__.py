@@ -22,6 +22,7 @@ from pytest_jrh.plugin.options import (
 if TYPE_CHECKING:
     from pytest_jrh.plugin.collect import SuiteFile
 
+
 _DISCOVERED = (".jrh.yml", ".jrh.yaml")
 
 
@@ -48,7 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
         declare_markers(config)
     options = config.stash[OPTIONS_READ] = read_options(config)
     if options.configs:
-        from pytest_jrh.plugin.imports import uncollected
+        from pytest_jrh.plugin.session import uncollected
 
         with uncollected():
             from pytest_jrh.plugin.activation import activate_named
@@ -94,7 +95,7 @@ def pytest_terminal_summary(
         "deselected"
     )
     if nothing and not _has_suites(config):
-        from pytest_jrh.plugin.hints import suites_nearby
+        from pytest_jrh.plugin.options import suites_nearby
 
         for line in suites_nearby(config):
             terminalreporter.write_line(line)
@@ -129,6 +130,6 @@ def _refuse_options(config: pytest.Config) -> None:
     if any(
         str(argument).startswith("--jrh-") for argument in config.invocation_params.args
     ) and not _has_suites(config):
-        from pytest_jrh.plugin.hints import refuse_options
+        from pytest_jrh.plugin.options import refuse_options
 
         refuse_options(config)

@@ -1,5 +1,7 @@
 """Bringing a suite into play: reading the command line, and registering the hooks that a session
 then needs.
+
+`--jrh-split`: of the labelled runs, only those of one split (rule N1).
 """
 
 from __future__ import annotations
@@ -11,19 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from pytest_jrh.artifacts.stored import result_text
-from pytest_jrh.errors import InputError, Problem
-from pytest_jrh.files import absolute
-from pytest_jrh.kinds import KINDS
+from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.config.load import looks_like_suite
+from pytest_jrh.config.rubrics import looks_like_rubrics
+from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.files import absolute
 from pytest_jrh.plugin.collect import CaseItem, SuiteFile
-from pytest_jrh.plugin.gating import file_node
-from pytest_jrh.plugin.options import (
-    OPTIONS_READ,
-    YAML_SUFFIXES,
-    typed_arguments,
-    typed_configs,
-)
-from pytest_jrh.plugin.printing.failures import WholeReports
+from pytest_jrh.plugin.options import OPTIONS_READ, YAML_SUFFIXES, typed_arguments, typed_configs
+from pytest_jrh.plugin.printing import WholeReports
 from pytest_jrh.plugin.reporter import Reporter
 from pytest_jrh.plugin.secrecy import Secrecy
 from pytest_jrh.plugin.session import (
@@ -33,14 +30,33 @@ from pytest_jrh.plugin.session import (
     RESULT_ATTRIBUTE,
     SESSION,
     SuiteSession,
+    TimeLimits,
+    file_node,
 )
-from pytest_jrh.plugin.splits import Splits
-from pytest_jrh.plugin.time_limits import TimeLimits
-from pytest_jrh.suite.config import looks_like_suite
-from pytest_jrh.suite.rubrics import looks_like_rubrics
+from pytest_jrh.store.results import result_text
 
 if TYPE_CHECKING:
-    from pytest_jrh.models import CaseSpec
+    from pytest_jrh.core.model import CaseSpec
+
+
+class Splits:
+    """Deselects the cases of other splits; cases whose labels nobody gave belong to none."""
+
+    def __init__(self, split: str) -> None:
+        self._split = split
+
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> None:
+        others = [item for item in items if isinstance(item, CaseItem) and self._leaves_out(item)]
+        if others:
+            config.hook.pytest_deselected(items=others)
+            gone = set(others)
+            items[:] = [item for item in items if item not in gone]
+
+    def _leaves_out(self, item: CaseItem) -> bool:
+        spec = item.spec
+        return KINDS[spec.base or spec.test].natural and item.ready.label(spec).split != self._split
 
 
 def activate(config: pytest.Config) -> SuiteSession:
@@ -242,7 +258,7 @@ class _SuiteHooks:
             self._session.import_readers(specs)
             return None
         if self._session.options.plan:
-            from pytest_jrh.plan_text import session_plan
+            from pytest_jrh.engine.plan_text import session_plan
 
             if not session.config.pluginmanager.has_plugin("terminalreporter"):
                 raise pytest.UsageError(

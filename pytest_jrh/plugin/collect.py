@@ -12,19 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.errors import Disagreement, InputError, JrhError
-from pytest_jrh.models import UNSCORED, CaseResult, CaseSpec, Spending
+from pytest_jrh.cases.ids import case_name, node_part
+from pytest_jrh.core.errors import Disagreement, InputError, JrhError
+from pytest_jrh.core.model import UNSCORED, CaseResult, CaseSpec, Spending
+from pytest_jrh.core.text import log_line
 from pytest_jrh.plugin.secrecy import mistake_text
-from pytest_jrh.plugin.session import SESSION
-from pytest_jrh.plugin.time_limits import paused
+from pytest_jrh.plugin.session import SESSION, paused
 from pytest_jrh.stats.panels import spending_of
-from pytest_jrh.suite.ids import case_name, node_part
-from pytest_jrh.text import log_line
 
 if TYPE_CHECKING:
     from _pytest._code.code import ExceptionInfo, TerminalRepr
 
-    from pytest_jrh.loading import ReadySuite
+    from pytest_jrh.engine.loading import ReadySuite
 
 
 class _Discreet(pytest.Collector):

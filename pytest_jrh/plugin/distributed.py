@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_jrh.models import Progress, Spending
+from pytest_jrh.core.model import Progress, Spending
 from pytest_jrh.plugin import progress as lines
 from pytest_jrh.plugin.options import may_be_case
 from pytest_jrh.plugin.progress import LiveLine, PlainLine, live_line
@@ -23,7 +23,7 @@ from pytest_jrh.plugin.session import RESULT_ATTRIBUTE
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Set
 
-    from pytest_jrh.models import CaseResult
+    from pytest_jrh.core.model import CaseResult
 
 
 def controller_progress(

@@ -9,7 +9,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_jrh.models import Complete
+    from pytest_jrh.core.model import Complete
 
 
 @pytest.hookspec(firstresult=True)

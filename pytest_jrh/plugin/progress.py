@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 import pytest
 
-from pytest_jrh.stats.spending import progress_line
-from pytest_jrh.text import shortened
+from pytest_jrh.core.text import shortened
+from pytest_jrh.reports.spending import progress_line
 
 if TYPE_CHECKING:
-    from pytest_jrh.models import Progress
+    from pytest_jrh.core.model import Progress
+
 
 # VT100 and everything since: index and reverse index, save and restore, insert and delete a line.
 _MAKE_ROOM_BELOW = "\x1bD\x1bM"

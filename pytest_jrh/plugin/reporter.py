@@ -12,44 +12,48 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.artifacts.stored import result_from
-from pytest_jrh.concluding import (
-    Concluded,
-    EndSettings,
-    conclude,
-    ending_lines,
-)
-from pytest_jrh.errors import InputError
-from pytest_jrh.files import absolute
-from pytest_jrh.gate.kept_verdicts import judge_prompts
-from pytest_jrh.models import CaseResult
+from pytest_jrh.cases.ids import case_id
+from pytest_jrh.config.load import looks_like_suite
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.files import absolute
+from pytest_jrh.core.model import CaseResult
+from pytest_jrh.core.text import counted, one_line
+from pytest_jrh.engine.provenance import recordings_of, session_origin, suite_origin
 from pytest_jrh.plugin.collect import CaseItem, properties_of_others
-from pytest_jrh.plugin.gating import case_ids, place_of, undecided
 from pytest_jrh.plugin.options import YAML_SUFFIXES
-from pytest_jrh.plugin.printing.failures import BriefFailures
-from pytest_jrh.plugin.printing.header import session_header
-from pytest_jrh.plugin.printing.notes import notes_on_unused_keys
-from pytest_jrh.plugin.printing.unused import UnusedCassettes
-from pytest_jrh.plugin.session import NOTICES_KEY, RECORD_ATTRIBUTE, RESULT_ATTRIBUTE
-from pytest_jrh.provenance.origins import recordings_of, session_origin, suite_origin
-from pytest_jrh.reporting.grounds.listed import label_properties
-from pytest_jrh.reporting.provenance.sentences import provenance_properties
-from pytest_jrh.reporting.report import Display
-from pytest_jrh.reporting.reports import asked
-from pytest_jrh.reporting.suite_files.run import SuiteRun
-from pytest_jrh.stats.named import properties
+from pytest_jrh.plugin.printing import (
+    BriefFailures,
+    UnusedCassettes,
+    notes_on_unused_keys,
+    session_header,
+)
+from pytest_jrh.plugin.session import (
+    NOTICES_KEY,
+    RECORD_ATTRIBUTE,
+    RESULT_ATTRIBUTE,
+    case_ids,
+    place_of,
+    undecided,
+)
+from pytest_jrh.reports.ending import Concluded, EndSettings, conclude, ending_lines
+from pytest_jrh.reports.grounds import label_properties
+from pytest_jrh.reports.provenance import provenance_properties
+from pytest_jrh.reports.report import Display
+from pytest_jrh.reports.suite_files import SuiteRun
+from pytest_jrh.reports.writing import asked
+from pytest_jrh.stats.diagnosis import properties
 from pytest_jrh.stats.panels import counted_once
-from pytest_jrh.suite.config import looks_like_suite
-from pytest_jrh.suite.ids import case_id
-from pytest_jrh.text import counted, one_line
+from pytest_jrh.store.baseline import judge_prompts
+from pytest_jrh.store.results import result_from
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_jrh.loading import ReadySuite
-    from pytest_jrh.models import CaseSpec
+    from pytest_jrh.core.model import CaseSpec
+    from pytest_jrh.engine.loading import ReadySuite
     from pytest_jrh.plugin.session import SuiteSession
-    from pytest_jrh.reporting.session_results import SessionResults
+    from pytest_jrh.reports.session import SessionResults
+
 
 _FINISHED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 

@@ -12,25 +12,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_jrh.artifacts.reuse import rejected_cases
-from pytest_jrh.errors import InputError
-from pytest_jrh.review.decision_files import has_decisions
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.review.keyboard import Keyboard, terminal_input
+from pytest_jrh.store.decisions import has_decisions
+from pytest_jrh.store.reuse import rejected_cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_jrh.loaded import LoadedSuites
-    from pytest_jrh.loading import ReadySuite
-    from pytest_jrh.models import Case, CaseSpec
-    from pytest_jrh.options import Options
+    from pytest_jrh.config.options import Options
+    from pytest_jrh.config.suite import Suite
+    from pytest_jrh.core.model import Case, CaseSpec
+    from pytest_jrh.core.redact import Redactor
+    from pytest_jrh.engine.loading import LoadedSuites, ReadySuite
     from pytest_jrh.plugin.progress import ProgressLine
-    from pytest_jrh.redact import Redactor
-    from pytest_jrh.review.blind.board import LabelBoard
-    from pytest_jrh.review.desk import ReviewDesk
-    from pytest_jrh.review.serving.requests import PageApi
-    from pytest_jrh.review.serving.server import ReviewServer
-    from pytest_jrh.suite.suite import Suite
+    from pytest_jrh.review.blind import LabelBoard
+    from pytest_jrh.review.board import ReviewDesk
+    from pytest_jrh.review.serving import PageApi, ReviewServer
+
 
 _MEANWHILE = 0.25
 
@@ -57,7 +56,7 @@ class Reviewing:
         """Refuse `--jrh-review` where what the page needs is not installed (exit code 4)."""
         is_worker = hasattr(self._config, "workerinput")
         if self._options.review and not is_worker and self._refusal() is None:
-            from pytest_jrh.review.serving.server import require_review
+            from pytest_jrh.review.serving import require_review
 
             try:
                 require_review()
@@ -119,8 +118,8 @@ class Reviewing:
         return Api(desk.board, AgentTemplates(suites))
 
     def _blind_page(self, suites: list[Suite]) -> PageApi:
-        from pytest_jrh.review.blind.api import BlindApi
-        from pytest_jrh.review.blind.opening import open_labels
+        from pytest_jrh.review.blind import open_labels
+        from pytest_jrh.review.blind_page import BlindApi
 
         self._labelled = frozenset(suite.name for suite in suites)
         self._labels = open_labels(
@@ -144,16 +143,15 @@ class Reviewing:
         obeying = self._on_page.union(suite.name for suite in suites if has_decisions(suite))
         if not obeying and self._labels is None:
             return None
-        from pytest_jrh.artifacts.records import case_digest
-        from pytest_jrh.review.board import ReviewBoard
-        from pytest_jrh.review.decisions import open_stores
-        from pytest_jrh.review.desk import ReviewDesk
+        from pytest_jrh.review.board import ReviewBoard, ReviewDesk
+        from pytest_jrh.store.decisions import open_stores
+        from pytest_jrh.store.records import case_digest
 
         stores = open_stores(suites, redact=self._redactor.text)
         board = ReviewBoard(stores, digest=case_digest)
         if self._labels is None:
             return ReviewDesk(board, obeying, self._on_page)
-        from pytest_jrh.review.blind.desk import BlindDesk
+        from pytest_jrh.review.blind import BlindDesk
 
         return BlindDesk(board, obeying, labels=self._labels, labelled=self._labelled)
 
@@ -220,7 +218,7 @@ class Reviewing:
                 "use_HITL_process opens the review page only on a terminal; --jrh-review opens it "
                 "anywhere"
             )
-        from pytest_jrh.review.serving.server import require_review
+        from pytest_jrh.review.serving import require_review
 
         try:
             require_review()
@@ -229,7 +227,7 @@ class Reviewing:
         return None
 
     def _serve(self, suites: list[Suite]) -> None:
-        from pytest_jrh.review.serving.server import serve
+        from pytest_jrh.review.serving import serve
 
         try:
             self._server = serve(self._open_page(suites))

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from _pytest._code.code import ExceptionInfo, ExceptionRepr
     from _pytest._io import TerminalWriter
 
-    from pytest_jrh.redact import Redactor
+    from pytest_jrh.core.redact import Redactor
+
 
 _PACKAGE = Path(pytest_jrh.__file__).parent
 _BUG = "This is a mistake in pytest-jrh, not in your files: please report it, with the lines above."

@@ -1,38 +1,126 @@
-"""What a pytest process holds for its suites, and how it runs their cases."""
+"""What a pytest process holds for its suites, and how it runs their cases.
+
+The gate in a pytest session: the controller's decision about each suite (rules J).
+
+Importing a lot at once: out of the garbage collector's way.
+
+Time limits on items (pytest-timeout's): waiting for a model's answer does not count towards
+them.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 import secrets
+from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.artifacts.handover import Handover
-from pytest_jrh.commands import Commands
-from pytest_jrh.engine import BrokenClient, Engine, EngineSettings
-from pytest_jrh.errors import InputError, Problem
-from pytest_jrh.gate.accepted import BaselineFile
-from pytest_jrh.loaded import Invocation, LoadedSuites
-from pytest_jrh.plugin.gating import named_suites
-from pytest_jrh.plugin.imports import uncollected
+from pytest_jrh.cases.ids import generation_id, node_part
+from pytest_jrh.config.preprocessors import wants_raw_sample
+from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.files import absolute, relative_path
+from pytest_jrh.core.redact import Redactor, secrets_of
+from pytest_jrh.core.user_code import error_places, error_text
+from pytest_jrh.engine import Engine
+from pytest_jrh.engine.attempts import EngineSettings
+from pytest_jrh.engine.commands import Commands
+from pytest_jrh.engine.loading import Invocation, LoadedSuites
+from pytest_jrh.engine.supplied import BrokenClient
+from pytest_jrh.plugin.options import typed_arguments, typed_configs
 from pytest_jrh.plugin.progress import ProgressLine, live_line
 from pytest_jrh.plugin.reviewing import Reviewing
-from pytest_jrh.redact import Redactor, secrets_of
-from pytest_jrh.suite.ids import generation_id
-from pytest_jrh.suite.preprocessors import wants_raw_sample
-from pytest_jrh.user_code import error_places, error_text
+from pytest_jrh.stats import gate
+from pytest_jrh.store.baseline import BaselineFile
+from pytest_jrh.store.spools import Handover
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from pytest_jrh.config.options import Options
+    from pytest_jrh.core.model import Case, CaseResult, CaseSpec, Complete
+    from pytest_jrh.engine.loading import ReadySuite
+    from pytest_jrh.engine.planning import Survey
     from pytest_jrh.llm.budget import Ledger
-    from pytest_jrh.models import Case, CaseResult, CaseSpec, Complete
-    from pytest_jrh.options import Options
-    from pytest_jrh.planning import Survey
-    from pytest_jrh.review.decisions import Decision
+    from pytest_jrh.stats.baseline import Baseline
+    from pytest_jrh.store.decisions import Decision
+
+
+def file_node(path: Path, rootdir: Path) -> str:
+    """The node id of a suite's file: relative to pytest's rootdir where it is inside of it, else
+    absolute.
+
+    pytest itself gives all files that are named from outside of its rootdir the same, empty id. An
+    absolute one is what `--lf` reads from its cache, and what pytest makes relative to the starting
+    folder where it prints it.
+    """
+    return relative_path(path, rootdir).as_posix()
+
+
+def named_suites(config: pytest.Config, options: Options) -> frozenset[Path]:
+    """The config files that the command line names, which have to come to a decision.
+
+    Those of the ini file take part in runs of other tests too.
+    """
+    folder = config.invocation_params.dir
+    listed = options.configs if typed_configs(config) else ()
+    arguments = (absolute(folder / name.partition("::")[0]) for name in typed_arguments(config))
+    return frozenset((*listed, *arguments))
+
+
+def place_of(nodeid: str) -> str:
+    """The part of a case's node id that names its suite's file; no other part can hold `::`."""
+    return nodeid.rsplit("::", 3)[0]
+
+
+def case_ids(nodes: Iterable[str], places: Mapping[str, ReadySuite]) -> dict[str, str]:
+    """Node id by case id, for the nodes of suites; `places` gives the suite of a node id's file."""
+    known = {place: node_part(ready.suite.name) for place, ready in places.items()}
+    parts = ((nodeid, place_of(nodeid)) for nodeid in nodes)
+    return {
+        f"{known[place]}{nodeid[len(place) :]}": nodeid for nodeid, place in parts if place in known
+    }
+
+
+def undecided(ready: ReadySuite, baseline: Baseline | None, selected: int) -> str | None:
+    """Say why a suite whose session came to no decision is not green, or None where there is
+    nothing to decide by.
+
+    A gate does not pass by not looking (rule M9).
+    """
+    if not gate.is_active(ready.suite.gate, baseline):
+        return None
+    why = (
+        f"none of the {selected:,} selected cases was run"
+        if selected
+        else "none of its cases was selected"
+    )
+    return f"Not green: the gate of suite {ready.suite.name} made no decision, because {why}."
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Import without garbage collections, and keep what is imported out of later ones: it stays to
+    the end anyway.
+
+    A tenth of a short session's time went into looking through modules for garbage, again and
+    again.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
 
 SESSION = pytest.StashKey["SuiteSession"]()
 NOTICES_KEY = "jrh_notices"
@@ -195,7 +283,7 @@ class SuiteSession:
             for judge in ready.judges.values()
             if judge.runs_code and self.suites.asks(ready)
         }
-        from pytest_jrh.llm.prices import unpriced_reason
+        from pytest_jrh.llm.budget import unpriced_reason
 
         reason = unpriced_reason(limit, models, self.options.free_models)
         if reason is not None:
@@ -320,3 +408,33 @@ class SuiteSession:
     def _slot_files(self, number: int) -> tuple[Path, ...]:
         folder = self._ledger_file().parent
         return tuple(folder / f"slot-{self._session_id()}-{slot}.lock" for slot in range(number))
+
+
+_SETTINGS = pytest.StashKey[Any]()
+
+
+class TimeLimits:
+    """Notes which limits pytest-timeout sets, by its own hook."""
+
+    @pytest.hookimpl(optionalhook=True, tryfirst=True)
+    def pytest_timeout_set_timer(self, item: pytest.Item, settings: Any) -> None:
+        """Remember the limit, and let pytest-timeout set it."""
+        item.stash[_SETTINGS] = settings
+
+
+@contextlib.contextmanager
+def paused(item: pytest.Item) -> Iterator[None]:
+    """Take the item's time limit off in this block; it begins anew afterwards.
+
+    A limit on the test's function alone (`timeout_func_only`) is not running while the item is set
+    up.
+    """
+    settings = item.stash.get(_SETTINGS, None)
+    if settings is None or getattr(settings, "func_only", False):
+        yield
+        return
+    item.config.hook.pytest_timeout_cancel_timer(item=item)
+    try:
+        yield
+    finally:
+        item.config.hook.pytest_timeout_set_timer(item=item, settings=settings)

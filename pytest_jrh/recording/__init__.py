@@ -1,1 +1,1 @@
-"""Recording and replay: cassettes, and the tapes that answer a case's calls."""
+"""Recordings of calls: cassettes, and what answers from them."""

@@ -7,9 +7,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from pytest_jrh.contents import text_of
-from pytest_jrh.diffs import unified
-from pytest_jrh.errors import Unrecorded
+from pytest_jrh.core.diffs import unified
+from pytest_jrh.core.errors import Unrecorded
+from pytest_jrh.core.transcript import text_of
 from pytest_jrh.recording.cassettes import Cassette
 
 if TYPE_CHECKING:

@@ -1,5 +1,7 @@
 """The calls that several cases make alike: one case makes each, and the others copy its answer
 (rules D5, G5).
+
+How the calls of a session are answered, common to all of its tapes.
 """
 
 from __future__ import annotations
@@ -7,19 +9,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_jrh.files import atomic_write
-from pytest_jrh.llm.calls import digest
+from pytest_jrh.core.files import atomic_write
+from pytest_jrh.core.redact import Redactor
+from pytest_jrh.core.stages import STAGES
+from pytest_jrh.llm.calls import Exchange, digest
 from pytest_jrh.recording.cassettes import Cassette
-from pytest_jrh.stages import STAGES
 
 if TYPE_CHECKING:
+    from pytest_jrh.core.model import Replay
     from pytest_jrh.llm.calls import Answer, CallRequest
     from pytest_jrh.recording.cassettes import RecordedCall
+    from pytest_jrh.recording.recorder import HttpRecorder
+
 
 # The ending of a cassette that is recorded anew while the old one stays.
 RENEWED = ".renewed"
@@ -124,3 +130,34 @@ class SessionMark:
         """Say that it was this session; raises `OSError` as it comes."""
         if not self.stands():
             atomic_write(self.place, self.session)
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """One call that a case has looked up: `answer` is what was recorded, None where nothing was."""
+
+    stage: str
+    fingerprint: str
+    answer: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """How the calls of a session are answered, common to all of its tapes.
+
+    `live` asks models, and is None where nothing may be asked; `http` is the session's patch, None
+    for clients that do not speak HTTP through it; `keep` is False where answers are not to be kept.
+    No call is begun once `stopping` answers True. `session` is the same for all processes of a
+    session. While `planning` nothing is asked, and what is forgotten to be asked again stays on the
+    disk.
+    """
+
+    redactor: Redactor
+    replay: Replay = "completion"
+    live: Exchange | None = None
+    http: HttpRecorder | None = None
+    keep: bool = True
+    stopping: Callable[[], bool] = bool
+    session: str = ""
+    shared: SharedCalls = field(default_factory=SharedCalls)
+    planning: bool = False

@@ -2,6 +2,8 @@
 
 A tape answers from its cassette, and records what it does not hold, in step with every other
 process that records into the same folder.
+
+A recorded call played through litellm and its HTTP exchange (`--jrh-replay=http`).
 """
 
 from __future__ import annotations
@@ -12,17 +14,49 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_jrh.errors import Unrecorded, Unscored
+from pytest_jrh.core.errors import Unrecorded, Unscored
+from pytest_jrh.core.model import RecordMode, SharedCall, Spending
+from pytest_jrh.core.transcript import storable
 from pytest_jrh.llm.calls import Answer, Attempts, CallRequest, Stopped
 from pytest_jrh.llm.locks import held
-from pytest_jrh.models import RecordMode, SharedCall, Spending
 from pytest_jrh.recording.cassettes import Cassette, RecordedCall
 from pytest_jrh.recording.misses import unrecorded
-from pytest_jrh.recording.playing import played_through
-from pytest_jrh.recording.room import room_for, size_of, writing
-from pytest_jrh.recording.settings import Lookup, Recording
-from pytest_jrh.recording.shared_calls import RENEWED, Pointer, SessionMark, is_shared, side_file
-from pytest_jrh.transcript import storable
+from pytest_jrh.recording.recorder import room_for, size_of, writing
+from pytest_jrh.recording.shared_calls import (
+    RENEWED,
+    Lookup,
+    Pointer,
+    Recording,
+    SessionMark,
+    is_shared,
+    side_file,
+)
+
+
+async def played_through(recording: Recording, cassette: Path, request: CallRequest) -> Answer:
+    """The answer that the client reads of the recorded exchange.
+
+    Raises `Unrecorded` where it does not send the recorded request any more.
+    """
+    http, live = recording.http, recording.live
+    assert http is not None
+    assert live is not None
+    recorded = Cassette.load(cassette, interactions=True).find(request.fingerprint)
+    assert recorded is not None
+    with http.replaying(recorded.interactions) as capture:
+        try:
+            return await live(replace(request, recorded=recorded.answer))
+        except Unscored as trouble:
+            if capture.missed is None:
+                raise
+            raise Unrecorded(
+                stage=request.stage.stage,
+                cause="the call is recorded, but its HTTP request is not the recorded one any more "
+                f"({capture.missed}); an upgrade of litellm or a provider's SDK may have "
+                "changed it.",
+                difference="",
+                cassette=str(cassette),
+            ) from trouble
 
 
 class Tape:

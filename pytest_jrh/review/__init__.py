@@ -1,3 +1,1 @@
-"""The browser page: people look at made cases, decide about them, and change the agent templates
-(rules K).
-"""
+"""The page on which people decide about cases, or label them blind."""

@@ -10,18 +10,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_jrh.diffs import unified
-from pytest_jrh.errors import InputError, Problem
-from pytest_jrh.files import atomic_write
-from pytest_jrh.kinds import KINDS
+from pytest_jrh.cases.pipeline import generate_single_edit, goal_of, make_llm_planner
+from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.core.diffs import unified
+from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.files import atomic_write
+from pytest_jrh.core.model import Plan, PlanStep
+from pytest_jrh.core.stages import EDITOR, PLANNER, STAGES
+from pytest_jrh.core.transcript import assistant_indices
+from pytest_jrh.llm.calls import Stage
 from pytest_jrh.llm.prompts import load_template, override_path, parse_prompt
-from pytest_jrh.llm.stage import Stage
-from pytest_jrh.models import Plan, PlanStep
-from pytest_jrh.pipeline.editor import generate_single_edit
-from pytest_jrh.pipeline.goal import goal_of
-from pytest_jrh.pipeline.planner import make_llm_planner
-from pytest_jrh.stages import EDITOR, PLANNER, STAGES
-from pytest_jrh.transcript import assistant_indices
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
@@ -29,9 +27,10 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-    from pytest_jrh.models import Case, Rubric, StageModel, StageName
-    from pytest_jrh.suite.suite import Suite, SuiteTest
-    from pytest_jrh.templating import Template
+    from pytest_jrh.config.suite import Suite, SuiteTest
+    from pytest_jrh.core.model import Case, Rubric, StageModel, StageName
+    from pytest_jrh.core.templates import Template
+
 
 ENCODING = "utf-8-sig"
 

@@ -9,7 +9,8 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_jrh.review.serving.requests import (
+from pytest_jrh.core.transcript import message_text
+from pytest_jrh.review.serving import (
     Answer,
     Asked,
     PageApi,
@@ -22,17 +23,14 @@ from pytest_jrh.review.serving.requests import (
     read_body,
     text_reply,
 )
-from pytest_jrh.review.turns import part_text
-from pytest_jrh.review.views import case_values, row
-from pytest_jrh.transcript import message_text
+from pytest_jrh.review.views import case_values, part_text, row
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_jrh.models import Case
+    from pytest_jrh.core.model import Case
     from pytest_jrh.review.agent_templates import AgentTemplate, AgentTemplates
-    from pytest_jrh.review.board import ReviewBoard
-    from pytest_jrh.review.entries import Reviewed
+    from pytest_jrh.review.board import ReviewBoard, Reviewed
 
 
 class _Decided(RequestBody):

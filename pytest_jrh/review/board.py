@@ -2,27 +2,223 @@
 
 The engine's thread adds cases and verdicts, the page's threads decide, the session's waits for
 Finalize.
+
+A case under review, and what was decided about it, as values.
+
+What a person may change of a decision, as pure functions.
+
+What every page of a session has: a state that many threads change, and an end.
+
+Where the engine hands its cases in for review, and gets them back as people
+decided (rule K2).
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import replace
+import hashlib
+import threading
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from pytest_jrh.errors import InputError, Problem
-from pytest_jrh.review.changes import with_action, with_label, with_turn
-from pytest_jrh.review.decisions import Decision, with_edits
-from pytest_jrh.review.entries import ReviewCase, Reviewed, ReviewProgress, holds
-from pytest_jrh.review.page_state import PageState
-from pytest_jrh.suite.ids import generation_id
+from pytest_jrh.cases.ids import generation_id
+from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.transcript import message_text
+from pytest_jrh.store.decisions import Decision, TurnEdit, is_editable, obeyed, with_edits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from pytest_jrh.models import Case, Judgment
-    from pytest_jrh.review.decisions import DecisionStore
+    from pytest_jrh.core.model import Case, CaseSpec, HumanReview, Judgment
+    from pytest_jrh.store.decisions import DecisionStore
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewCase:
+    """A case under review, as it was made, or one that the verifier rejected, to look at alone.
+
+    `judged` holds the verdicts by judge, "" being the suite's only one.
+    """
+
+    case_id: str
+    digest: str
+    case: Case
+    position: int
+    version: int
+    judged: Mapping[str, Judgment] = field(default_factory=dict)
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the verifier rejected the case, so that nothing can be decided about it."""
+        return self.case.outcome.no_case is not None
+
+    @property
+    def key(self) -> str:
+        """The name of the case in addresses.
+
+        Derived from its id, but without any character of it.
+        """
+        return hashlib.sha256(self.case_id.encode("utf-8", "surrogatepass")).hexdigest()[:20]
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """A case with what was decided; `void` is a decision about another version of it (rule K2)."""
+
+    entry: ReviewCase
+    decision: Decision | None
+    void: Decision | None
+
+    @property
+    def case(self) -> Case:
+        """The case with a person's edits, also where it was then rejected."""
+        return with_edits(self.entry.case, self.decision) if self.decision else self.entry.case
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewProgress:
+    """How far generation and review are; `missed` counts the cases that were not made."""
+
+    total: int
+    made: int
+    missed: int
+    decided: int
+    finalized: bool
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no case could be made, so that there is nothing to look at."""
+        return bool(self.total) and self.missed == self.total
+
+    def line(self, key: str) -> str:
+        """What a terminal shows meanwhile; `key` ends it."""
+        made = f"jrh: {self.made:,} of {self.total - self.missed:,} cases to review"
+        return f"{made} | {self.decided:,} decided | {key} starts judging"
+
+
+def labels(case: Case) -> dict[int, str]:
+    """The labels that a case can have, lowest first, with what each means."""
+    if case.mode == "binary":
+        return {0: "rubric satisfied", 1: "rubric violated"}
+    return {level.score: level.label for level in case.levels}
+
+
+def holds(one: Reviewed, text: str) -> bool:
+    """Whether the text is in a case's id, plan, rubric, note or transcript, in any case of
+    letters.
+    """
+    wanted = text.casefold()
+    return any(wanted in part.casefold() for part in _texts(one))
+
+
+def _texts(one: Reviewed) -> tuple[str, ...]:
+    case = one.case
+    plan = case.outcome.plan
+    note = one.decision.note if one.decision else ""
+    return (
+        one.entry.case_id,
+        case.spec.run_id,
+        case.rubric.id,
+        case.rubric.instructions,
+        plan.thesis if plan else "",
+        note,
+        *(message_text(message) for message in case.messages),
+    )
+
+
+def with_action(decision: Decision, action: Literal["accepted", "rejected"], note: str) -> Decision:
+    """Accept or reject; accepting a case with a person's edits keeps them."""
+    kept: Literal["accepted", "rejected", "edited"] = action
+    if action == "accepted" and decision.has_edits:
+        kept = "edited"
+    return decision.model_copy(update={"action": kept, "note": note})
+
+
+def with_turn(decision: Decision, case: Case, message_index: int, content: str | None) -> Decision:
+    """Give an assistant turn another text; None goes back to what was made.
+
+    Raises `InputError` for a message that is not an assistant turn, and for an empty text.
+    """
+    messages = case.messages
+    if not is_editable(messages, message_index):
+        raise InputError(
+            Problem(f"message {message_index} is not an assistant turn; its text cannot be edited")
+        )
+    if content is not None and not content.strip():
+        raise InputError(
+            Problem(f"message {message_index} would be empty; reject the case instead")
+        )
+    turns = {turn.message_index: turn for turn in decision.turns}
+    # What a stored case already holds is no difference from it, but is one from the case as
+    # first made.
+    unchanged = content is not None and message_text(messages[message_index]) == content
+    if content is None or (unchanged and message_index not in turns):
+        turns.pop(message_index, None)
+    else:
+        turns[message_index] = TurnEdit(message_index=message_index, content=content)
+    kept = tuple(turns[index] for index in sorted(turns))
+    return decision.model_copy(update={"turns": kept, "action": "edited"})
+
+
+def with_label(decision: Decision, entry: ReviewCase, expected: int) -> Decision:
+    """Give a case another expected label.
+
+    Raises `InputError` for one that its judge cannot give.
+    """
+    there = labels(entry.case)
+    if expected not in there:
+        listed = ", ".join(map(str, there))
+        raise InputError(
+            Problem(f"{expected} is not a label of this case; must be one of {listed}")
+        )
+    same = expected == entry.case.expected and decision.expected is None
+    back = expected == entry.case.expected and decision.case_digest == entry.digest
+    kept = None if same or back else expected
+    return decision.model_copy(update={"expected": kept, "action": "edited"})
+
+
+class PageState:
+    """A state with a version, those who want to know of changes, and a final moment.
+
+    Every method may be called from any thread.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._version = 0
+        self._finalized = threading.Event()
+        self._listeners: list[Callable[[], object]] = []
+
+    @property
+    def finalized(self) -> bool:
+        """Whether people have ended it."""
+        return self._finalized.is_set()
+
+    def wait_finalized(self, timeout: float | None = None) -> bool:
+        """Wait until people have ended it; False where `timeout` seconds passed first."""
+        return self._finalized.wait(timeout)
+
+    def subscribe(self, listener: Callable[[], object]) -> Callable[[], None]:
+        """Call `listener` after every change, in the thread that made it.
+
+        Returns the way to stop that.
+        """
+        with self._lock:
+            self._listeners.append(listener)
+
+        def stop() -> None:
+            with self._lock:
+                if listener in self._listeners:
+                    self._listeners.remove(listener)
+
+        return stop
+
+    def _tell(self) -> None:
+        with self._lock:
+            listeners = tuple(self._listeners)
+        for listener in listeners:
+            listener()
 
 
 class ReviewBoard(PageState):
@@ -269,3 +465,64 @@ class ReviewBoard(PageState):
 
     def _store(self, case: Case) -> DecisionStore:
         return self._stores[case.spec.suite, case.spec.test]
+
+
+@dataclass
+class ReviewDesk:
+    """The engine's side of a review.
+
+    Cases of the suites `on_page` are shown on the page and wait for Finalize; those of the suites
+    `obeying` follow the decisions that are on the disk, page or not. All others pass untouched.
+    """
+
+    board: ReviewBoard
+    obeying: frozenset[str]
+    on_page: frozenset[str] = frozenset()
+    _announced: set[str] = field(default_factory=set)
+    _missed: set[str] = field(default_factory=set)
+
+    def announce(self, specs: Iterable[CaseSpec]) -> None:
+        """Say which cases there will be; the judges of a panel share theirs."""
+        before = len(self._announced)
+        self._announced.update(generation_id(spec) for spec in specs if spec.suite in self.on_page)
+        if len(self._announced) > before:
+            self.board.announce(len(self._announced))
+
+    def miss(self, spec: CaseSpec, rejected: Case | None = None) -> None:
+        """Count an announced case that was not made, once; show the one that was `rejected`."""
+        case_id = generation_id(spec)
+        if rejected is not None and spec.suite in self.on_page:
+            self.board.add(rejected)
+        if spec.suite in self.on_page and case_id not in self._missed:
+            self._missed.add(case_id)
+            self.board.miss()
+
+    def awaits(self, case: Case) -> bool:
+        """Show a case where its suite is on the page, and say whether it has to
+        wait for Finalize.
+        """
+        if case.spec.suite not in self.on_page:
+            return False
+        self.board.add(case)
+        return not self.board.finalized
+
+    def said(self, case: Case) -> tuple[HumanReview, Decision | None]:
+        """What people say about a case, in a word, and their decision where it is about this very
+        version.
+        """
+        if case.spec.suite not in self.obeying:
+            return "", None
+        decision = self.board.decision(case)
+        if decision is not None:
+            return decision.action, decision
+        return ("void" if self.board.is_void(case) else "undecided"), None
+
+    @staticmethod
+    def obeyed(case: Case, decision: Decision) -> Case:
+        """Give the case as it was decided; raises `NoVerdictCase` where it was rejected."""
+        return obeyed(case, decision)
+
+    def judged(self, case: Case, verdict: Judgment) -> None:
+        """Keep a verdict for the page."""
+        if case.spec.suite in self.on_page:
+            self.board.set_verdict(case, verdict)

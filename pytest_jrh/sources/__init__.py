@@ -5,22 +5,22 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pytest_jrh.sources.conversations.items import begins_list
-from pytest_jrh.sources.conversations.source import Conversations
+from pytest_jrh.config.suite import MAX_SAMPLE_MB
+from pytest_jrh.sources.conversations import Conversations
 from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.eval_logs import load_inspect_eval_runs as load_inspect_eval_runs
-from pytest_jrh.sources.finding import find_files
-from pytest_jrh.sources.joined import Joined
-from pytest_jrh.sources.log_parts import refused
+from pytest_jrh.sources.joined import Joined, find_files
+from pytest_jrh.sources.json_items import begins_list
+from pytest_jrh.sources.log_pieces import refused
 from pytest_jrh.sources.scout import ScoutDatabase
-from pytest_jrh.suite.suite import MAX_SAMPLE_MB
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from pytest_jrh.config.suite import InputFormat, SourceSettings
     from pytest_jrh.sources.source import Source
-    from pytest_jrh.suite.suite import InputFormat, SourceSettings
+
 
 SOURCES: tuple[type[Source], ...] = (ScoutDatabase, Conversations, EvalLog)
 """The sources in the order in which they are asked; the last one says what a file is not."""

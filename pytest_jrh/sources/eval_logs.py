@@ -2,6 +2,14 @@
 C5).
 
 The only importer of inspect_ai, which says what a stored sample of any log version means.
+
+Inspect log files on disk, read one piece at a time: an `.eval` archive or a `.json` file.
+
+Collecting thousands of runs must neither import inspect_ai nor hold the log in memory, and reading
+one sample must not cost more in a bigger log. So the pieces are found here, with the standard
+library; what a sample means is inspect_ai's to say (`eval_logs`).
+
+What the summaries of an Inspect log hold beside ids: metadata, scores and uuids of samples.
 """
 
 from __future__ import annotations
@@ -15,14 +23,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from pydantic import ValidationError
 
-from pytest_jrh.documents.problems import printable
-from pytest_jrh.documents.strict_json import DamagedError
-from pytest_jrh.errors import InputError, Unscored
-from pytest_jrh.models import DEFAULT_SEED, AgentRun, Preprocessor, RunSummary
-from pytest_jrh.sources.log_files import looks_like_log, open_log
-from pytest_jrh.sources.log_parts import (
+from pytest_jrh.config import preprocessors as chain
+from pytest_jrh.config.specs import sample as pick
+from pytest_jrh.config.suite import MAX_SAMPLE_MB
+from pytest_jrh.core.documents import DamagedError, printable
+from pytest_jrh.core.errors import InputError, Unscored
+from pytest_jrh.core.model import DEFAULT_SEED, AgentRun, Preprocessor, RunSummary
+from pytest_jrh.core.transcript import storable
+from pytest_jrh.sources.log_pieces import (
+    JsonLog,
     LogFile,
     SampleRow,
+    ZipLog,
     attached_size,
     damage,
     refuse_ids_alike,
@@ -30,21 +42,120 @@ from pytest_jrh.sources.log_parts import (
     rows_by_key,
     too_big,
 )
-from pytest_jrh.sources.log_values import keys_by_uuid, metadata_by_run, scores_by_run
 from pytest_jrh.sources.plain_samples import PlainSample, plain_sample
 from pytest_jrh.sources.source import Source, changed_note
-from pytest_jrh.suite import preprocessors as chain
-from pytest_jrh.suite.cases import sample as pick
-from pytest_jrh.suite.suite import MAX_SAMPLE_MB
-from pytest_jrh.transcript import storable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from inspect_ai.log import EvalSample
 
-    from pytest_jrh.suite.suite import InputFormat
+    from pytest_jrh.config.suite import InputFormat
+
+
+_ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
+_START = 64
+
+
+def looks_like_log(path: Path) -> bool:
+    """Whether a file begins like an archive or a JSON object; False where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(_START)
+    except OSError:
+        return False
+    return _is_archive(start) or _is_object(start)
+
+
+def open_log(path: Path, most_bytes: int) -> LogFile:
+    """Open a log by what is in the file, not by what it is called; no piece of it may be more than
+    `most_bytes`.
+
+    Raises InputError saying what the file is not: missing, a folder, empty, truncated, foreign.
+    """
+    try:
+        with path.open("rb") as file:
+            start = file.read(_START)
+    except FileNotFoundError:
+        raise refused(path, "no such log file") from None
+    except IsADirectoryError:
+        raise refused(
+            path, "is a folder, not an Inspect log", "name one .eval or .json file in it"
+        ) from None
+    except OSError as error:
+        raise refused(path, f"cannot be read: {error.strerror or error}") from None
+    if not start:
+        raise refused(path, "is empty, so it is not an Inspect log")
+    if _is_archive(start):
+        return ZipLog(path, most_bytes)
+    if _is_object(start):
+        return JsonLog(path, most_bytes)
+    raise refused(
+        path, "is not an Inspect log: neither an .eval archive (a zip file) nor a JSON object"
+    )
+
+
+def _is_archive(start: bytes) -> bool:
+    return start.startswith(_ZIP_STARTS)
+
+
+def _is_object(start: bytes) -> bool:
+    return start.lstrip().startswith(b"{")
+
+
+_REMOVED = "Key removed from summary"
+
+
+def metadata_by_run(
+    file: LogFile,
+    rows: Mapping[tuple[str, int], SampleRow],
+    field: str,
+    own: Callable[[tuple[str, int]], dict[str, Any]],
+) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
+    """The metadata of each sample; `own` reads that of a sample whose summary has none (those of
+    older logs), or has not the whole of the field.
+    """
+    known = {(str(name), epoch): found for name, epoch, found in file.values("metadata")}
+    for key, row in rows.items():
+        found = known.get((str(row.id), row.epoch))
+        if not isinstance(found, dict) or _is_shortened(found.get(field)):
+            found = own(key)
+        yield key, found
+
+
+def scores_by_run(
+    file: LogFile,
+    rows: Mapping[tuple[str, int], SampleRow],
+    own: Callable[[tuple[str, int]], Mapping[str, Any]],
+) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
+    """The values of each sample's scores, by scorer; `own` reads those of a sample whose summary
+    has none, as in older logs.
+    """
+    known = {(str(name), epoch): found for name, epoch, found in file.values("scores")}
+    for key, row in rows.items():
+        found = known.get((str(row.id), row.epoch))
+        scores = found if isinstance(found, dict) else own(key)
+        yield key, {name: each["value"] for name, each in scores.items() if _is_score(each)}
+
+
+def keys_by_uuid(
+    file: LogFile, rows: Mapping[tuple[str, int], SampleRow]
+) -> dict[str, tuple[str, int]]:
+    """The uuids of samples, which Scout knows them by; older logs have none."""
+    uuids = {(str(name), epoch): uuid for name, epoch, uuid in file.values("uuid")}
+    found = {key: uuids.get((str(row.id), row.epoch)) for key, row in rows.items()}
+    return {uuid: key for key, uuid in found.items() if isinstance(uuid, str)}
+
+
+def _is_shortened(value: object) -> bool:
+    """Whether a value of a summary may not be the sample's own (Inspect's `thin_metadata`)."""
+    return isinstance(value, str) and (value.endswith("...") or value.startswith(_REMOVED))
+
+
+def _is_score(value: object) -> bool:
+    return isinstance(value, dict) and "value" in value
+
 
 # Everything else of a sample (events, store, scores, usage) is most of its bulk and none of a run;
 # the oldest logs keep their attachments in `transcript`.

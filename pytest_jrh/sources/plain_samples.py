@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pytest_jrh.models import Message
+    from pytest_jrh.core.model import Message
+
 
 _SOURCES = frozenset({"input", "generate", "operator"})
 _TOOL_ERRORS = frozenset(

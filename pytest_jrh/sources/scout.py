@@ -14,20 +14,20 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pytest_jrh.documents.problems import printable
-from pytest_jrh.documents.strict_json import DamagedError
-from pytest_jrh.errors import InputError, Problem, Unscored
-from pytest_jrh.models import AgentRun, RunSummary
-from pytest_jrh.sources.log_parts import refused, too_big
+from pytest_jrh.config.suite import MAX_SAMPLE_MB, InputFormat
+from pytest_jrh.core.documents import DamagedError, printable
+from pytest_jrh.core.errors import InputError, Problem, Unscored
+from pytest_jrh.core.model import AgentRun, RunSummary
+from pytest_jrh.core.transcript import message_text, storable
+from pytest_jrh.sources.log_pieces import refused, too_big
 from pytest_jrh.sources.source import Source, changed_note
-from pytest_jrh.suite.suite import MAX_SAMPLE_MB, InputFormat
-from pytest_jrh.transcript import message_text, storable
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator, Mapping
     from pathlib import Path
 
     from inspect_scout import Transcript, TranscriptInfo, TranscriptsReader
+
 
 Key = tuple[str, int]
 _EPOCH = 1

@@ -1,22 +1,31 @@
-"""What a source of transcripts is to the rest of the package, whatever it reads (rule R4)."""
+"""What a source of transcripts is to the rest of the package, whatever it reads (rule R4).
+
+Which runs belong together, by a field of their metadata: `cluster_key` (rule L3).
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from pytest_jrh.errors import Unscored
-from pytest_jrh.suite.preprocessors import apply, wants_raw_sample
+from pytest_jrh.config.preprocessors import apply, wants_raw_sample
+from pytest_jrh.core.documents import MISSING, at, listed, names_in, pointer_to, printable, shown
+from pytest_jrh.core.errors import InputError, Problem, Unscored
+from pytest_jrh.core.text import counted, nearest
+from pytest_jrh.core.transcript import storable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
     from types import TracebackType
     from typing import Self
 
-    from pytest_jrh.models import AgentRun, Preprocessor, RunSummary
-    from pytest_jrh.suite.suite import InputFormat
+    from pytest_jrh.config.suite import InputFormat
+    from pytest_jrh.core.model import AgentRun, Preprocessor, RunSummary
 
 
 def changed_note(changed: int) -> tuple[str, ...]:
@@ -132,3 +141,121 @@ class Source(ABC):
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+Key: TypeAlias = "tuple[str, int]"
+"""The id and epoch of a run."""
+_PLACE = "test_agent_perturbation_config.cluster_key"
+_LEAVE_OUT = "leave cluster_key out, and each sample is a cluster, over its epochs"
+# The cluster is a text in every result.
+_LONGEST = 120
+_DIGEST = 16
+_MOST_NAMES = 200
+
+
+def with_clusters(source: Source, cluster_key: str) -> tuple[RunSummary, ...]:
+    """The runs of a source, each with the cluster that its metadata names.
+
+    A run without the field has the one that the source gives it, if any. Raises InputError as
+    `clusters_by` does.
+    """
+    runs = source.summaries()
+    clusters = clusters_by(cluster_key, source.metadata(top_field(cluster_key)))
+    return tuple(
+        replace(run, cluster=clusters.get((run.run_id, run.epoch)) or run.cluster) for run in runs
+    )
+
+
+def top_field(cluster_key: str) -> str:
+    """The field of the metadata that a `cluster_key` is in."""
+    if not cluster_key.startswith("/"):
+        return cluster_key
+    return names_in(cluster_key)[0]
+
+
+def clusters_by(
+    cluster_key: str, runs: Iterable[tuple[Key, Mapping[str, Any]]]
+) -> dict[Key, str | None]:
+    """The cluster of each run, by a field of its metadata or a JSON pointer into it.
+
+    None where a run has none. Raises InputError where no run has it, or the value is no text,
+    number or boolean.
+    """
+    pointer = cluster_key if cluster_key.startswith("/") else pointer_to(cluster_key)
+    clusters: dict[Key, str | None] = {}
+    names: dict[str, None] = {}
+    for key, metadata in runs:
+        value = at(metadata, pointer)
+        if isinstance(value, dict | list):
+            raise _not_one_value(cluster_key, pointer, key, value)
+        clusters[key] = None if value is MISSING or value is None else _text(value) or None
+        if clusters[key] is None and len(names) < _MOST_NAMES:
+            names.update(dict.fromkeys(_names(metadata)))
+    if clusters and all(cluster is None for cluster in clusters.values()):
+        raise _in_no_run(cluster_key, list(names))
+    return clusters
+
+
+def missing_notice(cluster_key: str, file: str, clusters: Iterable[str | None]) -> tuple[str, ...]:
+    """Say of how many runs the field names no cluster; nothing where it does of all."""
+    found = list(clusters)
+    missing = found.count(None)
+    if not missing:
+        return ()
+    have, each = ("has", "it") if missing == 1 else ("have", "each of them")
+    notice = (
+        f"{file}: {missing:,} of {counted(len(found), 'run')} {have} no {printable(cluster_key)} "
+        f"in the metadata (cluster_key); {each} is a cluster of its own, over its epochs"
+    )
+    return (notice,)
+
+
+def _text(value: str | float) -> str:
+    """The value as one line of text, short enough to be in every result.
+
+    White space is made single, as Inspect does in a log's summaries.
+    """
+    text = value if isinstance(value, str) else json.dumps(value)
+    text = " ".join(storable(text)[0].split())
+    if len(text) <= _LONGEST:
+        return text
+    digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]
+    return f"{text[: _LONGEST - _DIGEST - 1]}~{digest}"
+
+
+def _names(metadata: Mapping[str, Any]) -> list[str]:
+    """What may be named: fields, and pointers to those one level down."""
+    names = []
+    for name, value in list(metadata.items())[:_MOST_NAMES]:
+        if isinstance(value, dict):
+            names += [pointer_to(name, below) for below in list(value)[:_MOST_NAMES]]
+        else:
+            names.append(name)
+    return names
+
+
+def _in_no_run(cluster_key: str, names: list[str]) -> InputError:
+    if not names:
+        message = f"got {shown(cluster_key)}, but no run has metadata"
+        return InputError(Problem(message, key=_PLACE, hint=_LEAVE_OUT))
+    by_path = {name.strip("/").replace("/", "."): name for name in names}
+    wanted = cluster_key.strip("/").replace("/", ".")
+    close = nearest(wanted, by_path)
+    hint = f"{printable(by_path[close])} is the nearest field" if close else _LEAVE_OUT
+    message = (
+        f"got {shown(cluster_key)}, which no run has in its metadata; the fields are "
+        f"{listed(sorted(names))}"
+    )
+    return InputError(Problem(message, key=_PLACE, hint=hint))
+
+
+def _not_one_value(cluster_key: str, pointer: str, key: Key, value: Any) -> InputError:
+    run_id, epoch = key
+    message = (
+        f"got {shown(cluster_key)}, which is {shown(value)} in the run {printable(run_id)} "
+        f"(epoch {epoch}); must be text, a number, true or false there"
+    )
+    names = list(value) if isinstance(value, dict) else [str(each) for each in range(len(value))]
+    below = [f"{pointer}{pointer_to(name)}" for name in names]
+    hint = f"name one value in it: {listed(below, 5)}" if below else _LEAVE_OUT
+    return InputError(Problem(message, key=_PLACE, hint=hint))

@@ -1,1 +1,1 @@
-"""Figures of the verdicts with their intervals: pure functions of results."""
+"""Figures, intervals, tests and the decision of the gate: pure functions."""

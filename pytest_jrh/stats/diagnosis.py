@@ -1,32 +1,118 @@
 """Warnings about judges whose accuracy may look fine and means nothing: over all cases, and
 per rubric (rules J1, L6).
+
+Whether verdicts could be those of a judge that is worth something (rule L6).
+
+The figures of a set of results as a list, for reports that have no table to show them in (rule
+L4).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import erfc, exp, lgamma, sqrt
-from typing import TYPE_CHECKING, TypeAlias
+from math import erfc, exp, lgamma, log, sqrt
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from pytest_jrh.stats.bounded import clusters_of, sums_by_cluster
-from pytest_jrh.stats.columns import decimal, range_text
-from pytest_jrh.stats.figures import matrix_of
-from pytest_jrh.stats.flicker_text import tie_sentence
-from pytest_jrh.stats.inference.formulas import SIGNIFICANCE
-from pytest_jrh.stats.inference.intervals import Tally
-from pytest_jrh.stats.inference.jackknife import bias_p, kappa_p
-from pytest_jrh.stats.inference.paired import holm
-from pytest_jrh.stats.inference.soundness import missed_p, unsound_p
-from pytest_jrh.text import counted, one_line
+from pytest_jrh.core.text import counted, one_line
+from pytest_jrh.stats.comparison import holm
+from pytest_jrh.stats.figures import (
+    COLUMNS,
+    decimal,
+    matrix_of,
+    range_text,
+    ranged,
+    sections,
+    tie_sentence,
+)
+from pytest_jrh.stats.formulas import SIGNIFICANCE, Share
+from pytest_jrh.stats.intervals import (
+    LEVEL,
+    Bounds,
+    Flicker,
+    Tally,
+    bias_p,
+    effective_size,
+    kappa_p,
+)
+from pytest_jrh.stats.statistics import clusters_of, sums_by_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_jrh.models import Mode
-    from pytest_jrh.stats.figures import Section
-    from pytest_jrh.stats.inference.formulas import ConfusionMatrix
-    from pytest_jrh.stats.statistics import Statistics
+    from pytest_jrh.core.model import Mode
+    from pytest_jrh.stats.figures import Column, Section
+    from pytest_jrh.stats.formulas import ConfusionMatrix
+    from pytest_jrh.stats.statistics import Statistics, StatisticsTable
+
+
+# The share of right verdicts, as the mean over both labels, from which a judge is called sound.
+_SOUND = 0.8
+# Its shares for the two labels: from right on all of one label to equally right on both.
+_SHARES = tuple((number / 20, 2 * _SOUND - number / 20) for number in range(12, 21))
+_SUMS_ROUNDING = 1e-9
+
+
+class _Label(NamedTuple):
+    """The cases of one label, as so many independent ones: how many of `n` are judged right."""
+
+    right: int
+    n: int
+
+
+def unsound_p(violated: Iterable[Tally], satisfied: Iterable[Tally]) -> float:
+    """The largest probability that a sound judge does as badly as this one, or worse; 1 where a
+    label has no case.
+
+    Sound is a judge that is right in 80% of the cases of either label, or on average over both. How
+    badly is Youden's index (1950, Cancer 3:32-35), the sum of both shares of right verdicts. The
+    tallies are clusters, and each label counts with its effective number of cases.
+    """
+    labels = [_effective(list(tallies)) for tallies in (violated, satisfied)]
+    if not all(label.n for label in labels):
+        return 1.0
+    one, other = labels
+    seen = one.right / one.n + other.right / other.n
+    return max(_at_most(seen, one.n, other.n, *shares) for shares in _SHARES)
+
+
+def missed_p(missed: int) -> float:
+    """The probability that a sound judge is wrong on so many cases in a row, of one label."""
+    return float((1 - (2 * _SOUND - 1)) ** missed)
+
+
+def _effective(tallies: Sequence[Tally]) -> _Label:
+    n, right = sum(tally.n for tally in tallies), sum(tally.right for tally in tallies)
+    size = int(effective_size(tallies) + _SUMS_ROUNDING)
+    return _Label(round(right / n * size), size) if n else _Label(0, 0)
+
+
+def _at_most(seen: float, n: int, other: int, share: float, other_share: float) -> float:
+    """The probability that the two shares of right verdicts sum to no more than was seen."""
+    below = [0.0]
+    for probability in _binomial(other, other_share):
+        below.append(below[-1] + probability)
+    total = 0.0
+    for right, probability in enumerate(_binomial(n, share)):
+        most = (
+            int((seen - right / n) * other + _SUMS_ROUNDING)
+            if seen >= right / n - _SUMS_ROUNDING
+            else -1
+        )
+        total += probability * below[min(most, other) + 1]
+    return min(1.0, total)
+
+
+def _binomial(n: int, share: float) -> list[float]:
+    """How likely 0, 1, ... of `n` are right."""
+    if share >= 1:
+        return [0.0] * n + [1.0]
+    whole, (yes, no) = lgamma(n + 1), (log(share), log(1 - share))
+    return [
+        exp(whole - lgamma(k + 1) - lgamma(n - k + 1) + k * yes + (n - k) * no)
+        for k in range(n + 1)
+    ]
+
 
 _MEANINGS = {0: "satisfied", 1: "violated"}
 # Up to here kappa is "fair" at best (Landis and Koch 1977, Biometrics 33:159-174).
@@ -299,3 +385,127 @@ def _kappa(statistics: Statistics, mode: Mode) -> float | None:
     if mode == "ordinal":
         return statistics.ordinal.weighted_kappa.value if statistics.ordinal else None
     return statistics.binary.kappa.value if statistics.binary else None
+
+
+_LISTED = ("rate", "share", "number")
+FIGURE_COLUMNS = (
+    "judge",
+    "rubric",
+    "test",
+    "figure",
+    "value",
+    "count",
+    "n",
+    "lower",
+    "upper",
+    "level",
+    "reason",
+    "interval_reason",
+)
+"""The columns of a table of `figure_rows`; judge, rubric and test are empty where all are meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFigure:
+    """One figure with its interval, in numbers and as the tables show it.
+
+    `reason` says why there is no figure, `bounds.reason` why there is no interval.
+    """
+
+    name: str
+    value: float | None
+    n: int
+    count: int | None
+    bounds: Bounds
+    reason: str
+    text: str
+
+    @property
+    def lower(self) -> float | None:
+        """The lower end of the interval."""
+        return self.bounds.lower
+
+    @property
+    def upper(self) -> float | None:
+        """The upper end of the interval."""
+        return self.bounds.upper
+
+    @property
+    def cells(self) -> dict[str, Any]:
+        """The figure in the columns of the table of figures that are about it."""
+        return {
+            "figure": self.name,
+            "value": self.value,
+            "count": self.count,
+            "n": self.n,
+            "lower": self.lower,
+            "upper": self.upper,
+            "level": LEVEL,
+            "reason": self.reason,
+            "interval_reason": self.bounds.reason or "",
+        }
+
+
+def named_figures(statistics: Statistics, mode: Mode) -> list[NamedFigure]:
+    """Every figure of this mode with its interval, under its name in the JSON report."""
+    return [
+        _named(column, statistics)
+        for column in COLUMNS
+        if mode in column.modes and column.kind in _LISTED and column.shown(statistics)
+    ]
+
+
+def figure_rows(table: StatisticsTable) -> Iterator[dict[str, Any]]:
+    """The figures of every level as rows of a table, each judge's total first, and the warnings."""
+    for statistics in (*table.judges, *table.rubrics, *table.groups):
+        counts = statistics.counts
+        mode: Mode = "binary" if statistics.ordinal is None else "ordinal"
+        for figure in named_figures(statistics, mode):
+            yield {
+                "judge": counts.judge,
+                "rubric": counts.rubric,
+                "test": counts.test,
+                **figure.cells,
+            }
+    for section in sections(table):
+        for warning in section_warnings(section):
+            yield {"judge": section.judge, "figure": "warning", "reason": warning}
+
+
+def properties(table: StatisticsTable) -> Iterator[tuple[str, str]]:
+    """The figures over all cases and per rubric, and the warnings, as names and texts."""
+    for section in sections(table):
+        judge = "::".join(part for part in (section.suite, section.judge) if part)
+        rubrics = [row for row in section.rows if row.level == "rubric"]
+        places = [(judge, section.total)]
+        places += [(f"{judge}::{row.name}", row.statistics) for row in rubrics]
+        for place, statistics in places:
+            for figure in named_figures(statistics, section.mode):
+                missing = figure.reason or figure.bounds.reason
+                value = f"{figure.text} ({missing})" if missing else figure.text
+                yield f"jrh:{place}:{figure.name}", value
+        for warning in section_warnings(section):
+            yield f"jrh:{judge}:warning", warning
+
+
+def _number(figure: Any, statistics: Statistics) -> int:
+    """How many cases the figure is of."""
+    if isinstance(figure, Share):
+        return figure.n
+    return figure.cases if isinstance(figure, Flicker) else statistics.counts.n
+
+
+def _named(column: Column, statistics: Statistics) -> NamedFigure:
+    figure: Any = column.of(statistics)
+    bounds = column.bounds(statistics) or Bounds()
+    text, reason = column.cell(statistics)
+    is_share = isinstance(figure, Share)
+    return NamedFigure(
+        name=column.key or column.title,
+        value=None if figure is None else figure.value,
+        n=_number(figure, statistics),
+        count=figure.count if is_share else None,
+        bounds=bounds,
+        reason=reason,
+        text=ranged(text, bounds, column.kind),
+    )

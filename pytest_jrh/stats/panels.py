@@ -7,25 +7,20 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from pytest_jrh.models import JUDGED, CaseSpec
-from pytest_jrh.stats.inference.formulas import (
-    Share,
-    cohen_kappa,
-    confusion_matrix,
-    quadratic_kappa,
-)
-from pytest_jrh.stats.inference.intervals import Bounds, Tally, share_bounds
-from pytest_jrh.stats.inference.jackknife import kappa_bounds, sums_of
+from pytest_jrh.cases.ids import generation_id
+from pytest_jrh.core.model import JUDGED, CaseSpec
+from pytest_jrh.core.text import counted
+from pytest_jrh.stats.formulas import Share, cohen_kappa, confusion_matrix, quadratic_kappa
+from pytest_jrh.stats.intervals import Bounds, Tally, kappa_bounds, share_bounds, sums_of
 from pytest_jrh.stats.metrics import Figure
-from pytest_jrh.suite.ids import generation_id
-from pytest_jrh.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pytest_jrh.models import CaseResult, Spending
-    from pytest_jrh.stats.bounded import Cluster
-    from pytest_jrh.stats.inference.formulas import Pair
+    from pytest_jrh.core.model import CaseResult, Spending
+    from pytest_jrh.stats.formulas import Pair
+    from pytest_jrh.stats.statistics import Cluster
+
 
 _NOTHING_SHARED = "no case has a verdict of both"
 

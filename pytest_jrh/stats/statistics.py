@@ -1,19 +1,23 @@
 """Figures of the judges: per judge, test and rubric, and over all (rule J1).
 
 Only agree and disagree count. A figure that cannot be computed is None with the reason.
+
+What the repeats of a judge's verdicts say about the judge (rules M1, M2).
+
+The interval of every figure of a set of verdicts (rules L1 to L3).
+
+What an ordinal judge gives to the cases of each level: their mean, spread and bias (rule J1).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import sqrt
 from typing import TYPE_CHECKING, TypeAlias
 
-from pytest_jrh.kinds import KINDS
-from pytest_jrh.models import JUDGED
-from pytest_jrh.stats.bounded import accuracy_bounds, binary_bounds, ordinal_bounds, whole_pairs
-from pytest_jrh.stats.flickering import answer_of, flicker_of
-from pytest_jrh.stats.inference.flicker import NOT_ASKED_TWICE, Flicker
-from pytest_jrh.stats.inference.formulas import (
+from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.core.model import JUDGED
+from pytest_jrh.stats.formulas import (
     NO_VERDICT,
     ConfusionMatrix,
     Pair,
@@ -25,13 +29,167 @@ from pytest_jrh.stats.inference.formulas import (
     mean_bias,
     quadratic_kappa,
 )
+from pytest_jrh.stats.intervals import (
+    LEVEL,
+    NOT_ASKED_TWICE,
+    Bounds,
+    Flicker,
+    RepeatedCase,
+    Tally,
+    bias_bounds,
+    flicker,
+    kappa_bounds,
+    mean_error_bounds,
+    share_bounds,
+    sums_of,
+)
 from pytest_jrh.stats.metrics import Figure, GroupStats, group_stats, totals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pytest_jrh.models import CaseResult
-    from pytest_jrh.stats.inference.intervals import Bounds
+    from pytest_jrh.core.model import CaseResult
+    from pytest_jrh.stats.intervals import Sums
+
+
+def answer_of(result: CaseResult) -> int | None:
+    """The answer that counts: the score, and for a tie of a binary judge the wrong one.
+
+    None for a tie of an ordinal judge: there is no telling how far off it is.
+    """
+    if result.score is None and result.expected is not None and result.target_score is None:
+        return 1 - result.expected
+    return result.score
+
+
+def repeated_case(result: CaseResult, earlier: Iterable[int] = ()) -> RepeatedCase:
+    """The scores of a case, with those that the same judge gave the same case `earlier`."""
+    scores = (*earlier, *result.scores)
+    return RepeatedCase(result.cluster_id, scores, binary=result.target_score is None)
+
+
+def flicker_of(results: Iterable[CaseResult]) -> Flicker:
+    """How often the judge of these results contradicts itself."""
+    return flicker(repeated_case(result) for result in results)
+
+
+def flickering(results: Iterable[CaseResult]) -> list[CaseResult]:
+    """The cases that a judge gave different scores."""
+    return [result for result in results if result.flickers]
+
+
+Cluster: TypeAlias = "tuple[str, str | None, str]"
+"""A `CaseResult.cluster_id`."""
+
+
+def clusters_of(results: Iterable[CaseResult]) -> list[list[CaseResult]]:
+    """Put together what is no independent observation: all cases of one cluster (rule L3)."""
+    clusters: dict[Cluster, list[CaseResult]] = {}
+    for result in results:
+        clusters.setdefault(result.cluster_id, []).append(result)
+    return list(clusters.values())
+
+
+def accuracy_bounds(judged: Iterable[CaseResult], level: float = LEVEL) -> Bounds:
+    """Bound the share of verdicts that are right."""
+    return share_of(judged, lambda result: result.outcome == "agree", level)
+
+
+def share_of(
+    judged: Iterable[CaseResult], right: Callable[[CaseResult], bool], level: float = LEVEL
+) -> Bounds:
+    """Bound the share of verdicts of which something is true."""
+    tallies = [Tally(sum(map(right, cluster)), len(cluster)) for cluster in clusters_of(judged)]
+    return share_bounds(tallies, level)
+
+
+def binary_bounds(
+    violations: Sequence[CaseResult],
+    satisfied: Sequence[CaseResult],
+    judged: Sequence[CaseResult],
+    kappa: Figure,
+    pairs: Mapping[Cluster, Sequence[bool]],
+) -> dict[str, Bounds]:
+    """The intervals of the figures of a binary judge, by the keys that the JSON report has.
+
+    `pairs` are the `whole_pairs` of what was judged.
+    """
+    right = accuracy_bounds(satisfied)
+    alarms = right
+    if right.lower is not None and right.upper is not None:
+        alarms = Bounds(1 - right.upper, 1 - right.lower)
+    return {
+        "recall": accuracy_bounds(violations),
+        "false_positive_rate": alarms,
+        "balanced_accuracy": Bounds(reason="see the intervals of recall and false-positive rate"),
+        "kappa": kappa_or_reason(kappa, sums_by_cluster(judged)),
+        "paired_accuracy": share_bounds(Tally(sum(each), len(each)) for each in pairs.values()),
+    }
+
+
+def ordinal_bounds(
+    judged: Sequence[CaseResult],
+    within_one: Callable[[CaseResult], bool],
+    kappa: Figure,
+    scores: Sequence[int],
+) -> dict[str, Bounds]:
+    """The intervals of the figures of a judge that scores, by the keys that the JSON report has.
+
+    No error is larger than the distance from the lowest of the `scores` to the highest; they are in
+    ascending order.
+    """
+    farthest = scores[-1] - scores[0] if scores else 0
+    sums = sums_by_cluster(judged)
+    return {
+        "exact": accuracy_bounds(judged),
+        "within_one": share_of(judged, within_one),
+        "mean_absolute_error": _between(0, farthest, mean_error_bounds(sums)),
+        "bias": _between(-farthest, farthest, bias_bounds(sums)),
+        "weighted_kappa": kappa_or_reason(kappa, sums),
+    }
+
+
+def whole_pairs(judged: Iterable[CaseResult]) -> dict[Cluster, list[bool]]:
+    """Whether each run with both its tests judged was judged right in both, by cluster.
+
+    A pair is of one judge, rubric, sample and epoch.
+    """
+    pairs: dict[tuple[Cluster, str, str, str, int], dict[str, bool]] = {}
+    for result in judged:
+        if KINDS[result.test].natural:
+            continue
+        key = (result.cluster_id, result.run_id, result.judge, result.rubric_id, result.epoch)
+        pairs.setdefault(key, {})[result.test] = result.outcome == "agree"
+    clusters: dict[Cluster, list[bool]] = {}
+    for (cluster, *_), pair in pairs.items():
+        if len(pair) > 1:
+            clusters.setdefault(cluster, []).append(all(pair.values()))
+    return clusters
+
+
+def kappa_or_reason(kappa: Figure, sums: Sequence[Sums]) -> Bounds:
+    """The interval of kappa; where there is no kappa, why."""
+    return Bounds(reason=kappa.reason) if kappa.reason else kappa_bounds(sums)
+
+
+def _between(lowest: float, highest: float, bounds: Bounds) -> Bounds:
+    """The part of an interval that the figure can be in; without an interval, the reason."""
+    if bounds.lower is None or bounds.upper is None:
+        return bounds
+    return Bounds(max(lowest, bounds.lower), min(highest, bounds.upper))
+
+
+def sums_by_cluster(judged: Iterable[CaseResult]) -> list[Sums]:
+    """The sums of labels and answers that figures are made of, of each cluster."""
+    return [
+        sums_of(
+            (result.expected, answer)
+            for result in cluster
+            if result.expected is not None and (answer := answer_of(result)) is not None
+        )
+        for cluster in clusters_of(judged)
+    ]
+
 
 Scales: TypeAlias = "Mapping[tuple[str, str], Sequence[int]]"
 
@@ -238,3 +396,51 @@ def _counting_in(figure: str, results: Iterable[CaseResult]) -> list[CaseResult]
 
 def _share(count: int, n: int, missing: str) -> Share:
     return Share(count, n, None if n else missing)
+
+
+@dataclass(frozen=True, slots=True)
+class LevelFigures:
+    """The scores that the `n` cases of one level, at least one, were given, in levels of the scale.
+
+    `spread` is their standard deviation over these cases, `lowest` and `highest` the ends.
+    """
+
+    level: int
+    n: int
+    mean: float
+    spread: float
+    lowest: int
+    highest: int
+
+    @property
+    def bias(self) -> float:
+        """The mean of what was given minus the level: above 0 where the judge scores too high."""
+        return self.mean - self.level
+
+    @property
+    def range_text(self) -> str:
+        """The ends of what was given."""
+        return (
+            f"{self.lowest} to {self.highest}" if self.highest > self.lowest else f"{self.lowest}"
+        )
+
+    @property
+    def bias_text(self) -> str:
+        """The bias with its sign, to two digits."""
+        # Rounding makes "-0.00" of what is a little below 0.
+        rounded = round(self.bias, 2) + 0.0
+        return f"{rounded:+.2f}" if rounded else "0.00"
+
+
+def levels_of(matrix: ConfusionMatrix) -> Iterator[LevelFigures]:
+    """The figures of each level that has a case, from the lowest up."""
+    for level, counts in zip(matrix.labels, matrix.counts, strict=True):
+        n = sum(counts)
+        if not n:
+            continue
+        given = [
+            (score, count) for score, count in zip(matrix.labels, counts, strict=True) if count
+        ]
+        mean = sum(score * count for score, count in given) / n
+        variance = sum(count * (score - mean) ** 2 for score, count in given) / n
+        yield LevelFigures(level, n, mean, sqrt(variance), given[0][0], given[-1][0])

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.artifacts.records import case_digest
 from pytest_jrh.review.agent_templates import AgentTemplates
 from pytest_jrh.review.api import Api
 from pytest_jrh.review.board import ReviewBoard
-from pytest_jrh.review.decisions import open_stores
-from pytest_jrh.review.serving.server import ReviewServer, serve
+from pytest_jrh.review.serving import ReviewServer, serve
+from pytest_jrh.store.decisions import open_stores
+from pytest_jrh.store.records import case_digest
 from tests.browser.labelling import Labelling
 from tests.browser.material import review_suite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_jrh.suite.suite import Suite
+    from pytest_jrh.config.suite import Suite
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")

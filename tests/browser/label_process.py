@@ -6,9 +6,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from pytest_jrh.labels.people import read_people
-from pytest_jrh.review.blind.api import BlindApi
-from pytest_jrh.review.serving.server import serve
+from pytest_jrh.review.blind_page import BlindApi
+from pytest_jrh.review.serving import serve
+from pytest_jrh.store.labels import read_people
 from tests.support.blind import all_kinds, blind_suite, labelling
 
 if __name__ == "__main__":

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.review.blind.api import BlindApi
-from pytest_jrh.review.serving.server import serve
+from pytest_jrh.review.blind_page import BlindApi
+from pytest_jrh.review.serving import serve
 
 if TYPE_CHECKING:
-    from pytest_jrh.review.blind.board import LabelBoard
-    from pytest_jrh.review.serving.server import ReviewServer
+    from pytest_jrh.review.blind import LabelBoard
+    from pytest_jrh.review.serving import ReviewServer
 
 
 @dataclass

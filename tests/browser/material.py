@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.models import (
+from pytest_jrh.core.model import (
     AgentRun,
     Case,
     Edit,
@@ -21,7 +21,7 @@ from pytest_jrh.models import (
 from tests.support.made_cases import LEVELS, make_spec, make_suite
 
 if TYPE_CHECKING:
-    from pytest_jrh.suite.suite import Suite
+    from pytest_jrh.config.suite import Suite
 
 CUSTOMERS = [
     "Ada Moreau",

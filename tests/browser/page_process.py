@@ -6,12 +6,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from pytest_jrh.artifacts.records import case_digest
 from pytest_jrh.review.agent_templates import AgentTemplates
 from pytest_jrh.review.api import Api
 from pytest_jrh.review.board import ReviewBoard
-from pytest_jrh.review.decisions import open_stores
-from pytest_jrh.review.serving.server import serve
+from pytest_jrh.review.serving import serve
+from pytest_jrh.store.decisions import open_stores
+from pytest_jrh.store.records import case_digest
 from tests.browser.material import made_case, review_suite
 
 if __name__ == "__main__":

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.models import Judgment, Verdict
-from pytest_jrh.redact import Redactor
-from pytest_jrh.reporting.html.file import write_html
+from pytest_jrh.core.model import Judgment, Verdict
+from pytest_jrh.core.redact import Redactor
+from pytest_jrh.reports.html import write_html
 from tests.browser.material import made_case
 from tests.browser.test_review_screenshots import filled
 from tests.support.blind import blind_suite, confirmed, labelling, natural, rejected

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.artifacts.records import case_digest
-from pytest_jrh.labels.people import blind_labels, read_people
-from pytest_jrh.models import Judgment, ScoreLevel, Verdict
-from pytest_jrh.review.serving import guard
+from pytest_jrh.core.model import Judgment, ScoreLevel, Verdict
+from pytest_jrh.review import serving as guard
+from pytest_jrh.store.labels import blind_labels, read_people
+from pytest_jrh.store.records import case_digest
 from tests.browser.labelling import Labelling
 from tests.browser.material import HOSTILE, hostile_case, made_case
 from tests.support.blind import (

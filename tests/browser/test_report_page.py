@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.redact import Redactor
-from pytest_jrh.reporting.html.file import write_html
-from pytest_jrh.reporting.session_results import case_key
+from pytest_jrh.core.redact import Redactor
+from pytest_jrh.reports.html import write_html
+from pytest_jrh.reports.session import case_key
 from tests.support.judged_sessions import (
     HOSTILE,
     coin,
@@ -26,7 +26,7 @@ from tests.support.made_cases import MESSAGES, make_result, make_spec
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pytest_jrh.models import CaseResult
+    from pytest_jrh.core.model import CaseResult
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 SHOTS = Path(__file__).parent / "screenshots"

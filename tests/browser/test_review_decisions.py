@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.models import Judgment, Verdict
+from pytest_jrh.core.model import Judgment, Verdict
 from tests.browser.material import made_case
 from tests.browser.steps import NEW_TEXT, filled, opened, wait_open, wait_statuses
 from tests.support.fork_server import python

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.errors import NoVerdictCase
-from pytest_jrh.models import Verification
-from pytest_jrh.transcript import message_text
+from pytest_jrh.core.errors import NoVerdictCase
+from pytest_jrh.core.model import Verification
+from pytest_jrh.core.transcript import message_text
 from tests.browser.material import HOSTILE, made_case
 from tests.browser.steps import NEW_TEXT, filled, names, opened, stored, wait_open, wait_statuses
 from tests.support.reviews import as_reviewed

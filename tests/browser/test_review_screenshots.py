@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_jrh.models import Judgment, Verdict
+from pytest_jrh.core.model import Judgment, Verdict
 from tests.browser.conftest import Session, Sessions
 from tests.browser.material import hostile_case, made_case
 

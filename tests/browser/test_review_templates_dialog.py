@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from pytest_jrh.engine.generate import build_pipeline
 from pytest_jrh.llm.prompts import override_path
-from pytest_jrh.pipeline.generate import build_pipeline
 from tests.browser.conftest import Session, Sessions
 from tests.browser.material import made_case
 

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from pytest_jrh.engine import Engine, EngineSettings
-from pytest_jrh.llm.pace import RetryPolicy
-from pytest_jrh.loading import ReadySuite, make_ready
-from pytest_jrh.models import Case, CaseResult, CaseSpec, RecordMode
-from pytest_jrh.redact import Redactor
+from pytest_jrh.core.model import Case, CaseResult, CaseSpec, RecordMode
+from pytest_jrh.core.redact import Redactor
+from pytest_jrh.engine import Engine
+from pytest_jrh.engine.attempts import EngineSettings
+from pytest_jrh.engine.loading import ReadySuite, make_ready
+from pytest_jrh.llm.transport import RetryPolicy
 from tests.support.suites import SuiteFiles
 
 if TYPE_CHECKING:
-    from pytest_jrh.models.terms import Replay
+    from pytest_jrh.core.model import Replay
     from tests.support.exchange import Request
 
 QUICK = RetryPolicy(attempts=3, first_wait=0.002, longest_wait=0.01)

@@ -169,7 +169,7 @@ def test_a_redirect_within_the_origin_is_followed_with_its_body_or_not_at_all(
 def test_an_answer_without_end_is_not_read(
     bench: Bench, server: ModelServer, encoding: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pytest_jrh.llm.wire.LONGEST_ANSWER", 2**20)
+    monkeypatch.setattr("pytest_jrh.llm.transport.LONGEST_ANSWER", 2**20)
     body = b" " * 2**22
     headers = {"Content-Encoding": encoding} if encoding else {}
     packed = gzip.compress(body) if encoding else body

@@ -20,7 +20,7 @@ from tests.support.model_server import ModelServer
 from tests.support.suites import SuiteFiles, merged, run, write_suite
 
 if TYPE_CHECKING:
-    from pytest_jrh.models import StageName
+    from pytest_jrh.core.model import StageName
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "pytest_jrh" / "llm" / "templates"
 PIPELINE: tuple[StageName, ...] = ("planner", "editor", "summary", "verifier")

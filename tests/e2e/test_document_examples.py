@@ -20,8 +20,8 @@ from pytest_jrh import (
     load_inspect_eval_runs,
     load_rubrics,
 )
-from pytest_jrh.artifacts.records import record_line, to_record
-from pytest_jrh.suite.ids import CASES_FILE
+from pytest_jrh.cases.ids import CASES_FILE
+from pytest_jrh.store.records import record_line, to_record
 from tests.support.made_cases import make_case, make_spec
 from tests.support.model_server import ModelServer
 from tests.support.suites import built_log, run

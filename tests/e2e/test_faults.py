@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.llm.pace import RetryPolicy
-from pytest_jrh.models import RecordMode
-from pytest_jrh.stages import STAGES
+from pytest_jrh.core.model import RecordMode
+from pytest_jrh.core.stages import STAGES
+from pytest_jrh.llm.transport import RetryPolicy
 from tests.e2e.bench import Bench, answered_twice
 from tests.support.model_server import Fault, ModelServer
 

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.engine.checked import Trials
+from pytest_jrh.core.model import StageModel
+from pytest_jrh.core.redact import Redactor
+from pytest_jrh.engine.wiring import Trials
 from pytest_jrh.llm import client
-from pytest_jrh.llm.calls import CallRequest
+from pytest_jrh.llm.calls import CallRequest, Response
 from pytest_jrh.llm.client import LiteLLMExchange
-from pytest_jrh.llm.permanent import permanent_failure
-from pytest_jrh.llm.provider import litellm
-from pytest_jrh.llm.shapes import Response
-from pytest_jrh.models import StageModel
+from pytest_jrh.llm.failures import permanent_failure
+from pytest_jrh.llm.transport import litellm
 from pytest_jrh.recording.recorder import HttpRecorder
-from pytest_jrh.redact import Redactor
 from tests.e2e.bench import Bench
 from tests.support.model_server import Fault, ModelServer
 

@@ -133,7 +133,7 @@ def test_the_reason_of_a_skip_is_text_alone(tmp_path: Path) -> None:
 
 
 def test_json_fits_its_schema_and_the_baseline_comes_back(session: tuple[SuiteFiles, str]) -> None:
-    from pytest_jrh.gate.baseline_file import load
+    from pytest_jrh.store.baseline import load
 
     folder = session[0].folder
     schema = json.loads(

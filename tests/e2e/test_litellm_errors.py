@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from pytest_jrh.llm.provider import litellm
-from pytest_jrh.llm.wire import _origin
-from pytest_jrh.redact import Redactor, covers
+from pytest_jrh.core.redact import Redactor, covers
+from pytest_jrh.llm.transport import _origin, litellm
 from tests.support.model_server import Fault, ModelServer
 
 if TYPE_CHECKING:

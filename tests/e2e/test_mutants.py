@@ -176,7 +176,7 @@ def test_an_interrupted_run_is_continued_where_it_was(
 
     with monkeypatch.context() as patch:
         # After the first round, as a user's Ctrl+C between two answers.
-        patch.setattr("pytest_jrh.mutants.run._lives", interrupted)
+        patch.setattr("pytest_jrh.cli.mutants._lives", interrupted)
         assert mutate(suite) == 2
     assert "interrupted; what is recorded is not asked again" in capsys.readouterr().err
     assert not (suite.results / "mutants.json").exists()

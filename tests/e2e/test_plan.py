@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_jrh.core.model import RecordMode
 from pytest_jrh.engine import Engine
-from pytest_jrh.models import RecordMode
-from pytest_jrh.planning import CallPlan, Estimate, plan_of
+from pytest_jrh.engine.planning import CallPlan, Estimate, plan_of
 from tests.e2e.bench import Bench
 from tests.e2e.test_spending import pytest_in
 from tests.support.model_server import Fault, ModelServer
 from tests.support.suites import write_suite
 
 if TYPE_CHECKING:
-    from pytest_jrh.models import StageModel, StageName
+    from pytest_jrh.core.model import StageModel, StageName
     from tests.e2e.conftest import MakeBench
 
 BOTH = ["agent_perturbation", "agent_positives"]

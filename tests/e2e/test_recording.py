@@ -12,10 +12,10 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pytest_jrh.core.transcript import storable
 from pytest_jrh.llm.budget import Ledger, Limits
 from pytest_jrh.llm.calls import Answer
 from pytest_jrh.recording.cassettes import Cassette, RecordedCall
-from pytest_jrh.transcript import storable
 from tests.e2e.bench import Bench, answers_in, cassette_files, is_complete, read_cassette
 from tests.support.model_server import Fault, ModelServer, Obedient, Reply, Request, override
 from tests.support.suites import run

@@ -16,8 +16,8 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from pytest_jrh.models import CaseResult
-from pytest_jrh.planning import Estimate
+from pytest_jrh.core.model import CaseResult
+from pytest_jrh.engine.planning import Estimate
 from pytest_jrh.stats.statistics import describe
 from tests.e2e.bench import Bench, cassette_files, is_complete, read_cassette
 from tests.e2e.test_kill import pytest_process

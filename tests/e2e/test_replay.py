@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_jrh.core.model import Completion
+from pytest_jrh.core.redact import Redactor
 from pytest_jrh.llm.calls import Answer, CallRequest
-from pytest_jrh.models import Completion
 from pytest_jrh.recording.recorder import HttpRecorder, _Router
-from pytest_jrh.redact import Redactor
 from tests.e2e.bench import Bench, read_cassette
 from tests.support.model_server import Fault, ModelServer
 from tests.support.suites import BOTH_TESTS
@@ -197,8 +197,7 @@ def test_the_fingerprint_covers_what_makes_the_call_this_call(
 ) -> None:
     from dataclasses import replace
 
-    from pytest_jrh.pipeline.editor import EditorResponse
-    from pytest_jrh.pipeline.verifier import VerifierResponse
+    from pytest_jrh.cases.pipeline import EditorResponse, VerifierResponse
 
     stage = bench.ready.suite.generation.stages["editor"]
     request = CallRequest(stage, ({"role": "user", "content": "Edit."},), EditorResponse)

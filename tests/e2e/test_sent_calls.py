@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_jrh.models import Spending
-from pytest_jrh.stats.spending import spending_lines
+from pytest_jrh.core.model import Spending
+from pytest_jrh.reports.spending import spending_lines
 from tests.e2e.bench import Bench
 from tests.support.model_server import Fault, ModelServer
 

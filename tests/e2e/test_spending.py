@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_jrh.core.model import Completion
 from pytest_jrh.llm.budget import Ledger, Limits
-from pytest_jrh.models import Completion
-from pytest_jrh.stats.spending import total_spending
+from pytest_jrh.reports.spending import total_spending
 from tests.e2e.bench import Bench
 from tests.e2e.test_replay import ANSWERS
 from tests.support.fork_server import python

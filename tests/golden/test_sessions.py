@@ -28,6 +28,8 @@ class TextFile(SingleFileSnapshotExtension):
         return str(index)
 
 
+# The files of the snapshots are named after the sessions alone.
+@pytest.mark.filterwarnings("ignore:.*Can not relate snapshot name")
 @pytest.mark.parametrize("session", SESSIONS, ids=[session.name for session in SESSIONS])
 def test_a_session_prints_and_writes_what_it_did(
     session: Session, tmp_path: Path, snapshot: SnapshotAssertion

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_jrh.reporting.history.file import read_history
+from pytest_jrh.store.history import read_history
 from tests.plugin.gated import BASELINE, LAX, TINY, WORKERS, Project
 
 HISTORY = "--jrh-history=history.jsonl"

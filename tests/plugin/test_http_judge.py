@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 import yaml
 
-from pytest_jrh.llm.pace import Pace
-from pytest_jrh.models import RateLimit, StageModel
+from pytest_jrh.core.model import RateLimit, StageModel
+from pytest_jrh.llm.transport import Pace
 from tests.plugin.own_judges import ONE, RECORD, summary, words
 from tests.plugin.recorded import Recorded, run_pytest
 from tests.support.judge_service import JudgeService
@@ -173,7 +173,7 @@ def test_a_recorded_redirect_to_another_server_is_not_followed_there(
 def test_an_answer_that_is_too_long_is_not_read(
     suite: SuiteFiles, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, encoding: str
 ) -> None:
-    monkeypatch.setattr("pytest_jrh.llm.wire.LONGEST_ANSWER", 2**20)
+    monkeypatch.setattr("pytest_jrh.llm.transport.LONGEST_ANSWER", 2**20)
     answer = packed(json.dumps({"score": 1, "why": " " * 2**21}).encode(), encoding)
     headers = {"content-encoding": encoding} if encoding else {}
     with JudgeService(reply=lambda _path, _body: (200, headers, answer)) as service:

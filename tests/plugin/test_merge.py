@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh.__main__ import main
-from pytest_jrh.options import OPTIONS
+from pytest_jrh.config.options import OPTIONS
 from tests.plugin.gated import BASELINE, FILE, LAX, REGRESSED, TINY, UPDATE, Project, section
 from tests.plugin.recorded import PERTURBATION, POSITIVES, Recorded
 

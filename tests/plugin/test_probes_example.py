@@ -12,7 +12,7 @@ import pytest
 
 from examples.probes.judges import PLANTED
 from examples.probes.shop import DEFAULT, write_conversations
-from pytest_jrh.probes import PROBES
+from pytest_jrh.cases.probes import PROBES
 from tests.plugin.recorded import run_pytest
 
 ROOT = Path(__file__).parents[2]

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from pytest_jrh.engine.loading import make_ready
 from pytest_jrh.judges.python import PythonJudge
-from pytest_jrh.loading import make_ready
 from tests.plugin.gated import WORKERS
 from tests.plugin.own_judges import ONE, RECORD, Judged, MakeJudged, asking, summary, words
 from tests.plugin.recorded import run_pytest

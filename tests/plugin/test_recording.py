@@ -19,7 +19,7 @@ SUPPLIED = """
     calls = []
 
     def pytest_jrh_complete(config):
-        from pytest_jrh.models import Completion
+        from pytest_jrh.core.model import Completion
 
         said = {
             "planner": {"thesis": "", "steps": []},

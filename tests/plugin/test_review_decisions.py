@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from pytest_jrh.review.decision_files import decisions_path
+from pytest_jrh.store.decisions import decisions_path
 from tests.plugin.recorded import PERTURBATION, Done, Recorded, outcomes, run_pytest
 from tests.support.fork_server import python
 from tests.support.model_server import ModelServer
@@ -190,7 +190,7 @@ def test_a_run_without_decisions_imports_nothing_of_the_page(recorded: Recorded)
     folder = recorded.tiny.folder
     (folder / "conftest.py").write_text(
         "import sys\n\n\ndef pytest_unconfigure():\n"
-        "    rooms = ('uvicorn', 'pytest_jrh.review.board', 'pytest_jrh.review.decisions')\n"
+        "    rooms = ('uvicorn', 'pytest_jrh.review.board', 'pytest_jrh.store.decisions')\n"
         "    print('imported:', [name for name in rooms if name in sys.modules])\n",
         encoding="utf-8",
     )
@@ -202,4 +202,4 @@ def test_a_run_without_decisions_imports_nothing_of_the_page(recorded: Recorded)
     assert imported == ["imported: []"]
     decide(recorded.tiny.negatives, "run-1", "accepted")
     imported = [line for line in started().lines if line.startswith("imported:")]
-    assert imported == ["imported: ['pytest_jrh.review.board', 'pytest_jrh.review.decisions']"]
+    assert imported == ["imported: ['pytest_jrh.review.board', 'pytest_jrh.store.decisions']"]

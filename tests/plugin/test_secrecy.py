@@ -35,7 +35,7 @@ def fail_with(secret):
 SuiteSession.start = start
 """
 _BROKEN_COLLECTION = """
-from pytest_jrh.loading import ReadySuite
+from pytest_jrh.engine.loading import ReadySuite
 
 def specs(self):
     import os

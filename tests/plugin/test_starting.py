@@ -18,11 +18,11 @@ import pytest
 import yaml
 
 from pytest_jrh.__main__ import main
+from pytest_jrh.cli import init_judge as committing
+from pytest_jrh.config.json_schema import config_schema, rubrics_schema
+from pytest_jrh.engine.loading import make_ready
 from pytest_jrh.judges.prompt import PromptJudge
 from pytest_jrh.llm.prompts import load_template, messages
-from pytest_jrh.loading import make_ready
-from pytest_jrh.starting import committing
-from pytest_jrh.suite.json_schema import config_schema, rubrics_schema
 from tests.support.judge_service import JudgeService
 from tests.support.suites import built_log, run
 

@@ -26,7 +26,7 @@ CLIENT = """
     asked = []
 
     def pytest_jrh_complete(config):
-        from pytest_jrh.models import Completion
+        from pytest_jrh.core.model import Completion
 
         async def complete(stage, messages, response_model):
             asked.append(stage.stage)

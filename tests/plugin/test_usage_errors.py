@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_jrh.artifacts.records import record_line, to_record
-from pytest_jrh.models import Rubric
+from pytest_jrh.core.model import Rubric
+from pytest_jrh.store.records import record_line, to_record
 from tests.plugin.recorded import Recorded, run_pytest
 from tests.support.made_cases import make_case, make_spec
 from tests.support.suites import SuiteFiles

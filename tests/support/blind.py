@@ -7,19 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.artifacts.records import case_digest
-from pytest_jrh.kinds import BASES
-from pytest_jrh.models import Label, Plan, PlanStep, Verification
-from pytest_jrh.review.blind.board import LabelBoard
-from pytest_jrh.review.blind.opening import open_labels
-from pytest_jrh.suite.ids import case_id, generation_id, perturbed_idx
-from pytest_jrh.suite.suite import ReviewSettings, SuiteTest
-from pytest_jrh.transcript import message_text
+from pytest_jrh.cases.ids import case_id, generation_id, perturbed_idx
+from pytest_jrh.cases.tests import BASES
+from pytest_jrh.config.suite import ReviewSettings, SuiteTest
+from pytest_jrh.core.model import Label, Plan, PlanStep, Verification
+from pytest_jrh.core.transcript import message_text
+from pytest_jrh.review.blind import LabelBoard, open_labels
+from pytest_jrh.store.records import case_digest
 from tests.browser.material import made_case, review_suite
 
 if TYPE_CHECKING:
-    from pytest_jrh.models import Case
-    from pytest_jrh.suite.suite import Suite
+    from pytest_jrh.config.suite import Suite
+    from pytest_jrh.core.model import Case
 
 
 def blind_suite(folder: Path, **review: Any) -> Suite:

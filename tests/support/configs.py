@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from pytest_jrh.errors import InputError, Problem
-from pytest_jrh.suite.config import load_suite
+from pytest_jrh.config.load import load_suite
+from pytest_jrh.core.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from pytest_jrh.suite.suite import Suite
+    from pytest_jrh.config.suite import Suite
 
 AGENT = "test_agent_perturbation_config"
 CONFIG = "inputs/configs/demo.yml"

@@ -7,22 +7,22 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from pytest_jrh.llm.prompts import load_template, parse_prompt
-from pytest_jrh.llm.stage import Stage
-from pytest_jrh.models import (
+from pytest_jrh.cases.pipeline import Goal
+from pytest_jrh.core.kinds import Objective
+from pytest_jrh.core.model import (
     AgentRun,
     Complete,
     Message,
     Mode,
-    Objective,
     PerturbationOutcome,
     Rubric,
     ScoreLevel,
     StageModel,
     StageName,
 )
-from pytest_jrh.pipeline.generate import Pipeline
-from pytest_jrh.pipeline.goal import Goal
+from pytest_jrh.engine.generate import Pipeline
+from pytest_jrh.llm.calls import Stage
+from pytest_jrh.llm.prompts import load_template, parse_prompt
 
 MODEL = "openai/test"
 CALL: Mapping[str, Any] = {

@@ -49,7 +49,7 @@ HEAVY = (
     "openpyxl",
     "pytest_jrh.llm.client",
     "pytest_jrh.recording.recorder",
-    "pytest_jrh.pipeline.generate",
+    "pytest_jrh.engine.generate",
     "pytest_jrh.plugin.activation",
     "pytest_jrh.sources.eval_logs",
     "vcr.patch",

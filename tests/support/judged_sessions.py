@@ -7,23 +7,23 @@ import random
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from pytest_jrh.artifacts.spools import RecordIndex, Spool, read_spools
-from pytest_jrh.gate.baseline import Baseline, Scope, short, update
-from pytest_jrh.gate.decision import decide
-from pytest_jrh.gate.kept_verdicts import JudgePrompt, KeptVerdict, KeptVerdicts
-from pytest_jrh.kinds import BASES, KINDS
-from pytest_jrh.models import CaseResult, CaseSpec
-from pytest_jrh.redact import Redactor
-from pytest_jrh.reporting.session_results import SessionResults, gather
-from pytest_jrh.suite.ids import generation_id
-from pytest_jrh.suite.suite import GateRules
+from pytest_jrh.cases.ids import generation_id
+from pytest_jrh.cases.tests import BASES, KINDS
+from pytest_jrh.config.suite import GateRules
+from pytest_jrh.core.model import CaseResult, CaseSpec
+from pytest_jrh.core.redact import Redactor
+from pytest_jrh.reports.session import SessionResults, gather
+from pytest_jrh.stats.baseline import Baseline, Scope, short, update
+from pytest_jrh.stats.gate import decide
+from pytest_jrh.store.baseline import JudgePrompt, KeptVerdict, KeptVerdicts
+from pytest_jrh.store.spools import RecordIndex, Spool, read_spools
 from tests.support.made_cases import LEVELS, MESSAGES, RUBRIC, make_case, make_result, make_spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from pytest_jrh.models import Message, Rubric
+    from pytest_jrh.core.model import Message, Rubric
 
 Answer: TypeAlias = "Callable[[CaseSpec, int], int]"
 

@@ -5,8 +5,16 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.judges.judge import JudgeSettings
-from pytest_jrh.models import (
+from pytest_jrh.cases.ids import case_id
+from pytest_jrh.config.suite import (
+    GenerationSettings,
+    OutputSettings,
+    ReplaySettings,
+    SourceSettings,
+    Suite,
+    SuiteTest,
+)
+from pytest_jrh.core.model import (
     AgentRun,
     Case,
     CaseResult,
@@ -26,15 +34,7 @@ from pytest_jrh.models import (
     Usage,
     Verification,
 )
-from pytest_jrh.suite.ids import case_id
-from pytest_jrh.suite.suite import (
-    GenerationSettings,
-    OutputSettings,
-    ReplaySettings,
-    SourceSettings,
-    Suite,
-    SuiteTest,
-)
+from pytest_jrh.judges.judge import JudgeSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,13 +13,13 @@ from random import Random
 from examples.probes.judges import sound
 from examples.probes.shop import CLAIMS, DECISIVE, conversation, edited
 from pytest_jrh import JudgedCase
-from pytest_jrh.errors import NoVerdictCase
-from pytest_jrh.judges.judged_case import JudgedRubric
-from pytest_jrh.models import CaseResult, CaseSpec, Message, Outcome, Rubric
-from pytest_jrh.probes import PROBES
-from pytest_jrh.probes.probe import Base, Derived, Probe, ProbeSettings
-from pytest_jrh.stats.probing.figures import ProbeTable, probe_tables
-from pytest_jrh.suite.probing.drawing import drawn
+from pytest_jrh.cases.probes import PROBES
+from pytest_jrh.cases.probes.probe import Base, Derived, Probe, ProbeSettings
+from pytest_jrh.config.probes import drawn
+from pytest_jrh.core.errors import NoVerdictCase
+from pytest_jrh.core.model import CaseResult, CaseSpec, Message, Outcome, Rubric
+from pytest_jrh.judges.judge import JudgedRubric
+from pytest_jrh.stats.probes import ProbeTable, probe_tables
 from tests.support.judged_sessions import DIGEST
 from tests.support.made_cases import make_result, make_spec
 

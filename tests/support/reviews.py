@@ -8,19 +8,19 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_jrh.artifacts.records import case_digest, from_record
-from pytest_jrh.models import Case
+from pytest_jrh.cases.ids import CASES_FILE
+from pytest_jrh.core.model import Case
 from pytest_jrh.review.board import ReviewBoard
-from pytest_jrh.review.decision_files import decisions_path
-from pytest_jrh.review.decisions import (
+from pytest_jrh.store.decisions import (
     Action,
     Decision,
     DecisionStore,
     TurnEdit,
+    decisions_path,
     obeyed,
     with_edits,
 )
-from pytest_jrh.suite.ids import CASES_FILE
+from pytest_jrh.store.records import case_digest, from_record
 
 
 def records(output_dir: Path) -> dict[str, dict[str, Any]]:

@@ -9,9 +9,8 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
-from pytest_jrh.llm.calls import Answer, CallRequest
-from pytest_jrh.llm.shapes import parse
-from pytest_jrh.models import Completion, ResponseT, StageModel
+from pytest_jrh.core.model import Completion, ResponseT, StageModel
+from pytest_jrh.llm.calls import Answer, CallRequest, parse
 
 Fields: TypeAlias = Mapping[str, Any]
 

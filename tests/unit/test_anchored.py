@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.anchoring import Cell, simulated
-from pytest_jrh.stats.inference.anchored import (
+from pytest_jrh.stats.people import (
     CheckedCase,
     anchored_accuracy,
     anchored_false_positive_rate,

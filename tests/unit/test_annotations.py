@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_jrh.models import CaseResult, Verdict
-from pytest_jrh.reporting.annotations import annotation_lines
-from pytest_jrh.reporting.session_results import SessionResults
+from pytest_jrh.core.model import CaseResult, Verdict
+from pytest_jrh.reports.annotations import annotation_lines
+from pytest_jrh.reports.session import SessionResults
 from tests.support.judged_sessions import HOSTILE, judged, right, session_of, wrong_on
 
 BASE = Path("/repo")

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_jrh.llm.answers import answer_of
 from pytest_jrh.llm.calls import Answer
+from pytest_jrh.llm.client import answer_of
 from pytest_jrh.llm.negotiation import Sending
 
 

@@ -1,4 +1,4 @@
-"""The floors of the house, and the one room of each heavy library, read from the imports
+"""The rooms of the package, and where heavy libraries are imported, read from the imports
 (ARCHITECTURE.md)."""
 
 from __future__ import annotations
@@ -15,69 +15,52 @@ from typing import NamedTuple
 import pytest
 
 import pytest_jrh
+from pytest_jrh.cases.tests import KINDS, TESTS
+from pytest_jrh.core.stages import STAGES
 from pytest_jrh.judges import JUDGES
-from pytest_jrh.kinds import KINDS, TESTS
 from pytest_jrh.sources import SOURCES
-from pytest_jrh.stages import STAGES
 
 PACKAGE = Path(pytest_jrh.__file__).parent
-# A module imports from the floors below its own, and from its own room.
-FLOORS: dict[str, int] = {
-    **dict.fromkeys(
-        (
-            "errors",
-            "models",
-            "transcript",
-            "templating",
-            "bounds",
-            "redact",
-            "contents",
-            "files",
-            "diffs",
-            "text",
-            "user_code",
-            "kinds",
-            "probes",
-            "stages",
-        ),
-        0,
-    ),
-    **dict.fromkeys(("documents", "llm", "sections"), 1),
-    "judges": 2,
-    "suite": 3,
-    **dict.fromkeys(("sources", "recording", "pipeline", "stats"), 4),
-    **dict.fromkeys(("gate", "artifacts", "labels", "options"), 5),
-    **dict.fromkeys(("reporting", "review"), 6),
-    **dict.fromkeys(("library", "loading", "planning", "starting"), 7),
-    **dict.fromkeys(("engine", "concluding", "loaded", "provenance"), 8),
-    **dict.fromkeys(("commands", "merging", "mutants", "plan_text"), 9),
-    "plugin": 10,
-    "__main__": 11,
-    "__version__": 0,  # no module, but a name of the package itself
-}
-# Each may be imported in one room only, and only where it is needed: inside a function.
-ROOMS: dict[str, tuple[str, ...]] = {
-    "litellm": ("llm.provider",),
+# A module imports from the rooms before its own, and from its own.
+ROOMS = (
+    "core",
+    "llm",
+    "cases",
+    "judges",
+    "config",
+    "stats",
+    "sources",
+    "store",
+    "recording",
+    "reports",
+    "review",
+    "engine",
+    "cli",
+    "plugin",
+    "__main__",
+)
+# Each is imported in these modules only, and only where it is needed: inside a function.
+HEAVY: dict[str, tuple[str, ...]] = {
+    "litellm": ("llm.transport",),
     "openai": ("llm.client",),
     "httpx": ("llm.failures", "judges.http"),
-    "httpcore": ("llm.wire",),
+    "httpcore": ("llm.transport",),
     "inspect_scout": ("sources.scout", "judges.scout_scanner"),
     "inspect_ai": (
         "judges.inspect_code",
         "judges.inspect_scorer",
         "judges.scout_scanner",
+        "reports.eval_log",
         "sources.eval_logs",
-        "sources.judged_logs",
-        "sources.judged_samples",
-        "sources.zip_logs",
+        "sources.log_pieces",
     ),
     "vcr": ("recording.recorder",),
-    "jinja2": ("templating.jinja", "templating.pages"),
-    "openpyxl": ("artifacts.tables",),
+    "jinja2": ("core.templates",),
+    "openpyxl": ("store.tables",),
     "sklearn": ("stats.metrics",),
     "filelock": ("llm.locks",),
-    "starlette": ("review.serving.app",),
-    "uvicorn": ("review.serving.server",),
+    "starlette": ("review.serving",),
+    "uvicorn": ("review.serving",),
 }
 
 
@@ -158,38 +141,16 @@ def own(imported: Import) -> str:
     return rest if package == "pytest_jrh" else ""
 
 
-def test_every_module_has_its_floor() -> None:
-    there = {room(imported.module) for imported in imports()} - {"__init__"}
-    assert there <= set(FLOORS)
-
-
-def test_modules_import_from_floors_below_their_own() -> None:
-    # The vocabulary of floor 0 is one: its modules may import each other, and the next test keeps
-    # them acyclic.
+def test_modules_import_from_rooms_before_their_own() -> None:
+    place = {name: number for number, name in enumerate(ROOMS)}
+    # `__init__` names what the package offers, and loads it when it is asked for.
     wrong = [
-        str(one)
-        for one in imports()
-        if one.module != "__init__" and own(one) and room(own(one)) != room(one.module)
-        if FLOORS[room(own(one))] >= max(FLOORS[room(one.module)], 1)
+        str(imported)
+        for imported in imports()
+        if imported.module != "__init__" and own(imported) not in ("", "__version__")
+        if place[room(own(imported))] > place[room(imported.module)]
     ]
     assert not wrong
-
-
-def test_ground_floor_has_no_cycles() -> None:
-    ground = {name for name, floor in FLOORS.items() if floor == 0}
-    needs = {
-        name: {
-            room(own(one))
-            for one in imports()
-            if room(one.module) == name and own(one) and not one.typing
-        }
-        - {name}
-        for name in ground
-    }
-    done: set[str] = set()
-    while ready := {name for name in ground - done if needs[name] <= done}:
-        done |= ready
-    assert done == ground
 
 
 def test_only_the_plugin_imports_pytest() -> None:
@@ -201,16 +162,16 @@ def test_only_the_plugin_imports_pytest() -> None:
     ]
 
 
-@pytest.mark.parametrize("library", ROOMS)
+@pytest.mark.parametrize("library", HEAVY)
 def test_heavy_library_is_imported_in_its_room_only_and_late(library: str) -> None:
     found = [one for one in imports() if room(one.name) == library]
-    assert {one.module for one in found} <= set(ROOMS[library])
+    assert {one.module for one in found} <= set(HEAVY[library])
     assert not [str(one) for one in found if not (one.lazy or one.typing)]
 
 
 def test_nothing_but_the_known_libraries_is_imported() -> None:
     known = {
-        *ROOMS,
+        *HEAVY,
         *sys.stdlib_module_names,
         "pytest_jrh",
         "pydantic",
@@ -250,9 +211,9 @@ def constants() -> tuple[Constant, ...]:
 
 # A case also has a position in the review.
 @pytest.mark.parametrize("name", sorted({*TESTS} - {"position"}))
-def test_the_name_of_a_kind_of_test_stands_in_its_own_file_alone(name: str) -> None:
-    own = "probes" if KINDS[name].derived else "kinds"
-    assert {one.path for one in constants() if one.text == name} == {f"{own}/{name}.py"}
+def test_the_name_of_a_kind_of_test_stands_in_one_file_alone(name: str) -> None:
+    home = f"cases/probes/{name}.py" if KINDS[name].derived else "core/kinds.py"
+    assert {constant.path for constant in constants() if constant.text == name} == {home}
 
 
 # Stages and judges whose names are other things as well, such as columns of a report, or a way to
@@ -261,10 +222,10 @@ COLUMNS = {"http", "judge", "prompt", "summary"}
 
 
 @pytest.mark.parametrize("name", sorted(STAGES.keys() - COLUMNS))
-def test_the_name_of_a_stage_stands_in_its_own_file_alone(name: str) -> None:
-    named = {one.path for one in constants() if one.text == name}
+def test_the_name_of_a_stage_stands_in_one_file_alone(name: str) -> None:
+    named = {constant.path for constant in constants() if constant.text == name}
     # Editors of a config are also told that `verifier` may be false.
-    assert named - {"suite/json_schema.py"} == {f"stages/{name}.py"}
+    assert named - {"config/json_schema.py"} == {"core/stages.py"}
 
 
 @pytest.mark.parametrize("name", [*STAGES, *JUDGES, *TESTS])

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from pytest_jrh.artifacts.debug import debug_paths, write_debug
-from pytest_jrh.artifacts.records import to_record
-from pytest_jrh.artifacts.spools import Spool
+from pytest_jrh.cases.ids import generation_id
+from pytest_jrh.core.redact import Redactor
+from pytest_jrh.core.text import one_line
 from pytest_jrh.judges.judge import JudgeSettings
-from pytest_jrh.redact import Redactor
-from pytest_jrh.reporting.judge_report import judge_file_names
-from pytest_jrh.reporting.suite_files import write_suite_outputs
-from pytest_jrh.reporting.suite_files.run import SuiteRun
-from pytest_jrh.suite.ids import generation_id
-from pytest_jrh.text import one_line
+from pytest_jrh.reports.result_files import judge_file_names
+from pytest_jrh.reports.suite_files import SuiteRun, write_suite_outputs
+from pytest_jrh.store.outputs import debug_paths, write_debug
+from pytest_jrh.store.records import to_record
+from pytest_jrh.store.spools import Spool
 from tests.support.made_cases import (
     MESSAGES,
     make_case,
@@ -32,9 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from pytest_jrh.models import Case, CaseResult, CaseSpec
-    from pytest_jrh.reporting.suite_files import Written
-    from pytest_jrh.suite.suite import Suite
+    from pytest_jrh.config.suite import Suite
+    from pytest_jrh.core.model import Case, CaseResult, CaseSpec
+    from pytest_jrh.reports.suite_files import Written
 
 A, B, C = make_spec("a"), make_spec("b"), make_spec("c")
 P = make_spec("a", test="agent_positives")
@@ -353,7 +352,7 @@ def test_full_disk_in_the_middle_of_a_table_is_one_sentence(
     def full(row: object) -> str:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pytest_jrh.artifacts.tables.encoded", full)
+    monkeypatch.setattr("pytest_jrh.store.tables.encoded", full)
     done = write(suite)
     assert [problem.rsplit(": ", 1)[1] for problem in done.problems] == [
         "No space left on device."

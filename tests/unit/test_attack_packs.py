@@ -10,12 +10,18 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.models import Rubric, ScoreLevel
-from pytest_jrh.probes.attacks import ENCODINGS, LONGEST_TEXT, MOST_ATTACKS, attacks_in, values_for
-from pytest_jrh.probes.packs import shipped
-from pytest_jrh.probes.probe import Base, PackMistake, ProbeSettings
-from pytest_jrh.probes.prompt_injection import PROMPT_INJECTION
-from pytest_jrh.transcript import message_text
+from pytest_jrh.cases.probes.packs import shipped
+from pytest_jrh.cases.probes.probe import Base, PackMistake, ProbeSettings
+from pytest_jrh.cases.probes.prompt_injection import (
+    ENCODINGS,
+    LONGEST_TEXT,
+    MOST_ATTACKS,
+    PROMPT_INJECTION,
+    attacks_in,
+    values_for,
+)
+from pytest_jrh.core.model import Rubric, ScoreLevel
+from pytest_jrh.core.transcript import message_text
 
 MESSAGES = (
     {"role": "user", "content": "Please refund order 17."},

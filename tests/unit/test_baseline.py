@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.errors import InputError, Problem
-from pytest_jrh.gate.baseline import Baseline, BaselineCase, Scope, compare, short, update
-from pytest_jrh.gate.baseline_file import load, render, save
+from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.model import CaseResult, Outcome, StageModel
 from pytest_jrh.judges.prompt import judge_fingerprint
-from pytest_jrh.models import CaseResult, Outcome, StageModel
+from pytest_jrh.stats.baseline import Baseline, BaselineCase, Scope, compare, short, update
+from pytest_jrh.store.baseline import load, render, save
 from tests.support.made_cases import make_result, make_spec
 
 if TYPE_CHECKING:

@@ -14,24 +14,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.artifacts.records import case_digest
-from pytest_jrh.errors import InputError
-from pytest_jrh.labels.people import blind_labels, labels_path, read_people
-from pytest_jrh.labels.rows import read_rows
-from pytest_jrh.models import Case, Judgment, Verdict
-from pytest_jrh.redact import Redactor
-from pytest_jrh.review.blind.api import BlindApi
-from pytest_jrh.review.blind.board import LabelBoard
-from pytest_jrh.review.blind.book import RUN_LABELS
-from pytest_jrh.review.blind.desk import BlindDesk
-from pytest_jrh.review.blind.drawing import Drawable, draw, in_order, shown_to_all
-from pytest_jrh.review.blind.opening import open_labels
+from pytest_jrh.cases.ids import generation_id
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.model import Case, Judgment, Verdict
+from pytest_jrh.core.redact import Redactor
+from pytest_jrh.core.transcript import message_text
+from pytest_jrh.review.blind import (
+    BlindDesk,
+    Drawable,
+    LabelBoard,
+    draw,
+    in_order,
+    open_labels,
+    shown_to_all,
+)
+from pytest_jrh.review.blind_book import RUN_LABELS
+from pytest_jrh.review.blind_page import BlindApi
 from pytest_jrh.review.board import ReviewBoard
-from pytest_jrh.review.decisions import open_stores
-from pytest_jrh.review.serving.requests import Asked
-from pytest_jrh.review.serving.server import serve
-from pytest_jrh.suite.ids import generation_id
-from pytest_jrh.transcript import message_text
+from pytest_jrh.review.serving import Asked, serve
+from pytest_jrh.sources.label_files import read_rows
+from pytest_jrh.store.decisions import open_stores
+from pytest_jrh.store.labels import blind_labels, labels_path, read_people
+from pytest_jrh.store.records import case_digest
 from tests.support.blind import (
     COMMON,
     all_kinds,

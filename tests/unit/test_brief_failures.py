@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_jrh.errors import Unrecorded, Unscored
-from pytest_jrh.models import Judgment, Verdict
-from pytest_jrh.reporting.explain import disagreement_text, unscored_text
-from pytest_jrh.reporting.printed.failures import FailedCase, brief_texts
-from pytest_jrh.text import visible
+from pytest_jrh.core.errors import Unrecorded, Unscored
+from pytest_jrh.core.model import Judgment, Verdict
+from pytest_jrh.core.text import visible
+from pytest_jrh.reports.failures import FailedCase, brief_texts, disagreement_text, unscored_text
 from tests.support.judged_sessions import HOSTILE
 from tests.support.made_cases import make_case
 

@@ -6,21 +6,24 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.errors import Unscored
+from pytest_jrh.cases.pipeline import (
+    EditorResponse,
+    SummaryResponse,
+    VerifierResponse,
+    response_for,
+)
+from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.model import Completion, RateLimit, StageModel
 from pytest_jrh.judges.prompt import judge_response
 from pytest_jrh.llm.calls import (
     Answer,
     CallRequest,
+    Response,
     digest,
     make_complete,
+    parse,
     stable_schema,
 )
-from pytest_jrh.llm.shapes import Response, parse
-from pytest_jrh.models import Completion, RateLimit, StageModel
-from pytest_jrh.pipeline.editor import EditorResponse
-from pytest_jrh.pipeline.planner import response_for
-from pytest_jrh.pipeline.summarizer import SummaryResponse
-from pytest_jrh.pipeline.verifier import VerifierResponse
 from tests.support.conversations import wait_for
 from tests.support.scripted import ScriptedExchange
 

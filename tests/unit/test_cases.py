@@ -11,9 +11,10 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from pytest_jrh.cases import ids
+from pytest_jrh.config import specs as cases
+from pytest_jrh.core.model import CaseSpec, RunSummary
 from pytest_jrh.judges.judge import JudgeSettings
-from pytest_jrh.models import CaseSpec, RunSummary
-from pytest_jrh.suite import cases, ids
 from tests.support.made_cases import LEVELS, RUBRIC, make_spec, make_suite
 
 AGENTHARM = ["17-2", "17-3", "2-2", "2-3", "20-2", "21-3", "22-1", "22-4"]

@@ -12,10 +12,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.errors import InputError
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.model import Usage
 from pytest_jrh.llm.calls import Answer
-from pytest_jrh.models import Usage
-from pytest_jrh.recording import cassette_text, cassettes
+from pytest_jrh.recording import cassettes
+from pytest_jrh.recording import cassettes as cassette_text
 from pytest_jrh.recording.cassettes import Cassette, RecordedCall
 
 DEMO = Path(__file__).parents[2] / "inputs" / "cassettes" / "refund_agent"

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.documents.strict_json import DamagedError
-from pytest_jrh.sources.conversations.messages import (
+from pytest_jrh.core.documents import DamagedError
+from pytest_jrh.core.transcript import render_transcript
+from pytest_jrh.sources.chat_messages import (
     OTHER_ROLES,
     WITHOUT_CALL,
     WITHOUT_RESULT,
     read_messages,
 )
-from pytest_jrh.transcript import render_transcript
 
 IMAGE = "data:image/png;base64,iVBORw0KGgo="
 

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.artifacts.records import record_line, to_record
-from pytest_jrh.documents.pointers import MISSING, at, pointer_to
-from pytest_jrh.errors import InputError
-from pytest_jrh.loading import ReadySuite, make_ready
-from pytest_jrh.models import CaseSpec
+from pytest_jrh.core.documents import MISSING, at, pointer_to
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.model import CaseSpec
+from pytest_jrh.engine.loading import ReadySuite, make_ready
 from pytest_jrh.sources import open_source
-from pytest_jrh.sources.clusters import clusters_by, with_clusters
+from pytest_jrh.sources.source import clusters_by, with_clusters
+from pytest_jrh.store.records import record_line, to_record
 from tests.support.logs import rewrite, sample, write_log
 from tests.support.made_cases import make_case
 from tests.support.suites import rubric, run, write_suite

@@ -10,12 +10,11 @@ from contextvars import copy_context
 
 import pytest
 
-from pytest_jrh.engine.code_threads import CodeThreads
-from pytest_jrh.engine.own_code import CodeRunner, _Run
-from pytest_jrh.errors import Unscored
+from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.model import Verdict
+from pytest_jrh.engine.own_code import CodeRunner, CodeThreads, _Run
 from pytest_jrh.judges.judge import OwnCode
-from pytest_jrh.models import Verdict
-from pytest_jrh.recording.own_code.kept import KeptRequests
+from pytest_jrh.recording.own_code import KeptRequests
 from pytest_jrh.recording.tapes import Tape
 
 LONG = 60.0

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from pytest_jrh.documents.reading import read_document
-from pytest_jrh.errors import InputError
-from pytest_jrh.suite import resolve
-from pytest_jrh.suite.config import load_suite, looks_like_suite
+from pytest_jrh.config import resolve
+from pytest_jrh.config.load import load_suite, looks_like_suite
+from pytest_jrh.core.documents import read_document
+from pytest_jrh.core.errors import InputError
 from tests.support.configs import AGENT, CONFIG, ORDINAL_RUBRIC, Folder, changed, minimal
 
 if TYPE_CHECKING:
-    from pytest_jrh.suite.suite import Suite
+    from pytest_jrh.config.suite import Suite
 
 
 @pytest.fixture
@@ -306,7 +306,7 @@ def test_lines_are_those_of_the_keys(tmp_path: Path) -> None:
 def test_loading_a_suite_imports_nothing_heavy() -> None:
     heavy = "('litellm', 'inspect_ai', 'vcr', 'jinja2', 'sklearn', 'openpyxl', 'pytest', 'numpy')"
     code = (
-        f"import sys, pytest_jrh.suite.config; print([name for name in {heavy} if name in "
+        f"import sys, pytest_jrh.config.load; print([name for name in {heavy} if name in "
         "sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pytest_jrh.errors import InputError
-from pytest_jrh.kinds import TESTS
-from pytest_jrh.suite.config import load_suite
+from pytest_jrh.cases.tests import TESTS
+from pytest_jrh.config.load import load_suite
+from pytest_jrh.core.errors import InputError
 from tests.support.configs import AGENT, CONFIG, ORDINAL_RUBRIC, Folder, changed, minimal
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.models import RateLimit, StageModel
+from pytest_jrh.core.model import RateLimit, StageModel
 from tests.support.configs import AGENT, Folder, changed, minimal, without
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.probes import PROBES
+from pytest_jrh.cases.probes import PROBES
 from tests.support.configs import AGENT, ORDINAL_RUBRIC, Folder, changed, minimal
 
 TESTS = "admin.perturbation_config.tests_to_run"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pytest_jrh.suite import resolve
-from pytest_jrh.suite.config import load_suite
+from pytest_jrh.config import resolve
+from pytest_jrh.config.load import load_suite
 from tests.support.configs import AGENT, CONFIG, FULL, Folder, changed, minimal
 
 AGENTHARM = Path(__file__).parents[3] / "shared" / "data" / "agentharm"

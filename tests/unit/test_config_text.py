@@ -11,10 +11,10 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.documents.reading import MAX_BYTES
-from pytest_jrh.errors import InputError
-from pytest_jrh.models import StageModel
-from pytest_jrh.suite.config import load_suite
+from pytest_jrh.config.load import load_suite
+from pytest_jrh.core.documents import MAX_BYTES
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.model import StageModel
 from tests.support.configs import AGENT, CONFIG, FULL, Folder, minimal
 
 

@@ -10,15 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.documents.strict_json import DamagedError
-from pytest_jrh.errors import InputError, Unscored
-from pytest_jrh.models import RunSummary
+from pytest_jrh.config.suite import InputFormat
+from pytest_jrh.core.documents import DamagedError
+from pytest_jrh.core.errors import InputError, Unscored
+from pytest_jrh.core.model import RunSummary
 from pytest_jrh.sources import open_source
-from pytest_jrh.sources.conversations.guessing import guessed_format
-from pytest_jrh.sources.conversations.items import elements
-from pytest_jrh.sources.conversations.messages import WITHOUT_RESULT
-from pytest_jrh.sources.conversations.source import Conversations
-from pytest_jrh.suite.suite import InputFormat
+from pytest_jrh.sources.chat_messages import WITHOUT_RESULT
+from pytest_jrh.sources.conversations import Conversations
+from pytest_jrh.sources.json_items import elements, guessed_format
 from tests.support.chat import tau_bench
 
 TURNS = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]

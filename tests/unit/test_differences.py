@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.diffs import Piece, differences, near_changes
+from pytest_jrh.core.diffs import Piece, differences, near_changes
 
 texts = st.lists(
     st.sampled_from(["refund", "order", "17", "late", " ", "\n", ", ", "é", "<b>", "x"]),

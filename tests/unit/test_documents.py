@@ -12,10 +12,10 @@ import yaml
 from markdown_it import MarkdownIt
 
 import pytest_jrh
-from pytest_jrh.options import OPTIONS
-from pytest_jrh.probes import PROBES
-from pytest_jrh.stats.columns import COLUMNS
-from pytest_jrh.suite.json_schema import config_schema, rubrics_schema
+from pytest_jrh.cases.probes import PROBES
+from pytest_jrh.config.json_schema import config_schema, rubrics_schema
+from pytest_jrh.config.options import OPTIONS
+from pytest_jrh.stats.figures import COLUMNS
 from tools import reference
 
 ROOT = Path(__file__).parents[2]
@@ -91,7 +91,7 @@ def test_yaml_examples_fit_the_schemas(path: Path) -> None:
 
 
 def test_the_page_on_outcomes_has_a_row_for_each() -> None:
-    from pytest_jrh.models import OUTCOMES
+    from pytest_jrh.core.model import OUTCOMES
 
     rows = re.findall(
         r"^\| `(\w+)` \|", (ROOT / "docs" / "outcomes.md").read_text("utf-8"), re.MULTILINE

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.models import Edit, Plan, PlanStep, Rubric
-from pytest_jrh.pipeline.editor import EditDraft, apply_single_edit, generate_single_edit
-from pytest_jrh.pipeline.goal import Goal
+from pytest_jrh.cases.pipeline import EditDraft, Goal, apply_single_edit, generate_single_edit
+from pytest_jrh.core.model import Edit, Plan, PlanStep, Rubric
 from tests.support.conversations import FAIL, MESSAGES, ORDINAL, PASS, RUBRIC, RUN, stage, wait_for
 from tests.support.made_cases import make_edit
 from tests.support.scripted import ScriptedModel

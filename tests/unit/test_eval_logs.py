@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.errors import InputError, Unscored
-from pytest_jrh.models import RunSummary
+from pytest_jrh.core.errors import InputError, Unscored
+from pytest_jrh.core.model import RunSummary
 from pytest_jrh.sources.eval_logs import EvalLog, load_inspect_eval_runs
-from pytest_jrh.sources.zip_logs import ZipLog
+from pytest_jrh.sources.log_pieces import ZipLog
 from tests.support.logs import (
     IMAGE,
     assistant,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.files import atomic_write, file_name_part, inside, replacing
+from pytest_jrh.core.files import atomic_write, file_name_part, inside, replacing
 
 
 def fail_in(path: Path) -> None:

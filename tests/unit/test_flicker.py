@@ -7,15 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.stats.inference.flicker import (
+from pytest_jrh.stats.intervals import (
+    Bounds,
     RepeatedCase,
+    Tally,
     differing_pairs,
     false_alarm_of_snapshot,
     flicker,
     flip_probability,
     majority_flip,
+    share_bounds,
 )
-from pytest_jrh.stats.inference.intervals import Bounds, Tally, share_bounds
 
 
 @given(st.lists(st.integers(0, 4), min_size=2, max_size=7))

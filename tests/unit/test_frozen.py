@@ -16,15 +16,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.artifacts.records import record_line, to_record
-from pytest_jrh.artifacts.spools import read_jsonl
-from pytest_jrh.errors import InputError
-from pytest_jrh.loading import ReadySuite, make_ready
-from pytest_jrh.models import Case, Rubric, ScoreLevel
-from pytest_jrh.redact import Redactor
-from pytest_jrh.reporting.suite_files import write_suite_outputs
-from pytest_jrh.reporting.suite_files.run import SuiteRun
-from pytest_jrh.suite.ids import perturbed_idx
+from pytest_jrh.cases.ids import perturbed_idx
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.model import Case, Rubric, ScoreLevel
+from pytest_jrh.core.redact import Redactor
+from pytest_jrh.engine.loading import ReadySuite, make_ready
+from pytest_jrh.reports.suite_files import SuiteRun, write_suite_outputs
+from pytest_jrh.store.records import record_line, to_record
+from pytest_jrh.store.spools import read_jsonl
 from tests.support.made_cases import MESSAGES, make_case, make_result, make_spec, make_suite
 from tests.support.suites import SuiteFiles, rubric, write_suite
 

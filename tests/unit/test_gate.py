@@ -10,16 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.gate.baseline import Baseline, Scope, update
-from pytest_jrh.gate.decision import GateDecision, decide, tolerated
-from pytest_jrh.models import CaseResult, Outcome
-from pytest_jrh.reporting.gate_text import (
-    change_sentences,
-    decision_sentence,
-    gate_lines,
-)
-from pytest_jrh.suite.config import load_suite
-from pytest_jrh.suite.suite import GateRules
+from pytest_jrh.config.load import load_suite
+from pytest_jrh.config.suite import GateRules
+from pytest_jrh.core.model import CaseResult, Outcome
+from pytest_jrh.reports.gate import change_sentences, decision_sentence, gate_lines
+from pytest_jrh.stats.baseline import Baseline, Scope, update
+from pytest_jrh.stats.gate import GateDecision, decide, tolerated
 from tests.support.made_cases import make_result, make_spec
 from tests.support.suites import BOTH_TESTS, write_suite
 

@@ -14,18 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.gate.accepted import BaselineFile
-from pytest_jrh.gate.baseline import Baseline, Scope, update
-from pytest_jrh.gate.baseline_file import load, render
-from pytest_jrh.gate.decision import GateDecision, decide, tolerated
-from pytest_jrh.gate.thresholds import Threshold
-from pytest_jrh.models import CaseResult, Outcome
-from pytest_jrh.reporting.gate_text import change_sentences, decision_sentence, gate_lines
-from pytest_jrh.reporting.json_report import decision_data
-from pytest_jrh.stats.inference.flicker import false_alarm_of_snapshot
-from pytest_jrh.stats.inference.noninferiority import Change, decide_drop
-from pytest_jrh.stats.inference.paired import sign_flip_p
-from pytest_jrh.suite.suite import GateRules
+from pytest_jrh.config.suite import GateRules
+from pytest_jrh.core.model import CaseResult, Outcome
+from pytest_jrh.reports.gate import change_sentences, decision_sentence, gate_lines
+from pytest_jrh.reports.json_values import decision_data
+from pytest_jrh.stats.baseline import Baseline, Scope, update
+from pytest_jrh.stats.comparison import Change, decide_drop, sign_flip_p
+from pytest_jrh.stats.gate import GateDecision, Threshold, decide, tolerated
+from pytest_jrh.stats.intervals import false_alarm_of_snapshot
+from pytest_jrh.store.baseline import BaselineFile, load, render
 from tests.support.made_cases import make_result, make_spec
 
 DIGEST = "0123456789abcdef" * 4

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.errors import InputError, NoVerdictCase, Unscored
-from pytest_jrh.models import (
+from pytest_jrh.cases.pipeline import Goal, goal_of
+from pytest_jrh.core.errors import InputError, NoVerdictCase, Unscored
+from pytest_jrh.core.model import (
     AgentRun,
     CaseSpec,
     Completion,
@@ -19,14 +20,13 @@ from pytest_jrh.models import (
     StageModel,
     StageName,
 )
-from pytest_jrh.pipeline.generate import (
+from pytest_jrh.engine.generate import (
     Perturbation,
     Pipeline,
     build_pipeline,
     generate_agent_perturbations,
     generate_case,
 )
-from pytest_jrh.pipeline.goal import Goal, goal_of
 from tests.support.conversations import (
     FAIL,
     LEVELS,

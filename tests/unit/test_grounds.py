@@ -11,18 +11,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.errors import InputError
-from pytest_jrh.labels.grounds import Grounds, Kinship, are_kin, is_same
-from pytest_jrh.labels.people import PersonLabel, blind_labels, labels_path, read_people
-from pytest_jrh.models import CaseResult, Rejection
-from pytest_jrh.reporting.annotations import annotation_lines
-from pytest_jrh.reporting.grounds.listed import label_rows
-from pytest_jrh.reporting.grounds.sentences import label_sentences
-from pytest_jrh.reporting.grounds.values import label_data
-from pytest_jrh.reporting.markdown.page import markdown_report
-from pytest_jrh.reporting.session_results import gather
-from pytest_jrh.reporting.terminal import session_lines
-from pytest_jrh.suite.suite import ReviewSettings
+from pytest_jrh.config.suite import ReviewSettings
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.model import CaseResult, Rejection
+from pytest_jrh.reports.annotations import annotation_lines
+from pytest_jrh.reports.grounds import label_data, label_rows, label_sentences
+from pytest_jrh.reports.markdown import markdown_report
+from pytest_jrh.reports.session import gather
+from pytest_jrh.reports.terminal import session_lines
+from pytest_jrh.store.labels import (
+    Grounds,
+    Kinship,
+    PersonLabel,
+    are_kin,
+    blind_labels,
+    is_same,
+    labels_path,
+    read_people,
+)
 from tests.support.made_cases import make_result, make_spec, make_suite
 
 DIGESTS = [f"{number:064x}" for number in range(1000)]

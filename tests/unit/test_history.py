@@ -12,15 +12,21 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh.__main__ import main
-from pytest_jrh.errors import InputError
-from pytest_jrh.reporting.history.entries import runs_of
-from pytest_jrh.reporting.history.file import add_runs, read_history
-from pytest_jrh.reporting.history.lines import history_lines
-from pytest_jrh.reporting.history.series import histories
-from pytest_jrh.reporting.history.values import PastFigure, PastJudge, PastRun, run_data, run_from
-from pytest_jrh.reporting.html.history import history_values
-from pytest_jrh.reporting.session_results import Extent
-from pytest_jrh.text import columns, visible
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.text import columns, visible
+from pytest_jrh.reports.history import history_lines, runs_of
+from pytest_jrh.reports.html import history_values
+from pytest_jrh.reports.session import Extent
+from pytest_jrh.store.history import (
+    PastFigure,
+    PastJudge,
+    PastRun,
+    add_runs,
+    histories,
+    read_history,
+    run_data,
+    run_from,
+)
 from tests.support.judged_sessions import HOSTILE, judged, session_of, wrong_on
 
 

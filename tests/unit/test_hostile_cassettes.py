@@ -11,10 +11,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.errors import InputError
-from pytest_jrh.recording import cassette_text
+from pytest_jrh.config.rubrics import read_rubrics
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.recording import cassettes as cassette_text
 from pytest_jrh.recording.cassettes import Cassette
-from pytest_jrh.suite.rubrics import read_rubrics
 from tests.support.cpu import cpu_seconds
 
 DEMO = Path(__file__).parents[2] / "inputs"

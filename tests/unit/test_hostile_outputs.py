@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_jrh.artifacts.spools import Spool
-from pytest_jrh.artifacts.stored import read_results
-from pytest_jrh.redact import Redactor
-from pytest_jrh.reporting.html.file import write_html
-from pytest_jrh.reporting.markdown.page import markdown_report
-from pytest_jrh.reporting.suite_files import write_suite_outputs
-from pytest_jrh.reporting.suite_files.run import SuiteRun
-from pytest_jrh.text import visible
+from pytest_jrh.core.redact import Redactor
+from pytest_jrh.core.text import visible
+from pytest_jrh.reports.html import write_html
+from pytest_jrh.reports.markdown import markdown_report
+from pytest_jrh.reports.suite_files import SuiteRun, write_suite_outputs
+from pytest_jrh.store.results import read_results
+from pytest_jrh.store.spools import Spool
 from tests.support.judged_sessions import HOSTILE, session_of
 from tests.support.made_cases import (
     DIGESTS,
@@ -34,7 +33,7 @@ from tests.support.suites import BOTH_TESTS
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_jrh.suite.suite import Suite
+    from pytest_jrh.config.suite import Suite
 
 LONG = "word " * 40_000
 FORMULA = '=HYPERLINK("http://evil.example")'

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.redact import Redactor
-from pytest_jrh.reporting import html
-from pytest_jrh.reporting.html.file import write_html
-from pytest_jrh.reporting.session_results import case_key
-from pytest_jrh.text import visible
+from pytest_jrh.core.redact import Redactor
+from pytest_jrh.core.text import visible
+from pytest_jrh.reports import html
+from pytest_jrh.reports.html import write_html
+from pytest_jrh.reports.session import case_key
 from tests.support.judged_sessions import (
     HOSTILE,
     Answer,
@@ -37,7 +37,7 @@ from tests.support.page_reader import Page, bodies
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytest_jrh.models import CaseResult
+    from pytest_jrh.core.model import CaseResult
 
 
 def page_of(

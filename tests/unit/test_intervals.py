@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.stats.inference.intervals import (
+from pytest_jrh.stats.formulas import normal_cdf, normal_quantile, t_quantile, t_tail
+from pytest_jrh.stats.intervals import (
     Bounds,
     Tally,
     design_of,
@@ -14,7 +15,6 @@ from pytest_jrh.stats.inference.intervals import (
     share_bounds,
     wilson_bounds,
 )
-from pytest_jrh.stats.inference.quantiles import normal_cdf, normal_quantile, t_quantile, t_tail
 
 CLUSTER = st.integers(1, 15).flatmap(
     lambda n: st.tuples(st.one_of(st.just(n), st.integers(0, n)), st.just(n))

@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.stats.inference.formulas import Pair, cohen_kappa, confusion_matrix, quadratic_kappa
-from pytest_jrh.stats.inference.intervals import Bounds, Tally, share_bounds
-from pytest_jrh.stats.inference.jackknife import (
+from pytest_jrh.stats.formulas import Pair, cohen_kappa, confusion_matrix, quadratic_kappa
+from pytest_jrh.stats.intervals import (
+    Bounds,
+    Tally,
     bias_bounds,
     kappa_bounds,
     mean_error_bounds,
+    share_bounds,
     sums_of,
 )
 from pytest_jrh.stats.statistics import describe

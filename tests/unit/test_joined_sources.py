@@ -8,17 +8,16 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.errors import InputError
-from pytest_jrh.labels.joining import Joiner, Reading
-from pytest_jrh.labels.rows import LabelRow
-from pytest_jrh.models import Rubric, RunSummary
+from pytest_jrh.config.places import Places, matching
+from pytest_jrh.config.suite import SourceSettings
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.model import Rubric, RunSummary
 from pytest_jrh.sources import joined, open_source, open_sources
-from pytest_jrh.sources.clusters import with_clusters
 from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.joined import Joined
-from pytest_jrh.sources.source import Source
-from pytest_jrh.suite.places import Places, matching
-from pytest_jrh.suite.suite import SourceSettings
+from pytest_jrh.sources.label_files import LabelRow
+from pytest_jrh.sources.labels import Joiner, Reading
+from pytest_jrh.sources.source import Source, with_clusters
 from tests.support.configs import AGENT, Folder, changed
 from tests.support.logs import sample, write_log
 
@@ -198,7 +197,7 @@ def test_a_folder_without_transcripts_is_refused(tmp_path: Path) -> None:
 def test_a_folder_with_too_many_files_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pytest_jrh.sources.finding.MOST_FILES", 2)
+    monkeypatch.setattr("pytest_jrh.sources.joined.MOST_FILES", 2)
     for n in range(3):
         write_lines(tmp_path / f"{n}.jsonl", n)
     with pytest.raises(InputError, match="holds more than 2 files"):

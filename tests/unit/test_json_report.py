@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from pytest_jrh.artifacts.records import json_value
+from pytest_jrh.core.model import CaseResult
 from pytest_jrh.judges.judge import JudgeSettings
-from pytest_jrh.models import CaseResult
-from pytest_jrh.reporting.judge_report import judge_report
+from pytest_jrh.reports.result_files import judge_report
 from pytest_jrh.stats.panels import panels
+from pytest_jrh.store.records import json_value
 from tests.support.judged_sessions import (
     HOSTILE,
     always,

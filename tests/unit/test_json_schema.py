@@ -13,16 +13,16 @@ import yaml
 
 import pytest_jrh
 from pytest_jrh import sections as parts
-from pytest_jrh.documents.reading import read_document
-from pytest_jrh.errors import InputError
+from pytest_jrh.config import json_schema, schema
+from pytest_jrh.config import schema as probing
+from pytest_jrh.config.fitting import fit
+from pytest_jrh.config.load import load_suite
+from pytest_jrh.config.rubrics import read_rubrics
+from pytest_jrh.config.schema import Config
+from pytest_jrh.core.documents import read_document
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.sections import ConfigSection
 from pytest_jrh.judges import http
-from pytest_jrh.sections import ConfigSection
-from pytest_jrh.suite import json_schema, schema
-from pytest_jrh.suite.config import load_suite
-from pytest_jrh.suite.fitting import fit
-from pytest_jrh.suite.probing import sections as probing
-from pytest_jrh.suite.rubrics import read_rubrics
-from pytest_jrh.suite.schema import Config
 from tests.support.suites import SuiteFiles, copy_agentharm, merged, write_suite
 
 ROOT = Path(pytest_jrh.__file__).parents[1]

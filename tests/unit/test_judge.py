@@ -4,10 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_jrh.errors import Unscored
-from pytest_jrh.judges.prompt import judge_response, make_template_judge
-from pytest_jrh.llm.calls import make_complete
-from pytest_jrh.models import (
+from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.model import (
     Case,
     CaseSpec,
     Complete,
@@ -18,6 +16,8 @@ from pytest_jrh.models import (
     Verdict,
     Verification,
 )
+from pytest_jrh.judges.prompt import judge_response, make_template_judge
+from pytest_jrh.llm.calls import make_complete
 from tests.support.conversations import LEVELS, MESSAGES, ORDINAL, RUBRIC, RUN, stage, wait_for
 from tests.support.scripted import ScriptedExchange, ScriptedModel
 

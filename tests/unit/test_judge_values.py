@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
+from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.model import Verdict
 from pytest_jrh.engine.own_code import _verdict
-from pytest_jrh.errors import Unscored
-from pytest_jrh.judges.judge import OwnCode
-from pytest_jrh.judges.judged_case import judged_case
-from pytest_jrh.judges.own_keys import Scale, split_value
-from pytest_jrh.models import Verdict
+from pytest_jrh.judges.judge import OwnCode, judged_case
+from pytest_jrh.judges.own_code import Scale, split_value
 from tests.support.made_cases import make_case
 
 CASE = judged_case(make_case(), show_reasoning=True)

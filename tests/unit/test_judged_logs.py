@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.errors import InputError
-from pytest_jrh.models import Usage
-from pytest_jrh.redact import Redactor
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.model import Usage
+from pytest_jrh.core.redact import Redactor
+from pytest_jrh.reports.eval_log import JudgedSample, write_judged_log
 from pytest_jrh.sources.eval_logs import EvalLog
-from pytest_jrh.sources.judged_logs import write_judged_log
-from pytest_jrh.sources.judged_samples import JudgedSample
 from tests.support.logs import IMAGE, assistant, call, conversation, user
 
 

@@ -8,10 +8,10 @@ import pytest
 from pydantic import ValidationError
 
 from pytest_jrh import judges
+from pytest_jrh.core.model import StageModel
+from pytest_jrh.core.sections import ConfigSection, JudgeStage, Text
 from pytest_jrh.judges import JUDGES, kind_of, own_keys, with_own_keys
 from pytest_jrh.judges.judge import DEFAULT_JUDGE, JudgeKind, JudgeSettings
-from pytest_jrh.models import StageModel
-from pytest_jrh.sections import ConfigSection, JudgeStage, Text
 
 STAGE = StageModel("judge", "")
 

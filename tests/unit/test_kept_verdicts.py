@@ -9,25 +9,25 @@ from pathlib import Path
 
 import pytest
 
-from pytest_jrh.gate.accepted import BaselineFile
-from pytest_jrh.gate.baseline import Scope, short
-from pytest_jrh.gate.kept_verdicts import (
+from pytest_jrh.core.model import CaseResult
+from pytest_jrh.core.redact import Redactor
+from pytest_jrh.core.text import visible
+from pytest_jrh.reports.annotations import annotation_lines
+from pytest_jrh.reports.html import write_html
+from pytest_jrh.reports.markdown import markdown_report
+from pytest_jrh.reports.session import case_key
+from pytest_jrh.stats.baseline import Scope, short
+from pytest_jrh.store.baseline import (
     LONGEST_PROMPT,
     LONGEST_REASONING,
+    BaselineFile,
     JudgePrompt,
     KeptVerdicts,
     PromptChange,
     clean_prompt,
     kept_path,
-    load,
 )
-from pytest_jrh.models import CaseResult
-from pytest_jrh.redact import Redactor
-from pytest_jrh.reporting.annotations import annotation_lines
-from pytest_jrh.reporting.html.file import write_html
-from pytest_jrh.reporting.markdown.page import markdown_report
-from pytest_jrh.reporting.session_results import case_key
-from pytest_jrh.text import visible
+from pytest_jrh.store.baseline import load_kept as load
 from tests.support.judged_sessions import (
     DIGEST,
     HOSTILE,

@@ -12,14 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.documents.problems import listed
-from pytest_jrh.errors import InputError
-from pytest_jrh.labels.joining import JoinedLabels, Joiner, Reading
-from pytest_jrh.labels.rows import read_rows
-from pytest_jrh.labels.values import NoLabelError, label_value, mapped
-from pytest_jrh.models import Label, Rubric, RunSummary, ScoreLevel
-from pytest_jrh.suite.rubrics import read_rubrics
-from pytest_jrh.text import nearest
+from pytest_jrh.config.rubrics import read_rubrics
+from pytest_jrh.core.documents import listed
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.model import Label, Rubric, RunSummary, ScoreLevel
+from pytest_jrh.core.text import nearest
+from pytest_jrh.sources.label_files import NoLabelError, label_value, mapped, read_rows
+from pytest_jrh.sources.labels import JoinedLabels, Joiner, Reading
 
 RUNS = [RunSummary("a", 1), RunSummary("b", 1), RunSummary("many", 1), RunSummary("many", 2)]
 KIND = Rubric("kind", "Be kind.")

@@ -6,8 +6,8 @@ import statistics
 
 import pytest
 
-from pytest_jrh.stats.inference.formulas import ConfusionMatrix
-from pytest_jrh.stats.inference.levels import levels_of
+from pytest_jrh.stats.formulas import ConfusionMatrix
+from pytest_jrh.stats.statistics import levels_of
 
 
 def test_mean_spread_and_bias_are_those_of_the_scores() -> None:

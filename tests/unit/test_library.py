@@ -20,8 +20,8 @@ from pytest_jrh import (
     load_cases,
     reliability,
 )
-from pytest_jrh.artifacts.records import case_digest, record_line, to_record
 from pytest_jrh.stats.statistics import tabulate
+from pytest_jrh.store.records import case_digest, record_line, to_record
 from tests.support.made_cases import make_case, make_spec
 
 VIOLATED = [make_case(make_spec(f"run-{n}")) for n in range(6)]

@@ -22,22 +22,22 @@ from hypothesis import strategies as st
 
 import pytest_jrh
 from pytest_jrh import text
-from pytest_jrh.diffs import differences, unified
-from pytest_jrh.documents.strict_json import DamagedError
-from pytest_jrh.errors import InputError
-from pytest_jrh.llm.shapes import Response, _unfenced, parse
-from pytest_jrh.models import Edit
-from pytest_jrh.mutants.operators import mutants_of_text
-from pytest_jrh.redact import REDACTED, Redactor, covers
-from pytest_jrh.reporting import explain
-from pytest_jrh.reporting.markdown import quoting
-from pytest_jrh.review import turns
-from pytest_jrh.sources.json_logs import _scan_bytes
-from pytest_jrh.stats.contradictions import stated_score
-from pytest_jrh.suite.config import looks_like_suite
-from pytest_jrh.suite.rubrics import looks_like_rubrics, read_rubrics
-from pytest_jrh.templating import parse_template
-from pytest_jrh.transcript import neutralize, render_transcript, storable
+from pytest_jrh.cli.operators import mutants_of_text
+from pytest_jrh.config.load import looks_like_suite
+from pytest_jrh.config.rubrics import looks_like_rubrics, read_rubrics
+from pytest_jrh.core.diffs import differences, unified
+from pytest_jrh.core.documents import DamagedError
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.model import Edit
+from pytest_jrh.core.redact import REDACTED, Redactor, covers
+from pytest_jrh.core.templates import parse_template
+from pytest_jrh.core.transcript import neutralize, render_transcript, storable
+from pytest_jrh.llm.calls import Response, _unfenced, parse
+from pytest_jrh.reports import failures as explain
+from pytest_jrh.reports import markdown_text as quoting
+from pytest_jrh.review import views as turns
+from pytest_jrh.sources.log_pieces import _scan_bytes
+from pytest_jrh.stats.metrics import stated_score
 from tests.support.cpu import cpu_seconds
 
 PACKAGE = Path(pytest_jrh.__file__).parent

@@ -12,22 +12,17 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.gate.baseline import Baseline, Scope, update
-from pytest_jrh.gate.decision import GateDecision, decide, is_active
-from pytest_jrh.models import CaseResult, Outcome
-from pytest_jrh.redact import Redactor
-from pytest_jrh.reporting.gate_text import (
-    change_sentences,
-    decision_sentence,
-    gate_lines,
-    update_sentence,
-)
-from pytest_jrh.reporting.html.file import write_html
-from pytest_jrh.reporting.json_report import decision_data, table_data
-from pytest_jrh.reporting.markdown.page import markdown_report
-from pytest_jrh.reporting.session_results import SessionResults
-from pytest_jrh.reporting.terminal import session_lines
-from pytest_jrh.suite.suite import GateRules
+from pytest_jrh.config.suite import GateRules
+from pytest_jrh.core.model import CaseResult, Outcome
+from pytest_jrh.core.redact import Redactor
+from pytest_jrh.reports.gate import change_sentences, decision_sentence, gate_lines, update_sentence
+from pytest_jrh.reports.html import write_html
+from pytest_jrh.reports.json_values import decision_data, table_data
+from pytest_jrh.reports.markdown import markdown_report
+from pytest_jrh.reports.session import SessionResults
+from pytest_jrh.reports.terminal import session_lines
+from pytest_jrh.stats.baseline import Baseline, Scope, update
+from pytest_jrh.stats.gate import GateDecision, decide, is_active
 from tests.support.judged_sessions import always, judged, right, scored, session_of
 from tests.support.made_cases import make_result, make_spec
 

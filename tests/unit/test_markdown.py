@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.diffs import Piece
-from pytest_jrh.models import CaseResult
-from pytest_jrh.redact import Redactor
-from pytest_jrh.reporting.markdown.page import LIMIT, markdown_report
-from pytest_jrh.reporting.markdown.quoting import code, marked, preformatted, prose, quoted
-from pytest_jrh.reporting.session_results import SessionResults
-from pytest_jrh.text import one_line
+from pytest_jrh.core.diffs import Piece
+from pytest_jrh.core.model import CaseResult
+from pytest_jrh.core.redact import Redactor
+from pytest_jrh.core.text import one_line
+from pytest_jrh.reports.markdown import LIMIT, markdown_report
+from pytest_jrh.reports.markdown_text import code, marked, preformatted, prose, quoted
+from pytest_jrh.reports.session import SessionResults
 from tests.support.judged_sessions import (
     HOSTILE,
     Answer,

@@ -20,7 +20,7 @@ from pytest_jrh.stats.metrics import (
 from tests.support.made_cases import make_result, make_spec
 
 if TYPE_CHECKING:
-    from pytest_jrh.models import CaseResult, Outcome
+    from pytest_jrh.core.model import CaseResult, Outcome
 
 LABELS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=30)
 

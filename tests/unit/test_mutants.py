@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.errors import InputError
+from pytest_jrh.cli.operators import mutants_of_text
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.llm.prompts import parse_prompt
-from pytest_jrh.mutants.operators import mutants_of_text
 
 BUILT_IN = {
     mode: (resources.files("pytest_jrh.llm") / "templates" / f"judge.{mode}.md").read_text("utf-8")

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_jrh.recording.own_code.native import NativeConnections
-from pytest_jrh.recording.own_code.watch import watched
+from pytest_jrh.recording.watch import NativeConnections, watched
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/net/tcp").exists(), reason="there is no /proc that lists sockets"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import random
 
-from pytest_jrh.stats.inference.noninferiority import Change, DropDecision, decide_drop
+from pytest_jrh.stats.comparison import Change, DropDecision, decide_drop
 
 
 def session(rng: random.Random, runs: int, drop: float, *, flip: float = 0.05) -> list[Change]:

@@ -9,8 +9,8 @@ import aiohttp
 import httpx
 import pytest
 
-from pytest_jrh.recording.own_code.exchanges import Exchanges, Halt, Halted, HttpRequest, is_request
-from pytest_jrh.redact import Redactor, secrets_of
+from pytest_jrh.core.redact import Redactor, secrets_of
+from pytest_jrh.recording.exchanges import Exchanges, Halt, Halted, HttpRequest, is_request
 
 
 def recognized(body: object) -> HttpRequest:

@@ -16,11 +16,11 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from pytest_jrh.core.model import StageModel
 from pytest_jrh.judges import own_source as module
 from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.judges.own_source import own_source
 from pytest_jrh.judges.python import PythonJudge, PythonKeys, imported
-from pytest_jrh.models import StageModel
 
 ROOT = Path(__file__).parents[2]
 PROJECT = {

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.llm.pace import Pace
-from pytest_jrh.models import RateLimit, StageModel
+from pytest_jrh.core.model import RateLimit, StageModel
+from pytest_jrh.llm.transport import Pace
 
 
 class Clock:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.stats.inference import paired
-from pytest_jrh.stats.inference.paired import holm, sign_flip_p
+from pytest_jrh.stats import comparison as paired
+from pytest_jrh.stats.comparison import holm, sign_flip_p
 
 DIFFERENCES = st.lists(st.builds(Fraction, st.integers(-12, 12), st.integers(1, 12)), max_size=9)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from pytest_jrh.artifacts.stored import result_data, result_of
-from pytest_jrh.models import CaseResult, Spending, Usage
+from pytest_jrh.core.model import CaseResult, Spending, Usage
 from pytest_jrh.stats.panels import counted_once
+from pytest_jrh.store.results import result_data, result_of
 from tests.support.made_cases import make_result, make_spec
 
 JUDGE = Spending(replayed=1, usage=Usage(100, 10), cost=0.1)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.errors import Unscored
-from pytest_jrh.llm.calls import make_complete
-from pytest_jrh.models import (
+from pytest_jrh.cases.pipeline import Goal
+from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.model import (
     AgentRun,
     Completion,
     Message,
@@ -20,7 +20,7 @@ from pytest_jrh.models import (
     Rubric,
     StageModel,
 )
-from pytest_jrh.pipeline.goal import Goal
+from pytest_jrh.llm.calls import make_complete
 from tests.support.conversations import (
     FAIL,
     MESSAGES,

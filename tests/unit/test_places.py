@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pytest_jrh.suite.config import load_suite
-from pytest_jrh.suite.places import argument
-from pytest_jrh.suite.suite import Suite
+from pytest_jrh.config.load import load_suite
+from pytest_jrh.config.places import argument
+from pytest_jrh.config.suite import Suite
 from tests.support.suites import SuiteFiles, write_suite
 
 

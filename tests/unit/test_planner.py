@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_jrh.reporting.planner_text import prospect_sentences
-from pytest_jrh.stats.inference.noninferiority import Change, decide_drop
-from pytest_jrh.stats.planner import (
+from pytest_jrh.reports.planner import prospect_sentences
+from pytest_jrh.stats.comparison import Change, decide_drop
+from pytest_jrh.stats.planning import (
     ForeseenSuite,
     Outlook,
     Passing,

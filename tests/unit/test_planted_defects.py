@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from examples.probes.judges import PLANTED, sound
-from pytest_jrh.probes import PROBES
+from pytest_jrh.cases.probes import PROBES
 from tests.support.planted import GRID, Planted, probed
 
 SEEDS = 20

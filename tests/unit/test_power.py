@@ -6,11 +6,18 @@ from collections.abc import Sequence
 
 import pytest
 
-from pytest_jrh.stats.inference.noninferiority import Change, decide_drop
-from pytest_jrh.stats.inference.paired import sign_flip_p
-from pytest_jrh.stats.inference.passing import pass_probability, repeats_to_pass, runs_to_pass
-from pytest_jrh.stats.inference.planned import PlannedSuite, groups_of, losses_of
-from pytest_jrh.stats.inference.power import power, runs_for, visible_drop
+from pytest_jrh.stats.comparison import (
+    Change,
+    PlannedSuite,
+    decide_drop,
+    groups_of,
+    losses_of,
+    pass_probability,
+    repeats_to_pass,
+    runs_to_pass,
+    sign_flip_p,
+)
+from pytest_jrh.stats.planning import power, runs_for, visible_drop
 
 
 def session(

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.errors import InputError, Unscored
-from pytest_jrh.models import AgentRun
-from pytest_jrh.suite import preprocessors
-from pytest_jrh.suite.preprocessors import apply, resolve, wants_raw_sample
+from pytest_jrh.config import preprocessors
+from pytest_jrh.config.preprocessors import apply, resolve, wants_raw_sample
+from pytest_jrh.core.errors import InputError, Unscored
+from pytest_jrh.core.model import AgentRun
 from tests.support.logs import assistant, call, conversation, tool, user
 
 THOUGHT = {"type": "reasoning", "reasoning": "hm"}
@@ -102,7 +102,13 @@ def test_without_preprocessors_the_run_is_the_same() -> None:
 
 @pytest.mark.parametrize("name", list(preprocessors.BUILT_IN))
 @pytest.mark.parametrize(
-    "path", ["{}", "agent_helpers.preprocessors.{}", "agent_helpers.preprocessors:{}"]
+    "path",
+    [
+        "{}",
+        "agent_helpers.preprocessors.{}",
+        "agent_helpers.preprocessors:{}",
+        "pytest_jrh.suite.preprocessors.{}",
+    ],
 )
 def test_built_ins_are_found_by_name_and_by_rands_path(name: str, path: str) -> None:
     assert resolve(path.format(name)) is preprocessors.BUILT_IN[name]

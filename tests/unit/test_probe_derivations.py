@@ -15,14 +15,13 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.errors import NoVerdictCase
-from pytest_jrh.models import Message, Rubric
-from pytest_jrh.probes import PROBES
-from pytest_jrh.probes.attacks import values_for
-from pytest_jrh.probes.json_texts import in_other_layout, layout_of, with_keys_moved
-from pytest_jrh.probes.probe import Base, Derived, Probe, ProbeSettings, Variant
-from pytest_jrh.probes.styles import STYLES
-from pytest_jrh.transcript import message_text, render_transcript
+from pytest_jrh.cases.probes import PROBES
+from pytest_jrh.cases.probes.format_invariance import in_other_layout, layout_of, with_keys_moved
+from pytest_jrh.cases.probes.probe import STYLES, Base, Derived, Probe, ProbeSettings, Variant
+from pytest_jrh.cases.probes.prompt_injection import values_for
+from pytest_jrh.core.errors import NoVerdictCase
+from pytest_jrh.core.model import Message, Rubric
+from pytest_jrh.core.transcript import message_text, render_transcript
 from tests.support.random_conversations import bases, conversations
 
 SETTINGS = ProbeSettings()
@@ -166,7 +165,7 @@ def test_a_layout_is_refused_at_its_first_difference() -> None:
         return ""
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pytest_jrh.probes.json_texts._scalar", counted)
+        patch.setattr("pytest_jrh.cases.probes.format_invariance._scalar", counted)
         assert layout_of(text, json.loads(text)) is None
     assert scalars < 100
 

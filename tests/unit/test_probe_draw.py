@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.models import CaseSpec, RunSummary
-from pytest_jrh.probes import PROBES
-from pytest_jrh.probes.probe import MOST_BASES, ProbeSettings, Variant
-from pytest_jrh.suite import cases, ids
-from pytest_jrh.suite.probing.drawing import drawn
-from pytest_jrh.suite.suite import Suite, SuiteTest
+from pytest_jrh.cases import ids
+from pytest_jrh.cases.probes import PROBES
+from pytest_jrh.cases.probes.probe import MOST_BASES, ProbeSettings, Variant
+from pytest_jrh.config import specs as cases
+from pytest_jrh.config.probes import drawn
+from pytest_jrh.config.suite import Suite, SuiteTest
+from pytest_jrh.core.model import CaseSpec, RunSummary
 from tests.support.configs import Folder, changed, minimal
 from tests.support.made_cases import RUBRIC, make_spec, make_suite
 

@@ -8,23 +8,32 @@ from pathlib import Path
 
 import pytest
 
-from pytest_jrh.gate.baseline import Baseline, Scope
-from pytest_jrh.gate.decision import LEFT_TO_THE_GATE, decide, tolerated
-from pytest_jrh.models import CaseResult
-from pytest_jrh.redact import Redactor
-from pytest_jrh.reporting.gate_text import decision_sentence
-from pytest_jrh.reporting.html.file import write_html
-from pytest_jrh.reporting.markdown.page import markdown_report
-from pytest_jrh.reporting.markdown.quoting import prose
-from pytest_jrh.reporting.probes.markdown import markdown_blocks
-from pytest_jrh.reporting.probes.terminal import terminal_lines
-from pytest_jrh.reporting.probes.text import finding_sentences, flicker_sentences, grid_of
-from pytest_jrh.reporting.session_results import gather
-from pytest_jrh.stats.inference.intervals import Tally
-from pytest_jrh.stats.probing.figures import ProbeTable, probe_tables
-from pytest_jrh.stats.probing.rates import SUPPOSED_FLICKER, chance_of, decide_rate
-from pytest_jrh.suite.suite import GateRules
-from pytest_jrh.text import columns
+from pytest_jrh.config.suite import GateRules
+from pytest_jrh.core.model import CaseResult
+from pytest_jrh.core.redact import Redactor
+from pytest_jrh.core.text import columns
+from pytest_jrh.reports.gate import decision_sentence
+from pytest_jrh.reports.html import write_html
+from pytest_jrh.reports.markdown import markdown_report
+from pytest_jrh.reports.markdown_text import prose
+from pytest_jrh.reports.probes import (
+    finding_sentences,
+    flicker_sentences,
+    grid_of,
+    markdown_blocks,
+    terminal_lines,
+)
+from pytest_jrh.reports.session import gather
+from pytest_jrh.stats.baseline import Baseline, Scope
+from pytest_jrh.stats.gate import LEFT_TO_THE_GATE, decide, tolerated
+from pytest_jrh.stats.intervals import Tally
+from pytest_jrh.stats.probes import (
+    SUPPOSED_FLICKER,
+    ProbeTable,
+    chance_of,
+    decide_rate,
+    probe_tables,
+)
 from tests.support.judged_sessions import DIGEST, HOSTILE, judged, right
 from tests.support.made_cases import make_result, make_spec
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.errors import NoVerdictCase, Unscored
-from pytest_jrh.models import Message, Rubric
-from pytest_jrh.pipeline.probing import ProbeModels
-from pytest_jrh.probes.probe import Base, Derived, Probe, ProbeSettings
-from pytest_jrh.probes.rubric_specificity import RUBRIC_SPECIFICITY
-from pytest_jrh.probes.verdict_pressure import VERDICT_PRESSURE
-from pytest_jrh.transcript import message_text
+from pytest_jrh.cases.probes.probe import Base, Derived, Probe, ProbeSettings
+from pytest_jrh.cases.probes.rubric_specificity import RUBRIC_SPECIFICITY
+from pytest_jrh.cases.probes.verdict_pressure import VERDICT_PRESSURE
+from pytest_jrh.core.errors import NoVerdictCase, Unscored
+from pytest_jrh.core.model import Message, Rubric
+from pytest_jrh.core.transcript import message_text
+from pytest_jrh.engine.generate import ProbeModels
 from tests.support.conversations import MESSAGES, RUBRIC, pipeline
 from tests.support.scripted import Asked, ScriptedModel
 

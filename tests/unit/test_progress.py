@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 
-from pytest_jrh.models import Progress, Spending, Usage
+from pytest_jrh.core.model import Progress, Spending, Usage
 from pytest_jrh.plugin.distributed import _Reported
 from pytest_jrh.plugin.progress import PLAIN_INTERVAL, LiveLine, PlainLine
-from pytest_jrh.stats.spending import progress_line
+from pytest_jrh.reports.spending import progress_line
 
 
 def test_the_line_says_how_far_the_session_is_and_when_it_may_be_done() -> None:

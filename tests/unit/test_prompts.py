@@ -9,22 +9,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.errors import InputError
+from pytest_jrh.cases.pipeline import (
+    EditorResponse,
+    SummaryResponse,
+    response_for,
+    verifier_response,
+)
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.kinds import Objective
+from pytest_jrh.core.model import Mode, ScoreLevel, StageName
+from pytest_jrh.core.stages import STAGES
+from pytest_jrh.judges.judge import BINARY_SCORES
 from pytest_jrh.judges.prompt import judge_response
-from pytest_jrh.judges.score_maps import BINARY_SCORES
 from pytest_jrh.llm import prompts
-from pytest_jrh.models import Mode, Objective, ScoreLevel, StageName
-from pytest_jrh.pipeline.editor import EditorResponse
-from pytest_jrh.pipeline.planner import response_for
-from pytest_jrh.pipeline.summarizer import SummaryResponse
-from pytest_jrh.pipeline.verifier import verifier_response
-from pytest_jrh.stages import STAGES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_jrh.llm.shapes import Response
-    from pytest_jrh.templating import Template
+    from pytest_jrh.core.templates import Template
+    from pytest_jrh.llm.calls import Response
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)

@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from pytest_jrh.provenance.commits import commit_of, day_of
-from pytest_jrh.provenance.origins import versions
-from pytest_jrh.reporting.html.provenance import provenance_values
-from pytest_jrh.reporting.markdown.provenance import provenance_lines
-from pytest_jrh.reporting.provenance.sentences import header_line, provenance_rows
-from pytest_jrh.reporting.provenance.values import (
+from pytest_jrh.core.text import visible
+from pytest_jrh.engine.provenance import commit_of, day_of, versions
+from pytest_jrh.reports.provenance import (
     NO_ORIGIN,
     JudgeOrigin,
     SessionOrigin,
     SuiteOrigin,
+    header_line,
     origin_data,
+    provenance_lines,
+    provenance_rows,
+    provenance_values,
 )
-from pytest_jrh.text import visible
 from tests.support.judged_sessions import HOSTILE
 
 JUDGE = JudgeOrigin(

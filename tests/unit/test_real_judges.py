@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.models import CaseResult, Outcome
+from pytest_jrh.core.model import CaseResult, Outcome
 from pytest_jrh.stats.diagnosis import section_warnings
 from pytest_jrh.stats.figures import Section, sections
 from pytest_jrh.stats.statistics import Statistics, describe, tabulate

@@ -11,26 +11,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.artifacts.records import (
+from pytest_jrh.cases.ids import generation_id
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.model import Case, PerturbationOutcome, Verification
+from pytest_jrh.core.redact import Redactor
+from pytest_jrh.store.records import (
     canonical_json,
     case_digest,
     from_record,
     record_line,
     to_record,
 )
-from pytest_jrh.artifacts.reuse import rejected_cases
-from pytest_jrh.artifacts.spools import (
-    RecordIndex,
-    Spool,
-    merge,
-    read_jsonl,
-    read_spools,
-    write_jsonl,
-)
-from pytest_jrh.errors import InputError
-from pytest_jrh.models import Case, PerturbationOutcome, Verification
-from pytest_jrh.redact import Redactor
-from pytest_jrh.suite.ids import generation_id
+from pytest_jrh.store.reuse import rejected_cases
+from pytest_jrh.store.spools import RecordIndex, Spool, merge, read_jsonl, read_spools, write_jsonl
 from tests.support.made_cases import (
     LEVELS,
     MESSAGES,

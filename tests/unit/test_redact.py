@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.llm.pace import seconds_asked_for
-from pytest_jrh.redact import (
+from pytest_jrh.core.redact import (
     REDACTED,
     Redactor,
     dotenv_secrets,
     secrets_of,
     without_credentials,
 )
+from pytest_jrh.llm.transport import seconds_asked_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

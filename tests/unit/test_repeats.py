@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+from pytest_jrh.cases.ids import case_id, cassette_path
+from pytest_jrh.cases.pipeline import SummaryResponse
+from pytest_jrh.core.model import CaseSpec, StageModel
 from pytest_jrh.judges.prompt import judge_response
 from pytest_jrh.llm.calls import Answer, CallRequest, make_complete
-from pytest_jrh.models import CaseSpec, StageModel
-from pytest_jrh.pipeline.summarizer import SummaryResponse
 from pytest_jrh.recording.cassettes import Cassette, RecordedCall
 from pytest_jrh.recording.misses import difference
-from pytest_jrh.suite.ids import case_id, cassette_path
 from tests.support.conversations import wait_for
 
 CASSETTES = Path(__file__).parents[2] / "inputs/cassettes/refund_agent"

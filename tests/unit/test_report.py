@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.errors import Unrecorded, Unscored
-from pytest_jrh.models import (
+from pytest_jrh.core.errors import Unrecorded, Unscored
+from pytest_jrh.core.model import (
     CaseResult,
     Judgment,
     PerturbationOutcome,
@@ -17,9 +17,9 @@ from pytest_jrh.models import (
     Usage,
     Verdict,
 )
-from pytest_jrh.reporting.explain import disagreement_text, edit_diff, unscored_text
-from pytest_jrh.stats.spending import spending_lines, total_spending
-from pytest_jrh.text import columns, shortened, visible
+from pytest_jrh.core.text import columns, shortened, visible
+from pytest_jrh.reports.failures import disagreement_text, edit_diff, unscored_text
+from pytest_jrh.reports.spending import spending_lines, total_spending
 from tests.support.made_cases import MESSAGES, RUBRIC, make_case, make_edit, make_spec
 
 BASE = Path("/repo")

@@ -8,21 +8,21 @@ from pathlib import Path
 
 import pytest
 
-import pytest_jrh.reporting
-from pytest_jrh.artifacts.spools import RecordIndex
-from pytest_jrh.errors import InputError, Problem
-from pytest_jrh.options import OPTIONS
-from pytest_jrh.redact import Redactor
-from pytest_jrh.reporting import report_files
-from pytest_jrh.reporting.report import Material, Report
-from pytest_jrh.reporting.reports import REPORTS, asked
-from pytest_jrh.stats.columns import COLUMNS
+import pytest_jrh.reports
+from pytest_jrh.config.options import OPTIONS
+from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.redact import Redactor
+from pytest_jrh.reports import writing as report_files
+from pytest_jrh.reports.report import Material, Report
+from pytest_jrh.reports.writing import REPORTS, asked
+from pytest_jrh.stats.figures import COLUMNS
+from pytest_jrh.store.spools import RecordIndex
 from tests.support.judged_sessions import judged, right, session_of
 
 
 def test_every_report_of_the_package_is_in_the_table() -> None:
     for module in pkgutil.walk_packages(
-        pytest_jrh.reporting.__path__, f"{pytest_jrh.reporting.__name__}."
+        pytest_jrh.reports.__path__, f"{pytest_jrh.reports.__name__}."
     ):
         importlib.import_module(module.name)
     ours = {kind for kind in Report.__subclasses__() if kind.__module__.startswith("pytest_jrh.")}

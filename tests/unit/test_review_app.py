@@ -15,16 +15,15 @@ from typing import Any
 import httpx
 import pytest
 
-from pytest_jrh.artifacts.records import case_digest
-from pytest_jrh.errors import InputError
-from pytest_jrh.models import Judgment, Verdict
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.model import Judgment, Verdict
+from pytest_jrh.review import serving as server_module
 from pytest_jrh.review.agent_templates import AgentTemplates
 from pytest_jrh.review.api import Api
 from pytest_jrh.review.board import ReviewBoard
-from pytest_jrh.review.decisions import open_stores
-from pytest_jrh.review.serving import server as server_module
-from pytest_jrh.review.serving.guard import MAX_BODY
-from pytest_jrh.review.serving.server import ReviewServer, serve
+from pytest_jrh.review.serving import MAX_BODY, ReviewServer, serve
+from pytest_jrh.store.decisions import open_stores
+from pytest_jrh.store.records import case_digest
 from tests.browser.material import HOSTILE, hostile_case, made_case, review_suite
 
 pytest.importorskip("starlette", reason="needs starlette (the extra `review`)")

@@ -11,14 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from pytest_jrh.artifacts.records import case_digest
-from pytest_jrh.errors import InputError, NoVerdictCase
-from pytest_jrh.models import Case, Judgment, Verdict
-from pytest_jrh.review.board import ReviewBoard
-from pytest_jrh.review.decision_files import decisions_path
-from pytest_jrh.review.decisions import DecisionStore
-from pytest_jrh.review.entries import Reviewed
-from pytest_jrh.transcript import message_text
+from pytest_jrh.core.errors import InputError, NoVerdictCase
+from pytest_jrh.core.model import Case, Judgment, Verdict
+from pytest_jrh.core.transcript import message_text
+from pytest_jrh.review.board import ReviewBoard, Reviewed
+from pytest_jrh.store.decisions import DecisionStore, decisions_path
+from pytest_jrh.store.records import case_digest
 from tests.support.made_cases import make_case, make_spec
 from tests.support.reviews import as_reviewed
 

@@ -9,12 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from pytest_jrh.artifacts.records import case_digest
-from pytest_jrh.errors import InputError, NoVerdictCase
-from pytest_jrh.models import Mode
-from pytest_jrh.review.decision_files import decisions_path
-from pytest_jrh.review.decisions import Decision, DecisionStore, TurnEdit, obeyed, open_stores
-from pytest_jrh.transcript import message_text
+from pytest_jrh.core.errors import InputError, NoVerdictCase
+from pytest_jrh.core.model import Mode
+from pytest_jrh.core.transcript import message_text
+from pytest_jrh.store.decisions import (
+    Decision,
+    DecisionStore,
+    TurnEdit,
+    decisions_path,
+    obeyed,
+    open_stores,
+)
+from pytest_jrh.store.records import case_digest
 from tests.support.made_cases import LEVELS, RUBRIC, make_case, make_suite
 
 CASE = make_case()

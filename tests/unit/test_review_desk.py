@@ -9,15 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from pytest_jrh.artifacts.case_columns import result_row
-from pytest_jrh.artifacts.records import case_digest
-from pytest_jrh.errors import NoVerdictCase
-from pytest_jrh.models import CaseResult, HumanReview, Judgment, Verdict
-from pytest_jrh.reporting.reviewed import review_lines
-from pytest_jrh.reporting.session_results import gather
-from pytest_jrh.review.board import ReviewBoard
-from pytest_jrh.review.decisions import open_stores
-from pytest_jrh.review.desk import ReviewDesk
+from pytest_jrh.core.errors import NoVerdictCase
+from pytest_jrh.core.model import CaseResult, HumanReview, Judgment, Verdict
+from pytest_jrh.reports.session import gather, review_lines
+from pytest_jrh.review.board import ReviewBoard, ReviewDesk
+from pytest_jrh.store.decisions import open_stores
+from pytest_jrh.store.records import case_digest
+from pytest_jrh.store.tables import result_row
 from tests.support.made_cases import make_case, make_result, make_spec, make_suite
 
 CASE = make_case()

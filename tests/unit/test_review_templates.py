@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from pytest_jrh.errors import InputError
+from pytest_jrh.cases.pipeline import Goal
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.model import StageModel
+from pytest_jrh.engine.generate import build_pipeline
 from pytest_jrh.llm.prompts import load_template, override_path
-from pytest_jrh.models import StageModel
-from pytest_jrh.pipeline.generate import build_pipeline
-from pytest_jrh.pipeline.goal import Goal
 from pytest_jrh.review.agent_templates import AgentTemplate, AgentTemplates
 from tests.support.conversations import wait_for
 from tests.support.made_cases import LEVELS, RUBRIC, make_case, make_spec, make_suite, suite_with

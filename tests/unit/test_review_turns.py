@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.models import Case, Judgment, Message, Verdict
-from pytest_jrh.review.decisions import Decision, TurnEdit
-from pytest_jrh.review.entries import ReviewCase, Reviewed
-from pytest_jrh.review.turns import HUGE, Turn, folds, part_text, visible
-from pytest_jrh.review.views import case_values, row
+from pytest_jrh.core.model import Case, Judgment, Message, Verdict
+from pytest_jrh.review.board import ReviewCase, Reviewed
+from pytest_jrh.review.views import HUGE, Turn, case_values, folds, part_text, row, visible
+from pytest_jrh.store.decisions import Decision, TurnEdit
 from tests.support.made_cases import make_case, make_spec
 
 

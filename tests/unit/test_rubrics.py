@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.errors import InputError, Problem
-from pytest_jrh.models import Rubric, ScoreLevel
-from pytest_jrh.suite.rubrics import load_rubrics, looks_like_rubrics, read_rubrics
+from pytest_jrh.config.rubrics import load_rubrics, looks_like_rubrics, read_rubrics
+from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.model import Rubric, ScoreLevel
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from pytest_jrh.errors import Unscored
+from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.model import StageModel, Verdict
+from pytest_jrh.judges.judge import BINARY_SCORES, key_of, value_of
 from pytest_jrh.judges.prompt import judge_fingerprint, judge_response, make_template_judge
-from pytest_jrh.judges.score_maps import BINARY_SCORES, key_of, value_of
-from pytest_jrh.llm.calls import make_complete
-from pytest_jrh.llm.shapes import parse
-from pytest_jrh.models import StageModel, Verdict
+from pytest_jrh.llm.calls import make_complete, parse
 from tests.support.conversations import stage, wait_for
 from tests.support.scripted import ScriptedExchange, ScriptedModel
 from tests.unit.test_judge import case

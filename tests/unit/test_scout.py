@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.errors import InputError, Unscored
-from pytest_jrh.models import AgentRun, RunSummary
-from pytest_jrh.pipeline.generate import build_pipeline, generate_case
-from pytest_jrh.pipeline.goal import Goal
+from pytest_jrh.cases.pipeline import Goal
+from pytest_jrh.config.specs import expand
+from pytest_jrh.config.suite import SourceSettings
+from pytest_jrh.core.errors import InputError, Unscored
+from pytest_jrh.core.model import AgentRun, RunSummary
+from pytest_jrh.core.transcript import render_transcript
+from pytest_jrh.engine.generate import build_pipeline, generate_case
 from pytest_jrh.sources import open_sources
-from pytest_jrh.sources.clusters import with_clusters
 from pytest_jrh.sources.scout import ScoutDatabase
-from pytest_jrh.sources.source import Source
-from pytest_jrh.suite.cases import expand
-from pytest_jrh.suite.suite import SourceSettings
-from pytest_jrh.transcript import render_transcript
+from pytest_jrh.sources.source import Source, with_clusters
 from tests.support.configs import AGENT, Folder, changed
 from tests.support.scripted import ScriptedModel
 

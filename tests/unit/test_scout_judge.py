@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from pytest_jrh.errors import InputError, Unscored
+from pytest_jrh.config.schema import JudgeSection
+from pytest_jrh.core.errors import InputError, Unscored
+from pytest_jrh.core.model import Mode, StageModel, Verdict
 from pytest_jrh.judges import JUDGES
 from pytest_jrh.judges.judge import JudgeSettings, OwnCode
 from pytest_jrh.judges.scout_scanner import ScannerJudge
-from pytest_jrh.models import Mode, StageModel, Verdict
-from pytest_jrh.suite.schema import JudgeSection
 from tests.support.made_cases import make_case
 
 SCANNERS = """

@@ -17,18 +17,17 @@ from examples.refund_agent.conversation import load_conversations
 from examples.scripted_model import NotScriptedError, ScriptedModel, load_script
 from examples.scripted_model.script import Request, flat, not_shown
 from examples.scripted_model.server import completion
-from pytest_jrh.errors import NoVerdictCase
+from pytest_jrh.cases.pipeline import Goal
+from pytest_jrh.config.load import load_suite
+from pytest_jrh.config.specs import expand
+from pytest_jrh.core.errors import NoVerdictCase
+from pytest_jrh.core.model import RunSummary
+from pytest_jrh.core.transcript import render_transcript
+from pytest_jrh.engine.generate import build_pipeline, generate_case
 from pytest_jrh.judges.prompt import make_template_judge
-from pytest_jrh.llm.calls import Answer, CallRequest, make_complete
+from pytest_jrh.llm.calls import Answer, CallRequest, Stage, make_complete
 from pytest_jrh.llm.prompts import load_template
-from pytest_jrh.llm.stage import Stage
-from pytest_jrh.models import RunSummary
-from pytest_jrh.pipeline.generate import build_pipeline, generate_case
-from pytest_jrh.pipeline.goal import Goal
 from pytest_jrh.sources.eval_logs import load_inspect_eval_runs
-from pytest_jrh.suite.cases import expand
-from pytest_jrh.suite.config import load_suite
-from pytest_jrh.transcript import render_transcript
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

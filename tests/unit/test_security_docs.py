@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import pytest_jrh
-from pytest_jrh.errors import InputError
-from pytest_jrh.redact import REDACTED, Redactor, secrets_of
-from pytest_jrh.review.serving.guard import MAX_BODY
-from pytest_jrh.suite import preprocessors
+from pytest_jrh.config import preprocessors
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.redact import REDACTED, Redactor, secrets_of
+from pytest_jrh.review.serving import MAX_BODY
 
 ROOT = Path(pytest_jrh.__file__).parents[1]
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from pytest_jrh import sources
-from pytest_jrh.errors import InputError
-from pytest_jrh.models import AgentRun, RunSummary
+from pytest_jrh.config.suite import InputFormat
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.model import AgentRun, RunSummary
 from pytest_jrh.sources import open_source
 from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.source import Source
-from pytest_jrh.suite.suite import InputFormat
 from tests.support.logs import sample, write_log
 
 

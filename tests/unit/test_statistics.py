@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.kinds import TESTS
-from pytest_jrh.models import CaseResult
-from pytest_jrh.stats.bounded import accuracy_bounds
-from pytest_jrh.stats.inference.formulas import (
+from pytest_jrh.cases.tests import TESTS
+from pytest_jrh.core.model import CaseResult
+from pytest_jrh.stats.formulas import (
     ConfusionMatrix,
     Share,
     balanced_accuracy,
@@ -21,12 +20,12 @@ from pytest_jrh.stats.inference.formulas import (
     confusion_matrix,
     mcnemar,
     mean_absolute_error,
+    normal_quantile,
     quadratic_kappa,
 )
-from pytest_jrh.stats.inference.intervals import Bounds, wilson
-from pytest_jrh.stats.inference.quantiles import normal_quantile
+from pytest_jrh.stats.intervals import Bounds, wilson
 from pytest_jrh.stats.panels import Panel, panels
-from pytest_jrh.stats.statistics import describe, tabulate
+from pytest_jrh.stats.statistics import accuracy_bounds, describe, tabulate
 from tests.support.made_cases import make_result, make_spec
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.artifacts.stored import read_results, result_data
-from pytest_jrh.errors import InputError
-from pytest_jrh.models import Spending, Usage
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.model import Spending, Usage
+from pytest_jrh.store.results import read_results, result_data
 from tests.support.made_cases import DIGESTS, make_result, make_spec
 
 RESULTS = (

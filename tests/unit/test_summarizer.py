@@ -4,9 +4,13 @@ import asyncio
 
 import pytest
 
-from pytest_jrh.errors import Unscored
-from pytest_jrh.pipeline.editor import apply_single_edit
-from pytest_jrh.pipeline.summarizer import ConversationSummarizer, SummaryResponse, render_summary
+from pytest_jrh.cases.pipeline import (
+    ConversationSummarizer,
+    SummaryResponse,
+    apply_single_edit,
+    render_summary,
+)
+from pytest_jrh.core.errors import Unscored
 from tests.support.conversations import MESSAGES, stage, wait_for
 from tests.support.scripted import ScriptedModel
 

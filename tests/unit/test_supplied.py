@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from pytest_jrh.engine import BrokenClient
-from pytest_jrh.errors import Unscored
+from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.model import Completion, Spending, StageModel
+from pytest_jrh.engine.supplied import BrokenClient
 from pytest_jrh.llm.budget import Ledger, Limits, Spent
-from pytest_jrh.models import Completion, Spending, StageModel
 from tests.e2e.bench import Bench
 from tests.support.ledgers import spent
 from tests.support.suites import write_suite

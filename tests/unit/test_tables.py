@@ -9,15 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.artifacts.case_columns import (
+from pytest_jrh.core.model import Spending, Usage
+from pytest_jrh.store.records import json_value, to_record
+from pytest_jrh.store.tables import (
     RESULT_COLUMNS,
     SYNTHETIC_COLUMNS,
+    XLSX_CELL,
+    cell,
+    fitted,
+    open_table,
     result_row,
     synthetic_row,
+    table_format,
 )
-from pytest_jrh.artifacts.records import json_value, to_record
-from pytest_jrh.artifacts.tables import XLSX_CELL, cell, fitted, open_table, table_format
-from pytest_jrh.models import Spending, Usage
 from tests.support.made_cases import RUBRIC, make_case, make_result, make_spec
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.errors import InputError
-from pytest_jrh.templating import Template, parse_template
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.templates import Template, parse_template
 
 if TYPE_CHECKING:
-    from pytest_jrh.errors import Problem
+    from pytest_jrh.core.errors import Problem
 
 NAMES = frozenset({"rubric", "transcript", "summary", "max_steps"})
 HOSTILE = [

@@ -10,13 +10,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.models import CaseResult
-from pytest_jrh.reporting.printed.quiet import quiet_lines
-from pytest_jrh.reporting.session_results import SessionResults
-from pytest_jrh.reporting.terminal import session_lines
+from pytest_jrh.core.model import CaseResult
+from pytest_jrh.core.text import columns, visible
+from pytest_jrh.reports.session import SessionResults
+from pytest_jrh.reports.terminal import quiet_lines, session_lines
 from pytest_jrh.stats.diagnosis import all_warnings, fisher_exact, mantel
-from pytest_jrh.stats.inference.formulas import ConfusionMatrix, confusion_matrix, quadratic_kappa
-from pytest_jrh.text import columns, visible
+from pytest_jrh.stats.formulas import ConfusionMatrix, confusion_matrix, quadratic_kappa
 from tests.support.judged_sessions import (
     HOSTILE,
     Answer,

@@ -9,7 +9,7 @@ import warnings
 
 import pytest
 
-from pytest_jrh.engine.threads import Threads
+from pytest_jrh.engine.own_code import Threads
 
 
 async def answer() -> int:

@@ -9,16 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.artifacts.stored import result_from, result_text
-from pytest_jrh.models import CaseResult, Judgment, Verdict, most_frequent
-from pytest_jrh.models import given as given_text
+from pytest_jrh.core.model import CaseResult, Judgment, Verdict, most_frequent
+from pytest_jrh.core.model import given as given_text
 from pytest_jrh.stats.diagnosis import all_warnings
 from pytest_jrh.stats.figures import sections
-from pytest_jrh.stats.flickering import flickering, repeated_case
-from pytest_jrh.stats.inference.flicker import flicker
+from pytest_jrh.stats.intervals import flicker
 from pytest_jrh.stats.metrics import metric
 from pytest_jrh.stats.panels import panels
-from pytest_jrh.stats.statistics import describe, tabulate
+from pytest_jrh.stats.statistics import describe, flickering, repeated_case, tabulate
+from pytest_jrh.store.results import result_from, result_text
 
 
 def result(number: int, expected: int, *scores: int, **values: Any) -> CaseResult:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.transcript import (
+from pytest_jrh.core.transcript import (
     assistant_indices,
     message_text,
     neutralize,

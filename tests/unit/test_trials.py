@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from pytest_jrh.engine.checked import Trials
+from pytest_jrh.core.model import StageModel
+from pytest_jrh.engine.wiring import Trials
 from pytest_jrh.llm.calls import CallRequest
-from pytest_jrh.models import StageModel
 
 ONE = StageModel("planner", "openai/one")
 ALIKE = (ONE, replace(ONE, stage="judge", system_prompt="Be strict."), replace(ONE, stage="editor"))

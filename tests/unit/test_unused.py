@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_jrh.recording.unused import prune, unused_cassettes
+from pytest_jrh.recording.cassettes import prune, unused_cassettes
 
 
 def cassette(folder: Path, name: str) -> Path:

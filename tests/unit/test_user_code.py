@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.engine import BrokenClient, Engine, _cancelled
-from pytest_jrh.models import CaseResult, CaseSpec, Completion, StageModel
-from pytest_jrh.redact import Redactor
-from pytest_jrh.user_code import error_places, error_text
+from pytest_jrh.core.model import CaseResult, CaseSpec, Completion, StageModel
+from pytest_jrh.core.redact import Redactor
+from pytest_jrh.core.user_code import error_places, error_text
+from pytest_jrh.engine import Engine, _cancelled
+from pytest_jrh.engine.supplied import BrokenClient
 from tests.e2e.bench import Bench
 from tests.support.suites import write_suite
 

@@ -2,12 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_jrh.errors import Unscored
+from pytest_jrh.cases.pipeline import Goal, confirms, make_llm_verifier
+from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.model import Complete, Rubric, StageModel, Verification
 from pytest_jrh.llm.calls import make_complete
 from pytest_jrh.llm.prompts import load_template, parse_prompt
-from pytest_jrh.models import Complete, Rubric, StageModel, Verification
-from pytest_jrh.pipeline.goal import Goal
-from pytest_jrh.pipeline.verifier import confirms, make_llm_verifier
 from tests.support.conversations import FAIL, MESSAGES, MODEL, ORDINAL, PASS, RUBRIC, wait_for
 from tests.support.scripted import ScriptedExchange, ScriptedModel
 

@@ -9,16 +9,21 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_jrh.models import CaseResult, CaseSpec
-from pytest_jrh.stats.columns import percent, range_text
-from pytest_jrh.stats.diagnosis import section_warnings
-from pytest_jrh.stats.figures import sections
-from pytest_jrh.stats.inference.intervals import Bounds, Tally, effective_size
-from pytest_jrh.stats.inference.jackknife import bias_bounds, bias_p, kappa_bounds, kappa_p, sums_of
-from pytest_jrh.stats.inference.soundness import unsound_p
-from pytest_jrh.stats.named import figure_rows, properties
+from pytest_jrh.core.model import CaseResult, CaseSpec
+from pytest_jrh.core.text import dollars
+from pytest_jrh.stats.diagnosis import figure_rows, properties, section_warnings, unsound_p
+from pytest_jrh.stats.figures import percent, range_text, sections
+from pytest_jrh.stats.intervals import (
+    Bounds,
+    Tally,
+    bias_bounds,
+    bias_p,
+    effective_size,
+    kappa_bounds,
+    kappa_p,
+    sums_of,
+)
 from pytest_jrh.stats.statistics import tabulate
-from pytest_jrh.text import dollars
 from tests.support.judged_sessions import (
     Answer,
     always,

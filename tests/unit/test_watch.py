@@ -23,8 +23,8 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.recording.own_code.exchanges import Halted, Opened
-from pytest_jrh.recording.own_code.watch import Watch, calls_watched, judging, trusted, watched
+from pytest_jrh.recording.exchanges import Halted, Opened
+from pytest_jrh.recording.watch import Watch, calls_watched, judging, trusted, watched
 
 CLOSED = ("127.0.0.1", 9)
 TRUE = "/bin/true"

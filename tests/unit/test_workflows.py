@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 import pytest_jrh
-from pytest_jrh.options import OPTIONS
-from pytest_jrh.starting import start_suite
+from pytest_jrh.cli.init import start_suite
+from pytest_jrh.config.options import OPTIONS
 
 ROOT = Path(pytest_jrh.__file__).parents[1]
 FOLDER = ROOT / "examples" / "github"

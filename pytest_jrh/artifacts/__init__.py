@@ -1,1 +1,0 @@
-"""Stored cases and results: records, spools, tables, and the validation of what is read back."""

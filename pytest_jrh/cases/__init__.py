@@ -1,0 +1,1 @@
+"""How a case is made: the pipeline, and the probes."""

@@ -1,0 +1,155 @@
+"""Every name that a case goes by: ids, node ids, and names of files.
+
+All ids derive from the spec alone, so they are the same in every process and every session. Parts
+are percent-escaped, which is injective; what is too long ends in a digest, introduced by a `~`
+that escaping never produces. File names add a digest where letter case carries meaning, because
+some file systems ignore it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from functools import cache, lru_cache
+from pathlib import Path
+from urllib.parse import quote
+
+from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.core.model import CaseSpec
+
+CASES_FILE = "agent_perturbations.jsonl"
+REJECTED_FILE = "rejected_cases.jsonl"
+"""The file with the made cases of a folder, of all tests that share it (rule H1)."""
+_SAFE = "@+="
+_LONGEST_PART = 64
+_LONGEST_JUDGE = 32
+_LONGEST_IN_STEM = 36
+_RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?|.*\.")
+_CASSETTE_NAME = re.compile(r"(.+)\.e\d+\..+", re.DOTALL)
+
+
+# The same few ids go into every name of every case.
+@lru_cache(maxsize=4096)
+def node_part(text: str, longest: int = _LONGEST_PART, *, escape: str = "~") -> str:
+    """Make a part of an id safe to stand between `::` and `[`, distinct for distinct texts.
+
+    `escape` are further characters to write as escapes.
+    """
+    escaped = quote(text, safe=_SAFE, errors="surrogatepass")
+    for char in escape:
+        escaped = escaped.replace(char, f"%{ord(char):02X}")
+    if escaped in ("", ".", ".."):
+        return f"~{escaped.replace('.', '%2E')}"
+    if len(escaped) <= longest:
+        return escaped
+    return f"{escaped[: longest - 20]}~{short_digest(text, 16)}"
+
+
+@lru_cache(maxsize=4096)
+def file_part(text: str, longest: int = _LONGEST_PART, *, escape: str = "~") -> str:
+    """Make a part of an id safe as a file name, distinct even where letter case is ignored."""
+    part = node_part(text, longest, escape=escape)
+    if part.startswith("."):
+        part = f"%2E{part[1:]}"
+    ambiguous = re.sub(r"%[0-9A-F]{2}", "", part) != re.sub(r"%[0-9A-F]{2}", "", part).lower()
+    # Windows takes `nul.txt`, and whatever else follows the dot, for the device `nul`.
+    reserved = _RESERVED.fullmatch(part)
+    kept = part.replace(".", "_") if reserved else part
+    return f"{kept}~{short_digest(text, 8)}" if ambiguous or reserved else part
+
+
+def case_name(spec: CaseSpec) -> str:
+    """The last part of the node id: `RUN[eEPOCH]`, with `-score_N`, `-VARIANT` and `-JUDGE` where
+    they apply (rules I2, S1).
+    """
+    return f"{node_part(spec.run_id)}[{'-'.join([*_key(spec), *_judge(spec)])}]"
+
+
+def case_id(spec: CaseSpec) -> str:
+    """The case's id: key in every report and in the baseline."""
+    return f"{_prefix(spec)}::{case_name(spec)}"
+
+
+def generation_id(spec: CaseSpec) -> str:
+    """The id of the case without its judge: several judges look at one made case."""
+    return f"{_prefix(spec)}::{node_part(spec.run_id)}[{'-'.join(_key(spec))}]"
+
+
+def perturbed_idx(spec: CaseSpec) -> str:
+    """The stable row id of rule H3."""
+    return f"agent_{short_digest(generation_id(spec), 8)}"
+
+
+def artifact_stem(spec: CaseSpec) -> str:
+    """The stem of the debug bundle's file names (rule H1)."""
+    stem = f"{spec.test}__{_stem_part(spec.run_id)}_e{spec.epoch}__{_stem_part(spec.rubric_id)}"
+    return stem if spec.target_score is None else f"{stem}__score_{spec.target_score}"
+
+
+def cassette_path(cassette_dir: Path, spec: CaseSpec, *, judging: bool) -> Path:
+    """Where the calls of a case's generation, or of its judge, are recorded (rule G2)."""
+    what = f"judge-{_judge_file(spec.judge)}" if judging else "generation"
+    name = ".".join([file_part(spec.run_id), *_key(spec), what, "yaml"])
+    return cassette_dir / f"{spec.test}/{file_part(spec.rubric_id)}/{name}"
+
+
+def recorded_runs(cassette_dir: Path) -> Callable[[str], bool]:
+    """Whether any case of a run, by its id, has a cassette; the folder is looked at when that is
+    first asked.
+    """
+
+    @cache
+    def parts() -> frozenset[str]:
+        names = (_CASSETTE_NAME.fullmatch(path.name) for path in cassette_dir.glob("*/*/*.yaml"))
+        return frozenset(name[1] for name in names if name)
+
+    return lambda run_id: file_part(run_id) in parts()
+
+
+def _prefix(spec: CaseSpec) -> str:
+    return f"{node_part(spec.suite)}::{spec.test}::{node_part(spec.rubric_id)}"
+
+
+def _key(spec: CaseSpec) -> list[str]:
+    key = [f"e{spec.epoch}"]
+    if spec.target_score is not None:
+        key.append(f"score_{spec.target_score}")
+    if spec.variant:
+        key += [] if KINDS[spec.base].unnamed else [spec.base]
+        key.append(spec.variant)
+    return key
+
+
+def _judge(spec: CaseSpec) -> list[str]:
+    if spec.judge is None:
+        return []
+    # A judge named `score_2` must not read as a target score.
+    # Nor may a part of one read as a part of a variant, whose own are joined by hyphens.
+    part = node_part(spec.judge, _LONGEST_JUDGE, escape="~-" if spec.variant else "~")
+    return [_first_escaped(part) if part.startswith("score_") else part]
+
+
+def _judge_file(judge: str | None) -> str:
+    if judge is None:
+        return "default"
+    # The parts of a cassette's name are told apart by their dots, of which only a run's id may have
+    # its own.
+    part = file_part(judge, _LONGEST_JUDGE, escape="~.")
+    return _first_escaped(part) if part == "default" else part
+
+
+def _first_escaped(part: str) -> str:
+    return f"%{ord(part[0]):02X}{part[1:]}"
+
+
+def _stem_part(text: str) -> str:
+    part = file_part(text, _LONGEST_IN_STEM)
+    # The parts of a stem are told apart by `__`; one that holds it ends in a digest, which none can
+    # imitate.
+    return f"{part}~{short_digest(text, 8)}" if "__" in part and "~" not in part else part
+
+
+def short_digest(text: str, length: int) -> str:
+    """The first hex digits of a text's SHA-256."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]

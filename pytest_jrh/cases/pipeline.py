@@ -1,0 +1,600 @@
+"""The perturber: drives summarizer, planner, edits and verifier to one outcome (rules D1, D3, D6,
+D7).
+
+The editor: one assistant turn rewritten, and the rewriting put in its place (rules D3, D4).
+
+What a case is to become, and so what a right judge must answer.
+
+The planner: which assistant turns to change, and to what end (rule D2).
+
+The summarizer: a rolling summary of the conversation, updated only when a turn changed (rule
+D5).
+
+The verifier: a second opinion on the label of a case, given without knowing the label (rule
+D6).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from typing import Any, Literal, Protocol
+
+from pydantic import create_model, model_validator
+
+from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem, Unscored
+from pytest_jrh.core.kinds import Objective
+from pytest_jrh.core.model import (
+    AgentRun,
+    Complete,
+    Edit,
+    Message,
+    Mode,
+    PerturbationOutcome,
+    Plan,
+    PlanStep,
+    Rubric,
+    StageModel,
+    Verification,
+)
+from pytest_jrh.core.stages import PLANNER
+from pytest_jrh.core.templates import Template
+from pytest_jrh.core.transcript import (
+    NO_ASSISTANT_TURN,
+    assistant_indices,
+    message_text,
+    render_assistant_turns,
+    render_tool_calls,
+    render_transcript,
+    replace_text,
+    storable,
+)
+from pytest_jrh.llm.calls import Response, Stage, scale_values, score_on_offer, with_scale
+from pytest_jrh.llm.prompts import ordinal_guidance
+
+_TITLES = {
+    "plan_thesis": "Plan",
+    "goal": "Goal of this edit",
+    "rationale": "Why this turn",
+    "earlier_edits": "Turns edited before",
+    "tool_calls": "Tool calls of this turn, which stay",
+}
+
+
+class EditorResponse(Response):
+    """The editor's answer."""
+
+    new_content: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class EditDraft:
+    """A rewriting that has not been applied, its text storable (rule C6).
+
+    `raw` is the answer as it came.
+    """
+
+    new_content: str
+    reason: str
+    raw: str
+
+
+async def generate_single_edit(
+    stage: Stage,
+    *,
+    run: AgentRun,
+    messages: Sequence[Message],
+    rubric: Rubric,
+    goal: Goal,
+    plan: Plan,
+    step: PlanStep,
+    earlier: Sequence[Edit],
+    summary: str,
+) -> EditDraft:
+    """Ask the editor to rewrite the turn of one plan step.
+
+    `messages` is the transcript with the earlier edits applied. Raises `Unscored` where no usable
+    answer comes; whether the new text can be used is for the caller to say.
+    """
+    message = messages[step.message_index]
+    context = {
+        "plan_thesis": plan.thesis,
+        "goal": step.goal,
+        "rationale": step.rationale,
+        "earlier_edits": _earlier_edits(earlier),
+        "tool_calls": render_tool_calls(message),
+    }
+    guidance = goal.guidance(rubric)
+    values: dict[str, object] = {
+        **context,
+        "run_id": run.run_id,
+        "message_id": str(message.get("id") or step.message_index),
+        "message_index": step.message_index,
+        "original_message": message_text(message),
+        "summary": summary,
+        "rubric": rubric.instructions,
+        "ordinal_guidance": guidance,
+    }
+    used = stage.template.variables
+    told = [] if not guidance or "ordinal_guidance" in used else [guidance]
+    if "goal" not in used:
+        # Prompts written for RAND's harness know no plan, but an editor without its goal edits
+        # blindly.
+        told += [
+            f"{title}: {context[name]}"
+            for name, title in _TITLES.items()
+            if context[name] and name not in used
+        ]
+    values["rubric"] = "\n\n".join([rubric.instructions, *told])
+    answer = await stage.ask(values, EditorResponse)
+    return EditDraft(
+        storable(answer.parsed.new_content)[0], answer.parsed.reason.strip(), answer.text
+    )
+
+
+def apply_single_edit(
+    messages: Sequence[Message], message_index: int, new_content: str
+) -> tuple[tuple[Message, ...], int]:
+    """Replace the text of one assistant turn, on a copy.
+
+    Returns the new messages and how many reasoning blocks went with the old text; tool calls, ids
+    and other blocks stay. Raises `ValueError` where the index is not an assistant turn.
+    """
+    if not 0 <= message_index < len(messages) or messages[message_index].get("role") != "assistant":
+        raise ValueError(f"message {message_index} is not an assistant turn")
+    edited: Any
+    edited, dropped = replace_text(messages[message_index], new_content)
+    return (*messages[:message_index], edited, *messages[message_index + 1 :]), dropped
+
+
+def _earlier_edits(edits: Sequence[Edit]) -> str:
+    return "\n\n".join(
+        f"[{edit.message_index}] now reads:\n{edit.edited_content}" for edit in edits
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What a case is to become: violate or satisfy the rubric, or land on `target_score` of its
+    scale.
+    """
+
+    objective: Objective
+    target_score: int | None = None
+
+    @property
+    def mode(self) -> Mode:
+        return "binary" if self.target_score is None else "ordinal"
+
+    @property
+    def expected(self) -> int:
+        """The answer a right judge gives: 1 for violated, 0 for satisfied, or the target (rule
+        E1).
+        """
+        if self.target_score is not None:
+            return self.target_score
+        return 1 if self.objective == "fail" else 0
+
+    def guidance(self, rubric: Rubric) -> str:
+        """What planner and editor are told about the scale; empty in binary mode.
+
+        Raises `InputError` where the rubric has no level of the target score.
+        """
+        if self.target_score is None:
+            return ""
+        by_score = {level.score: level for level in rubric.score_levels}
+        if self.target_score not in by_score:
+            there = ", ".join(map(str, by_score)) or "none"
+            message = (
+                f"the rubric `{rubric.id}` has no level {self.target_score} to aim at; its "
+                f"levels: {there}"
+            )
+            raise InputError(
+                Problem(
+                    message, file=rubric.file or None, line=rubric.line if rubric.file else None
+                )
+            )
+        return ordinal_guidance(rubric.score_levels, by_score[self.target_score])
+
+
+def goal_of(objective: Objective, target_score: int | None) -> Goal:
+    """The goal of a case: an ordinal one aims at its score whatever the objective."""
+    return Goal("fail" if target_score is not None else objective, target_score)
+
+
+class PlannedStep(Response):
+    """One step as the planner writes it."""
+
+    message_index: int
+    goal: str
+    rationale: str
+
+
+class PlannerResponse(Response):
+    """The planner's answer."""
+
+    thesis: str
+    steps: list[PlannedStep]
+
+
+class Planner(Protocol):
+    """Plans the edits of one case.
+
+    None, or a plan without steps, where there is nothing to change.
+    """
+
+    async def __call__(
+        self, messages: Sequence[Message], rubric: Rubric, goal: Goal, *, max_steps: int
+    ) -> Plan | None: ...
+
+
+def make_llm_planner(complete: Complete, model: StageModel, template: Template) -> Planner:
+    """Build a planner that asks a model.
+
+    It sees the rubric, the assistant turns with their indices, the number of steps it may take, and
+    in ordinal mode the target and the scale. It raises `Unscored` where the model gives no usable
+    plan.
+    """
+    stage = Stage(model, template, complete)
+
+    async def plan(
+        messages: Sequence[Message], rubric: Rubric, goal: Goal, *, max_steps: int
+    ) -> Plan | None:
+        guidance = goal.guidance(rubric)
+        instructions = rubric.instructions
+        if guidance and "ordinal_guidance" not in template.variables:
+            instructions = f"{instructions}\n\n{guidance}"
+        values = {
+            "rubric_id": rubric.id,
+            "rubric_instructions": instructions,
+            "assistant_transcript": render_assistant_turns(messages),
+            "max_steps": max_steps,
+            "ordinal_guidance": guidance,
+        }
+        editable = assistant_indices(messages)
+        answer = (await stage.ask(values, response_for(editable))).parsed
+        planned = Plan(answer.thesis.strip(), sanitize(answer.steps, editable))
+        return planned if planned.thesis or planned.steps else None
+
+    return plan
+
+
+def sanitize(steps: Sequence[PlannedStep], editable: Sequence[int]) -> tuple[PlanStep, ...]:
+    """Drop steps that repeat a turn or point at no assistant turn; the order stays (rule D2)."""
+    kept: dict[int, PlanStep] = {}
+    for step in steps:
+        if step.message_index in editable and step.message_index not in kept:
+            kept[step.message_index] = PlanStep(
+                step.message_index, step.goal.strip(), step.rationale.strip()
+            )
+    return tuple(kept.values())
+
+
+@lru_cache(maxsize=256)
+def response_for(editable: Sequence[int]) -> type[PlannerResponse]:
+    """The planner's answer for a transcript with these assistant turns.
+
+    Steps of which sanitizing leaves nothing are an invalid response and not a plan without steps,
+    so that the planner is asked again with the turns it may choose from.
+    """
+
+    class CheckedPlannerResponse(PlannerResponse):
+        @model_validator(mode="after")
+        def _leaves_steps(self) -> CheckedPlannerResponse:
+            if self.steps and not sanitize(self.steps, editable):
+                turns = ", ".join(str(index) for index in editable)
+                raise ValueError(
+                    f"no step points at an assistant turn; the assistant turns are {turns}"
+                )
+            return self
+
+    return CheckedPlannerResponse
+
+
+class SummaryResponse(Response):
+    """The summarizer's answer."""
+
+    summary: str
+    user_intent: str
+    assistant_progress: list[str]
+    outstanding_items: list[str]
+    risks: list[str]
+
+
+class ConversationSummarizer:
+    """Keeps the summary of a conversation's last `max_messages` turns; edited turns are marked in
+    it.
+
+    `summary` may be awaited by several tasks at once: one state is asked for once.
+    """
+
+    def __init__(self, stage: Stage, messages: Sequence[Message], *, max_messages: int) -> None:
+        self._stage = stage
+        self._max_messages = max_messages
+        self._messages = tuple(messages)
+        self._edited: frozenset[int] = frozenset()
+        self._summary: asyncio.Task[str] | None = None
+
+    def update(self, messages: Sequence[Message], edited_index: int) -> None:
+        """Take the conversation after an edit; the summary held is dropped."""
+        self._messages = tuple(messages)
+        self._edited |= {edited_index}
+        self._summary = None
+
+    async def summary(self) -> str:
+        """The summary of the present state as text.
+
+        Raises `Unscored` where the model gives none.
+        """
+        if self._summary is None:
+            self._summary = asyncio.create_task(self._ask())
+        return await self._summary
+
+    async def _ask(self) -> str:
+        start = max(0, len(self._messages) - self._max_messages)
+        log = render_transcript(self._messages, start=start, edited=self._edited)
+        answer = await self._stage.ask({"chronological_log": log}, SummaryResponse)
+        return render_summary(answer.parsed)
+
+
+def render_summary(response: SummaryResponse) -> str:
+    """The summary as the editor and the verifier read it."""
+    lines = [response.summary.strip(), f"User's intent: {response.user_intent.strip()}"]
+    lists = {
+        "Progress": response.assistant_progress,
+        "Outstanding": response.outstanding_items,
+        "Risks": response.risks,
+    }
+    for title, entries in lists.items():
+        if entries:
+            lines += [f"{title}:", *(f"- {' '.join(entry.split())}" for entry in entries)]
+    return "\n".join(lines)
+
+
+class VerifierResponse(Response):
+    """The binary verifier's answer."""
+
+    rationale: str
+    verdict: Literal["PASS", "FAIL"]
+
+
+class ScoringVerifierResponse(Response):
+    """The ordinal verifier's answer; the range of its score depends on the scale."""
+
+    rationale: str
+    score: Any
+    verdict: Literal["PASS", "FAIL"]
+
+
+class Verifier(Protocol):
+    """Says whether a transcript satisfies a rubric, or which score it deserves."""
+
+    async def __call__(
+        self, messages: Sequence[Message], rubric: Rubric, goal: Goal, summary: str
+    ) -> Verification: ...
+
+
+def make_llm_verifier(complete: Complete, model: StageModel, template: Template) -> Verifier:
+    """Build a verifier that asks a model; it raises `Unscored` where no usable verdict comes.
+
+    The verifier sees the rubric, the transcript and its summary, and nothing of the goal: the goal
+    only decides whether a score is asked for.
+    """
+    stage = Stage(model, template, complete)
+
+    async def verify(
+        messages: Sequence[Message], rubric: Rubric, goal: Goal, summary: str
+    ) -> Verification:
+        levels = rubric.score_levels if goal.mode == "ordinal" else ()
+        values = {
+            "rubric_id": rubric.id,
+            "rubric_instruction": with_scale(rubric.instructions, levels, template),
+            "summary": summary,
+            "transcript": render_transcript(messages),
+            **scale_values(levels),
+        }
+        answer = (
+            await stage.ask(values, verifier_response(tuple(level.score for level in levels)))
+        ).parsed
+        return Verification(
+            answer.verdict, answer.rationale.strip(), getattr(answer, "score", None)
+        )
+
+    return verify
+
+
+def confirms(verification: Verification, goal: Goal) -> bool:
+    """Whether a verification confirms the label that the goal stands for."""
+    if goal.target_score is not None:
+        return verification.score == goal.target_score
+    return verification.verdict == ("FAIL" if goal.objective == "fail" else "PASS")
+
+
+@cache
+def verifier_response(scores: tuple[int, ...]) -> type[VerifierResponse | ScoringVerifierResponse]:
+    """The shape of an answer on this scale, binary where there is none.
+
+    A score of another value does not validate.
+    """
+    if not scores:
+        return VerifierResponse
+    return create_model(
+        "ScaledVerifierResponse",
+        __base__=ScoringVerifierResponse,
+        score=(score_on_offer(scores), ...),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationPerturber:
+    """Makes one case from one run, or says why there is none.
+
+    `verifier` is None where verification is off; `pass_required` False keeps positives that the
+    verifier does not confirm, unverified (rule D7).
+    """
+
+    planner: Planner
+    editor: Stage
+    summary: Stage
+    verifier: Verifier | None
+    max_edit_rounds: int = 3
+    max_summary_messages: int = 20
+    pass_required: bool = True
+
+    async def perturb(self, run: AgentRun, rubric: Rubric, goal: Goal) -> PerturbationOutcome:
+        """Plan, edit and verify.
+
+        Returns an outcome whose `no_case` says why where there is no case; raises `Unscored` where
+        a model could not be had or understood.
+        """
+        if not assistant_indices(run.messages):
+            return PerturbationOutcome(run.messages, no_case=NO_ASSISTANT_TURN)
+        work = _Work(run.messages)
+        summarizer = ConversationSummarizer(
+            self.summary, run.messages, max_messages=self.max_summary_messages
+        )
+        try:
+            await self._edit(work, run, rubric, goal, summarizer)
+            await self._verify(work, rubric, goal, summarizer)
+        except NoVerdictCase as reason:
+            return work.outcome(no_case=str(reason), original=run.messages)
+        return work.outcome()
+
+    async def _edit(
+        self,
+        work: _Work,
+        run: AgentRun,
+        rubric: Rubric,
+        goal: Goal,
+        summarizer: ConversationSummarizer,
+    ) -> None:
+        # Planner and first summary need only the original transcript: they are asked side by side.
+        planning = self.planner(run.messages, rubric, goal, max_steps=self.max_edit_rounds)
+        plan, summary = await asyncio.gather(planning, summarizer.summary(), return_exceptions=True)
+        for answer in (plan, summary):
+            if isinstance(answer, BaseException):
+                raise answer
+        assert not isinstance(plan, BaseException)
+        work.plan = plan
+        if plan is None or not plan.steps:
+            if goal.mode == "binary" and goal.objective == "fail":
+                raise NoVerdictCase(
+                    "no plan: the planner found no edit that would violate the rubric"
+                )
+            return
+        for round_index, step in enumerate(plan.steps[: self.max_edit_rounds]):
+            edit = await self._edit_once(
+                work, run, rubric, goal, plan, step, round_index, summarizer
+            )
+            work.edits.append(edit)
+
+    async def _edit_once(
+        self,
+        work: _Work,
+        run: AgentRun,
+        rubric: Rubric,
+        goal: Goal,
+        plan: Plan,
+        step: PlanStep,
+        round_index: int,
+        summarizer: ConversationSummarizer,
+    ) -> Edit:
+        if step.message_index not in assistant_indices(work.messages):
+            raise Unscored(
+                "invalid_response",
+                stage=PLANNER.name,
+                cause=f"the plan points at message {step.message_index}, which is not an "
+                "assistant turn.",
+            )
+        summary = await summarizer.summary()
+        draft = await generate_single_edit(
+            self.editor,
+            run=run,
+            messages=work.messages,
+            rubric=rubric,
+            goal=goal,
+            plan=plan,
+            step=step,
+            earlier=work.edits,
+            summary=summary,
+        )
+        message = work.messages[step.message_index]
+        original = message_text(message)
+        if not draft.new_content.strip():
+            raise NoVerdictCase(
+                f"unusable edit: the editor returned an empty text for turn {step.message_index}"
+            )
+        if draft.new_content.strip() == original.strip():
+            raise NoVerdictCase(
+                f"unusable edit: the editor returned turn {step.message_index} as it was"
+            )
+        work.messages, dropped = apply_single_edit(
+            work.messages, step.message_index, draft.new_content
+        )
+        summarizer.update(work.messages, step.message_index)
+        return Edit(
+            message_index=step.message_index,
+            message_id=str(message.get("id") or ""),
+            round_index=round_index,
+            original_content=original,
+            edited_content=draft.new_content,
+            selector_reason=step.rationale,
+            editor_reason=draft.reason,
+            editor_raw_response=draft.raw,
+            summary_snapshot=summary,
+            dropped_reasoning=dropped,
+        )
+
+    async def _verify(
+        self, work: _Work, rubric: Rubric, goal: Goal, summarizer: ConversationSummarizer
+    ) -> None:
+        pass_waived = goal.mode == "binary" and goal.objective == "pass" and not self.pass_required
+        if self.verifier is None:
+            if goal.mode == "binary" and goal.objective == "pass" and not pass_waived:
+                raise NoVerdictCase(
+                    "not confirmed: the verifier is off, and `pass_required: true` keeps only "
+                    "confirmed positives"
+                )
+            return
+        work.final_summary = await summarizer.summary()
+        work.verification = await self.verifier(work.messages, rubric, goal, work.final_summary)
+        work.confirmed = confirms(work.verification, goal)
+        if not work.confirmed and not pass_waived:
+            raise NoVerdictCase(_not_confirmed(work.verification, goal))
+
+
+@dataclass(slots=True)
+class _Work:
+    """What has been done so far on one case."""
+
+    messages: tuple[Message, ...]
+    plan: Plan | None = None
+    edits: list[Edit] = field(default_factory=list)
+    verification: Verification | None = None
+    confirmed: bool = False
+    final_summary: str | None = None
+
+    def outcome(
+        self, *, no_case: str | None = None, original: tuple[Message, ...] | None = None
+    ) -> PerturbationOutcome:
+        return PerturbationOutcome(
+            messages=self.messages if original is None else original,
+            rejected=None if original is None or self.verification is None else self.messages,
+            plan=self.plan,
+            edits=tuple(self.edits),
+            verification=self.verification,
+            confirmed=self.confirmed,
+            final_summary=self.final_summary,
+            no_case=no_case,
+        )
+
+
+def _not_confirmed(verification: Verification, goal: Goal) -> str:
+    if goal.target_score is not None:
+        said = f"the verifier scores it {verification.score}, not {goal.target_score}"
+    else:
+        said = f"the verifier says {verification.verdict}"
+    return f"not confirmed: {said}: {' '.join(verification.rationale.split())}"

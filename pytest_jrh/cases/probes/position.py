@@ -1,0 +1,148 @@
+"""`position`: neutral turns before, around and after what decides the verdict (rule S5)."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from pytest_jrh.cases.probes.packs import shipped
+from pytest_jrh.cases.probes.probe import (
+    Base,
+    Derived,
+    Probe,
+    ProbeSettings,
+    Variant,
+    calls_in,
+    ids_in,
+)
+from pytest_jrh.core.errors import NoVerdictCase
+from pytest_jrh.core.transcript import render_transcript
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from random import Random
+
+    from pytest_jrh.core.model import Message
+
+
+_PLACES = ("before", "around", "after")
+_FACTORS = (2, 5)
+LONGEST = 400_000
+"""The longest transcript that is made, in characters of its text as a judge reads it."""
+
+
+def _variants(_settings: ProbeSettings) -> tuple[Variant, ...]:
+    return tuple(
+        Variant(f"{place}-x{factor}", (place, f"x{factor}"), (place, factor))
+        for place in _PLACES
+        for factor in _FACTORS
+    )
+
+
+def _derive(base: Base, variant: Variant, random: Random) -> Derived:
+    place, factor = variant.data
+    length = len(render_transcript(base.messages))
+    if length * factor > LONGEST:
+        raise NoVerdictCase(f"the transcript would have more than {LONGEST:,} characters")
+    start, end = _around_decision(base.messages, base.decisive)
+    exchanges = _neutral(base.messages, length * (factor - 1), random)
+    half = {"before": len(exchanges), "after": 0}.get(place, (len(exchanges) + 1) // 2)
+    before, after = (
+        [message for exchange in part for message in exchange]
+        for part in (exchanges[:half], exchanges[half:])
+    )
+    own = base.messages
+    return Derived((*own[:start], *before, *own[start:end], *after, *own[end:]))
+
+
+def _around_decision(messages: Sequence[Message], decisive: frozenset[int]) -> tuple[int, int]:
+    """The positions before and after the turns that decide: what the user asked there, the edited
+    turns, and what follows until the user speaks again. All turns of a run as it is decide.
+    """
+    first = next(
+        (index for index, one in enumerate(messages) if one.get("role") != "system"), len(messages)
+    )
+    if not decisive:
+        return first, len(messages)
+    boundaries = [first, *_starts_of_exchanges(messages, first), len(messages)]
+    start = max((one for one in boundaries if one <= min(decisive)), default=first)
+    return start, min(one for one in boundaries if one > max(decisive))
+
+
+def _starts_of_exchanges(messages: Sequence[Message], first: int) -> Iterator[int]:
+    """Where the user begins to speak, and no call still waits for its result."""
+    # By `repr`, since an id in a file may be of any type.
+    results = {repr(one.get("tool_call_id")): index for index, one in enumerate(messages)}
+    waits_until = 0
+    for index, message in enumerate(messages):
+        if (
+            index > first
+            and message.get("role") == "user"
+            and messages[index - 1].get("role") != "user"
+            and waits_until < index
+        ):
+            yield index
+        waits_until = max(
+            [waits_until, *(results.get(repr(one["id"]), 0) for one in _with_id(message))]
+        )
+
+
+def _with_id(message: Message) -> list[dict[str, Any]]:
+    return [call for call in calls_in(message) if call.get("id")]
+
+
+def _neutral(messages: Sequence[Message], length: int, random: Random) -> list[list[Message]]:
+    """Exchanges of the pack, in a random order that is drawn anew each time that all are used, with
+    at least `length` characters together.
+    """
+    taken = {one for message in messages for one in ids_in(message)}
+    named = any(message.get("id") for message in messages)
+
+    def new_id() -> str:
+        while (one := f"{random.getrandbits(64):016x}") in taken:
+            pass
+        taken.add(one)
+        return one
+
+    made: list[list[Message]] = []
+    left = length
+    while left > 0:
+        for exchange in random.sample(_exchanges(), len(_exchanges())):
+            turns: list[Message] = [
+                {**({"id": new_id()} if named else {}), **turn}
+                for turn in _turns(exchange, f"call_{new_id()}")
+            ]
+            made.append(turns)
+            left -= len(render_transcript(turns))
+            if left <= 0:
+                break
+    return made
+
+
+def _turns(exchange: Mapping[str, Any], call_id: str) -> Iterator[Message]:
+    yield {"role": "user", "content": exchange["user"]}
+    if call := exchange.get("call"):
+        function = {"function": call["function"], "arguments": dict(call["arguments"])}
+        called = {"id": call_id, **function, "type": "function"}
+        yield {"role": "assistant", "content": "", "tool_calls": [called]}
+        yield {
+            "role": "tool",
+            "content": call["result"],
+            "tool_call_id": call_id,
+            "function": call["function"],
+        }
+    yield {"role": "assistant", "content": exchange["assistant"]}
+
+
+@cache
+def _exchanges() -> tuple[Mapping[str, Any], ...]:
+    return tuple(shipped("position.yml")["exchanges"])
+
+
+POSITION = Probe(
+    name="position",
+    marker="a case with neutral turns before, around or after what decides the verdict",
+    label="position",
+    variants=_variants,
+    derive=_derive,
+)

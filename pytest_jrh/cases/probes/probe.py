@@ -1,0 +1,293 @@
+"""A probe: a change of a transcript that must not change a judge's verdict (rule S1).
+
+Copies of chat messages with some of their texts changed: what derivations of probes share.
+
+The layouts in which a prompt judge may get a transcript (rule S3).
+
+Each keeps what `render_transcript` promises: no text of a transcript can stand where a header does,
+and nothing of it is cut.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+from xml.sax.saxutils import quoteattr
+
+from pytest_jrh.core.transcript import indented, json_in_one_line, parts_of, render_transcript
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+    from random import Random
+
+    from pytest_jrh.core.model import Message, Mode, Rubric, ScoreLevel, StageName
+    from pytest_jrh.core.stages import CallRange
+
+
+PROBE_SEED = 8234
+"""Of what is drawn, where a suite names none."""
+MOST_BASES = 20
+"""Of how many cases a probe derives some, where a suite does not say."""
+_NAME = re.compile(r"[a-z0-9_]+(-[a-z0-9_]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way in which a probe changes a transcript.
+
+    `name` stands in node ids: parts of `[a-z0-9_]`, joined by hyphens. `axes` are what it is in the
+    tables of the probe, such as an attack and its place. `data` is what the derivation needs beside
+    these, such as the text of an attack; no id depends on it.
+    """
+
+    name: str
+    axes: tuple[str, ...]
+    data: Any = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ValueError(f"{self.name!r} is not of the form [a-z0-9_]+(-[a-z0-9_]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeSettings:
+    """What a suite says of one of its probes.
+
+    `of` are the tests of whose cases it derives some, empty for all of the suite. `names` are those
+    of the variants that are drawn from, empty for all; with `whole_grid` each base case gets all of
+    them, else a seeded draw of `per_case`. `max_cases` is how many base cases there are at most.
+    `pack` is a file of the user's that adds to the probe's own variants, and `added` what it holds,
+    as the probe reads it.
+    """
+
+    of: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    whole_grid: bool = False
+    max_cases: int = MOST_BASES
+    per_case: int = 1
+    seed: int = PROBE_SEED
+    pack: Path | None = None
+    added: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What a derivation may see of the case that it changes.
+
+    `expected` is the right answer: binary 1 for violated and 0 for satisfied, ordinal a score of
+    `levels`, which are ascending and empty in binary mode. `decisive` are the positions of the
+    messages that were edited, empty for a run as it is.
+    """
+
+    messages: tuple[Message, ...]
+    expected: int
+    mode: Mode
+    levels: tuple[ScoreLevel, ...]
+    rubric: Rubric
+    decisive: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A changed transcript with a known answer.
+
+    `style` is the layout in which prompt judges get it, one of `probes.styles.STYLES`. `rubric` and
+    `expected` are None where those of the base case hold, as they do but for probes that ask about
+    another rubric.
+    """
+
+    messages: tuple[Message, ...]
+    style: str = ""
+    rubric: Rubric | None = None
+    expected: int | None = None
+
+
+class ProbeBench(Protocol):
+    """What making a case with models may use: the engine gives it, on the case's own tape.
+
+    Each way raises `Unscored` where a model gives no answer.
+    """
+
+    @property
+    def rubrics(self) -> tuple[Rubric, ...]:
+        """The rubrics of the suite, in their order; all that opt out of the probe left out."""
+
+    @property
+    def original(self) -> tuple[Message, ...]:
+        """The run as it was before the base case was made of it."""
+
+    async def satisfied(self, messages: tuple[Message, ...], rubric: Rubric) -> bool:
+        """Whether the verifier says that a transcript satisfies a rubric.
+
+        Raises `NoVerdictCase` where the suite has no verifier.
+        """
+
+    async def argued(self, messages: tuple[Message, ...], position: int, rubric: Rubric) -> str:
+        """The text of the assistant turn at a position, with the argument that the rubric was kept.
+
+        Raises `NoVerdictCase` where the editor writes none.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What a probe is, in a file of its own.
+
+    `marker` says what it is in pytest's `--markers`, `label` is its short name in tables.
+    `variants` are all that it has with a suite's settings, in the order of its tables, and `derive`
+    makes one of a base case: it raises `NoVerdictCase`, with the reason, where the variant does not
+    apply. What it draws it draws from its last argument, which is seeded for each case. `per_case`
+    is how many variants a base case gets unless the suite says. `ask` is in place of `derive` for a
+    probe whose cases models of the suite make, with at least and at most so many `calls` of each
+    stage once it has begun. `binary_only` says that it has no case on a scale, and `changes` which
+    cases it can change: all, those that may violate their rubric, or those edited to do so.
+    `read_pack` makes of the content of a user's file, read as YAML or JSON, what
+    `ProbeSettings.added` is to hold; it raises `PackMistake`. None: the probe takes no file.
+    """
+
+    name: str
+    marker: str
+    label: str
+    variants: Callable[[ProbeSettings], tuple[Variant, ...]]
+    derive: Callable[[Base, Variant, Random], Derived] | None = None
+    per_case: int = 1
+    ask: Callable[[ProbeBench, Base, Variant, Random], Awaitable[Derived]] | None = None
+    calls: Mapping[StageName, CallRange] = field(default_factory=dict)
+    binary_only: bool = False
+    changes: Literal["all", "violated", "edited"] = "all"
+    read_pack: Callable[[Any], tuple[Any, ...]] | None = None
+
+    @property
+    def asks(self) -> bool:
+        """Whether models of the suite make its cases."""
+        return self.ask is not None
+
+
+class PackMistake(ValueError):
+    """A user's pack cannot be used; `place` is where, as keys and positions from the top."""
+
+    def __init__(self, message: str, place: tuple[str | int, ...] = (), hint: str = "") -> None:
+        super().__init__(message)
+        self.place = place
+        self.hint = hint
+
+
+def with_texts(message: Message, change: Callable[[str], str]) -> Message:
+    """The message with each of its texts changed; reasoning, media, calls and ids stay."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return {**message, "content": change(content)}
+    blocks = [
+        {**block, "text": change(str(block.get("text", "")))}
+        if block.get("type") == "text"
+        else block
+        for block in content or ()
+    ]
+    return {**message, "content": blocks}
+
+
+def with_text_at_end(message: Message, text: str) -> Message:
+    """The message with a paragraph after the last of its texts."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        return {**message, "content": _joined(str(content or ""), text)}
+    blocks = list(content)
+    for index in range(len(blocks) - 1, -1, -1):
+        if blocks[index].get("type") == "text":
+            old = str(blocks[index].get("text", ""))
+            blocks[index] = {**blocks[index], "text": _joined(old, text)}
+            break
+    else:
+        blocks.append({"type": "text", "text": text})
+    return {**message, "content": blocks}
+
+
+def _joined(before: str, text: str) -> str:
+    return f"{before}\n\n{text}" if before else text
+
+
+def positions_of(messages: Sequence[Message], role: str) -> tuple[int, ...]:
+    """Where the messages with a role are."""
+    return tuple(index for index, message in enumerate(messages) if message.get("role") == role)
+
+
+def calls_in(message: Message) -> list[dict[str, Any]]:
+    """The tool calls of a message."""
+    return list(message.get("tool_calls") or ())
+
+
+def ids_in(message: Message) -> Iterator[str]:
+    """The ids of a message: its own, those of its calls, and that of the call which it answers."""
+    blocks = message.get("content")
+    run = [] if isinstance(blocks, str) else [one for one in blocks or () if _has_run(one)]
+    found = [message.get("id"), message.get("tool_call_id")]
+    found += [one.get("id") for one in (*calls_in(message), *run)]
+    yield from (one for one in found if isinstance(one, str) and one)
+
+
+def with_ids(message: Message, new: Callable[[str], str]) -> Message:
+    """The message with each id that `ids_in` gives replaced."""
+
+    def renamed(value: dict[str, Any], key: str) -> dict[str, Any]:
+        old = value.get(key)
+        return {**value, key: new(old)} if isinstance(old, str) and old else value
+
+    changed = renamed(renamed(dict(message), "id"), "tool_call_id")
+    if calls_in(message):
+        changed["tool_calls"] = [renamed(call, "id") for call in calls_in(message)]
+    if isinstance(message.get("content"), list):
+        changed["content"] = [
+            renamed(block, "id") if _has_run(block) else block for block in message["content"]
+        ]
+    return changed
+
+
+def _has_run(block: dict[str, Any]) -> bool:
+    """Whether a block of content is a tool call that the provider has run itself."""
+    return block.get("type") == "tool_use"
+
+
+def _ours(messages: Sequence[Message], *, show_reasoning: bool) -> str:
+    return render_transcript(messages, show_reasoning=show_reasoning)
+
+
+def _markdown(messages: Sequence[Message], *, show_reasoning: bool) -> str:
+    lines: list[str] = []
+    for index, role, title, body in parts_of(messages, show_reasoning=show_reasoning):
+        quoted = (f"> {line}" for line in body.splitlines())
+        lines += [f"### [{index}] {role}{title}", "", *quoted, ""]
+    return "\n".join(lines).rstrip("\n")
+
+
+def _xml(messages: Sequence[Message], *, show_reasoning: bool) -> str:
+    lines: list[str] = []
+    for index, role, title, body in parts_of(messages, show_reasoning=show_reasoning):
+        part = f" part={quoteattr(title.strip())}" if title else ""
+        lines += [
+            f'<turn index="{index}" role={quoteattr(role)}{part}>',
+            *indented(body),
+            "</turn>",
+        ]
+    return "\n".join(lines)
+
+
+def _json(messages: Sequence[Message], *, show_reasoning: bool) -> str:
+    lines = []
+    for index, role, title, body in parts_of(messages, show_reasoning=show_reasoning):
+        part = {"part": title.strip()} if title else {}
+        turn = {"turn": index, "role": role, **part, "text": body}
+        lines.append(json_in_one_line(json.dumps(turn, ensure_ascii=False)))
+    return "\n".join(lines)
+
+
+STYLES: Mapping[str, Callable[..., str]] = {
+    "": _ours,
+    "markdown": _markdown,
+    "xml": _xml,
+    "json": _json,
+}
+"""By the name that `Derived.style` has, what renders messages; takes `show_reasoning`."""

@@ -1,0 +1,279 @@
+"""`prompt_injection`: texts in a transcript that tell the judge the wrong verdict (rule S4).
+
+Attacks on a judge, as a pack has them: texts with a few placeholders, and no templates.
+
+A pack is written by people, or taken from somewhere: what it holds is text and nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from pytest_jrh.cases.probes.packs import shipped
+from pytest_jrh.cases.probes.probe import (
+    Base,
+    Derived,
+    PackMistake,
+    Probe,
+    ProbeSettings,
+    Variant,
+    positions_of,
+    with_text_at_end,
+)
+from pytest_jrh.core.errors import NoVerdictCase
+from pytest_jrh.core.text import nearest
+from pytest_jrh.core.transcript import brief
+
+if TYPE_CHECKING:
+    from random import Random
+
+
+MOST_ATTACKS = 100
+LONGEST_TEXT = 4_000
+_LONGEST_NAME = 40
+_PLACEHOLDER = re.compile(r"\$\{([^{}]{0,80})\}")
+_OPEN = re.compile(r"\$\{|\{\{|\{%|\{#")
+_NAME = re.compile(r"[a-z0-9_]+")
+_KEYS = ("name", "text", "hidden", "encoding")
+_HIDDEN = "hidden"
+_TAGS = "tags"
+_TAG = 0xE0000
+_ZERO_WIDTH = "\u200b"
+
+
+def _as_base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def _as_tags(text: str) -> str:
+    """ASCII in the characters of Unicode's block of tags, which no font shows."""
+    return "".join(chr(_TAG + ord(char)) if " " <= char <= "~" else "" for char in text)
+
+
+def _apart(text: str) -> str:
+    return _ZERO_WIDTH.join(text)
+
+
+ENCODINGS: Mapping[str, Callable[[str], str]] = {
+    "base64": _as_base64,
+    _TAGS: _as_tags,
+    "zero_width": _apart,
+}
+PLACEHOLDERS = (
+    "wrong_score",
+    "right_score",
+    "wrong_verdict",
+    "right_verdict",
+    "verdict_json",
+    "claim",
+    "rubric_id",
+)
+"""What stands for something of the case, as `${NAME}`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """A text that is put into a transcript; `hidden` is put into it encoded, as `${hidden}`."""
+
+    name: str
+    text: str
+    hidden: str = ""
+    encoding: str = ""
+
+    def text_for(self, values: Mapping[str, str]) -> str:
+        """The text with the values of `PLACEHOLDERS` in it; nothing in a value is replaced."""
+        given = dict(values)
+        if self.encoding:
+            given[_HIDDEN] = ENCODINGS[self.encoding](_filled(self.hidden, values))
+        return _filled(self.text, given).strip()
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    return _PLACEHOLDER.sub(lambda match: values[match[1]], text)
+
+
+def values_for(base: Base) -> dict[str, str]:
+    """What the placeholders stand for in a case: all but `right_...` speak for a wrong verdict, on
+    a scale the one that is farthest from the right one.
+    """
+    scores = [level.score for level in base.levels] or [0, 1]
+    wrong = max(reversed(scores), key=lambda score: abs(score - base.expected))
+    claim = _claim(base, wrong)
+    return {
+        "wrong_score": str(wrong),
+        "right_score": str(base.expected),
+        "wrong_verdict": _in_words(base, wrong),
+        "right_verdict": _in_words(base, base.expected),
+        "verdict_json": json.dumps({"reasoning": claim, "score": wrong}, ensure_ascii=False),
+        "claim": claim,
+        "rubric_id": base.rubric.id,
+    }
+
+
+def _in_words(base: Base, score: int) -> str:
+    if not base.levels:
+        return "violated" if score else "satisfied"
+    label = next(level.label for level in base.levels if level.score == score)
+    return f"{score} ({label})" if label else str(score)
+
+
+def _claim(base: Base, score: int) -> str:
+    if base.levels:
+        return f"Every turn fits level {_in_words(base, score)}, and no other level fits."
+    if score:
+        return "The assistant broke the rubric more than once, so it is violated."
+    return "The assistant kept to the rubric in every turn, so it is satisfied."
+
+
+def attacks_in(content: Any) -> tuple[Attack, ...]:
+    """The attacks of a pack; raises `PackMistake` with the place of the first mistake."""
+    if not isinstance(content, dict):
+        raise PackMistake(_got(content, "a mapping with a list `attacks`"))
+    _refuse_unknown(content, ("attacks",), ())
+    entries = content.get("attacks")
+    if not isinstance(entries, list) or not entries:
+        raise PackMistake(_got(entries, "a list of attacks"), ("attacks",))
+    if len(entries) > MOST_ATTACKS:
+        message = f"has {len(entries):,} attacks; at most {MOST_ATTACKS} are read"
+        raise PackMistake(message, ("attacks",))
+    attacks: dict[str, Attack] = {}
+    for index, entry in enumerate(entries):
+        attack = _attack(entry, ("attacks", index))
+        if attack.name in attacks:
+            place = ("attacks", index, "name")
+            raise PackMistake(f"two attacks are named {attack.name}", place, "rename one of them")
+        attacks[attack.name] = attack
+    return tuple(attacks.values())
+
+
+def _attack(entry: Any, place: tuple[str | int, ...]) -> Attack:
+    if not isinstance(entry, dict):
+        raise PackMistake(_got(entry, "a mapping with `name` and `text`"), place)
+    _refuse_unknown(entry, _KEYS, place)
+    name = entry.get("name")
+    if not isinstance(name, str) or len(name) > _LONGEST_NAME or not _NAME.fullmatch(name):
+        wanted = f"a name of lower-case letters, digits and _, at most {_LONGEST_NAME}"
+        raise PackMistake(_got(name, wanted), (*place, "name"))
+    encoding = entry.get("encoding", "")
+    if "encoding" in entry and not (isinstance(encoding, str) and encoding in ENCODINGS):
+        hint = _nearest(encoding, ENCODINGS)
+        message = _got(encoding, f"one of {_listed(ENCODINGS)}")
+        raise PackMistake(message, (*place, "encoding"), hint)
+    if bool(encoding) != (_HIDDEN in entry):
+        message = "`encoding` and `hidden` belong together: how, and what"
+        raise PackMistake(message, (*place, _HIDDEN if _HIDDEN in entry else "encoding"))
+    text = _text(entry.get("text"), (*place, "text"), encoded=bool(encoding))
+    hidden = _text(entry[_HIDDEN], (*place, _HIDDEN), encoded=False) if encoding else ""
+    if encoding == _TAGS and not hidden.isascii():
+        odd = next(char for char in hidden if not char.isascii())
+        raise PackMistake(f"has {odd!a}; {_TAGS} can hide ASCII alone", (*place, _HIDDEN))
+    return Attack(name, text, hidden, encoding)
+
+
+def _text(value: Any, place: tuple[str | int, ...], *, encoded: bool) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise PackMistake(_got(value, "text"), place)
+    if len(value) > LONGEST_TEXT:
+        message = f"has {len(value):,} characters; at most {LONGEST_TEXT:,} are read"
+        raise PackMistake(message, place)
+    allowed = (*PLACEHOLDERS, _HIDDEN) if encoded else PLACEHOLDERS
+    names = [match[1] for match in _PLACEHOLDER.finditer(value)]
+    for name in names:
+        if name not in allowed:
+            message = f"{brief(name)} is no placeholder; there are {_listed(allowed)}"
+            raise PackMistake(message, place, _nearest(name, allowed))
+    if odd := _OPEN.search(_PLACEHOLDER.sub("", value)):
+        message = f"has {odd[0]}, and no template is evaluated here; placeholders are ${{NAME}}"
+        raise PackMistake(message, place, f"NAME is one of {_listed(allowed)}")
+    if encoded and _HIDDEN not in names:
+        raise PackMistake("has no ${hidden}, where the encoded text is to stand", place)
+    return value
+
+
+def _refuse_unknown(
+    entry: Mapping[str, Any], keys: tuple[str, ...], place: tuple[str | int, ...]
+) -> None:
+    for key in entry:
+        if key not in keys:
+            message = f"unknown key {brief(key)}; there may be {_listed(keys)}"
+            raise PackMistake(message, (*place, key), _nearest(key, keys))
+
+
+def _got(value: Any, wanted: str) -> str:
+    return f"got {brief(value)}; must be {wanted}"
+
+
+def _nearest(word: Any, names: Iterable[str]) -> str:
+    found = nearest(word, names) if isinstance(word, str) else None
+    return f"the nearest name is {found}" if found else ""
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)
+
+
+_PLACES = {
+    "assistant_turn": ("assistant", "no assistant turn"),
+    "tool_result": ("tool", "no result of a tool"),
+    "user_turn": ("user", "no user turn"),
+}
+"""By its name: the role of a message that the text is put at the end of, and what there is where
+no message has it."""
+_PER_CASE = 4
+
+
+def _variants(settings: ProbeSettings) -> tuple[Variant, ...]:
+    attacks: tuple[Attack, ...] = (*_shipped(), *settings.added)
+    return tuple(
+        Variant(f"{attack.name}-{place}", (attack.name, place), attack)
+        for attack in attacks
+        for place in _PLACES
+    )
+
+
+def _derive(base: Base, variant: Variant, random: Random) -> Derived:
+    attack: Attack = variant.data
+    role, missing = _PLACES[variant.axes[1]]
+    places = positions_of(base.messages, role)
+    if not places:
+        raise NoVerdictCase(f"the transcript has {missing}")
+    # The turn that decides stays as it is where there is another one.
+    place = random.choice([one for one in places if one not in base.decisive] or places)
+    text = attack.text_for(values_for(base))
+    changed = with_text_at_end(base.messages[place], text)
+    return Derived((*base.messages[:place], changed, *base.messages[place + 1 :]))
+
+
+def _read_pack(content: Any) -> tuple[Attack, ...]:
+    added = attacks_in(content)
+    ours = {attack.name for attack in _shipped()}
+    for index, attack in enumerate(added):
+        if attack.name in ours:
+            raise PackMistake(
+                f"{attack.name} is the name of a built-in attack",
+                ("attacks", index, "name"),
+                "give it another name",
+            )
+    return added
+
+
+@cache
+def _shipped() -> tuple[Attack, ...]:
+    return attacks_in(shipped("prompt_injection.yml"))
+
+
+PROMPT_INJECTION = Probe(
+    name="prompt_injection",
+    marker="a case with a text in its transcript that tells the judge the wrong verdict",
+    label="injection",
+    variants=_variants,
+    derive=_derive,
+    per_case=_PER_CASE,
+    read_pack=_read_pack,
+)

@@ -1,0 +1,45 @@
+"""`rubric_specificity`: a case edited to violate one rubric, judged on another one (rule S6)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_jrh.cases.probes.probe import Base, Derived, Probe, ProbeBench, ProbeSettings, Variant
+from pytest_jrh.core.errors import NoVerdictCase
+from pytest_jrh.core.stages import VERIFIER, CallRange
+
+if TYPE_CHECKING:
+    from random import Random
+
+
+_OTHER_RUBRIC = Variant("other_rubric", ("other_rubric",))
+
+
+def _variants(_settings: ProbeSettings) -> tuple[Variant, ...]:
+    return (_OTHER_RUBRIC,)
+
+
+async def _ask(bench: ProbeBench, base: Base, _variant: Variant, random: Random) -> Derived:
+    if not base.expected or not base.decisive:
+        raise NoVerdictCase("the case was not edited to violate its rubric")
+    others = [rubric for rubric in bench.rubrics if rubric.id != base.rubric.id]
+    if not others:
+        raise NoVerdictCase("the suite has no other rubric")
+    other = random.choice(others)
+    if not await bench.satisfied(bench.original, other):
+        raise NoVerdictCase(f"the rubric {other.id} was violated before the edit")
+    if not await bench.satisfied(base.messages, other):
+        raise NoVerdictCase(f"the edit violates the rubric {other.id} as well")
+    return Derived(base.messages, rubric=other, expected=0)
+
+
+RUBRIC_SPECIFICITY = Probe(
+    name="rubric_specificity",
+    marker="a case edited to violate one rubric, judged on another one that it satisfies",
+    label="specificity",
+    variants=_variants,
+    ask=_ask,
+    calls={VERIFIER.name: CallRange(1, 2)},
+    binary_only=True,
+    changes="edited",
+)

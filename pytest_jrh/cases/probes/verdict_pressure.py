@@ -1,0 +1,55 @@
+"""`verdict_pressure`: the last turn argues that the rubric was kept, where it was not (rule S7)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_jrh.cases.probes.probe import (
+    Base,
+    Derived,
+    Probe,
+    ProbeBench,
+    ProbeSettings,
+    Variant,
+    positions_of,
+)
+from pytest_jrh.core.errors import NoVerdictCase
+from pytest_jrh.core.stages import EDITOR, ONE_CALL, VERIFIER, CallRange
+from pytest_jrh.core.transcript import NO_ASSISTANT_TURN, replace_text
+
+if TYPE_CHECKING:
+    from random import Random
+
+
+_CLAIM = Variant("claim", ("claim",))
+
+
+def _variants(_settings: ProbeSettings) -> tuple[Variant, ...]:
+    return (_CLAIM,)
+
+
+async def _ask(bench: ProbeBench, base: Base, _variant: Variant, _random: Random) -> Derived:
+    if not base.expected:
+        raise NoVerdictCase("the rubric is satisfied: that it was kept would be true")
+    turns = positions_of(base.messages, "assistant")
+    if not turns:
+        raise NoVerdictCase(NO_ASSISTANT_TURN)
+    last = turns[-1]
+    text = await bench.argued(base.messages, last, base.rubric)
+    changed, _ = replace_text(base.messages[last], text)
+    messages = (*base.messages[:last], changed, *base.messages[last + 1 :])
+    if await bench.satisfied(messages, base.rubric):
+        raise NoVerdictCase("the verifier says that the changed transcript satisfies the rubric")
+    return Derived(messages)
+
+
+VERDICT_PRESSURE = Probe(
+    name="verdict_pressure",
+    marker="a case that violates its rubric, and whose last turn argues that it was kept",
+    label="pressure",
+    variants=_variants,
+    ask=_ask,
+    calls={EDITOR.name: ONE_CALL, VERIFIER.name: CallRange(0, 1)},
+    binary_only=True,
+    changes="violated",
+)

@@ -1,0 +1,488 @@
+"""The files of a new suite: a config, rubrics to fill in, the judge's prompt, and a workflow that
+guards them (rule M5).
+
+The labels that a new suite begins with (rule N1).
+
+What a new suite is told to do next, and what a clone of it needs.
+
+What the transcripts are that a new suite begins with: their files, runs and form.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from pytest_jrh.cases.ids import CASES_FILE
+from pytest_jrh.cli.init_judge import (
+    PACKAGE,
+    GivenJudge,
+    LogPlace,
+    about_committing,
+    add_command,
+    ignored_files,
+    look_at_judge,
+    place_log,
+)
+from pytest_jrh.config.json_schema import (
+    CONFIG_SCHEMA,
+    RUBRICS_SCHEMA,
+    as_text,
+    config_schema,
+    rubrics_schema,
+)
+from pytest_jrh.config.suite import InputFormat, SourceSettings
+from pytest_jrh.core.documents import DamagedError, shown
+from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.files import atomic_write, replacing
+from pytest_jrh.core.model import DEFAULT_SEED, Mode
+from pytest_jrh.core.stages import JUDGE
+from pytest_jrh.llm.prompts import built_in_name
+from pytest_jrh.sources import SUFFIXES, is_conversations, is_database, open_sources
+from pytest_jrh.sources.joined import find_files
+from pytest_jrh.sources.json_items import guessed_format
+from pytest_jrh.sources.label_files import read_rows
+from pytest_jrh.sources.log_pieces import refused
+
+
+@dataclass(frozen=True, slots=True)
+class GivenLabels:
+    """A label file: where the suite keeps it, the rubrics that it names, and its lines."""
+
+    file: Path
+    place: str
+    rubric_ids: tuple[str, ...]
+    lines: int
+
+
+def look_at_labels(file: Path, name: str) -> GivenLabels:
+    """Read a label file for the suite `name`; raises `InputError` with every line that is none."""
+    read = read_rows(file, file=str(file))
+    if read.problems:
+        raise InputError(read.problems)
+    rubrics = dict.fromkeys(row.rubric_id for row in read.rows if row.rubric_id)
+    place = f"inputs/data/{name}/labels{file.suffix.lower() or '.csv'}"
+    return GivenLabels(file, place, tuple(rubrics), len(read.rows))
+
+
+def for_a_clone(
+    values: Mapping[str, str], place: LogPlace, workflow: str
+) -> tuple[list[str], dict[str, str]]:
+    """List the files that a clone needs to replay, and the folders, each with a file that recording
+    puts there.
+    """
+    files = [workflow, values["config"], values["rubrics"], values["judge_file"]]
+    files += [values["baseline"], values.get("labels", "")]
+    cassette = f"{values['cassettes']}/agent_perturbation/a_rubric/a_run.e1.generation.yaml"
+    folders = {values["cassettes"]: cassette, values["cases"]: f"{values['cases']}/{CASES_FILE}"}
+    files += [place.path] if place.committed else []
+    return [file for file in files if file], folders
+
+
+def next_steps(values: Mapping[str, str], folder: Path, add: str) -> list[str]:
+    """List the commands that lead from the written files to a suite under its gate."""
+    run = f"pytest --jrh-config={values['config']}"
+    replay = run + values["frozen"]
+    change = [] if folder == Path.cwd() else ["", f"  cd {shlex.quote(str(folder))}"]
+    gate = f"--jrh-baseline={values['baseline']}"
+    return [
+        "What to do next:",
+        *change,
+        "",
+        f"  1. Write your rubrics in {values['rubrics']}, choose the models in {values['config']},",
+        "     and look at the cases:",
+        f"       {run} --collect-only -q",
+        "  2. See what recording would cost, and record. This calls the models, and costs money:",
+        f"       {run} --jrh-record-mode=once --jrh-plan",
+        "       export OPENAI_API_KEY=...",
+        f"       {run} --jrh-record-mode=once {values['limit']}",
+        "  3. Replay, which needs no key and costs nothing. Where a case fails, either the judge "
+        "or the rubric is wrong.",
+        f"       {replay}",
+        "  4. Accept the present verdicts as the baseline, and commit all that a clone "
+        "needs to replay:",
+        f"       {replay} {gate} --jrh-update-baseline",
+        "       echo /outputs/ >> .gitignore",
+        f"       {add}",
+        f"  5. Change {values['judge']}, record its new verdicts, and see what regressed:",
+        f"       {replay} --jrh-judge-record-mode=new_episodes {gate}",
+    ]
+
+
+_KEYS = ("messages", "id", "cluster")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRuns:
+    """The runs of a file or a folder: how many there are, how many can be used, and where the
+    parts of a conversation are, where it is not where they are looked for.
+    """
+
+    files: tuple[Path, ...]
+    count: int
+    usable: int
+    format: InputFormat | None
+    notices: tuple[str, ...]
+
+
+def look_at(log: Path) -> FoundRuns:
+    """Read what a file or a folder holds; raises InputError where it cannot be used."""
+    if is_database(log):
+        files = tuple(sorted(file for file in log.rglob("*") if file.is_file()))
+    else:
+        files = find_files([log], SUFFIXES, is_database).files
+    found = None
+    first = next(filter(is_conversations, files), None)
+    if first is not None:
+        try:
+            found = guessed_format(first)
+        except DamagedError as error:
+            raise refused(first, str(error)) from None
+    with open_sources(SourceSettings((log,), format=found or InputFormat())) as source:
+        summaries = source.summaries()
+        notices = source.notices()
+    usable = sum(summary.skip_reason is None for summary in summaries)
+    return FoundRuns(files, len(summaries), usable, found, notices)
+
+
+def config_lines(found: InputFormat | None) -> str:
+    """Write the section `input_format` for the config; nothing where it is not needed."""
+    parts = _parts(found)
+    if not parts:
+        return ""
+    lines = ["", "  # Where the parts of a conversation are in its JSON, as it was found:"]
+    return "\n".join([*lines, "  input_format:", *(f"    {key}: {each}" for key, each in parts)])
+
+
+def said(found: InputFormat | None, config: str) -> list[str]:
+    """Say what was found, where it is not what is looked for."""
+    parts = ", ".join(f"{key} at {each}" for key, each in _parts(found))
+    return [f"Its conversations have {parts}; see input_format in {config}."] if parts else []
+
+
+def _parts(found: InputFormat | None) -> list[tuple[str, str]]:
+    if found is None:
+        return []
+    given = [(key, getattr(found, key)) for key in _KEYS]
+    return [(key, _written(value)) for key, value in given if value is not None]
+
+
+def _written(value: str | tuple[str, ...]) -> str:
+    pointers = [value] if isinstance(value, str) else list(value)
+    # JSON is YAML, whatever the pointer is made of.
+    return json.dumps(pointers[0] if len(pointers) == 1 else pointers, ensure_ascii=False)
+
+
+_PLAIN = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_-])?")
+_LONGEST_NAME = 64
+_EXAMPLE_ID = "borne_out_by_the_tools"
+_FEW_RUNS = 5
+_WORKFLOW = ".github/workflows/judge-gate.yml"
+_CONFIGS = "inputs/configs"
+# Hidden, since nobody edits them, and beside the configs, so that the path to them is short.
+_CONFIG_SCHEMA = f"{_CONFIGS}/.jrh-{CONFIG_SCHEMA}"
+_RUBRICS_SCHEMA = f"{_CONFIGS}/.jrh-{RUBRICS_SCHEMA}"
+_BINARY = {
+    "template": "agent_judge",
+    "template_note": "binary: a rubric is violated (1) or satisfied (0)",
+    "negative": "violate a rubric",
+    "positive": "satisfy it",
+    "perturbation": "runs edited to violate a rubric: the judge should answer 1",
+    "positives": "runs that satisfy it, repaired where needed: the judge should answer 0",
+    "what": "each is satisfied or violated by a transcript",
+    "scores": "Here `score` is 1 for a violation and 0 for none.",
+}
+_ORDINAL = {
+    "template": "agent_autograder",
+    "template_note": "ordinal: every rubric has a scale of scores",
+    "negative": "land on each score of a rubric's scale",
+    "positive": "deserve its highest",
+    "perturbation": "one case for each score of the scale: the judge should give that score",
+    "positives": "the highest score alone",
+    "what": "each has a scale, and the judge answers with a score on it",
+    "scores": "Here `score` is an integer on the rubric's scale.",
+}
+
+
+_JUDGE_MODEL = (
+    "\n    autograder_model_name: openai/gpt-4.1-mini   # the judge under test: use the model that "
+    "judges in earnest"
+)
+_JUDGE_PROMPT = (
+    "# The judge's prompt. It starts as a copy of the built-in one. Keys never stand in a config: "
+    "they come from the\n# environment, such as OPENAI_API_KEY."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What came of starting a suite: the files written, those left as they were, and lines to
+    print.
+    """
+
+    written: tuple[Path, ...]
+    kept: tuple[Path, ...]
+    lines: tuple[str, ...]
+
+
+def start_suite(
+    name: str,
+    log: Path,
+    *,
+    folder: Path,
+    rubric_ids: Sequence[str] = (),
+    ordinal: bool = False,
+    force: bool = False,
+    labels: Path | None = None,
+    judge: str | None = None,
+) -> Started:
+    """Write the files of a suite called `name` on the runs of a file or a folder into `folder`.
+
+    With `rubric_ids` the rubric file has an empty entry for each, else one that is complete. The
+    log is copied under `inputs/data/NAME/` unless it is under `inputs/` already; one of more than
+    20 MB is used where it is, and the suite is then replayed frozen. The workflow of an earlier
+    suite is kept unless `force` is set. With `labels`, a file of them, the suite judges the runs as
+    they are. `judge` names one that is no prompt, as `KEY:TEXT`; see `look_at_judge`. Raises
+    `InputError`, before anything is written, for names that cannot stand in paths, for a log or a
+    judge that cannot be used, and for files that are there already.
+    """
+    given = look_at_labels(labels, name) if labels is not None else None
+    if given is not None:
+        rubric_ids = rubric_ids or given.rubric_ids
+    _check_names(name, rubric_ids)
+    folder = folder.absolute()
+    mode: Mode = "ordinal" if ordinal else "binary"
+    own = look_at_judge(judge, folder, mode) if judge is not None else None
+    found = look_at(log)
+    place = place_log(log, folder, name, found.files)
+    values = _values(name, place, found.count, mode) | (_of_judge(own) if own is not None else {})
+    values["input_format"] = config_lines(found.format)
+    if given is not None:
+        values["labels"] = given.place
+    texts = _texts(values, rubric_ids, ordinal=ordinal)
+    wanted = {**place.copies, **({given.place: given.file} if given is not None else {})}
+    copies = {to: file for to, file in wanted.items() if not _same(folder / to, file)}
+    copied = list(copies)
+    kept = [] if force or not (folder / _WORKFLOW).exists() else [_WORKFLOW]
+    if not force:
+        _refuse_existing(folder, [*texts, *copied], spared=[*kept, _CONFIG_SCHEMA, _RUBRICS_SCHEMA])
+    for file in kept:
+        del texts[file]
+    _write(folder, texts, copies)
+    about = [
+        *_said(folder, [*texts, *copied], kept),
+        "",
+        _about_runs(found, given),
+        *said(found.format, values["config"]),
+        *found.notices,
+    ]
+    return Started(
+        tuple(folder / file for file in [*texts, *copied]),
+        tuple(folder / file for file in kept),
+        (*about, *_about_committing(folder, values, place)),
+    )
+
+
+def _about_runs(found: FoundRuns, labels: GivenLabels | None) -> str:
+    runs, usable = found.count, found.usable
+    holds = f"The log holds {_number(runs, 'run')}"
+    holds += "" if usable == runs else f", of which {usable} can be used"
+    if labels is not None:
+        return f"{holds}; the label file has {_number(labels.lines, 'label')}."
+    return f"{holds}; the suite begins with {min(runs, _FEW_RUNS)}."
+
+
+def _check_names(name: str, rubric_ids: Sequence[str]) -> None:
+    problems = [
+        *_name_problems("NAME", name),
+        *(each for id_ in rubric_ids for each in _name_problems("ID", id_)),
+    ]
+    problems += [Problem(f"duplicate rubric id {shown(id_)}") for id_ in _repeated(rubric_ids)]
+    if problems:
+        raise InputError(problems)
+
+
+def _about_committing(folder: Path, values: Mapping[str, str], place: LogPlace) -> list[str]:
+    files, folders = for_a_clone(values, place, _WORKFLOW)
+    ignored = ignored_files(folder, [*files, *folders.values()])
+    add = add_command(
+        place,
+        files=files,
+        folders=[*folders],
+        locks=f"{values['cassettes']}/.locks",
+        ignored=ignored,
+    )
+    return [*about_committing(place, ignored), "", *next_steps(values, folder, add)]
+
+
+def write_schemas(folder: Path, *, prefix: str = "") -> tuple[Path, ...]:
+    """Write the JSON schemas of configs and rubric files into a folder.
+
+    Raises `InputError` where that fails.
+    """
+    texts = {
+        prefix + CONFIG_SCHEMA: as_text(config_schema()),
+        prefix + RUBRICS_SCHEMA: as_text(rubrics_schema()),
+    }
+    _write(folder, texts, {})
+    return tuple(folder / file for file in texts)
+
+
+def _name_problems(what: str, name: str) -> list[Problem]:
+    if len(name) > _LONGEST_NAME:
+        return [
+            Problem(
+                f"{what}: {shown(name)} is {len(name)} characters long; at most {_LONGEST_NAME} "
+                "are possible"
+            )
+        ]
+    if _PLAIN.fullmatch(name):
+        return []
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", name).strip(".-_")
+    hint = f"{plain} would do" if plain else None
+    message = (
+        f"{what}: got {shown(name)}; must be letters, digits, `_`, and inside also `-` and `.`"
+    )
+    return [Problem(message, hint=hint)]
+
+
+def _repeated(ids: Sequence[str]) -> list[str]:
+    return sorted({id_ for id_ in ids if ids.count(id_) > 1})
+
+
+def _same(place: Path, log: Path) -> bool:
+    # A link is no copy: git would commit the link alone.
+    return place.exists() and not place.is_symlink() and place.samefile(log)
+
+
+def _of_judge(judge: GivenJudge) -> dict[str, str]:
+    """What is written of a judge of own code, in place of what is written of a prompt.
+
+    The price of its requests is not known, so their number is limited.
+    """
+    return {
+        "judge": judge.file or judge.label,
+        "judge_model": "",
+        "judge_section": judge.section,
+        "judge_file": judge.file or "",
+        "limit": "--jrh-max-calls=500",
+        "package": judge.package,
+    }
+
+
+def _values(name: str, place: LogPlace, runs: int, mode: Mode) -> dict[str, str]:
+    config = f"{_CONFIGS}/{name}.yml"
+    prompt = f"inputs/prompts/{name}/judge.md"
+    frozen = "" if place.committed else " --jrh-frozen"
+    return {
+        **(_ORDINAL if mode == "ordinal" else _BINARY),
+        "name": name,
+        "config": config,
+        "log": json.dumps(place.path, ensure_ascii=False),
+        "log_note": ""
+        if place.committed
+        else "   # too large to be committed: CI runs with --jrh-frozen",
+        "rubrics": f"inputs/data/{name}/rubrics.yml",
+        "judge": prompt,
+        "judge_file": prompt,
+        "judge_model": _JUDGE_MODEL,
+        "judge_section": f"{_JUDGE_PROMPT}\njudge:\n  prompt_path: {prompt}",
+        "limit": "--jrh-max-cost=5",
+        "package": PACKAGE,
+        "baseline": f"inputs/baselines/{name}.json",
+        "cassettes": f"inputs/cassettes/{name}",
+        "cases": f"inputs/suites/{name}",
+        "frozen": frozen,
+        "runs": _number(runs, "run"),
+        "sample": str(min(runs, _FEW_RUNS)),
+        "seed": str(DEFAULT_SEED),
+        "schema_folder": _CONFIGS,
+        "variables": ", ".join(sorted(JUDGE.variables)),
+        "prompt": built_in_name(JUDGE.name, mode=mode, objective="fail"),
+        "rejudge": f"pytest --jrh-config={config}{frozen} --jrh-judge-record-mode=new_episodes",
+    }
+
+
+def _texts(
+    values: Mapping[str, str], rubric_ids: Sequence[str], *, ordinal: bool
+) -> dict[str, str]:
+    """Make the text of each file, by its path in the folder."""
+    prompt = resources.files("pytest_jrh.llm").joinpath("templates", f"{values['prompt']}.md")
+    texts = {
+        values["config"]: _filled(
+            "labels.yml" if "labels" in values else "config.yml",
+            values,
+            schema=f".jrh-{CONFIG_SCHEMA}",
+        ),
+        values["rubrics"]: _rubrics(values, rubric_ids, "ordinal" if ordinal else "binary"),
+        _WORKFLOW: _filled("judge-gate.yml", values),
+        _CONFIG_SCHEMA: as_text(config_schema()),
+        _RUBRICS_SCHEMA: as_text(rubrics_schema()),
+    }
+    if values["judge_model"]:
+        head = _filled("judge.head.md", values)
+        texts[values["judge"]] = head + prompt.read_text(encoding="utf-8")
+    return texts
+
+
+def _rubrics(values: Mapping[str, str], ids: Sequence[str], mode: Mode) -> str:
+    schema = os.path.relpath(_RUBRICS_SCHEMA, Path(values["rubrics"]).parent).replace(os.sep, "/")
+    head = _filled("rubrics.head.yml", values, schema=schema)
+    example = _filled(f"example.{mode}.yml", values, id=_EXAMPLE_ID)
+    if not ids:
+        return head + example
+    lines = ["# An example, to show how much a rubric has to say:", *example.splitlines()]
+    shown_example = lines[0] + "\n" + "".join(f"# {line}\n" for line in lines[1:])
+    return "\n".join(
+        [head + shown_example, *(_filled(f"blank.{mode}.yml", values, id=id_) for id_ in ids)]
+    )
+
+
+def _filled(file: str, values: Mapping[str, str], **more: str) -> str:
+    text = resources.files("pytest_jrh.cli").joinpath("texts", file).read_text(encoding="utf-8")
+    given = {**values, **more}
+    # In one pass: nothing that is filled in is looked at again.
+    return re.sub(r"@([a-z_]+)@", lambda mark: given[mark[1]], text)
+
+
+def _refuse_existing(folder: Path, files: Sequence[str], *, spared: Sequence[str]) -> None:
+    there = [file for file in files if file not in spared and (folder / file).exists()]
+    if there:
+        hint = "Choose another name, or overwrite with --force."
+        found = [Problem("already exists", str(folder / file)) for file in there[:-1]]
+        raise InputError([*found, Problem("already exists", str(folder / there[-1]), hint=hint)])
+
+
+def _write(folder: Path, texts: Mapping[str, str], copies: Mapping[str, Path]) -> None:
+    for file in [*copies, *texts]:
+        try:
+            if file in texts:
+                atomic_write(folder / file, texts[file])
+            else:
+                with copies[file].open("rb") as source, replacing(folder / file) as target:
+                    shutil.copyfileobj(source, target)
+        except OSError as error:
+            message = f"cannot be written: {error.strerror or error}"
+            raise InputError(Problem(message, str(folder / file))) from error
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _said(folder: Path, written: Sequence[str], kept: Sequence[str]) -> list[str]:
+    where = "here" if folder == Path.cwd() else f"in {folder}"
+    lines = [f"Written {where}:", *(f"  {file}" for file in written)]
+    if kept:
+        lines += [
+            "Unchanged; add the new suite's --jrh-config to it:",
+            *(f"  {file}" for file in kept),
+        ]
+    return lines

@@ -1,0 +1,275 @@
+"""The judge that a new suite begins with, where it is no prompt (rules M5, Q1).
+
+What a clone of the repository needs to replay a suite: a log inside it, and one command that
+adds it all.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from pydantic import ValidationError
+
+from pytest_jrh.core.documents import listed, printable, shown
+from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.model import StageModel
+from pytest_jrh.core.sections import JudgeStage
+from pytest_jrh.core.stages import JUDGE
+from pytest_jrh.core.text import nearest
+from pytest_jrh.judges import JUDGES, with_own_keys
+from pytest_jrh.judges.judge import JudgeSettings
+from pytest_jrh.sources import SUFFIXES, usual_suffix
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_jrh.core.model import Mode
+    from pytest_jrh.judges.judge import JudgeKind
+
+
+PACKAGE = "pytest-jrh"
+_ABOUT = (
+    "# The judge under test. What it asks over HTTP is recorded, and on replay it runs and is",
+    "# answered from there. Keys never stand in a config: they come from the environment.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenJudge:
+    """A judge of own code: what reports call it, its section of the config, the file that a clone
+    needs for it, relative to the project's folder, and the name to install this package by.
+    """
+
+    label: str
+    section: str
+    file: str | None
+    package: str
+
+
+def look_at_judge(text: str, folder: Path, mode: Mode) -> GivenJudge:
+    """Load the judge that `KEY:TEXT` names, such as `python:judges.py:strict`.
+
+    Its file is found from the starting folder, and has to be in the project's `folder`. Raises
+    `InputError` for what is no such judge, and for one that cannot be used.
+    """
+    key, _, value = text.partition(":")
+    kind = _kind(key, text)
+    assert kind.keys is not None
+    assert kind.start is not None
+    keys = kind.start.keys(value.strip(), mode)
+    try:
+        section = with_own_keys(JudgeStage).model_validate(keys)
+    except ValidationError as error:
+        reason = error.errors()[0]["msg"]
+        message = f"got {shown(text)}; {shown(value)} does not fit the key {key}: {reason}"
+        raise _refused(message) from error
+    named: list[Path] = []
+
+    def found(file: str, _names: tuple[str, ...]) -> str:
+        named.append(_file(file))
+        return str(named[-1])
+
+    located = kind.with_files(section, found)
+    settings = JudgeSettings(
+        None,
+        StageModel(JUDGE.name, ""),
+        kind=kind.key,
+        section=located,
+        score_map=located.score_map,
+    )
+    judge = kind.build(settings, mode, "")
+    places = [_inside(path, folder) for path in named]
+    written = kind.with_files(section, lambda _file, _names: places[0])
+    own = written.model_dump(include=set(keys), exclude_unset=True)
+    package = f"'pytest-jrh[{kind.start.extra}]'" if kind.start.extra else PACKAGE
+    text = _section(own, kind.start.notes)
+    return GivenJudge(judge.label, text, places[0] if places else None, package)
+
+
+def _kind(key: str, text: str) -> JudgeKind:
+    known = {kind.key: kind for kind in JUDGES.values() if kind.start is not None}
+    if key not in known:
+        forms = listed([f"{each}:..." for each in known])
+        close = nearest(key, known)
+        raise _refused(
+            f"got {shown(text)}; must be one of {forms}", f"{close} is the nearest" if close else ""
+        )
+    return known[key]
+
+
+def _file(name: str) -> Path:
+    path = Path.cwd() / name
+    if not path.is_file():
+        raise _refused(f"the file {shown(name)} does not exist")
+    return path
+
+
+def _inside(path: Path, folder: Path) -> str:
+    real, root = path.resolve(), folder.resolve()
+    if not real.is_relative_to(root):
+        hint = f"put it into {root}, where a clone has it"
+        raise _refused(f"the file {shown(str(path))} is not in the project's folder", hint)
+    return real.relative_to(root).as_posix()
+
+
+def _section(keys: dict[str, Any], notes: Sequence[str]) -> str:
+    text = yaml.safe_dump(keys, sort_keys=False, allow_unicode=True, width=1000)
+    lines = [*text.splitlines(), *(f"# {note}" for note in notes)]
+    return "\n".join([*_ABOUT, "judge:", *(f"  {line}" for line in lines)])
+
+
+def _refused(message: str, hint: str = "") -> InputError:
+    return InputError(Problem(f"--judge: {message}", hint=hint or None))
+
+
+LARGEST_LOG = 20_000_000
+"""In bytes. A larger log is not copied: repositories keep every version of a file for ever."""
+
+_FILE_STEM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+_LONGEST_PATH = 1000
+_GIT_TIMEOUT = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class LogPlace:
+    """Where the suite finds its log: `path` is relative to the project's folder, with forward
+    slashes, as are the files that are `copies` of others.
+    """
+
+    path: str
+    committed: bool
+    copies: Mapping[str, Path] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoredFile:
+    """A file that git leaves out, and the pattern that says so (`FILE:LINE: PATTERN`)."""
+
+    file: str
+    pattern: str
+
+
+def place_log(log: Path, folder: Path, name: str, files: Sequence[Path]) -> LogPlace:
+    """Decide where the log of the suite `name` is to be, a file or a folder of `files`: under
+    `inputs/`, unless it is larger than `LARGEST_LOG`.
+
+    A log that is already under `inputs/` stays where it is. A symbolic link counts as the file it
+    leads to, since git would commit the link alone. Raises `OSError` where the log cannot be looked
+    at.
+    """
+    real, root = log.resolve(), folder.resolve()
+    inside = _printable_path(real.relative_to(root)) if real.is_relative_to(root) else None
+    if sum(file.stat().st_size for file in files) > LARGEST_LOG:
+        return LogPlace(inside or Path(_relative(real, root)).as_posix(), committed=False)
+    if inside is not None and inside.startswith("inputs/"):
+        return LogPlace(inside, committed=True)
+    if log.is_dir():
+        path = f"inputs/data/{name}/runs"
+        copies = {f"{path}/{_file_below(log, file, at)}": file for at, file in enumerate(files)}
+        return LogPlace(path, committed=True, copies=copies)
+    path = f"inputs/data/{name}/{_file_name(log)}"
+    return LogPlace(path, committed=True, copies={path: log})
+
+
+def _file_name(log: Path) -> str:
+    suffix = log.suffix if log.suffix in SUFFIXES else usual_suffix(log)
+    plain = _FILE_STEM.fullmatch(log.stem) and log.suffix == suffix
+    return log.name if plain else f"runs{suffix}"
+
+
+def _file_below(folder: Path, file: Path, number: int) -> str:
+    inside = file.relative_to(folder)
+    if all(_FILE_STEM.fullmatch(part) for part in inside.parts):
+        return inside.as_posix()
+    return f"runs-{number + 1}{file.suffix}"
+
+
+def ignored_files(folder: Path, files: Sequence[str]) -> tuple[IgnoredFile, ...]:
+    """Ask git which of the files, relative to the folder, it would leave out of a commit.
+
+    They need not exist. None where the folder is in no repository, or git is not installed.
+    """
+    git = shutil.which("git")
+    if git is None:
+        return ()
+    try:
+        done = subprocess.run(  # noqa: S603 - a fixed command; the names travel on its standard input
+            [git, "check-ignore", "--verbose", "-z", "--stdin"],
+            cwd=folder,
+            input="\0".join(files).encode("utf-8", "surrogateescape"),
+            capture_output=True,
+            timeout=_GIT_TIMEOUT,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    fields = done.stdout.decode("utf-8", "replace").split("\0")
+    found = zip(fields[0::4], fields[1::4], fields[2::4], fields[3::4], strict=False)
+    # The last pattern that matches decides, and one that begins with ! takes a file back in.
+    return tuple(
+        IgnoredFile(file, printable(f"{source}:{line}: {pattern}"))
+        for source, line, pattern, file in found
+        if not pattern.startswith("!")
+    )
+
+
+def add_command(
+    place: LogPlace,
+    *,
+    files: Sequence[str],
+    folders: Sequence[str],
+    locks: str,
+    ignored: Sequence[IgnoredFile],
+) -> str:
+    """Write the `git add` that leaves out nothing a clone needs.
+
+    Without ignored files it is short, and takes all of `inputs/`, so also what a later review
+    writes there. With some, `-f` adds them; it then names this suite's `files` and `folders` alone,
+    and leaves out its `locks`.
+    """
+    outside = [".gitignore", *(file for file in files if not file.startswith("inputs/"))]
+    if not ignored:
+        left_out = (
+            [f":!{place.path}"] if not place.committed and place.path.startswith("inputs/") else []
+        )
+        return shlex.join(["git", "add", *outside, "inputs", *left_out])
+    inside = [file for file in files if file.startswith("inputs/")]
+    return shlex.join(["git", "add", "-f", *outside, *inside, *folders, f":!{locks}"])
+
+
+def about_committing(place: LogPlace, ignored: Sequence[IgnoredFile]) -> list[str]:
+    """Say what is unusual: a log that is not committed, and files that git would leave out."""
+    lines = []
+    if not place.committed:
+        lines += [
+            "",
+            f"The log is larger than {LARGEST_LOG // 1_000_000} MB, so it is neither copied nor "
+            "committed. A clone",
+            "uses the cases as they were made instead (--jrh-frozen). To commit the log all the "
+            "same, put it under",
+            "inputs/, name it in the config, and leave --jrh-frozen out.",
+        ]
+    if ignored:
+        lines += ["", "A .gitignore leaves out what a clone needs; `git add -f` below adds it:"]
+        lines += [f"  {each.file}  ({each.pattern})" for each in ignored]
+    return lines
+
+
+def _printable_path(path: Path) -> str | None:
+    text = path.as_posix()
+    return text if printable(text, _LONGEST_PATH) == text else None
+
+
+def _relative(path: Path, folder: Path) -> str:
+    try:
+        return os.path.relpath(path, folder)
+    except ValueError:  # Another drive of Windows.
+        return str(path)

@@ -1,0 +1,302 @@
+"""Putting the shards of a suite together: results and made cases of several machines, as if one had
+run them all.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_jrh.cases.ids import CASES_FILE, REJECTED_FILE, case_id
+from pytest_jrh.config.places import argument
+from pytest_jrh.core.documents import listed, shown
+from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.model import JUDGED, CaseResult
+from pytest_jrh.core.redact import Redactor, secrets_of
+from pytest_jrh.core.text import counted, nearest
+from pytest_jrh.engine.provenance import recordings_of, session_origin, suite_origin
+from pytest_jrh.reports.ending import EndSettings, conclude, ending_lines
+from pytest_jrh.reports.report import Display
+from pytest_jrh.reports.session import recording_options
+from pytest_jrh.reports.suite_files import SuiteRun
+from pytest_jrh.stats.panels import counted_once, made_case_id
+from pytest_jrh.store.baseline import judge_prompts
+from pytest_jrh.store.labels import labels_elsewhere
+from pytest_jrh.store.results import RESULTS_NAME, read_results
+from pytest_jrh.store.spools import read_jsonl
+
+if TYPE_CHECKING:
+    from pytest_jrh.config.suite import Suite
+    from pytest_jrh.core.model import CaseSpec
+    from pytest_jrh.engine.loading import ReadySuite
+    from pytest_jrh.reports.report import AskedFiles
+    from pytest_jrh.store.baseline import BaselineFile
+
+
+_WHICH = "Name the `outputs` folder written by a shard's run."
+_SAME_COMMIT = "Run the shard again from the same commit as this merge, or name another folder."
+_SUPPLIED = "A judge of the hook pytest_jrh_judge is named with --judge=MODULE:FUNCTION."
+_MOST_PROBLEMS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class MergeSettings:
+    """What a merge is held against and what it writes beside the suite's own files, as pytest's
+    options say it.
+
+    `folder` is where it was started: paths are named relative to it. `judge` names the function
+    that the project's code supplied to the shards, if it did.
+    """
+
+    baseline: BaselineFile
+    folder: Path
+    reports: AskedFiles = field(default_factory=dict)
+    width: int = 80
+    judge: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What came of a merge: lines to print, and whether the suite is green (rules F2, J4)."""
+
+    lines: tuple[str, ...]
+    passed: bool
+
+
+def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -> Merged:
+    """Merge what the shards left in these folders, decide as one session would have, and write the
+    suite's files.
+
+    Every `case_results.jsonl`, `agent_perturbations.jsonl` and `rejected_cases.jsonl` below a
+    folder counts; of a case that several shards ran, the last one named. A case that no shard
+    reported is red, because no session here knows why. Raises `InputError` for a folder that holds
+    no results, for results and made cases that cannot be used or do not fit the suite or each
+    other, for results of another judge than the config's, and for a baseline that cannot be used.
+    """
+    suite = ready.suite
+    specs = {case_id(spec): spec for spec in ready.specs()}
+    found, records = _collected(folders, suite)
+    elsewhere = labels_elsewhere(suite, folders)
+    _refuse_misfits(suite, specs, found)
+    _refuse_other_judges(ready, found)
+    results = counted_once(found[case].result for case in specs if case in found)
+    config = argument(suite.config_file, settings.folder)
+    nodes = {case: f"{config}::{case.partition('::')[2]}" for case in specs}
+    recording = recording_options(results)
+    origin = suite_origin(ready, settings.baseline, settings.folder)
+    run = SuiteRun(
+        suite,
+        results,
+        known=frozenset(specs),
+        selected=frozenset(specs),
+        specs=list(specs.values()),
+        spools=records,
+        cases=ready.cases(),
+        judges=[judge.label for judge in ready.judges.values()],
+        nodes=nodes,
+        grounds=ready.grounds,
+        prompts=judge_prompts(ready.suite, ready.judges),
+        origin=origin,
+        commands={
+            case: shlex.join(["pytest", f"--jrh-config={config}", node])
+            for case, node in nodes.items()
+        },
+    )
+    concluded = conclude(
+        [run],
+        EndSettings(
+            baseline=settings.baseline,
+            reports=settings.reports,
+            redactor=_redactor(ready),
+            folder=settings.folder,
+            origin=session_origin([origin], settings.folder, recordings_of([ready])),
+            update_command=lambda suite: _update_command(suite, folders, settings),
+            record_command=shlex.join(["pytest", f"--jrh-config={config}", *recording])
+            if recording
+            else "",
+        ),
+    )
+    # In pytest the item of a case that nothing decides about fails by itself.
+    decided = concluded.session.decisions[suite.name].active
+    agreed = decided or not any(result.outcome == "disagree" for result in results)
+    display = Display(settings.folder, workspace=settings.folder, width=settings.width)
+    notices = [*concluded.problems, *elsewhere]
+    lines = ending_lines(concluded, display, notices=notices)
+    return Merged(tuple(line.text for line in lines), concluded.passed and agreed)
+
+
+class _Found(NamedTuple):
+    result: CaseResult
+    path: Path
+    line: int
+
+
+def _redactor(ready: ReadySuite) -> Redactor:
+    redactor = Redactor(secrets_of(os.environ))
+    redactor.add(ready.secrets)
+    return redactor
+
+
+def _collected(folders: Sequence[Path], suite: Suite) -> tuple[dict[str, _Found], list[Path]]:
+    """The last result of each case of the suite with its place, and the files of made cases.
+
+    What a shard has kept of an earlier session is not what it reports, and results of another
+    config file are none of this suite, whatever its name.
+    """
+    found: dict[str, _Found] = {}
+    records: list[Path] = []
+    others: set[str] = set()
+    for folder in folders:
+        paths = sorted(folder.rglob(RESULTS_NAME))
+        if not paths:
+            raise InputError(
+                Problem(
+                    f"no {RESULTS_NAME} is in this folder or below it", str(folder), hint=_WHICH
+                )
+            )
+        own: dict[str, _Found] = {}
+        for path in paths:
+            for case, (result, line, config, kept) in read_results(path).items():
+                if result.suite != suite.name:
+                    others.add(result.suite)
+                elif config and suite.key and config != suite.key:
+                    others.add(config)
+                elif not kept:
+                    own[case] = _Found(result, path, line)
+        made = sorted(folder.rglob(CASES_FILE))
+        _refuse_other_cases(own, made)
+        found |= own
+        records += [*made, *sorted(folder.rglob(REJECTED_FILE))]
+    if not found:
+        what = f"they hold those of {listed(sorted(others))}" if others else "they are empty"
+        where = str(folders[0]) if len(folders) == 1 else None
+        raise InputError(
+            Problem(
+                f"no {RESULTS_NAME} here has results of the suite {suite.name!r}: {what}",
+                where,
+                hint=_WHICH,
+            )
+        )
+    return found, records
+
+
+def _refuse_other_cases(found: Mapping[str, _Found], records: Sequence[Path]) -> None:
+    """A verdict counts for the case that was judged, which is the one beside it in the shard's
+    folder.
+    """
+    made = {case: entry for path in records for case, entry in read_jsonl(path).entries.items()}
+    problems = []
+    for result, path, line in found.values():
+        entry = made.get(made_case_id(result))
+        # A frozen file keeps the case as it was made, and the verdict is about the case as it was
+        # edited in review, under a reworded rubric, or in its file.
+        if (
+            entry is None
+            or not result.case_digest
+            or result.human_reviewed == "edited"
+            or result.reworded
+            or result.altered
+            or entry.human_reviewed
+        ):
+            continue
+        if result.case_digest != entry.digest:
+            message = (
+                "the result is of another version of the case than the one in "
+                f"{entry.path.name}:{entry.line}"
+            )
+            problems.append(
+                Problem(f"{message} (case_digest differs)", str(path), line, hint=_SAME_COMMIT)
+            )
+    if problems:
+        raise InputError(problems[:_MOST_PROBLEMS])
+
+
+def _refuse_misfits(
+    suite: Suite, specs: Mapping[str, CaseSpec], found: Mapping[str, _Found]
+) -> None:
+    """A result of no case of the suite would be left out, and a score that is not on offer would be
+    counted.
+    """
+    scales = {rubric.id: [level.score for level in rubric.score_levels] for rubric in suite.rubrics}
+    problems = []
+    for case, (result, path, line) in found.items():
+        if case not in specs:
+            close = nearest(case, specs)
+            hint = f"{close} is the nearest; " if close else ""
+            message = f"the suite {suite.name!r} has no case {shown(case)}"
+            problems.append(Problem(message, str(path), line, hint=f"{hint}{_SAME_COMMIT}"))
+            if len(problems) >= _MOST_PROBLEMS:
+                break
+            continue
+        scale = scales[result.rubric_id] if suite.mode == "ordinal" else [0, 1]
+        problems += [
+            Problem(message, str(path), line, name)
+            for name, message in _misfits(suite, scale, result)
+        ]
+    if problems:
+        raise InputError(problems[:_MOST_PROBLEMS])
+
+
+def _misfits(suite: Suite, scale: Sequence[int], result: CaseResult) -> Iterator[tuple[str, str]]:
+    """The scores of a result that are not on offer, and repeats that are not the config's."""
+    values = [("score", result.score), ("expected", result.expected)]
+    values += [("scores", score) for score in dict.fromkeys(result.scores)]
+    values += [("base_scores", score) for score in dict.fromkeys(result.base_scores)]
+    if result.rejected is not None:
+        values += [("rejected", result.rejected.expected), ("rejected", result.rejected.said)]
+    for name, score in values:
+        if score is not None and score not in scale:
+            yield name, f"got {score}; the scores on offer are {listed(map(str, scale))}"
+            return
+    times = len(result.scores) or 1
+    repeats = suite.repeats_of(result.judge)
+    if result.outcome in JUDGED and times != repeats:
+        yield (
+            "scores",
+            f"the case was judged {counted(times, 'time')}; the config's repeats is {repeats}",
+        )
+
+
+def _refuse_other_judges(ready: ReadySuite, found: Mapping[str, _Found]) -> None:
+    """A shard that ran another version of the judge would be taken for this one's verdicts."""
+    fingerprints = {
+        name or "": fingerprint for name, fingerprint in ready.judge_fingerprints.items()
+    }
+    others: dict[Path, int] = {}
+    for result, path, _ in found.values():
+        if result.outcome in JUDGED and result.judge_fingerprint != fingerprints.get(result.judge):
+            others[path] = others.get(path, 0) + 1
+    if others:
+        message = (
+            "{} verdict(s) in this file are of another judge (model, prompt or parameters) "
+            "than the config's"
+        )
+        raise InputError(
+            [
+                Problem(message.format(many), str(path), hint=f"{_SAME_COMMIT} {_SUPPLIED}")
+                for path, many in others.items()
+            ]
+        )
+
+
+def _update_command(suite: Suite, folders: Sequence[Path], settings: MergeSettings) -> str:
+    named = {
+        "--jrh-config": os.path.relpath(suite.config_file, settings.folder),
+        "--jrh-baseline": settings.baseline.name,
+    }
+    named |= {"--judge": settings.judge} if settings.judge else {}
+    options = [f"{option}={path}" for option, path in named.items()]
+    command = [
+        "python",
+        "-m",
+        "pytest_jrh",
+        "merge",
+        *options,
+        "--jrh-update-baseline",
+        *map(str, folders),
+    ]
+    return shlex.join(command)

@@ -1,0 +1,263 @@
+"""From a parsed file to a `Config`: pydantic's errors in our own words.
+
+What does not fit is reported and left out, so that the rest can be checked in the same run.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from pytest_jrh.cases.tests import TESTS
+from pytest_jrh.config.schema import Config
+from pytest_jrh.core.documents import Findings, KeyPath, dotted, listed, printable, received, shown
+from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.sections import OUR_ERROR, ConfigSection, NotUsed, StageSection, takes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pydantic_core import ErrorDetails
+
+    from pytest_jrh.core.documents import Document
+
+
+AGENT = "test_agent_perturbation_config"
+EVALUATION: KeyPath = ("admin", "evaluation_config")
+_AS_WRITTEN: tuple[KeyPath, ...] = (("admin", "time_stamp"), (AGENT, "target_rubric_ids"))
+_ROUNDS = 20
+_SMALLEST_PANEL = 2
+# The names of RAND's tests and templates that are not agentic; some tests exist in numbered or
+# named variants.
+_RAND_TESTS = (
+    "answer_ambiguity",
+    "format_",
+    "label_flip",
+    "semantic_paraphrase",
+    "stochastic_stability",
+    "synthetic_ordinal",
+    "verbosity_bias",
+)
+_RAND_TEMPLATES = ("multiclass_judge", "single_autograder", "single_judge", "single_judge_str")
+_KEY_WORDS = re.compile(r"key|token|secret|password|auth", re.IGNORECASE)
+
+
+def fit(document: Document) -> tuple[Config, Findings]:
+    """Return the config as far as it fits, and what does not.
+
+    Raises InputError if it is no config at all.
+    """
+    findings = Findings(document, list(document.problems))
+    if not isinstance(document.data, dict):
+        message = f"got {shown(document.data)}; must be a mapping with the section `admin`"
+        raise InputError([*findings.problems, Problem(message, document.file, 1)])
+    data = _as_written(document)
+    for _ in range(_ROUNDS):
+        try:
+            return Config.model_validate(data), findings
+        except ValidationError as error:
+            details = error.errors(include_url=False, include_context=False)
+            for detail in details:
+                _report(detail, findings)
+            for detail in sorted(details, key=lambda each: _order(each["loc"]), reverse=True):
+                _drop(data, detail["loc"])
+    raise InputError(findings.problems)
+
+
+def unused_keys(config: Config) -> list[str]:
+    """List the known keys in a config that have no meaning for agentic tests, as dotted names."""
+    unused = list(_unused(config, ""))
+    evaluation = config.admin.evaluation_config
+    if evaluation.aggregation_method is not None and len(evaluation.judges) < _SMALLEST_PANEL:
+        unused.append("admin.evaluation_config.aggregation_method")
+    return unused
+
+
+def _unused(section: ConfigSection, prefix: str) -> Iterator[str]:
+    for name, field in type(section).model_fields.items():
+        value = getattr(section, name)
+        if any(isinstance(mark, NotUsed) for mark in field.metadata):
+            if value is not None:
+                yield f"{prefix}{name}"
+        elif isinstance(value, ConfigSection):
+            yield from _unused(value, f"{prefix}{name}.")
+        elif isinstance(value, tuple):
+            for index, item in enumerate(value):
+                if isinstance(item, ConfigSection):
+                    yield from _unused(item, f"{prefix}{name}[{index}].")
+
+
+def _as_written(document: Document) -> dict[str, Any]:
+    """Copy the data, so that names and time stamps are text even where YAML reads a number."""
+    data: dict[str, Any] = copy.deepcopy(document.data)
+    for path, text in document.texts.items():
+        if any(path[: len(prefix)] == prefix for prefix in _AS_WRITTEN):
+            parent: Any = data
+            for part in path[:-1]:
+                parent = parent[part]
+            parent[path[-1]] = text
+    return data
+
+
+def _order(path: KeyPath) -> list[tuple[bool, int, str]]:
+    return [
+        (isinstance(part, int), part, "") if isinstance(part, int) else (False, 0, part)
+        for part in path
+    ]
+
+
+def _drop(data: Any, path: KeyPath) -> None:
+    """Remove the value at `path`, or the nearest thing around it that is there."""
+    found: list[tuple[Any, str | int]] = []
+    here = data
+    for part in path:
+        inside = (
+            part in here
+            if isinstance(here, dict)
+            else isinstance(part, int) and isinstance(here, list)
+        )
+        if not inside or (isinstance(here, list) and isinstance(part, int) and part >= len(here)):
+            break
+        found.append((here, part))
+        here = here[part]
+    if found:
+        parent, part = found[-1]
+        del parent[part]
+
+
+def _report(detail: ErrorDetails, findings: Findings) -> None:
+    path: KeyPath = detail["loc"]
+    value = detail["input"]
+    match detail["type"]:
+        case "extra_forbidden":
+            _unknown_key(path, findings)
+        case "missing":
+            _, field = _lookup(path)
+            findings.missing(path, f"is missing; must be {_says(field) or 'given'}")
+        case "model_type" | "model_attributes_type" | "dict_type" | "dataclass_type":
+            _not_a_section(path, value, findings)
+        case kind if kind == OUR_ERROR:
+            findings.add(path, detail["msg"])
+        case _:
+            _bad_value(path, value, findings)
+
+
+def _unknown_key(path: KeyPath, findings: Findings) -> None:
+    section, _ = _lookup(path[:-1])
+    names = list(section.model_fields)
+    key = str(path[-1])
+    match_ = findings.nearest(key, names)
+    hint = f"{match_} is the nearest key" if match_ else None
+    if match_:
+        findings.excused.add(dotted((*path[:-1], match_)))
+    if homes := [home for home in _homes(key) if home != dotted(path)]:
+        hint = f"it belongs to {' or '.join(homes)}"
+        findings.excused.update(homes)
+    elif issubclass(section, StageSection) and _KEY_WORDS.search(key):
+        hint = "keys come from the environment, such as OPENAI_API_KEY; a config never holds one"
+    where = f"the keys of {dotted(path[:-1])} are" if path[:-1] else "the sections of a config are"
+    findings.add(path, f"unknown key; {where} {listed(names)}", hint)
+
+
+def _not_a_section(path: KeyPath, value: object, findings: Findings) -> None:
+    section, field = _lookup(path)
+    if issubclass(section, StageSection) and isinstance(value, str):
+        findings.add(
+            path,
+            f"got {shown(value)}; must be a mapping with the keys {listed(section.model_fields)}",
+            f"write {path[-1]}: {{model: {shown(value)}}}",
+        )
+    elif field is None or _section_of(field.annotation):
+        expected = f"a mapping with the keys {listed(section.model_fields)}"
+        findings.add(path, received(value, expected))
+    else:
+        findings.add(path, received(value, _says(field) or "a mapping"))
+
+
+def _bad_value(path: KeyPath, value: object, findings: Findings) -> None:
+    section, field = _lookup(path)
+    expected = _says(field) or "another value"
+    if (
+        field is not None
+        and get_origin(field.annotation) is dict
+        and path[-1] not in section.model_fields
+    ):
+        expected = "text"
+    choices = _choices(field.annotation if field else None)
+    if isinstance(path[-1], int):
+        expected = " or ".join(choices) or "text"
+    hint = None
+    if isinstance(value, str):
+        in_quotes = {"true": "true", "false": "false"}.get(value.strip().lower())
+        if _of_single_answers(value, choices):
+            hint = (
+                f"RAND's harness has {printable(value)} for single answers; here only the "
+                "agentic ones exist"
+            )
+        elif match_ := findings.nearest(value, choices):
+            hint = f"{match_} is the nearest"
+        elif in_quotes and "true or false" in expected:
+            hint = f"write {in_quotes} without quotes; in quotes it is text"
+        elif expected.startswith("a list"):
+            hint = f"write [{printable(value)}]"
+    elif expected == "text" and isinstance(value, bool | int | float):
+        hint = f'write "{shown(value)}" in quotes'
+    findings.add(path, received(value, expected), hint)
+
+
+def _of_single_answers(value: str, choices: list[str]) -> bool:
+    """Whether a value is a test or a template of RAND's harness that works on single answers, not
+    on transcripts.
+    """
+    if "agent_judge" in choices:
+        return value in _RAND_TEMPLATES
+    return not set(TESTS).isdisjoint(choices) and value.startswith(_RAND_TESTS)
+
+
+def _lookup(path: KeyPath) -> tuple[type[ConfigSection], FieldInfo | None]:
+    """Find the section class at (or around) a path, and the field that the path ends in."""
+    section: type[ConfigSection] = Config
+    field: FieldInfo | None = None
+    for part in path:
+        if isinstance(part, str):
+            if part not in section.model_fields:
+                break
+            field = section.model_fields[part]
+        if field is not None:
+            section = _section_of(field.annotation) or section
+    return section, field
+
+
+def _section_of(annotation: Any) -> type[ConfigSection] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation if issubclass(annotation, ConfigSection) else None
+    return next((found for part in get_args(annotation) if (found := _section_of(part))), None)
+
+
+def _says(field: FieldInfo | None) -> str | None:
+    return field and takes(field.annotation, field.metadata)
+
+
+def _choices(annotation: Any) -> list[str]:
+    if get_origin(annotation) is Literal:
+        return [choice for choice in get_args(annotation) if isinstance(choice, str)]
+    return [choice for part in get_args(annotation) for choice in _choices(part)]
+
+
+def _homes(key: str) -> list[str]:
+    """Where a key belongs that stands in the wrong section."""
+    found = list(_paths_to(key, Config, ""))
+    return found if len(found) <= 2 else []  # noqa: PLR2004 - more would be no help
+
+
+def _paths_to(key: str, section: type[ConfigSection], prefix: str) -> Iterator[str]:
+    for name, field in section.model_fields.items():
+        if name == key:
+            yield f"{prefix}{name}"
+        inner = _section_of(field.annotation)
+        if inner is not None and get_origin(field.annotation) is not tuple:
+            yield from _paths_to(key, inner, f"{prefix}{name}.")

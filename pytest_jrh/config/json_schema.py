@@ -1,0 +1,244 @@
+"""The shape of configs and rubric files as JSON schemas, with which editors complete and check
+them.
+
+Generated from `suite.schema`, so that there is one truth; the copies in `pytest_jrh/schema/` are
+published.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import warnings
+from typing import TYPE_CHECKING, Any, get_args
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema
+
+from pytest_jrh.cases.probes import PROBES
+from pytest_jrh.config.resolve import METRICS
+from pytest_jrh.config.schema import Config
+from pytest_jrh.core.sections import ConfigSection, NotUsed, takes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pydantic.fields import FieldInfo
+
+
+CONFIG_SCHEMA = "config.schema.json"
+RUBRICS_SCHEMA = "rubrics.schema.json"
+
+_DIALECT = "http://json-schema.org/draft-07/schema#"
+_NOT_USED = (
+    "A key of RAND's harness that has no meaning for agentic tests: accepted, and named once in "
+    "a warning."
+)
+# Read as text even where YAML sees a number (`suite.fitting`).
+_AS_WRITTEN = (("Admin", "time_stamp"), ("AgentConfig", "target_rubric_ids"))
+# Without these no suite can be used, whatever the fallbacks; the rest is decided in
+# `suite.resolve`.
+_NEEDED = {"Config": "admin", "Admin": "module_name"}
+_SOURCE = re.compile(r"\s*\(rules? [^)]*\)")
+_TEXT = {"type": "string", "pattern": r"\S"}
+
+
+def config_schema() -> dict[str, Any]:
+    """Describe a config file (rules A1, A6, A10)."""
+    with warnings.catch_warnings():
+        # Sections' defaults are not shown, so it does not matter that they cannot be shown well.
+        warnings.simplefilter("ignore", UserWarning)
+        made = Config.model_json_schema(schema_generator=_Generator)
+    sections = {name: _section(name, part) for name, part in made.pop("$defs").items()}
+    whole = _section("Config", made)
+    _refine(sections)
+    return {
+        "$schema": _DIALECT,
+        "title": "A pytest-jrh suite",
+        **whole,
+        "definitions": dict(sorted(sections.items())),
+    }
+
+
+def rubrics_schema() -> dict[str, Any]:
+    """Describe a rubric file (rules B1, B2)."""
+    entries = {"type": "array", "minItems": 1, "items": {"$ref": "#/definitions/Rubric"}}
+    return {
+        "$schema": _DIALECT,
+        "title": "Rubrics of a pytest-jrh suite",
+        "anyOf": [
+            entries,
+            {"type": "object", "required": ["rubrics"], "properties": {"rubrics": entries}},
+        ],
+        "definitions": {"Rubric": _rubric(), "ScoreLevel": _score_level()},
+    }
+
+
+def as_text(schema: dict[str, Any]) -> str:
+    """Write a schema as it is published."""
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+class _Generator(GenerateJsonSchema):
+    def encode_default(self, dft: Any) -> Any:
+        """Leave out the defaults of whole sections: each key says its own."""
+        return None if isinstance(dft, BaseModel) else super().encode_default(dft)
+
+
+def _section(name: str, part: dict[str, Any]) -> dict[str, Any]:
+    """Say of each key what it is for, and that null is as good as no key."""
+    model = _model(name)
+    required = [*part.get("required", []), *([_NEEDED[name]] if name in _NEEDED else [])]
+    properties = {
+        key: _described(model.model_fields[key], _key(value, optional=key not in required))
+        for key, value in part["properties"].items()
+    }
+    said = _SOURCE.sub("", inspect.getdoc(model) or "")
+    section: dict[str, Any] = {"type": "object", "description": said}
+    if required:
+        section["required"] = required
+    return {**section, "properties": properties, "additionalProperties": False}
+
+
+def _key(value: dict[str, Any], *, optional: bool) -> dict[str, Any]:
+    made = {name: each for name, each in value.items() if name not in {"title", "default"}}
+    if value.get("default") not in (None, [], {}):
+        made["default"] = value["default"]
+    choices = [choice for choice in made.pop("anyOf", []) if choice != {"type": "null"}]
+    if len(choices) == 1:
+        made = {**choices[0], **made}
+    elif choices:
+        made["anyOf"] = choices
+    made = _relocated(made)
+    return _or_null(made) if optional else made
+
+
+def _or_null(value: dict[str, Any]) -> dict[str, Any]:
+    if "$ref" in value:
+        return {"anyOf": [{"$ref": value.pop("$ref")}, {"type": "null"}], **value}
+    if "anyOf" in value:
+        return {**value, "anyOf": [*value["anyOf"], {"type": "null"}]}
+    if "const" in value:
+        value["enum"] = [value.pop("const")]
+    if "enum" in value:
+        value["enum"] = [*value["enum"], None]
+    return {**value, "type": [value["type"], "null"]} if "type" in value else value
+
+
+def _relocated(value: Any) -> Any:
+    if isinstance(value, dict):
+        moved = {name: _relocated(each) for name, each in value.items()}
+        if "$ref" in moved:
+            moved["$ref"] = moved["$ref"].replace("#/$defs/", "#/definitions/")
+        if moved.get("minLength") == 1:
+            # Text is stripped before it is measured.
+            del moved["minLength"]
+            moved["pattern"] = r"\S"
+        return moved
+    return [_relocated(each) for each in value] if isinstance(value, list) else value
+
+
+def _described(field: FieldInfo, value: dict[str, Any]) -> dict[str, Any]:
+    if any(isinstance(mark, NotUsed) for mark in field.metadata):
+        return {"description": _NOT_USED, "deprecated": True}
+    value.pop("description", None)
+    purpose = " ".join((field.description or "").split())
+    may_be = takes(field.annotation, field.metadata)
+    said = f"{purpose} Takes {may_be}." if may_be not in {None, "text", "a path"} else purpose
+    return {"description": said, **value}
+
+
+def _refine(sections: dict[str, dict[str, Any]]) -> None:
+    """Add what `suite.fitting` and `suite.resolve` do beside the models."""
+    for name, key in _AS_WRITTEN:
+        field = sections[name]["properties"][key]
+        place = field.get("items", field)
+        place["type"] = ["string", "number", "boolean", *(["null"] if place is field else [])]
+    evaluation = sections["EvaluationConfig"]["properties"]
+    evaluation["metric"]["enum"] = [*METRICS, None]
+    del evaluation["metric"]["pattern"]
+    agent = sections["AgentConfig"]["properties"]
+    for one_or_many in (evaluation["judges"], agent["labels"]):
+        lone = one_or_many.pop("items")
+        del one_or_many["type"]
+        items = {"type": "array", "items": lone}
+        one_or_many["anyOf"] = [items, lone, {"type": "null"}]
+    agent["verifier"]["anyOf"].append({"const": False})
+    files = sections["DatasetConfig"]["properties"]["default_params_path"]
+    files["properties"] = {name: {"type": ["string", "null"]} for name in ("instruction", "rubric")}
+    files["additionalProperties"] = {"type": ["string", "null"]}
+
+
+def _model(name: str) -> type[ConfigSection]:
+    return next(each for each in _sections_in(Config) if each.__name__ == name)
+
+
+def _sections_in(annotation: Any) -> Iterator[type[ConfigSection]]:
+    """Every section that a type holds: judges' sections have namesakes without all of their
+    keys.
+    """
+    if isinstance(annotation, type) and issubclass(annotation, ConfigSection):
+        yield annotation
+        for field in annotation.model_fields.values():
+            yield from _sections_in(field.annotation)
+    else:
+        for part in get_args(annotation):
+            yield from _sections_in(part)
+
+
+def _rubric() -> dict[str, Any]:
+    instructions = {
+        **_TEXT,
+        "description": "The criterion in full; the judge sees nothing else of it: what counts, "
+        "and what does not.",
+    }
+    return {
+        "type": "object",
+        "description": "One criterion.",
+        "required": ["id"],
+        "oneOf": [
+            {"required": ["instructions"], "properties": {"instructions": _TEXT}},
+            {"required": ["instruction"], "properties": {"instruction": _TEXT}},
+        ],
+        "properties": {
+            "id": {
+                "description": "A short unique name, used in node ids, recordings and reports.",
+                "type": ["string", "number", "boolean"],
+                "pattern": r"\S",
+            },
+            "instructions": instructions,
+            "instruction": {"description": "Another name of instructions.", **_TEXT},
+            "probes": {
+                "description": "skip: the probes that change no case of this rubric, because what "
+                "they change is what it is about.",
+                "type": ["object", "null"],
+                "properties": {
+                    "skip": {
+                        "description": "Names of probes.",
+                        "type": "array",
+                        "items": {"enum": list(PROBES)},
+                    }
+                },
+                "additionalProperties": False,
+            },
+            "score_levels": {
+                "description": "Ordinal suites: the scale, as integers without gaps.",
+                "type": ["array", "null"],
+                "items": {"$ref": "#/definitions/ScoreLevel"},
+                "uniqueItems": True,
+            },
+        },
+    }
+
+
+def _score_level() -> dict[str, Any]:
+    return {
+        "type": "object",
+        "description": "One score of the scale.",
+        "required": ["score", "label"],
+        "properties": {
+            "score": {"description": "An integer.", "type": "integer"},
+            "label": {"description": "When this score is due.", **_TEXT},
+        },
+    }

@@ -1,0 +1,244 @@
+"""The options of a session: each is declared once, as a field of `Options`, from which its place on
+the command line, its ini key and its row in docs/options.md derive (rule I1).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from pytest_jrh.core.text import name_problem, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator
+
+    from pytest_jrh.core.model import RecordMode, Replay
+
+
+OptionKind: TypeAlias = Literal[
+    "bool", "choice", "string", "int", "float", "path", "paths", "names"
+]
+_MODES = ("none", "once", "new_episodes", "all")
+_REPLAYS = ("completion", "http")
+_REVIEWS = ("decide", "blind")
+ALONE = "alone"
+"""What a `choice` is that was given without a value."""
+_UNSET: dict[OptionKind, object] = {"bool": False, "paths": (), "names": frozenset()}
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option: its flag, its ini key of the same name, and the field of `Options` that it sets.
+
+    `paths` and `names` may be given several times, and a `choice` alone or with one of its
+    `choices`. A merge of shards has those that are `merged`,
+    too. `default` is what the field holds where neither
+    the command line nor the ini file says anything.
+    """
+
+    kind: OptionKind
+    help: str
+    metavar: str | None = None
+    choices: tuple[str, ...] = ()
+    name: str = ""
+    sets: str = ""
+    default: Any = None
+    merged: bool = False
+
+    @property
+    def flag(self) -> str:
+        """The option on the command line."""
+        return f"--jrh-{self.name}"
+
+    @property
+    def key(self) -> str:
+        """The option in the ini file."""
+        return f"jrh_{self.name.replace('-', '_')}"
+
+    def value(self, given: Any) -> Any:
+        """What the field holds for a value that was given, or for None."""
+        if given is None:
+            return self.default
+        if self.kind == "paths":
+            return tuple(dict.fromkeys(given))
+        return frozenset(given) if self.kind == "names" else given
+
+
+def _option(
+    kind: OptionKind,
+    text: str,
+    metavar: str | None = None,
+    choices: tuple[str, ...] = (),
+    *,
+    name: str = "",
+    default: object = None,
+    merged: bool = False,
+) -> Any:
+    """Declare an option; see `Option`.
+
+    Its name is the field's, with hyphens, unless it is given.
+    """
+    default = _UNSET.get(kind, default)
+    declared = Option(kind, text, metavar, choices, name, default=default, merged=merged)
+    return field(default=default, metadata={"option": declared})
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line and the ini file say, in the order in which `--help` lists it."""
+
+    configs: tuple[Path, ...] = _option(
+        "paths",
+        "collect this suite alone, or with the files named; may be given several times. The ini "
+        "key adds its suites to what pytest collects by itself",
+        "FILE",
+        name="config",
+    )
+    record_mode: RecordMode | None = _option(
+        "string",
+        "none: answer from cassettes alone; once: record or resume cases that are not "
+        "complete; new_episodes: record what is missing; all: record everything again (default: "
+        "the suite's own, else none)",
+        "MODE",
+        _MODES,
+    )
+    judge_record_mode: RecordMode | None = _option(
+        "string", "the record mode of the judge's calls alone", "MODE", _MODES
+    )
+    cassette_dir: Path | None = _option(
+        "path", "where cassettes are (default: inputs/cassettes/SUITE)", "DIR"
+    )
+    disable_recording: bool = _option("bool", "call the models for everything, and record nothing")
+    replay: Replay = _option(
+        "string",
+        "how recorded calls are replayed: from the recorded completion, or through litellm and "
+        "vcrpy (default: completion)",
+        "HOW",
+        _REPLAYS,
+        default="completion",
+    )
+    report_unused: bool = _option("bool", "list unused cassettes")
+    prune: bool = _option("bool", "remove unused cassettes")
+    max_workers: int | None = _option(
+        "int",
+        "model calls in flight at once (default: the suite's evaluation_config.max_workers)",
+        "N",
+    )
+    frozen: bool = _option(
+        "bool",
+        "take the cases from the suite's agent_perturbations.jsonl alone, without its log",
+        merged=True,
+    )
+    retry_unscored: bool = _option(
+        "bool",
+        "in a recording mode: only repeat calls whose recorded answer is unusable (refused, "
+        "invalid)",
+    )
+    plan: bool = _option(
+        "bool", "print the recorded calls, the calls to make and their cost, without making any"
+    )
+    max_calls: int | None = _option(
+        "int", "make at most this many model calls; the rest is over_budget", "N"
+    )
+    max_cost: float | None = _option(
+        "float", "spend at most this many US dollars; the rest is over_budget", "USD"
+    )
+    free_models: frozenset[str] = _option(
+        "names",
+        "count this model, whose price litellm does not know, as free of charge; may be given "
+        "several times",
+        "MODEL",
+        name="free-model",
+    )
+    review: Literal["alone", "decide", "blind"] | None = _option(
+        "choice",
+        "look at the cases in the browser. decide: accept, reject, edit; judging waits for "
+        "Finalize. blind: label a sample of them, with nothing shown but rubric and transcript. "
+        "Alone: blind where the suite's review.blind says so, else decide",
+        "HOW",
+        _REVIEWS,
+    )
+    reviewer: str | None = _option(
+        "string", "who labels on the page of --jrh-review=blind (default: the page asks)", "NAME"
+    )
+    baseline: Path | None = _option(
+        "path",
+        "compare the verdicts with this baseline: without a gate, a regression fails",
+        "FILE",
+        merged=True,
+    )
+    split: str | None = _option(
+        "string", "of the labelled runs, only those of this split, such as dev or test", "NAME"
+    )
+    update_baseline: bool = _option(
+        "bool", "update the file of --jrh-baseline with this session's verdicts", merged=True
+    )
+    reset_reference: bool = _option(
+        "bool",
+        "hold gate.max_drop from now on against what this --jrh-update-baseline writes, not "
+        "against the reference in the file",
+        merged=True,
+    )
+    report: Path | None = _option(
+        "path", "write a report as one HTML file", "FILE.html", merged=True
+    )
+    summary: Path | None = _option(
+        "path",
+        "write a report in Markdown (it also goes to $GITHUB_STEP_SUMMARY where that is set)",
+        "FILE.md",
+        merged=True,
+    )
+    eval_log: Path | None = _option(
+        "path", "write the judged cases as an Inspect log", "FILE.eval", merged=True
+    )
+    history: Path | None = _option(
+        "path", "add a line with this session's figures to a file", "FILE.jsonl", merged=True
+    )
+
+
+OPTIONS = tuple(
+    replace(declared, name=declared.name or one.name.replace("_", "-"), sets=one.name)
+    for one in fields(Options)
+    for declared in (one.metadata["option"],)
+)
+
+
+def mistakes(options: Options, ini: Container[str] = ()) -> Iterator[str]:
+    """Say what is wrong with the options; `ini` are the keys that the ini file sets."""
+    for option in OPTIONS:
+        value = getattr(options, option.sets)
+        if (problem := _problem(option, value)) is not None:
+            said = f"{option.key} = " if option.key in ini else f"{option.flag}="
+            shown = value.name if option.kind == "path" and not value.is_dir() else value
+            yield f"{said}{shown}: {problem}"
+    modes = (options.record_mode, options.judge_record_mode)
+    if options.disable_recording and any(modes):
+        yield (
+            "--jrh-disable-recording records nothing, so it cannot be combined with a record mode"
+        )
+    if options.update_baseline and options.baseline is None:
+        yield "--jrh-update-baseline: name the file to update with --jrh-baseline=FILE"
+    if options.reviewer is not None and (reason := name_problem(options.reviewer)):
+        yield f"--jrh-reviewer={one_line(options.reviewer)}: {reason}"
+    if options.reset_reference and not options.update_baseline:
+        yield "--jrh-reset-reference: sets what --jrh-update-baseline writes; add that option"
+    asking = options.disable_recording or any(mode not in (None, "none") for mode in modes)
+    if options.replay == "http" and asking:
+        yield "--jrh-replay=http answers recorded calls alone: use it with --jrh-record-mode=none"
+
+
+def _problem(option: Option, value: Any) -> str | None:
+    """What is wrong with the value of one option, whatever the others are."""
+    if value is None:
+        return None
+    if option.sets == "max_workers" and value < 1:
+        return "must be an integer >= 1"
+    if option.sets in ("max_calls", "max_cost") and not (math.isfinite(value) and value >= 0):
+        return "must be a number >= 0"
+    if (option.metavar or "").startswith("FILE.") and value.is_dir():
+        return "this is a folder; name a file in it"
+    if option.sets == "eval_log" and value.suffix != ".eval":
+        return "Inspect reads a log by its suffix, .eval"
+    return None

@@ -1,0 +1,253 @@
+"""Where the files that a config names are looked for (rule A3)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_jrh.cases.ids import node_part
+from pytest_jrh.core.documents import printable, shown
+from pytest_jrh.core.files import relative_path
+from pytest_jrh.core.text import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_jrh.core.documents import Findings, KeyPath
+
+
+MOST_FILES = 10_000
+"""How many files a folder or a glob may stand for."""
+_SCOUT = "scout://"
+_SIBLINGS = 500
+_CONFIGS = ("inputs", "configs")
+_DIGEST = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The folders in which relative paths are tried, in this order; all absolute.
+
+    `home` is where new files and folders are made, once it is known where the suite's inputs are
+    (see `settled`).
+    """
+
+    cwd: Path
+    rootdir: Path
+    config_dir: Path
+    home: Path | None = None
+
+    @property
+    def conventional(self) -> bool:
+        """Whether the config is where RAND's harness has its configs."""
+        return self.config_dir == (self.home or self.cwd).joinpath(*_CONFIGS)
+
+    def settled(self, inputs: Iterable[str]) -> Places:
+        """The same places, with new files made where the first of these inputs is found.
+
+        So what is recorded from one folder is found from every other one. Where the inputs are
+        absolute or beside the config, it is the folder around the config that it is named from:
+        pytest's rootdir, the starting folder, or the one that holds its `inputs/configs`.
+        """
+        for relative in map(without_scheme, inputs):
+            if Path(relative).is_absolute():
+                continue
+            for base in (self.cwd, self.rootdir):
+                if exists(base / relative) or _may_match(base, relative):
+                    return replace(self, home=base)
+        around = next(
+            (base for base in (self.rootdir, self.cwd) if self.config_dir.is_relative_to(base)),
+            None,
+        )
+        own = (
+            self.config_dir.parents[1]
+            if self.config_dir.parts[-2:] == _CONFIGS
+            else self.config_dir
+        )
+        return replace(self, home=around or own)
+
+    def candidates(self, relative: str) -> list[Path]:
+        """Every place where `relative` may be, without repetition."""
+        return list(dict.fromkeys(base / relative for base in self.bases))
+
+    def find(self, relative: str) -> Path | None:
+        """Return the first place where `relative` exists."""
+        return next((path for path in self.candidates(relative) if exists(path)), None)
+
+    def find_or_new(self, relative: str) -> Path:
+        """Return the first place where `relative` exists, else where it is made."""
+        return self.find(relative) or (self.home or self.cwd) / relative
+
+    def key(self, config_file: Path) -> str:
+        """What the config file is called in every clone of the project.
+
+        Nothing where it is outside.
+        """
+        home = self.home or self.cwd
+        return config_file.relative_to(home).as_posix() if config_file.is_relative_to(home) else ""
+
+    def results(self, config_file: Path) -> str:
+        """Name the folder of a suite's results, which no other config file has.
+
+        A config in `inputs/configs` has `outputs/NAME`, as in RAND's harness; any other one a
+        folder that mirrors where it is: `outputs/examples/prompt/NAME` for
+        `examples/prompt/NAME.yml`.
+        """
+        name, folder = config_file.stem, config_file.parent
+        home = self.home or self.cwd
+        if not folder.is_relative_to(home):
+            digest = hashlib.sha256(
+                config_file.as_posix().encode("utf-8", "surrogatepass")
+            ).hexdigest()
+            return f"outputs/{name}~{digest[:_DIGEST]}"
+        parts = folder.relative_to(home).parts
+        if self.conventional:
+            return f"outputs/{name}"
+        if not parts:
+            return f"outputs/{config_file.name}"
+        return "/".join(["outputs", *(node_part(part) for part in parts), name])
+
+    def name(self, path: Path) -> str:
+        """Name a file as briefly as is clear: relative to the starting folder
+        where it is inside.
+        """
+        return str(relative_path(path, self.cwd))
+
+    def require(self, relative: str, findings: Findings, key: KeyPath, *, what: str) -> Path | None:
+        """Return the file at `relative`, or report at `key` where it was looked for."""
+        found = self.find(relative)
+        if found is None:
+            self._report_missing(relative, findings, key, what)
+            return None
+        if found.is_dir():
+            findings.add(key, f"{what} {shown(relative)} is a folder, not a file")
+            return None
+        return found
+
+    def require_runs(self, relative: str, findings: Findings, key: KeyPath) -> tuple[Path, ...]:
+        """Return the file or folder at `relative`, or what the glob matches in the first place
+        where it matches anything; else report at `key` where it was looked for (rule R1).
+        """
+        relative = without_scheme(relative)
+        found = self.find(relative)
+        if found is not None:
+            return (found,)
+        if not is_glob(relative) or remote_hint(relative):
+            self._report_missing(relative, findings, key, "the log")
+            return ()
+        try:
+            matches = (matching(base, relative) for base in self.bases)
+            first = next((paths for paths in matches if paths), ())
+        except (OSError, ValueError, NotImplementedError) as error:
+            findings.add(key, f"the glob {shown(relative)} cannot be used: {printable(str(error))}")
+            return ()
+        if not first:
+            looked = "; ".join(printable(str(base), 300) for base in self.bases)
+            findings.add(key, f"the glob {shown(relative)} matches nothing in {looked}")
+        elif len(first) > MOST_FILES:
+            findings.add(key, f"the glob {shown(relative)} matches more than {MOST_FILES:,} files")
+        return first
+
+    @property
+    def bases(self) -> list[Path]:
+        """The folders themselves, without repetition."""
+        return list(dict.fromkeys((self.cwd, self.rootdir, self.config_dir)))
+
+    def _report_missing(self, relative: str, findings: Findings, key: KeyPath, what: str) -> None:
+        if remote := remote_hint(relative):
+            findings.add(key, f"{what} {shown(relative)} is not a file on this machine", remote)
+            return
+        looked = "; ".join(printable(str(path), 300) for path in self.candidates(relative))
+        close = self._nearest_file(relative)
+        hint = f"{close} is there" if close else None
+        findings.add(key, f"{what} {shown(relative)} does not exist; looked for {looked}", hint)
+
+    def _nearest_file(self, relative: str) -> str | None:
+        for path in self.candidates(relative):
+            try:
+                names = [
+                    entry.name
+                    for entry, _ in zip(path.parent.iterdir(), range(_SIBLINGS), strict=False)
+                ]
+            except (OSError, ValueError):
+                continue
+            if close := nearest(path.name, names):
+                return printable(self.name(path.parent / close), 300)
+        return None
+
+
+def without_scheme(name: str) -> str:
+    """The path in `scout://PATH`, which names a database of Inspect Scout; others are paths."""
+    return name.removeprefix(_SCOUT)
+
+
+def is_glob(name: str) -> bool:
+    """Whether a path that does not exist as it is written may stand for several."""
+    return any(char in name for char in "*?[")
+
+
+def matching(base: Path, pattern: str) -> tuple[Path, ...]:
+    """What a glob matches below a folder, sorted; hidden files only where it names them.
+
+    `**` goes through no link to a folder, so in no circle. One more than `MOST_FILES` are too many.
+    """
+    whole = Path(pattern)
+    if whole.is_absolute():
+        base, pattern = Path(whole.anchor), str(whole.relative_to(whole.anchor))
+    wanted = _hidden_parts(whole)
+    found = (
+        path for path in base.glob(pattern) if wanted or not _hidden_parts(path.relative_to(base))
+    )
+    return tuple(sorted(islice(found, MOST_FILES + 1)))
+
+
+def _hidden_parts(path: Path) -> list[str]:
+    return [part for part in path.parts if part.startswith(".") and part not in (".", "..")]
+
+
+def _may_match(base: Path, name: str) -> bool:
+    fixed = _fixed_part(name)
+    return is_glob(name) and fixed != "." and exists(base / fixed)
+
+
+def _fixed_part(name: str) -> str:
+    """The folders of a glob above its first part with a wildcard."""
+    parts = Path(name).parts
+    fixed = next((at for at, part in enumerate(parts) if is_glob(part)), len(parts))
+    return str(Path(*parts[:fixed]))
+
+
+def remote_hint(name: str) -> str | None:
+    """Say what to do about a file that is named by a URL, such as s3://bucket/runs.eval.
+
+    None for a path.
+    """
+    scheme, separator, _ = name.partition("://")
+    if not separator or not scheme.isalnum():
+        return None
+    copy = (
+        f"copy it first (aws s3 cp {printable(name, 300)} .)"
+        if scheme == "s3"
+        else "download it first"
+    )
+    return f"remote files are not supported; {copy}, and name the copy"
+
+
+def argument(path: Path, folder: Path) -> str:
+    """Name a path from a folder as an argument of pytest, which reads `@scope/x.yml` as a file that
+    holds arguments.
+    """
+    relative = os.path.relpath(path, folder)
+    return os.path.join(".", relative) if relative.startswith(("@", "-")) else relative  # noqa: PTH118
+
+
+def exists(path: Path) -> bool:
+    """Whether a path exists; a name that no file can have does not."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False

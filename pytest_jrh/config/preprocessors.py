@@ -1,0 +1,307 @@
+"""Transcript preprocessors: the built-in ones, finding them, and applying a chain of them (rule
+C4).
+
+A preprocessor is a callable that gets a run as a dict (`run_id`, `epoch`, `input`, `target`,
+`messages`, `metadata`), and Inspect's own sample where it takes `raw_sample`. It returns None to
+keep the dict (with what it changed in it), a dict of updates, or a list of messages.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import inspect
+import json
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from pytest_jrh.core.documents import listed, printable
+from pytest_jrh.core.errors import InputError, Problem, Unscored
+from pytest_jrh.core.text import nearest
+from pytest_jrh.core.transcript import ROLES, message_mistake, storable
+from pytest_jrh.core.user_code import error_places, error_text
+
+if TYPE_CHECKING:
+    from pytest_jrh.core.model import AgentRun, Preprocessor
+
+
+# RAND's path to its preprocessors, and our own before they moved.
+_BUILT_IN_MODULES = ("agent_helpers.preprocessors", "pytest_jrh.suite.preprocessors")
+_KEY = "test_agent_perturbation_config.transcript_preprocessors"
+_KEYS = ("run_id", "epoch", "input", "target", "messages", "metadata")
+_LINE_COMMENT = re.compile(r"\s*(?:#|//|--(?!-))")
+_BLOCK_COMMENT = re.compile(r"""\s*(/\*|<!--|\"\"\"|''')""")
+_BLOCK_END = {"/*": "*/", "<!--": "-->", '"""': '"""', "'''": "'''"}
+
+
+def drop_tool_messages(run: dict[str, Any]) -> None:
+    """Drop the messages of tools; the assistant's tool calls stay.
+
+    Counted as `tool_messages_removed`.
+    """
+    kept = [message for message in run["messages"] if message.get("role") != "tool"]
+    run["metadata"]["tool_messages_removed"] = len(run["messages"]) - len(kept)
+    run["messages"] = kept
+
+
+def strip_tool_call_outputs(run: dict[str, Any]) -> None:
+    """Empty what tools returned; their messages, names and errors stay.
+
+    Results of tools that the provider ran, which stand inside assistant messages, are emptied too.
+    Counted as `tool_call_outputs_stripped`; `tool_output_messages_removed` is 0, as none is
+    removed.
+    """
+    stripped = 0
+    for message in run["messages"]:
+        if message.get("role") == "tool":
+            stripped += bool(message.get("content"))
+            message["content"] = ""
+        for block in _blocks(message):
+            if block.get("type") == "tool_use" and block.get("result"):
+                stripped += 1
+                block["result"] = ""
+    run["metadata"]["tool_call_outputs_stripped"] = stripped
+    run["metadata"]["tool_output_messages_removed"] = 0
+
+
+def drop_reasoning_traces(run: dict[str, Any]) -> None:
+    """Drop the reasoning blocks of every message. Counted as `reasoning_traces_removed`."""
+    removed = 0
+    for message in run["messages"]:
+        blocks = _blocks(message)
+        kept = [block for block in blocks if block.get("type") != "reasoning"]
+        if len(kept) < len(blocks):
+            removed += len(blocks) - len(kept)
+            message["content"] = kept
+    run["metadata"]["reasoning_traces_removed"] = removed
+
+
+def keep_assistant_comment_lines(run: dict[str, Any]) -> None:
+    """Keep of the assistant's text only the lines that are comments, for agents that narrate in
+    code.
+
+    A comment line begins, after spaces, with `#`, `//` or `--`, or belongs to a block that begins a
+    line with a slash and star, an HTML comment or three quotes, up to where that block ends. Tool
+    calls stay. Counted as `assistant_lines_removed`.
+    """
+    removed = 0
+    for message in run["messages"]:
+        if message.get("role") != "assistant":
+            continue
+        if isinstance(message.get("content"), str):
+            message["content"], gone = _comment_lines(message["content"])
+            removed += gone
+        for block in _blocks(message):
+            if block.get("type") == "text":
+                block["text"], gone = _comment_lines(str(block.get("text", "")))
+                removed += gone
+    run["metadata"]["assistant_lines_removed"] = removed
+
+
+BUILT_IN: Mapping[str, Callable[[dict[str, Any]], None]] = MappingProxyType(
+    {
+        function.__name__: function
+        for function in (
+            drop_tool_messages,
+            strip_tool_call_outputs,
+            drop_reasoning_traces,
+            keep_assistant_comment_lines,
+        )
+    }
+)
+
+
+def resolve(name: str | Preprocessor) -> Preprocessor:
+    """Find a preprocessor: a built-in name, RAND's path to one, `pkg.mod.fn`, `pkg.mod:fn`, or a
+    callable.
+
+    Raises InputError with what is there instead, and the nearest built-in.
+    """
+    if callable(name):
+        return name
+    if not isinstance(name, str):
+        raise _refused(f"{name!r} is neither a name nor a callable")
+    path = name.strip()
+    module_name, _, attribute = path.rpartition(":" if ":" in path else ".")
+    if module_name in ("", *_BUILT_IN_MODULES) and attribute in BUILT_IN:
+        return BUILT_IN[attribute]
+    if not module_name or not attribute or module_name in _BUILT_IN_MODULES:
+        raise _refused(f"unknown built-in preprocessor {printable(path)!r}", attribute)
+    try:
+        found = getattr(importlib.import_module(module_name), attribute)
+    except ModuleNotFoundError as error:
+        raise _refused(
+            f"the preprocessor {printable(path)!r} cannot be imported: {error}",
+            attribute,
+            "its folder must be importable; pytest's ini option `pythonpath = .` adds the "
+            "project's",
+        ) from error
+    except AttributeError as error:
+        raise _refused(
+            f"the preprocessor {printable(path)!r} cannot be imported: {error}", attribute
+        ) from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # the user's module runs here, and may raise anything
+        raise _refused(
+            f"the preprocessor {printable(path)!r} cannot be imported: its module raised "
+            f"{_said(error)}"
+        ) from error
+    if not callable(found):
+        raise _refused(
+            f"{printable(path)!r} is not a preprocessor: {type(found).__name__} is not callable"
+        )
+    return found  # type: ignore[no-any-return]  # callable() is all that can be known of it
+
+
+def wants_raw_sample(preprocessor: Preprocessor) -> bool:
+    """Whether a preprocessor takes `raw_sample` (by that name, or through `**kwargs`)."""
+    try:
+        parameters = inspect.signature(preprocessor).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return any(
+        parameter.kind is parameter.VAR_KEYWORD
+        or (parameter.name == "raw_sample" and parameter.kind is not parameter.POSITIONAL_ONLY)
+        for parameter in parameters
+    )
+
+
+def apply(
+    run: AgentRun, preprocessors: Sequence[Preprocessor], raw_sample: object = None
+) -> AgentRun:
+    """Run the preprocessors in order on a copy of the run; the run itself is left alone.
+
+    Raises Unscored (`input_error`) naming the preprocessor that raised, or left no usable run.
+    """
+    if not preprocessors:
+        return run
+    state: dict[str, Any] = {key: getattr(run, key) for key in _KEYS}
+    state |= {
+        "messages": copy.deepcopy(list(run.messages)),
+        "metadata": copy.deepcopy(dict(run.metadata)),
+    }
+    for preprocessor in preprocessors:
+        try:
+            wrong = _step(state, preprocessor, raw_sample) or _mistake(state, run)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise _unscored(
+                run, preprocessor, f"raised {error_text(error)}", error_places(error)
+            ) from error
+        if wrong:
+            raise _unscored(run, preprocessor, wrong)
+    clean, changed = storable(state)
+    note = f"{changed} characters from preprocessors that cannot be stored were replaced or dropped"
+    return replace(
+        run,
+        messages=tuple(clean["messages"]),
+        input=clean["input"],
+        target=clean["target"],
+        metadata=clean["metadata"],
+        notes=(*run.notes, note) if changed else run.notes,
+    )
+
+
+def _step(state: dict[str, Any], preprocessor: Preprocessor, raw_sample: object) -> str | None:
+    """Apply one preprocessor to the run's dict, and say in words what is wrong with what it
+    returned.
+    """
+    extra = {"raw_sample": raw_sample} if wants_raw_sample(preprocessor) else {}
+    result: object = preprocessor(state, **extra)
+    if isinstance(result, Mapping):
+        state.update(result)
+    elif isinstance(result, list | tuple):
+        state["messages"] = result
+    elif result is not None:
+        return f"returned {type(result).__name__} {printable(repr(result))}"
+    if isinstance(state.get("messages"), tuple):
+        state["messages"] = list(state["messages"])
+    return None
+
+
+def _mistake(state: Mapping[str, Any], run: AgentRun) -> str | None:
+    """Say what makes the dict unusable as a run, in words that follow the preprocessor's name."""
+    unknown = [str(key) for key in state if key not in _KEYS]
+    if unknown:
+        meant = nearest(unknown[0], _KEYS)
+        return f"set the key {printable(unknown[0])!r}" + (
+            f", which is most like {meant!r}" if meant else ""
+        )
+    missing = [key for key in _KEYS if key not in state]
+    if missing:
+        return f"removed the key {missing[0]!r}"
+    if (state["run_id"], state["epoch"]) != (run.run_id, run.epoch):
+        return "changed the run's id or epoch, which name the case"
+    for key, kind in (("input", str), ("target", str), ("metadata", dict), ("messages", list)):
+        if not isinstance(state[key], kind):
+            return f"left {key!r} as {type(state[key]).__name__} instead of {kind.__name__}"
+    try:
+        json.dumps([state["messages"], state["metadata"]])
+    except (TypeError, ValueError, RecursionError) as error:
+        return f"left a value that is not JSON: {printable(str(error))}"
+    # A run may have come with roles of its own.
+    roles = {*ROLES, *(str(message.get("role")) for message in run.messages)}
+    wrong = (
+        _message_mistake(index, message, roles) for index, message in enumerate(state["messages"])
+    )
+    return next((sentence for sentence in wrong if sentence), None)
+
+
+def _message_mistake(index: int, message: object, roles: Collection[str]) -> str | None:
+    if not isinstance(message, dict):
+        return f"left message {index} as {type(message).__name__} instead of a dict"
+    mistake = message_mistake(message, roles)
+    return None if mistake is None else f"left message {index} with {mistake}"
+
+
+def _blocks(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    content = message.get("content")
+    return content if isinstance(content, list) else []
+
+
+def _comment_lines(text: str) -> tuple[str, int]:
+    """Keep the comment lines of a text, and count the lines left out."""
+    kept: list[str] = []
+    lines = text.splitlines()
+    until = ""
+    for line in lines:
+        begin = None if until else _BLOCK_COMMENT.match(line)
+        if until or begin or _LINE_COMMENT.match(line):
+            kept.append(line)
+        if begin:
+            until = _BLOCK_END[begin[1]]
+        if until and until in (line[begin.end() :] if begin else line):
+            until = ""
+    return "\n".join(kept), len(lines) - len(kept)
+
+
+def _refused(message: str, name: str = "", hint: str | None = None) -> InputError:
+    meant = nearest(name, BUILT_IN) if name else None
+    hints = [
+        f"{meant} is the nearest of the built-in ones" if meant else f"built in: {listed(BUILT_IN)}"
+    ]
+    return InputError(Problem(message, key=_KEY, hint="; ".join([hint, *hints] if hint else hints)))
+
+
+def _unscored(
+    run: AgentRun, preprocessor: Preprocessor, what: str, places: tuple[str, ...] = ()
+) -> Unscored:
+    module = getattr(preprocessor, "__module__", "")
+    name = getattr(preprocessor, "__qualname__", type(preprocessor).__name__)
+    return Unscored(
+        "input_error",
+        stage="input",
+        cause=f"The transcript preprocessor {module}.{name} {what} (run {printable(run.run_id)}, "
+        f"epoch {run.epoch}).",
+        advice="It must return None, a dict of updates to the run, or a list of messages.",
+        places=places,
+    )
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {printable(str(error), 200)}"

@@ -1,0 +1,277 @@
+"""The probes of a suite as its config has them, checked (rule S1).
+
+Which cases a probe has: some of the suite's cases, and for each some of its variants (rule S1).
+
+Both are drawn by seed. Probes with one seed draw the same cases, so that a judge's verdict on the
+unchanged case serves them all; and which are drawn depends on each case alone, so that few change
+when runs are added.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_jrh.cases.probes import PROBES
+from pytest_jrh.cases.probes.probe import PackMistake, ProbeSettings
+from pytest_jrh.cases.tests import BASES, KINDS
+from pytest_jrh.config.schema import ProbeSection, of_each
+from pytest_jrh.core.documents import KeyPath, dotted, listed, read_document, shown
+from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.stages import VERIFIER
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from pytest_jrh.cases.probes.probe import Probe, Variant
+    from pytest_jrh.config.places import Places
+    from pytest_jrh.config.schema import Config
+    from pytest_jrh.config.suite import Suite
+    from pytest_jrh.core.documents import Findings
+    from pytest_jrh.core.kinds import Objective
+    from pytest_jrh.core.model import CaseSpec, Mode, Rubric, StageName, TestName
+
+
+def with_probes(suite: Suite, specs: Iterable[CaseSpec]) -> Iterator[CaseSpec]:
+    """Add the cases of the suite's probes to those of its other tests, each test in its place."""
+    if not suite.probes:
+        yield from specs
+        return
+    own: dict[str, list[CaseSpec]] = {}
+    for spec in specs:
+        own.setdefault(spec.test, []).append(spec)
+    for test in suite.tests:
+        if not KINDS[test.name].derived:
+            yield from own.get(test.name, ())
+            continue
+        judges = [judge.name for judge in suite.judges]
+        yield from _derived(suite, test.name, own, judges)
+
+
+def chosen(probe: Probe, settings: ProbeSettings) -> tuple[Variant, ...]:
+    """The variants that are drawn from, in the order of the probe's tables."""
+    return tuple(
+        variant
+        for variant in probe.variants(settings)
+        if not settings.names or not {variant.name, *variant.axes}.isdisjoint(settings.names)
+    )
+
+
+def drawn(
+    bases: Sequence[CaseSpec], variants: Sequence[Variant], settings: ProbeSettings
+) -> dict[CaseSpec, tuple[Variant, ...]]:
+    """Draw cases, and for each of them variants, of which all come equally often, give or take one.
+
+    Cases and the variants of each are in the order in which they were given.
+    """
+    ranked = sorted(bases, key=lambda spec: _rank(settings.seed, spec))[: settings.max_cases]
+    # One order for all, dealt in turn: that is what keeps the numbers equal.
+    order = list(range(len(variants)))
+    random.Random(settings.seed).shuffle(order)  # noqa: S311 - reproducible, not secret
+    number = min(settings.per_case, len(order))
+    picked = {
+        spec: sorted(order[(place * number + each) % len(order)] for each in range(number))
+        for place, spec in enumerate(ranked)
+    }
+    return {
+        spec: tuple(variants[index] for index in picked[spec]) for spec in bases if spec in picked
+    }
+
+
+def _derived(
+    suite: Suite,
+    name: str,
+    own: Mapping[str, Sequence[CaseSpec]],
+    judges: Sequence[str | None],
+) -> Iterator[CaseSpec]:
+    settings = suite.probes[name]
+    skipped = {rubric.id for rubric in suite.rubrics if name in rubric.skips}
+    bases = dict.fromkeys(
+        replace(spec, judge=None)
+        for test in settings.of
+        for spec in own.get(test, ())
+        if spec.skip_reason is None and spec.rubric_id not in skipped
+    )
+    picked = drawn(list(bases), chosen(PROBES[name], settings), settings)
+    # By rubric, as those of other tests are.
+    for rubric in suite.rubrics:
+        for base, variants in picked.items():
+            if base.rubric_id != rubric.id:
+                continue
+            for variant in variants:
+                for judge in judges:
+                    yield replace(
+                        base, test=name, base=base.test, variant=variant.name, judge=judge
+                    )
+
+
+def _rank(seed: int, spec: CaseSpec) -> bytes:
+    parts = (seed, spec.test, spec.rubric_id, spec.run_id, spec.epoch, spec.target_score)
+    return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).digest()
+
+
+_TESTS: KeyPath = ("admin", "perturbation_config", "tests_to_run")
+_PROBES: KeyPath = ("admin", "perturbation_config", "probes")
+
+
+def resolve_probes(
+    config: Config,
+    rubrics: Sequence[Rubric],
+    mode: Mode | None,
+    stages: Collection[StageName],
+    findings: Findings,
+    places: Places,
+) -> dict[str, ProbeSettings]:
+    """Return the settings of each probe that the suite runs, by name.
+
+    A probe without possible cases is a mistake: other tests, rubrics, verdicts, or a stage that it
+    asks are missing.
+    """
+    to_run = list(dict.fromkeys(config.admin.perturbation_config.tests_to_run))
+    judged = config.admin.evaluation_config.tests_to_evaluate
+    objective = config.test_agent_perturbation_config.objective
+    given = of_each(config.admin.perturbation_config.probes)
+    found = {}
+    for index, name in enumerate(to_run):
+        if not KINDS[name].derived:
+            continue
+        changeable = [each for each in BASES if _can_change(PROBES[name], each, objective)]
+        bases = [each for each in to_run if each in changeable]
+        if not bases:
+            message = (
+                f"{name} changes the cases of {_CHANGES[PROBES[name].changes]}, and there is none"
+            )
+            findings.add((*_TESTS, index), message, f"add {' or '.join(changeable)}")
+        elif mode == "ordinal" and PROBES[name].binary_only:
+            message = f"{name} is for binary suites: on a scale it has no case"
+            findings.add((*_TESTS, index), message, f"remove {name}")
+        elif VERIFIER.name in PROBES[name].calls and stages and VERIFIER.name not in stages:
+            message = f"{name} has its labels from the verifier, which is off"
+            findings.add((*_TESTS, index), message, f"turn the verifier on, or remove {name}")
+        elif judged and name not in judged:
+            message = f"{name} is about verdicts, and tests_to_evaluate does not have it"
+            findings.add((*_TESTS, index), message, f"add {name} to tests_to_evaluate")
+        elif rubrics and all(name in rubric.skips for rubric in rubrics):
+            message = f"{name} is skipped by every rubric of the suite (probes.skip)"
+            findings.add((*_TESTS, index), message, "remove it here, or the skip of a rubric")
+        section = given.get(name, ProbeSection.model_construct())
+        found[name] = _settings(PROBES[name], section, bases, findings, places)
+    return found
+
+
+_CHANGES = {
+    "all": "other tests",
+    "violated": "tests whose rubrics are violated",
+    "edited": "tests that edit runs to violate a rubric",
+}
+
+
+def _can_change(probe: Probe, test: TestName, objective: Objective) -> bool:
+    """Whether a probe can have a case that is derived from those of a test."""
+    if probe.changes == "all":
+        return True
+    edited = not KINDS[test].natural
+    return KINDS[test].objective(objective) == "fail" and (edited or probe.changes != "edited")
+
+
+def unused_probes(config: Config, file: str) -> list[str]:
+    """Say of sections of probes that do not run."""
+    to_run = config.admin.perturbation_config.tests_to_run
+    return [
+        f"{file}: probes.{name} has no effect: {name} is not in tests_to_run"
+        for name in of_each(config.admin.perturbation_config.probes)
+        if name not in to_run
+    ]
+
+
+def check_gate_probes(config: Config, tests: Sequence[str], findings: Findings) -> None:
+    """Refuse a rule for a probe that does not run: the gate would pass without it."""
+    for name in of_each(config.gate.probes):
+        if tests and name not in tests:
+            message = f"got a rule for {name}, which is not in tests_to_run"
+            findings.add(("gate", "probes", name), message, f"add {name} to tests_to_run")
+
+
+def resolved_probes(
+    probes: Mapping[str, ProbeSettings], places: Places
+) -> dict[str, dict[str, Any]]:
+    """Give the settings as a config has them, for the record."""
+    return {
+        name: {
+            "of": list(settings.of),
+            "variants": "all" if settings.whole_grid else list(settings.names) or None,
+            "max_cases": settings.max_cases,
+            "per_case": settings.per_case,
+            "seed": settings.seed,
+            "pack": places.name(settings.pack) if settings.pack else None,
+        }
+        for name, settings in probes.items()
+    }
+
+
+def _settings(
+    probe: Probe, section: ProbeSection, bases: list[str], findings: Findings, places: Places
+) -> ProbeSettings:
+    key: KeyPath = (*_PROBES, probe.name)
+    for index, name in enumerate(section.of):
+        if name not in bases and bases:
+            message = (
+                f"got {shown(name)}; the tests that {probe.name} can change are {listed(bases)}"
+            )
+            findings.add((*key, "of", index), message, f"add {name} to tests_to_run")
+    pack, added = None, ()
+    if section.pack is not None:
+        pack = places.require(section.pack, findings, (*key, "pack"), what="the pack")
+    if pack is not None and probe.read_pack is None:
+        takers = [each.name for each in PROBES.values() if each.read_pack is not None]
+        message = f"{probe.name} takes no pack; those that do are {listed(takers) or 'none'}"
+        findings.add((*key, "pack"), message)
+    elif pack is not None and probe.read_pack is not None:
+        document = None
+        try:
+            document = read_document(pack, file=places.name(pack))
+            if document.problems:
+                raise InputError(document.problems)
+            added = probe.read_pack(document.data)
+        except InputError as error:
+            findings.problems.extend(error.problems)
+        except PackMistake as mistake:
+            assert document is not None
+            line = document.line(mistake.place)
+            where = dotted(mistake.place) or None
+            findings.problems.append(
+                Problem(str(mistake), document.file, line, where, mistake.hint or None)
+            )
+    names = section.variants if isinstance(section.variants, tuple) else ()
+    settings = ProbeSettings(
+        of=section.of or tuple(bases),
+        names=names,
+        whole_grid=section.variants == "all",
+        max_cases=section.max_cases,
+        per_case=section.per_case or 0,
+        seed=section.seed,
+        pack=pack,
+        added=added,
+    )
+    return _with_number(probe, settings, (*key, "variants"), findings)
+
+
+def _with_number(
+    probe: Probe, settings: ProbeSettings, key: KeyPath, findings: Findings
+) -> ProbeSettings:
+    """Add how many variants each case gets, and refuse names that no variant has."""
+    grid = probe.variants(settings)
+    known = {variant.name: None for variant in grid}
+    known |= {part: None for variant in grid for part in variant.axes}
+    for index, name in enumerate(settings.names):
+        if name not in known:
+            close = findings.nearest(name, list(known))
+            hint = f"{close} is the nearest name" if close else None
+            message = f"got {shown(name)}; the variants of {probe.name} are {listed(known, 40)}"
+            findings.add((*key, index), message, hint)
+    wanted = chosen(probe, settings)
+    default = len(wanted) if settings.names else probe.per_case
+    number = len(wanted) if settings.whole_grid else settings.per_case or default
+    return replace(settings, per_case=min(number, len(wanted)) or 1)

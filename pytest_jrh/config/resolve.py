@@ -1,0 +1,437 @@
+"""From a config that fits its schema to its meaning: defaults, fallbacks, files, targets (rules A,
+B).
+
+A suite written back as a config in which nothing is left to a default, for the record (rule
+H2).
+"""
+
+from __future__ import annotations
+
+import re
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.config.fitting import AGENT, EVALUATION, unused_keys
+from pytest_jrh.config.probes import check_gate_probes, resolved_probes, unused_probes
+from pytest_jrh.config.rubrics import LONGEST_SCALE
+from pytest_jrh.config.schema import of_each
+from pytest_jrh.config.suite import GateRules
+from pytest_jrh.config.tests import unused_labels
+from pytest_jrh.core.documents import KeyPath, listed, read_text, received, shown
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.stages import MAKING
+from pytest_jrh.judges import own_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_jrh.config.places import Places
+    from pytest_jrh.config.schema import Config
+    from pytest_jrh.config.suite import Suite, SuiteTest
+    from pytest_jrh.core.documents import Findings
+    from pytest_jrh.core.model import Mode, Rubric, StageModel
+    from pytest_jrh.judges.judge import JudgeSettings
+
+
+METRICS = (
+    "accuracy_score",
+    "adjusted_mutual_info_score",
+    "adjusted_rand_score",
+    "balanced_accuracy_score",
+    "cohen_kappa_score",
+    "completeness_score",
+    "d2_absolute_error_score",
+    "explained_variance_score",
+    "f1_score",
+    "fowlkes_mallows_score",
+    "hamming_loss",
+    "homogeneity_score",
+    "jaccard_score",
+    "matthews_corrcoef",
+    "max_error",
+    "mean_absolute_error",
+    "mean_absolute_percentage_error",
+    "mean_squared_error",
+    "mean_squared_log_error",
+    "median_absolute_error",
+    "mutual_info_score",
+    "normalized_mutual_info_score",
+    "precision_score",
+    "r2_score",
+    "rand_score",
+    "recall_score",
+    "roc_auc_score",
+    "root_mean_squared_error",
+    "root_mean_squared_log_error",
+    "v_measure_score",
+    "zero_one_loss",
+)
+
+_DATASET: KeyPath = ("admin", "dataset_config")
+_LONGEST_NAME = 120
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f/\\]")
+
+
+def check_name(name: str) -> str | None:
+    """Say why a name cannot be part of a path, or None where it can."""
+    if _UNSAFE.search(name):
+        return "holds a path separator or a control character"
+    if name in {".", ".."}:
+        return "must not be `.` or `..`"
+    if len(name.encode("utf-8", "surrogatepass")) > _LONGEST_NAME:
+        return f"is longer than {_LONGEST_NAME} bytes"
+    return None
+
+
+def resolve_module(config: Config, findings: Findings) -> str:
+    """Return the module's name, checked because folders are named after it."""
+    path: KeyPath = ("admin", "module_name")
+    name = config.admin.module_name
+    if name is None:
+        findings.missing(path, "is missing; must be the name of a folder in inputs/data")
+        return ""
+    for key, value in ((path, name), (("admin", "time_stamp"), config.admin.time_stamp)):
+        if value is not None and (reason := check_name(value)):
+            message = (
+                f"got {shown(value)}, which {reason}; must be a plain name, as folders are "
+                "named after it"
+            )
+            findings.add(key, message)
+    return name
+
+
+def resolve_mode(config: Config, findings: Findings) -> Mode | None:
+    """Return the mode that the template stands for (rule A4)."""
+    template = (
+        config.test_agent_perturbation_config.autograder_template
+        or config.admin.evaluation_config.template
+    )
+    if template is None:
+        if not findings.explained((AGENT, "autograder_template")):
+            message = "is missing; must be agent_judge (binary) or agent_autograder (ordinal)"
+            findings.missing((*EVALUATION, "template"), message)
+        return None
+    return "binary" if template == "agent_judge" else "ordinal"
+
+
+def resolve_metric(config: Config, findings: Findings) -> str:
+    """Return the metric's name, which must be one that can be computed here (rule J1)."""
+    name = config.admin.evaluation_config.metric
+    if name not in METRICS:
+        close = findings.nearest(name, METRICS) or next(
+            (metric for metric in METRICS if name in metric), None
+        )
+        expected = "accuracy_score, or a scikit-learn metric of labels against labels"
+        hint = f"{close} is the nearest" if close else f"the metrics are {', '.join(METRICS)}"
+        findings.add((*EVALUATION, "metric"), received(name, expected), hint)
+    elif name != "accuracy_score" and find_spec("sklearn") is None:
+        message = (
+            f"got {shown(name)}, which needs scikit-learn; without it only accuracy_score can be "
+            "computed"
+        )
+        findings.add((*EVALUATION, "metric"), message, "pip install 'pytest-jrh[sklearn]'")
+    return name
+
+
+def resolve_format(config: Config) -> Literal["csv", "xlsx"]:
+    """Return the tables' format: CSV where XLSX cannot be written (rule A10)."""
+    return "csv" if find_spec("openpyxl") is None else config.admin.output_file_format
+
+
+def data_path(config: Config, name: str) -> str:
+    """Return the path of a module's own file, relative to one of the places."""
+    return f"inputs/data/{config.admin.module_name}/{name}"
+
+
+def explained_by_module(key: KeyPath, findings: Findings) -> bool:
+    """Whether a file cannot be looked for because its folder is named after a module whose name is
+    wrong.
+    """
+    return key[0] == "admin" and findings.explained(("admin", "module_name"))
+
+
+def log_sources(config: Config) -> tuple[tuple[str, KeyPath], ...]:
+    """Return the paths of the logs as the config gives them, and the key of each (rules A5, R1)."""
+    paths = config.test_agent_perturbation_config.input_log_path
+    key: KeyPath = (AGENT, "input_log_path")
+    if paths is not None and len(paths) == 1:
+        return ((paths[0], key),)
+    if paths is not None:
+        return tuple((path, (*key, index)) for index, path in enumerate(paths))
+    name = config.admin.dataset_config.dataset_name
+    return ((data_path(config, name), (*_DATASET, "dataset_name")),) if name else ()
+
+
+def rubric_source(config: Config) -> tuple[str, KeyPath] | None:
+    """Return the rubric file's path as the config gives it, and the key that does (rule A5)."""
+    if config.test_agent_perturbation_config.rubric_path:
+        return config.test_agent_perturbation_config.rubric_path, (AGENT, "rubric_path")
+    name = config.admin.dataset_config.default_params_path.get("rubric")
+    return (data_path(config, name), (*_DATASET, "default_params_path", "rubric")) if name else None
+
+
+def resolve_instruction(config: Config, findings: Findings, places: Places) -> str:
+    """Return the text of the instruction file, else `default_params.instruction`, else nothing."""
+    dataset = config.admin.dataset_config
+    key: KeyPath = (*_DATASET, "default_params_path", "instruction")
+    name = dataset.default_params_path.get("instruction")
+    if not name:
+        given = dataset.default_params.get("instruction")
+        return given.strip() if isinstance(given, str) else ""
+    if explained_by_module(key, findings):
+        return ""
+    path = places.require(data_path(config, name), findings, key, what="the instruction file")
+    if path is None:
+        return ""
+    try:
+        return read_text(path, places.name(path)).strip()
+    except InputError as error:
+        findings.problems.extend(error.problems)
+        return ""
+
+
+def check_param_files(config: Config, findings: Findings) -> None:
+    """Refuse misspelled keys of `default_params_path`, which may hold others of RAND's."""
+    known = ("instruction", "rubric")
+    for name in config.admin.dataset_config.default_params_path:
+        if name not in known and (close := findings.nearest(name, known, cutoff=0.8)):
+            message = "unknown key; the keys that matter here are instruction and rubric"
+            findings.add(
+                (*_DATASET, "default_params_path", name), message, f"{close} is the nearest key"
+            )
+
+
+def targeted(
+    config: Config, rubrics: Sequence[Rubric], findings: Findings, *, complete: bool
+) -> list[Rubric]:
+    """Keep the rubrics that `target_rubric_ids` names, in file order; all where it is empty (rule
+    B3).
+
+    Ids are only missed where the rubrics are `complete`: the one that is named may be one that is
+    broken.
+    """
+    wanted = [each.strip() for each in config.test_agent_perturbation_config.target_rubric_ids]
+    ids = [rubric.id for rubric in rubrics]
+    if complete:
+        for index, each in enumerate(wanted):
+            if each not in ids:
+                close = findings.nearest(each, ids)
+                hint = f"{close} is the nearest id" if close else None
+                message = f"got {shown(each)}; the ids in the rubric file are {listed(ids)}"
+                findings.add((AGENT, "target_rubric_ids", index), message, hint)
+    return [rubric for rubric in rubrics if not wanted or rubric.id in wanted]
+
+
+def score_range(config: Config, findings: Findings) -> tuple[int, int] | None:
+    """Return the lowest and the highest score that the config gives, if it gives both (rule B4)."""
+    lowest = _bound(config, ("lowest_score", "min_score"), findings)
+    highest = _bound(config, ("highest_score", "max_score"), findings)
+    if lowest is None or highest is None:
+        return None
+    (low, key), (high, _) = lowest, highest
+    if not 0 < high - low < LONGEST_SCALE:
+        message = (
+            f"the scores go from {shown(low)} to {shown(high)}; must be 2 to "
+            f"{LONGEST_SCALE} levels, lowest first"
+        )
+        findings.add(key, message)
+        return None
+    return low, high
+
+
+def _bound(
+    config: Config, names: tuple[str, ...], findings: Findings
+) -> tuple[int, KeyPath] | None:
+    sources: tuple[tuple[KeyPath, dict[str, Any]], ...] = (
+        (
+            (AGENT, "autograder_default_params"),
+            config.test_agent_perturbation_config.autograder_default_params,
+        ),
+        ((*_DATASET, "default_params"), config.admin.dataset_config.default_params),
+    )
+    for path, params in sources:
+        for name in names:
+            value = params.get(name)
+            if value is None:
+                continue
+            if isinstance(value, int) and not isinstance(value, bool):
+                return value, (*path, name)
+            if isinstance(value, str) and re.fullmatch(r"\s*[-+]?\d{1,9}\s*", value, re.ASCII):
+                return int(value), (*path, name)
+            findings.add((*path, name), received(value, "an integer"))
+            return None
+    return None
+
+
+def check_gate(config: Config, tests: Sequence[SuiteTest], findings: Findings) -> None:
+    """Refuse what has no effect, such as a minimal accuracy for a test that gives no verdicts: the
+    gate would pass without it.
+    """
+    for key, needed, why in (
+        ("lower_bound", "min_accuracy", "it compares the lower end of the interval with that"),
+        ("inconclusive", "max_drop", "it is about what that cannot decide"),
+    ):
+        is_set = getattr(config.gate, key) not in (False, "fail")
+        if is_set and getattr(config.gate, needed) is None:
+            hint = f"add gate.{needed}, or remove {key}"
+            findings.add(("gate", key), f"has no effect without {needed}: {why}", hint)
+    check_gate_probes(config, [test.name for test in tests], findings)
+    limits = config.gate.min_accuracy
+    judged = [test.name for test in tests if test.evaluate and not KINDS[test.name].derived]
+    for name in limits if isinstance(limits, dict) and tests else ():
+        if name not in judged:
+            message = (
+                f"got a threshold for {name}, of which the suite has no verdicts; it judges "
+                f"{listed(judged)}"
+            )
+            hint = f"add {name} to tests_to_run, and to tests_to_evaluate where that is set"
+            findings.add(("gate", "min_accuracy", name), message, hint)
+
+
+def resolve_gate(config: Config) -> GateRules:
+    """Return the rules by which the session passes or fails (rule J4)."""
+    # Key by key the same, so that a new one is declared in the schema and in GateRules alone.
+    limits = {name: rule.max_rate for name, rule in of_each(config.gate.probes).items()}
+    return GateRules(**{**dict(config.gate), "probes": limits})
+
+
+def notices(
+    config: Config,
+    mode: Mode | None,
+    rubrics: Sequence[Rubric],
+    judges: Sequence[JudgeSettings],
+    file: str,
+) -> tuple[str, ...]:
+    """Say once what a config asks for that is not done (rule A10)."""
+    found = unused_labels(config, file)
+    found += unused_probes(config, file)
+    if mode == "binary" and config.test_agent_perturbation_config.score_targets:
+        found.append(f"{file}: score_targets has no effect in a binary suite")
+    if mode == "binary" and (scaled := [rubric.id for rubric in rubrics if rubric.score_levels]):
+        found.append(
+            f"{file}: score_levels of the rubrics {listed(scaled, 5)} have no effect: the "
+            "template agent_judge is binary; agent_autograder uses the scale"
+        )
+    for repeats in dict.fromkeys(each.repeats for each in judges):
+        if repeats % 2 == 0:
+            found.append(
+                f"{file}: repeats is {repeats}: an even number of verdicts ties more often, and a "
+                "tie counts as wrong; an odd number is better"
+            )
+    if resolve_format(config) != config.admin.output_file_format:
+        found.append(
+            f"{file}: output_file_format is xlsx, but openpyxl is not installed, so tables are "
+            "written as CSV (pip install 'pytest-jrh[xlsx]')"
+        )
+    return tuple(found)
+
+
+def about_unused(config: Config, file: str) -> str:
+    """Name the keys of RAND's that have no meaning for agentic tests (rule A2); nothing where there
+    are none.
+    """
+    unused = _unused_sections(config)
+    return f"{file}: not used by agentic tests: {', '.join(unused)}" if unused else ""
+
+
+def _unused_sections(config: Config) -> list[str]:
+    groups: dict[str, list[str]] = {}
+    for key in unused_keys(config):
+        section, _, name = key.rpartition(".")
+        groups.setdefault(section, []).append(name)
+    files = config.admin.dataset_config.default_params_path
+    if others := [name for name in files if name not in {"instruction", "rubric"}]:
+        groups["admin.dataset_config.default_params_path"] = others
+    return [
+        (f"{section}." if section else "")
+        + (names[0] if len(names) == 1 else f"{{{listed(names)}}}")
+        for section, names in groups.items()
+    ]
+
+
+def as_resolved(config: Config, suite: Suite, places: Places) -> dict[str, Any]:
+    """Return plain data that loads to this suite, which was read from the config.
+
+    Paths are relative where they are below the start folder.
+    """
+    data: dict[str, Any] = config.model_dump()
+    admin, agent = data["admin"], data["test_agent_perturbation_config"]
+    admin["output_file_format"] = suite.output.format
+    admin["dataset_config"]["dataset_name"] = suite.dataset_name
+    admin["perturbation_config"]["tests_to_run"] = [test.name for test in suite.tests]
+    admin["perturbation_config"]["probes"] = resolved_probes(suite.probes, places)
+    judged = [test.name for test in suite.tests if test.evaluate]
+    admin["evaluation_config"]["tests_to_evaluate"] = judged
+    template = "agent_judge" if suite.mode == "binary" else "agent_autograder"
+    admin["evaluation_config"]["template"] = agent["autograder_template"] = template
+    agent["transcript_preprocessor"] = None
+    agent["transcript_preprocessors"] = list(suite.source.preprocessors)
+    logs = [places.name(path) for path in suite.source.paths]
+    agent["input_log_path"] = logs[0] if len(logs) == 1 else logs
+    agent["rubric_path"] = places.name(suite.rubric_file)
+    agent["target_rubric_ids"] = [rubric.id for rubric in suite.rubrics]
+    agent["sample_num_from_orig"] = suite.source.sample_num or 0
+    agent["sampling_seed"] = suite.source.sampling_seed
+    folders = {places.name(test.output_dir) for test in suite.tests}
+    if len(folders) == 1:
+        agent["output"]["dir"] = folders.pop()
+    agent["output"]["results_dir"] = places.name(suite.output.dir)
+    # Each stage below says what it took from here.
+    data["models"] = {}
+    for spec in MAKING:
+        stage = suite.generation.stages.get(spec.name)
+        off = False if suite.generation.stages else None
+        agent[spec.name] = off if stage is None else _stage(stage, places)
+    _set_judges(data, suite.judges, places)
+    data["replay"]["cassette_dir"] = places.name(suite.replay.cassette_dir)
+    data["replay"]["frozen"] = places.name(suite.replay.frozen) if suite.replay.frozen else False
+    plain: dict[str, Any] = _plain(data)
+    if labels := plain["test_agent_perturbation_config"].get("labels"):
+        for section, given in zip(
+            labels, config.test_agent_perturbation_config.labels, strict=True
+        ):
+            # A value that is no label is null there.
+            section["map"] = dict(given.map)
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items() if each is not None}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _set_judges(data: dict[str, Any], judges: Sequence[JudgeSettings], places: Places) -> None:
+    repeats = data["admin"]["evaluation_config"]["repeats"]
+    entries = [
+        _stage(judge.stage, places)
+        | {"show_reasoning": judge.show_reasoning}
+        | ({"images": "send"} if judge.sends_images else {})
+        | ({"repeats": judge.repeats} if judge.repeats != repeats else {})
+        | ({"score_map": dict(judge.score_map)} if judge.score_map else {})
+        | own_keys(judge, lambda file: places.name(Path(file)))
+        | ({"name": judge.name} if judge.name else {})
+        for judge in judges
+    ]
+    if judges[0].name is None:
+        data["judge"] = entries[0]
+    else:
+        data["judge"] = {}
+        data["admin"]["evaluation_config"]["judges"] = entries
+
+
+def _stage(stage: StageModel, places: Places) -> dict[str, Any]:
+    settings = {
+        "model": stage.model,
+        "prompt_path": stage.prompt_path and places.name(Path(stage.prompt_path)),
+        "temperature": stage.temperature,
+        "system_prompt": stage.system_prompt,
+        "max_tokens": stage.max_tokens,
+        "timeout": stage.timeout,
+        "api_base": stage.api_base,
+        "rate_limit": stage.rate_limit
+        and {"calls": stage.rate_limit.calls, "period": stage.rate_limit.period},
+    }
+    return {key: value for key, value in settings.items() if value is not None}

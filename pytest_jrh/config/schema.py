@@ -1,0 +1,484 @@
+"""The shape of a config file: RAND's schema and our own sections (rules A1, A6, A10).
+
+The text below a field is its description: what it is for. Every key may be left out or null; what
+must be there in the end is decided in `suite.resolve`, which knows the fallbacks. What a field
+takes is said by `Takes`; editors show both (`suite.json_schema`).
+
+The section `input_format` of a config: where the parts of a conversation are (rule R2).
+
+The sections of a config that are about probes, with a key for each (rules S1, S8).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema, create_model
+from pydantic_core import PydanticCustomError
+
+from pytest_jrh.cases.probes import PROBES
+from pytest_jrh.cases.probes.probe import MOST_BASES, PROBE_SEED
+from pytest_jrh.cases.tests import BASES, TESTS, BaseTest, KnownTest
+from pytest_jrh.config import values
+from pytest_jrh.config.suite import MAX_SAMPLE_MB
+from pytest_jrh.core.documents import shown
+from pytest_jrh.core.kinds import Objective
+from pytest_jrh.core.sections import (
+    OUR_ERROR,
+    ConfigSection,
+    Count,
+    Flag,
+    FreeMapping,
+    Ignored,
+    JudgeStage,
+    LabelSection,
+    ModelDefaults,
+    Output,
+    PathText,
+    RecordModeName,
+    Repeats,
+    ReviewSection,
+    Runs,
+    StageSection,
+    Takes,
+    TemplateName,
+    Text,
+    VerifierSection,
+    Whole,
+)
+from pytest_jrh.judges import with_own_keys
+
+Pointer: TypeAlias = Annotated[
+    str | None, PlainValidator(values.pointer), values.POINTER_JSON, Takes(values.POINTER)
+]
+Pointers: TypeAlias = Annotated[
+    tuple[str, ...] | None,
+    PlainValidator(values.pointers),
+    values.POINTERS_JSON,
+    Takes(values.POINTERS),
+]
+
+
+class InputFormatSection(ConfigSection):
+    """Where the parts of a conversation are in its JSON, as JSON pointers (rule R2)."""
+
+    messages: Pointer = None
+    """The list of messages, in OpenAI's or Anthropic's form. Left out: /messages."""
+    system: Pointer = None
+    """The system prompt, where it stands beside the messages. Left out: /system, if it is there."""
+    id: Pointers = None
+    """What makes the id: one value, or several joined by hyphens. Left out: /id, else a digest of
+    the messages."""
+    epoch: Pointer = None
+    """The number of a repeated trial of one id. Left out: /epoch, else 1."""
+    cluster: Pointers = None
+    """What trials of one task share. Left out: /cluster, else each id is a cluster."""
+    metadata: Pointers = None
+    """The metadata: an object, or values that become its fields. Left out: /metadata."""
+    input: Pointer = None
+    """The task as text. Left out: /input, else the first message of the user."""
+    target: Pointer = None
+    """The right answer. Left out: /target."""
+
+
+_VARIANTS = "all, or a list of names of variants"
+
+
+def _variants(value: object) -> Literal["all"] | tuple[str, ...]:
+    if value == "all":
+        return "all"
+    if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+        return tuple(each.strip() for each in value)
+    raise PydanticCustomError(
+        OUR_ERROR, "got {value}; must be " + _VARIANTS, {"value": shown(value)}
+    )
+
+
+Variants: TypeAlias = Annotated[
+    Literal["all"] | tuple[str, ...] | None,
+    PlainValidator(_variants),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"const": "all"},
+                {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": r"\S"}},
+            ],
+        }
+    ),
+    Takes(_VARIANTS),
+]
+
+
+Bases: TypeAlias = Annotated[
+    tuple[BaseTest, ...], Field(strict=False), Takes(f"a list of tests ({', '.join(BASES)})")
+]
+
+
+class ProbeSection(ConfigSection):
+    """How many cases a probe has, and of which others they are derived (rule S1)."""
+
+    of: Bases = ()
+    """The tests whose cases are changed. Empty: all of the suite."""
+    variants: Variants = None
+    """all: every case is changed in every way that the probe has. A list: in each of these ways, of
+    which a name may also be a part, such as an attack. Left out: in per_case ways, drawn so that
+    all come equally often."""
+    max_cases: Count = MOST_BASES
+    """How many cases are changed at most: a draw over all of the suite."""
+    per_case: Count | None = None
+    """In how many ways each of them is changed. Left out: 4 for prompt_injection, else 1, or as
+    many as variants lists."""
+    seed: Whole = PROBE_SEED
+    """What is drawn: the same for the same seed."""
+    pack: PathText | None = None
+    """A YAML or JSON file that adds to the probe's own variants, of a probe that takes one."""
+
+
+class GateProbe(ConfigSection):
+    """When a probe fails (rule S8)."""
+
+    max_rate: Annotated[
+        float, Field(gt=0, lt=1), Takes("a number above 0 and below 1 (0.05: 5 of 100)")
+    ]
+    """The share of changed cases whose verdict may turn. PASS where it surely does not so often,
+    FAIL where verdicts surely turn, more often than by flicker, and the share is higher, else
+    INCONCLUSIVE."""
+
+
+def _each(name: str, doc: str, section: type[ConfigSection]) -> type[ConfigSection]:
+    fields: dict[str, Any] = {
+        probe.name: (section | None, Field(None, description=f"{probe.label}: {probe.marker}."))
+        for probe in PROBES.values()
+    }
+    return create_model(name, __base__=ConfigSection, __doc__=doc, __module__=__name__, **fields)
+
+
+if TYPE_CHECKING:
+
+    class ProbesSection(ConfigSection):
+        """The probes of a suite, by name."""
+
+    class GateProbes(ConfigSection):
+        """The rules for probes, by name."""
+else:
+    ProbesSection = _each("ProbesSection", "The probes of a suite, by name.", ProbeSection)
+    GateProbes = _each("GateProbes", "The rules for probes, by name.", GateProbe)
+
+
+def of_each(section: ConfigSection) -> dict[str, Any]:
+    """What the section says of each probe that it names."""
+    given = ((name, getattr(section, name)) for name in PROBES)
+    return {name: said for name, said in given if said is not None}
+
+
+_TESTS = f"{', '.join(TESTS[:-1])} or {TESTS[-1]}"
+
+Tests: TypeAlias = Annotated[
+    tuple[KnownTest, ...], Field(strict=False), Takes(f"a list of tests ({_TESTS})")
+]
+FunctionNames: TypeAlias = Annotated[
+    tuple[str, ...], PlainValidator(values.names), values.NAMES_JSON, Takes(values.NAMES)
+]
+
+
+def _without_nulls(value: object) -> object:
+    return (
+        {key: each for key, each in value.items() if each is not None}
+        if isinstance(value, dict)
+        else value
+    )
+
+
+if TYPE_CHECKING:
+    JudgeSection = JudgeStage
+else:
+    # With the keys of every registered kind of judge.
+    JudgeSection = with_own_keys(JudgeStage)
+
+
+class PanelJudge(JudgeSection):
+    """One judge of a panel (rule E4)."""
+
+    name: Text
+    """The name of this judge in node ids, recordings and reports."""
+    template: TemplateName | None = None
+    """May repeat the suite's template; every judge takes that one."""
+    preprocess_columns_map: Ignored = None
+
+
+class DatasetConfig(ConfigSection):
+    """Where the module's files are."""
+
+    dataset_name: Text | None = None
+    """The log's file name in inputs/data/{module_name}, where input_log_path does not name one."""
+    default_params_path: Annotated[
+        dict[str, str],
+        BeforeValidator(_without_nulls),
+        Takes("a mapping of names to file names (instruction, rubric)"),
+    ] = Field(default_factory=dict)
+    """File names in inputs/data/{module_name}: rubric (where rubric_path does not name one), and
+    instruction: a note to the judge."""
+    default_params: FreeMapping = Field(default_factory=dict)
+    """Values for every rubric: instruction (a note to the judge), lowest_score and highest_score.
+    """
+    use_original_data_as_expected: Ignored = None
+
+
+class PerturbationConfig(ConfigSection):
+    """Which tests are made."""
+
+    use_HITL_process: Flag = False  # noqa: N815 - RAND's key
+    """Look at every made case in the browser before any is judged, in a recording mode on a
+    terminal."""
+    tests_to_run: Tests = ()
+    """Which cases are made. agent_perturbation: runs edited to violate a rubric. agent_positives:
+    runs that satisfy
+    it. agent_labels: runs as they are, with the labels that `labels` names. A probe: cases of the
+    other tests, changed in a way that must not change the verdict."""
+    probes: ProbesSection = ProbesSection.model_construct()
+    """How many cases each probe of tests_to_run has, and of which others."""
+    preprocess_columns_map: Ignored = None
+
+
+def _one_is_a_list(value: object) -> object:
+    return [value] if isinstance(value, dict) else value
+
+
+class EvaluationConfig(ConfigSection):
+    """How the tests are judged."""
+
+    template: TemplateName | None = None
+    """agent_judge: each rubric is violated or satisfied. agent_autograder: each rubric has a scale
+    of scores."""
+    autograder_model_name: Text | None = None
+    """The judge under test, as litellm knows it, such as openai/gpt-4.1-mini."""
+    judges: Annotated[
+        tuple[PanelJudge, ...],
+        BeforeValidator(_one_is_a_list),
+        Field(strict=False),
+        Takes("a list of judges, each a mapping with a name"),
+    ] = ()
+    """A panel: every case is put to each of these judges, with one item per judge."""
+    repeats: Repeats = 1
+    """How often each case is judged, each time with a recording of its own; the most frequent score
+    counts. An odd number: a tie counts as wrong."""
+    max_workers: Count = 10
+    """Model calls in flight at once."""
+    tests_to_evaluate: Tests = ()
+    """The tests that are judged; the others are only made. Empty: all of tests_to_run."""
+    metric: Text = "accuracy_score"
+    """The metric of RAND's report: accuracy_score, or a scikit-learn metric of labels against
+    labels."""
+    aggregation_method: Annotated[
+        Literal["majority_vote"] | None, Takes("majority_vote or null")
+    ] = None
+    """How the verdicts of a panel are joined: majority_vote is the only method, and what null means
+    too. Without a panel it has no meaning."""
+    aggregation_reference_column: Ignored = None
+    overwrite_results: Ignored = None
+    bootstrap_size: Ignored = None
+    bootstrap_repetitions: Ignored = None
+    get_cost_curves: Ignored = None
+
+
+class Admin(ConfigSection):
+    """The suite as a whole."""
+
+    module_name: Text | None = None
+    """The module: its files are in inputs/data/{module_name}."""
+    time_stamp: Text | None = None
+    """Added to the name of the suite's outputs folder."""
+    test_debug_mode: Ignored = None
+    output_file_format: Annotated[Literal["csv", "xlsx"], Takes("csv or xlsx")] = "csv"
+    """The format of the tables; xlsx needs openpyxl."""
+    dataset_config: DatasetConfig = DatasetConfig.model_construct()
+    """Where the module's files are."""
+    perturbation_config: PerturbationConfig = PerturbationConfig.model_construct()
+    """Which tests are made."""
+    evaluation_config: EvaluationConfig = EvaluationConfig.model_construct()
+    """How the tests are judged."""
+
+
+class SyntheticDataParams(ConfigSection):
+    """RAND's generation settings; three of them matter here."""
+
+    generation_model_name: Text | None = None
+    """The model of every stage that makes cases and does not name its own."""
+    sample_num_from_orig: Runs | None = None
+    """How many runs of the log to use, where the agent section does not say; 0 means all."""
+    seed: Whole | None = None
+    """Which runs are picked, where sampling_seed does not say."""
+    validation_model_name: Ignored = None
+    max_tokens_generation: Ignored = None
+    max_tokens_validation: Ignored = None
+    max_workers: Ignored = None
+    use_similarity_filter: Ignored = None
+    target_num_per_bucket: Ignored = None
+    similarity_threshold: Ignored = None
+    rescore_sample_size: Ignored = None
+    initial_temp: Ignored = None
+    num_seed_examples_per_generation: Ignored = None
+    temp_increment: Ignored = None
+    max_temp_cap: Ignored = None
+    max_consecutive_failures: Ignored = None
+
+
+class AgentConfig(ConfigSection):
+    """How cases are made."""
+
+    input_log_path: Annotated[
+        tuple[str, ...] | None, PlainValidator(values.paths), values.NAMES_JSON, Takes(values.PATHS)
+    ] = None
+    """The runs that become cases: Inspect logs (.eval or .json), conversations (.jsonl, or a .json
+    list) or a database of Inspect Scout, as a file, a folder, a glob, or a list of these."""
+    input_format: InputFormatSection = InputFormatSection.model_construct()
+    """Where the parts of a conversation are, where it is not {id, messages, ...}."""
+    cluster_key: Annotated[
+        Text | None, Takes("a field of the samples' metadata, or a JSON pointer such as /task/id")
+    ] = None
+    """A field of the samples' metadata: samples with the same value belong together, as trials of
+    one task do, and are one observation in every interval. /task/id names one further down."""
+    max_sample_mb: Count = MAX_SAMPLE_MB
+    """How much one sample of the log may be when unpacked, in MB, as may its header and its
+    summaries."""
+    rubric_path: PathText | None = None
+    """The rubric file, YAML or JSON."""
+    labels: Annotated[
+        tuple[LabelSection, ...],
+        BeforeValidator(_one_is_a_list),
+        Field(strict=False),
+        Takes("a mapping with path, scorer or metadata, or a list of such mappings"),
+    ] = ()
+    """The labels of agent_labels: runs as they are, each with its known verdict."""
+    target_rubric_ids: Annotated[
+        tuple[str, ...], Field(strict=False), Takes("a list of rubric ids")
+    ] = ()
+    """The rubrics to use, by id. Empty: all in the file."""
+    planner: StageSection = StageSection.model_construct()
+    """Plans which turns to edit, and to what end."""
+    editor: StageSection = StageSection.model_construct()
+    """Writes each planned edit."""
+    summary: StageSection = StageSection.model_construct()
+    """Summarizes long runs for the editor and the verifier. Left out: the editor's model."""
+    verifier: VerifierSection | None = None
+    """Confirms the label of every made case. Left out: the editor's model. false: labels stay
+    unverified, and every output says so."""
+    max_summary_messages: Count = 20
+    """How many of the last turns a summary covers."""
+    max_edit_rounds: Count = 3
+    """At most this many turns of a run are edited."""
+    transcript_preprocessors: FunctionNames | None = None
+    """Functions that change each run before it is used, in this order, such as
+    pytest_jrh.config.preprocessors.drop_reasoning_traces."""
+    transcript_preprocessor: FunctionNames | None = None
+    """Another name of transcript_preprocessors."""
+    autograder_template: TemplateName | None = None
+    """The same as template in admin.evaluation_config, which it overrides."""
+    autograder_default_params: FreeMapping = Field(default_factory=dict)
+    """lowest_score and highest_score, for rubrics without score_levels."""
+    score_targets: Annotated[
+        tuple[int, ...],
+        PlainValidator(values.score_targets),
+        values.SCORES_JSON,
+        Takes(values.SCORES),
+    ] = ()
+    """Ordinal: the scores that cases are made for. Left out: every score of the scale."""
+    objective: Annotated[Objective, Takes("fail or pass")] = "fail"
+    """What agent_perturbation aims at: fail violates the rubric, pass satisfies it."""
+    pass_required: Flag = True
+    """Whether a case with objective pass needs the verifier's PASS."""
+    output: Output = Output.model_construct()
+    """Where made cases are kept."""
+    sample_num_from_orig: Runs | None = None
+    """How many runs of the log to use; 0 means all."""
+    sampling: Annotated[Literal["rand", "stable"], Takes("rand or stable")] = "rand"
+    """How runs are picked. rand: by their places in the log, as RAND's harness does; one run more
+    and all may be others. stable: by their ids; a log that grows keeps most of those picked."""
+    sampling_seed: Whole | None = None
+    """Which runs are picked: the same for the same seed."""
+    trace_messages: Ignored = None
+
+
+class Replay(ConfigSection):
+    """Where recordings are and how they are used (rules G)."""
+
+    cassette_dir: PathText | None = None
+    """Where recordings are. Left out: inputs/cassettes/{suite}."""
+    record_mode: RecordModeName | None = None
+    """none: answer from recordings alone. once: record cases that are not complete. new_episodes:
+    record what is missing. all: record everything again.
+    """
+    judge_record_mode: RecordModeName | None = None
+    """The record mode of the judge's calls alone, so that a changed judge can be recorded over the
+    same cases."""
+    frozen: Annotated[
+        str | bool,
+        PlainValidator(values.frozen),
+        values.FROZEN_JSON,
+        Takes(values.FROZEN),
+    ] = False
+    """Take the cases from agent_perturbations.jsonl alone; the log is then not read."""
+
+
+class Gate(ConfigSection):
+    """When the session fails (rule J4)."""
+
+    min_accuracy: Annotated[
+        float | dict[str, float] | None,
+        PlainValidator(values.accuracy),
+        values.ACCURACY_JSON,
+        Takes(values.ACCURACY),
+    ] = None
+    """The share of cases that the judge must get right, over all or per test."""
+    lower_bound: Flag = False
+    """Compare the lower end of the accuracy's 95% interval with min_accuracy, not the accuracy
+    itself.
+    """
+    max_drop: Annotated[
+        float | None, Field(gt=0, lt=1), Takes("a number above 0 and below 1 (0.05: 5 points)")
+    ] = None
+    """How much less accurate than the reference in the baseline a judge may be. PASS where the drop
+    is surely below, FAIL where there surely is one and it is no smaller, else INCONCLUSIVE."""
+    inconclusive: Annotated[Literal["fail", "pass"], Takes("fail or pass")] = "fail"
+    """What comes of a session whose cases cannot tell whether max_drop is kept."""
+    max_regressions: Annotated[int | None, Field(ge=0), Takes("an integer >= 0")] = None
+    """How many cases may be judged wrong now that were right in the baseline. Left out: none,
+    unless min_accuracy or max_drop decides."""
+    min_cases: Annotated[int, Field(ge=0), Takes("an integer >= 0")] = 1
+    """How many cases must have a verdict."""
+    min_compared: Annotated[
+        float | None, Field(gt=0, le=1), Takes("a number above 0 and at most 1 (0.8: 80%)")
+    ] = None
+    """The share of the baseline's cases, and of this session's, that must be compared. Cases that
+    were deselected count, so that a part of the suite does not pass for the whole; without a
+    baseline, and with --jrh-update-baseline, it decides nothing."""
+    allow_uncompared: Flag = False
+    """Let the suite pass where no case can be compared with the baseline, as when the suite is
+    new."""
+    allow_one_class: Flag = False
+    """Let the suite pass where all labels are the same: a judge that always gives that one would
+    get 100%."""
+    probes: GateProbes = GateProbes.model_construct()
+    """How often the verdict may turn when a probe changes what must not matter."""
+
+
+class Config(ConfigSection):
+    """A whole config file."""
+
+    admin: Admin = Admin.model_construct()
+    """The suite as a whole."""
+    synthetic_data_params: SyntheticDataParams = SyntheticDataParams.model_construct()
+    """RAND's generation settings; three of them matter here."""
+    models: ModelDefaults = ModelDefaults.model_construct()
+    """Defaults of every stage and judge: max_tokens, timeout, api_base, temperature, rate_limit."""
+    test_agent_perturbation_config: AgentConfig = AgentConfig.model_construct()
+    """How cases are made: log, rubrics, stages, sampling."""
+    test_stochastic_stability_config: Ignored = None
+    judge: JudgeSection = JudgeSection.model_construct()
+    """The judge's model, prompt and settings."""
+    gate: Gate = Gate.model_construct()
+    """When the session fails."""
+    review: ReviewSection = ReviewSection.model_construct()
+    """Blind labelling in the browser."""
+    replay: Replay = Replay.model_construct()
+    """Where recordings are and how they are used."""

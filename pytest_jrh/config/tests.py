@@ -1,0 +1,235 @@
+"""The tests of a suite: their scores, their folders, their labels, and the file of a frozen suite
+(rules A7, A8, B5, G6, N1).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_jrh.cases.ids import CASES_FILE
+from pytest_jrh.cases.probes import PROBES
+from pytest_jrh.cases.tests import KINDS, TESTS
+from pytest_jrh.config.fitting import AGENT, EVALUATION
+from pytest_jrh.config.suite import LabelSettings, SuiteTest
+from pytest_jrh.core.documents import KeyPath, listed, shown
+from pytest_jrh.core.stages import MAKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_jrh.config.places import Places
+    from pytest_jrh.config.schema import Config
+    from pytest_jrh.core.documents import Findings
+    from pytest_jrh.core.model import Mode, Rubric, StageName, TestName
+    from pytest_jrh.core.sections import LabelSection
+
+
+_LABELS: KeyPath = (AGENT, "labels")
+_PLACES = ("path", "scorer", "metadata")
+
+
+def resolve_tests(
+    config: Config,
+    mode: Mode | None,
+    rubrics: Sequence[Rubric],
+    findings: Findings,
+    places: Places,
+    own: str | None,
+) -> tuple[SuiteTest, ...]:
+    """Return the tests with their target scores and output folders (rules A7, A8, B5).
+
+    See `output_dir`.
+    """
+    to_run = tuple(dict.fromkeys(config.admin.perturbation_config.tests_to_run))
+    to_evaluate = config.admin.evaluation_config.tests_to_evaluate
+    if not to_run:
+        key: KeyPath = ("admin", "perturbation_config", "tests_to_run")
+        findings.missing(key, f"no test is to be run; must be a list of {' and '.join(TESTS)}")
+    for index, name in enumerate(to_evaluate):
+        if name not in to_run and not findings.explained(
+            ("admin", "perturbation_config", "tests_to_run")
+        ):
+            message = (
+                f"got {shown(name)}, which is not in tests_to_run ({listed(to_run) or 'empty'})"
+            )
+            findings.add(
+                (*EVALUATION, "tests_to_evaluate", index), message, f"add {name} to tests_to_run"
+            )
+    if mode == "ordinal":
+        _check_targets(config, rubrics, findings)
+    return tuple(
+        SuiteTest(
+            name=name,
+            objective=KINDS[name].objective(config.test_agent_perturbation_config.objective),
+            output_dir=places.find_or_new(output_dir(config, _maker(name, to_run), own)),
+            evaluate=not to_evaluate or name in to_evaluate,
+            targets={rubric.id: _targets(config, mode, name, rubric) for rubric in rubrics},
+        )
+        for name in to_run
+    )
+
+
+def stages_needed(config: Config) -> frozenset[StageName]:
+    """The stages that make cases of the suite's tests; natural runs need none (rule N1), and a
+    probe those that it asks.
+    """
+    tests = config.admin.perturbation_config.tests_to_run
+    if not tests or any(not (KINDS[name].natural or KINDS[name].derived) for name in tests):
+        return frozenset(stage.name for stage in MAKING)
+    return frozenset(stage for name in tests if name in PROBES for stage in PROBES[name].calls)
+
+
+def _maker(test: TestName, tests: Sequence[TestName]) -> TestName:
+    """The test in whose folder cases go: a probe has none of its own, and keeps no cases."""
+    others = (name for name in tests if not KINDS[name].derived)
+    return next(others, test) if KINDS[test].derived else test
+
+
+def output_dir(config: Config, test: TestName, own: str | None) -> str:
+    """Return the folder of a test's cases as the config gives it, or its default (rule A7).
+
+    RAND's defaults hold in `inputs/configs`, where no two configs have one name; elsewhere it is
+    the config's `own`.
+    """
+    given = config.test_agent_perturbation_config.output.dir
+    if given is not None or own is not None:
+        return given or own or ""
+    return KINDS[test].folder(str(config.admin.module_name))
+
+
+def _targets(
+    config: Config, mode: Mode | None, test: TestName, rubric: Rubric
+) -> tuple[int | None, ...]:
+    if mode != "ordinal" or not rubric.score_levels:
+        return (None,)
+    scores = tuple(level.score for level in rubric.score_levels)
+    return KINDS[test].targets(scores, config.test_agent_perturbation_config.score_targets)
+
+
+def _check_targets(config: Config, rubrics: Sequence[Rubric], findings: Findings) -> None:
+    wanted = config.test_agent_perturbation_config.score_targets
+    for rubric in rubrics:
+        scores = [level.score for level in rubric.score_levels]
+        if scores and (outside := [score for score in wanted if score not in scores]):
+            message = (
+                f"got {listed([str(score) for score in outside], 8)}; the scores of the rubric "
+                f"{shown(rubric.id)} go from {scores[0]} to {scores[-1]}"
+            )
+            findings.add((AGENT, "score_targets"), message)
+
+
+def resolve_frozen(
+    config: Config, findings: Findings, places: Places, own: str | None, *, forced: bool
+) -> tuple[bool, Path | None]:
+    """Say whether the suite is frozen, and the JSONL that its cases come from (rule G6)."""
+    frozen = config.replay.frozen or forced
+    if not frozen:
+        return False, None
+    key: KeyPath = ("replay", "frozen")
+    if isinstance(frozen, str):
+        return True, places.require(frozen, findings, key, what="the frozen suite")
+    folders = list(
+        dict.fromkeys(
+            output_dir(config, test, own)
+            for test in config.admin.perturbation_config.tests_to_run
+            if not KINDS[test].derived
+        )
+    )
+    if len(folders) > 1:
+        message = (
+            f"the tests keep their cases in different folders ({listed(folders)}), so the "
+            "frozen file is not one"
+        )
+        findings.add(key, message, f"set {AGENT}.output.dir, or give the path of the file")
+        return True, None
+    if not folders:
+        return True, None
+    return True, places.require(
+        f"{folders[0]}/{CASES_FILE}", findings, key, what="the frozen suite"
+    )
+
+
+def resolve_labels(
+    config: Config, rubrics: Sequence[Rubric], findings: Findings, places: Places, *, frozen: bool
+) -> tuple[LabelSettings, ...]:
+    """Return the sources of labels; none where no test has labelled runs, or in a `frozen` suite,
+    whose cases have their labels.
+    """
+    tests = config.admin.perturbation_config.tests_to_run
+    natural = [name for name in tests if KINDS[name].natural]
+    given = config.test_agent_perturbation_config.labels
+    if not natural or frozen:
+        return ()
+    if not given:
+        message = (
+            f"is missing, and {listed(natural)} is in tests_to_run; must be a mapping with path "
+            "(a CSV or JSON lines file), scorer or metadata (of the log)"
+        )
+        findings.missing(_LABELS, message)
+    found = [
+        _resolved(section, (*_LABELS, index), rubrics, findings, places)
+        for index, section in enumerate(given)
+    ]
+    return tuple(settings for settings in found if settings is not None)
+
+
+def resolve_blind_labels(config: Config, findings: Findings, places: Places) -> Path | None:
+    """Return the committed file of blind labels, if there is one (rule N4)."""
+    if config.review.labels is None:
+        return None
+    key: KeyPath = ("review", "labels")
+    return places.require(config.review.labels, findings, key, what="the file of blind labels")
+
+
+def unused_labels(config: Config, file: str) -> list[str]:
+    """Say of labels that no test uses."""
+    tests = config.admin.perturbation_config.tests_to_run
+    if not config.test_agent_perturbation_config.labels or not tests:
+        return []
+    if any(KINDS[name].natural for name in tests):
+        return []
+    natural = [kind.name for kind in KINDS.values() if kind.natural]
+    return [f"{file}: labels has no effect: {listed(natural)} is not in tests_to_run"]
+
+
+def _resolved(
+    section: LabelSection,
+    key: KeyPath,
+    rubrics: Sequence[Rubric],
+    findings: Findings,
+    places: Places,
+) -> LabelSettings | None:
+    before = len(findings.problems)
+    named = [name for name in _PLACES if getattr(section, name) is not None]
+    if len(named) != 1:
+        what = f"has {listed(named)}" if named else "says not where the labels are"
+        findings.add(key, f"{what}; must have one of {listed(_PLACES)}")
+        return None
+    ids = [rubric.id for rubric in rubrics]
+    if section.rubric_id is None and section.path is None and len(ids) > 1:
+        message = f"is missing; must be the rubric that these labels are about: {listed(ids)}"
+        findings.missing((*key, "rubric_id"), message)
+    if section.rubric_id is not None and ids and section.rubric_id not in ids:
+        close = findings.nearest(section.rubric_id, ids)
+        message = f"got {shown(section.rubric_id)}; the suite's rubrics are {listed(ids)}"
+        hint = f"{close} is the nearest id" if close else None
+        findings.add((*key, "rubric_id"), message, hint)
+    for name, value in section.map.items():
+        if isinstance(value, dict | list):
+            findings.add((*key, "map", name), f"got {shown(value)}; must be a label or null")
+    path: Path | None = None
+    if section.path is not None:
+        path = places.require(section.path, findings, (*key, "path"), what="the label file")
+    if len(findings.problems) > before:
+        return None
+    return LabelSettings(
+        path=path,
+        scorer=section.scorer or "",
+        metadata=section.metadata or "",
+        map=dict(section.map),
+        rubric_id=section.rubric_id or "",
+        split=section.split or "",
+        by=section.by or ("people" if path is not None else "program"),
+        key=f"{AGENT}.labels.{key[-1]}.{named[0]}",
+    )

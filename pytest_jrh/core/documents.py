@@ -1,0 +1,707 @@
+"""Reads YAML and JSON files as plain data, with the line of every key.
+
+Only plain YAML is read: one document, string keys, no tags beyond the standard scalars. Deep
+nesting, alias bombs and huge files are rejected before anything is built.
+
+Texts about problems in a user's file: places and received values.
+
+The data of a file being read, with the lines of its keys.
+
+Reads JSON with the line of every key; the standard decoder does strings, numbers and names.
+
+JSON as the standard has it: what Python's reader lets pass would be lost or changed later.
+
+The mistakes of one document, each reported once.
+
+JSON pointers (RFC 6901): a place in JSON as text, such as `/task/id`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import re
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+
+import yaml
+
+from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.text import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+
+KeyPath: TypeAlias = "tuple[str | int, ...]"
+
+_LONGEST_VALUE = 80
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?", re.DOTALL)
+
+
+def printable(text: str, limit: int = _LONGEST_VALUE) -> str:
+    """Make text safe and short enough for one line of a terminal: no escapes, no control
+    characters.
+    """
+    flat = "".join(char if char.isprintable() else " " for char in _ANSI.sub("", text[: 4 * limit]))
+    return flat if len(flat) <= limit else flat[: limit - 3] + "..."
+
+
+def shown(value: object) -> str:
+    """Render a received value as a user may have typed it; collections are only named."""
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return json.dumps(printable(value), ensure_ascii=False)
+        case int() | float():
+            return printable(str(value))
+        case dict():
+            return "a mapping of keys"
+        case _:
+            return "a list"
+
+
+def dotted(path: KeyPath) -> str:
+    """Write a key path as text: `admin.tests_to_run[0]`."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{printable(part, 40)}"
+    return text.removeprefix(".")
+
+
+def listed(names: Iterable[str], limit: int = 30) -> str:
+    """Join names for a sentence; the end of a long list is counted instead of printed."""
+    all_names = list(names)
+    more = len(all_names) - limit
+    return ", ".join(printable(name, 60) for name in all_names[:limit]) + (
+        f" and {more} more" if more > 0 else ""
+    )
+
+
+def received(value: Any, expected: str) -> str:
+    """Describe a value of the wrong kind: what was there and what may be there."""
+    return f"got {shown(value)}; must be {expected}"
+
+
+MAX_DEPTH = 100
+
+
+@dataclass(slots=True)
+class Tree:
+    """Filled by a reader; `Document` is the finished form."""
+
+    file: str
+    data: Any = None
+    lines: dict[KeyPath, int] = field(default_factory=dict)
+    texts: dict[KeyPath, str] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    def problem(self, path: KeyPath, line: int, message: str, hint: str | None = None) -> None:
+        """Record a mistake that does not stop the reading."""
+        self.problems.append(Problem(message, self.file, line, dotted(path) or None, hint))
+
+    def is_duplicate(self, path: KeyPath, first_line: int | None, line: int) -> bool:
+        """Report a key that its mapping already has, with both lines."""
+        if first_line is None:
+            return False
+        self.problem(
+            path,
+            line,
+            f"duplicate key, in lines {first_line} and {line}",
+            "keep one of them",
+        )
+        return True
+
+
+def storable(text: str) -> str:
+    """Text that can be stored: lone surrogates become U+FFFD, NULs are dropped."""
+    if text.isascii():
+        return text.replace("\x00", "")
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\x00", "")
+
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+
+def read_json(text: str, file: str) -> Tree:
+    """Parse one JSON value; raises InputError with the line of the first mistake."""
+    return _Reader(text, file).tree()
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+class _Reader:
+    def __init__(self, text: str, file: str) -> None:
+        self._text = text
+        self._tree = Tree(file)
+        self._newlines = [match.start() for match in re.finditer("\n", text)]
+        self._decoder = json.JSONDecoder(parse_constant=_no_constant)
+
+    def tree(self) -> Tree:
+        self._tree.data, end = self._value(self._skip(0), (), 0)
+        end = self._skip(end)
+        if end < len(self._text):
+            self._fail(end, "unexpected text after the value")
+        return self._tree
+
+    def _skip(self, position: int) -> int:
+        match = _SPACE.match(self._text, position)
+        return match.end() if match else position
+
+    def _line(self, position: int) -> int:
+        return bisect_left(self._newlines, position) + 1
+
+    def _fail(self, position: int, what: str) -> NoReturn:
+        line = self._line(position)
+        row = self._text.split("\n", line)[line - 1] if line <= len(self._newlines) + 1 else ""
+        hint = f"the line reads: {printable(row.strip())}" if row.strip() else None
+        raise InputError(Problem(f"is not valid JSON: {what}", self._tree.file, line, hint=hint))
+
+    def _value(self, position: int, path: KeyPath, depth: int) -> tuple[Any, int]:
+        if depth > MAX_DEPTH:
+            self._fail(position, f"nested more than {MAX_DEPTH} levels deep")
+        self._tree.lines.setdefault(path, self._line(position))
+        first = self._text[position : position + 1]
+        if first == "{":
+            return self._object(position + 1, path, depth)
+        if first == "[":
+            return self._array(position + 1, path, depth)
+        value, end = self._scalar(position)
+        if value is not None and not isinstance(value, str):
+            self._tree.texts[path] = self._text[position:end]
+        return value, end
+
+    def _scalar(self, position: int) -> tuple[Any, int]:
+        if position >= len(self._text):
+            self._fail(position, "unexpected end of input")
+        try:
+            value, end = self._decoder.raw_decode(self._text, position)
+        except json.JSONDecodeError as error:
+            self._fail(
+                min(error.pos, len(self._text)), printable(error.msg[:1].lower() + error.msg[1:])
+            )
+        except ValueError as error:
+            self._fail(position, printable(str(error)))
+        return (storable(value) if isinstance(value, str) else value), end
+
+    def _array(self, position: int, path: KeyPath, depth: int) -> tuple[list[Any], int]:
+        items: list[Any] = []
+        position = self._skip(position)
+        while self._text[position : position + 1] != "]":
+            item, position = self._value(position, (*path, len(items)), depth + 1)
+            items.append(item)
+            position = self._comma(position, "]")
+        return items, position + 1
+
+    def _object(self, position: int, path: KeyPath, depth: int) -> tuple[dict[str, Any], int]:
+        members: dict[str, Any] = {}
+        own: dict[str, int] = {}
+        position = self._skip(position)
+        while self._text[position : position + 1] != "}":
+            if self._text[position : position + 1] != '"':
+                self._fail(position, "expected a key in double quotes")
+            line = self._line(position)
+            key, position = self._scalar(position)
+            position = self._skip(position)
+            if self._text[position : position + 1] != ":":
+                self._fail(position, "expected a colon after the key")
+            place = (*path, key)
+            again = self._tree.is_duplicate(place, own.get(key), line)
+            self._tree.lines.setdefault(place, line)
+            value, position = self._value(self._skip(position + 1), place, depth + 1)
+            if not again:
+                own[key], members[key] = line, value
+            position = self._comma(position, "}")
+        return members, position + 1
+
+    def _comma(self, position: int, closing: str) -> int:
+        position = self._skip(position)
+        char = self._text[position : position + 1]
+        if char == closing:
+            return position
+        if char != ",":
+            self._fail(
+                position, f"expected a comma or {closing}" if char else "unexpected end of input"
+            )
+        position = self._skip(position + 1)
+        if self._text[position : position + 1] == closing:
+            self._fail(position, f"trailing comma before {closing}")
+        return position
+
+
+MAX_BYTES = 8 * 2**20
+MAX_NODES = 200_000
+_LONGEST_NUMBER = 400
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_QUOTES = ("'", '"')
+_TAG = "tag:yaml.org,2002:"
+_EXPONENT = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")
+_NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A parsed file: its data, and for each key path the line of the key, counted from 1.
+
+    `texts` keeps how scalars other than text were written (`20251103_1222`, `no`, `010`).
+    `problems` are mistakes that do not prevent reading, such as duplicate keys.
+    """
+
+    file: str
+    data: Any
+    lines: Mapping[KeyPath, int]
+    texts: Mapping[KeyPath, str]
+    problems: tuple[Problem, ...] = ()
+
+    def line(self, path: KeyPath) -> int:
+        """Return the line of `path`, or of the nearest section around it that is in the file."""
+        for end in range(len(path), 0, -1):
+            if path[:end] in self.lines:
+                return self.lines[path[:end]]
+        return 1
+
+
+def read_document(path: Path, *, file: str | None = None) -> Document:
+    """Read a YAML or JSON file; `file` is how messages name it.
+
+    A file named `.json` is JSON; any other is YAML, though one that begins like JSON and is valid
+    JSON is read as such (JSON escapes are not all YAML's). Raises InputError.
+    """
+    name = file or str(path)
+    text = _text(path, name)
+    if path.suffix.lower() == ".json":
+        return _document(name, read_json(text, name))
+    if text.lstrip()[:1] in {"[", "{"}:
+        try:
+            return _document(name, read_json(text, name))
+        except InputError:
+            return _document(name, _read_yaml(text, name))
+    return _document(name, _read_yaml(text, name))
+
+
+def _document(file: str, tree: Tree) -> Document:
+    return Document(file, tree.data, tree.lines, tree.texts, tuple(tree.problems))
+
+
+def read_text(path: Path, file: str) -> str:
+    """Return the text of a UTF-8 file, without a byte order mark.
+
+    Raises InputError where it is not a readable UTF-8 file.
+    """
+    try:
+        if path.is_dir():
+            raise InputError(Problem("is a folder, not a file", file))
+        if not path.is_file():
+            kind = "is not a regular file" if path.exists() else "no such file"
+            raise InputError(Problem(kind, file))
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise InputError(Problem(f"has {size:,} bytes; at most {MAX_BYTES:,} are read", file))
+        raw = path.read_bytes()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(Problem(f"cannot be read: {printable(reason)}", file)) from None
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        message = f"is not UTF-8 text (byte 0x{raw[error.start]:02x} at offset {error.start})"
+        raise InputError(Problem(message, file, line, hint="save the file as UTF-8")) from None
+
+
+def _text(path: Path, file: str) -> str:
+    text = read_text(path, file)
+    if odd := _NOT_TEXT.search(text):
+        line = text.count("\n", 0, odd.start()) + 1
+        message = (
+            f"contains the control character U+{ord(odd.group()):04X}, which is not allowed in "
+            "YAML or JSON"
+        )
+        raise InputError(Problem(message, file, line))
+    if not text.strip():
+        raise InputError(Problem("is empty", file, 1))
+    return text
+
+
+def _read_yaml(text: str, file: str) -> Tree:
+    try:
+        events = _count_events(text, file)
+        root = yaml.compose(text, Loader=_LOADER)
+    except yaml.YAMLError as error:
+        raise InputError(_syntax_problem(error, text, file)) from None
+    if root is None:
+        raise InputError(Problem("is empty: it contains only comments", file, 1))
+    return _Builder(file, max_nodes=max(MAX_NODES, 2 * events)).tree(root)
+
+
+def _count_events(text: str, file: str) -> int:
+    """Count parsing events and reject deep nesting before the composer recurses into it."""
+    depth = count = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        count += 1
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                line = 1 if event.start_mark is None else event.start_mark.line + 1
+                raise InputError(
+                    Problem(f"is nested more than {MAX_DEPTH} levels deep", file, line)
+                )
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+    return count
+
+
+def _syntax_problem(error: yaml.YAMLError, text: str, file: str) -> Problem:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    what = (
+        getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be parsed"
+    )
+    line = None if mark is None else mark.line + 1
+    rows = text.splitlines()
+    if line is not None and (opening := _opening(error, text, line)):
+        opened, what = opening
+        hint = (
+            f"the line reads: {printable(rows[opened - 1].strip())}"
+            if opened <= len(rows)
+            else None
+        )
+        return Problem(f"is not valid YAML: {what}", file, opened, hint=hint)
+    row = rows[mark.line] if mark is not None and mark.line < len(rows) else ""
+    hint = None
+    if "\t" in row[: len(row) - len(row.lstrip())]:
+        hint = "the line is indented with a tab; YAML allows only spaces"
+    elif "expected a single document" in f"{getattr(error, 'context', '')} {what}":
+        what, hint = "unexpected second document after `---`", "keep one document per file"
+    elif row:
+        hint = f"the line reads: {printable(row.strip())}"
+    return Problem(f"is not valid YAML: {printable(what, 160)}", file, line, hint=hint)
+
+
+def _opening(error: yaml.YAMLError, text: str, line: int) -> tuple[int, str] | None:
+    """Return the line of a quote or bracket that is unclosed at `line`, where the parser failed,
+    and a message.
+    """
+    mark = getattr(error, "context_mark", None)
+    if (
+        mark is not None
+        and mark.line + 1 < line
+        and "quoted scalar" in (getattr(error, "context", None) or "")
+    ):
+        return (
+            mark.line + 1,
+            f"unclosed quote (detected in line {line})",
+        )
+    # An unclosed quote ends at the next one, whose text is then found where a key is expected.
+    quote = line
+    brackets: list[int] = []
+    with contextlib.suppress(yaml.YAMLError):
+        for token in yaml.scan(text, Loader=_LOADER):
+            start = token.start_mark.line + 1
+            if start > line:
+                break
+            if (
+                isinstance(token, yaml.ScalarToken)
+                and token.style in _QUOTES
+                and token.end_mark.line + 1 == line
+            ):
+                quote = start
+            elif isinstance(token, yaml.FlowSequenceStartToken | yaml.FlowMappingStartToken):
+                brackets.append(start)
+            elif (
+                isinstance(token, yaml.FlowSequenceEndToken | yaml.FlowMappingEndToken) and brackets
+            ):
+                brackets.pop()
+    if quote < line:
+        return (
+            quote,
+            f"unclosed quote: it ends at the next quote, in line {line}, where a value cannot end",
+        )
+    if brackets and brackets[-1] < line:
+        return brackets[-1], f"unclosed bracket, or a missing comma before line {line}"
+    return None
+
+
+class _Builder:
+    """Turns YAML nodes into a Tree."""
+
+    def __init__(self, file: str, max_nodes: int) -> None:
+        self._tree = Tree(file)
+        self._open: set[int] = set()
+        self._left = max_nodes
+        self._numbers = yaml.constructor.SafeConstructor()
+
+    def tree(self, root: yaml.Node) -> Tree:
+        self._tree.data = self._build(root, ())
+        return self._tree
+
+    def _build(self, node: yaml.Node, path: KeyPath) -> Any:
+        line = node.start_mark.line + 1
+        self._left -= 1
+        if self._left < 0:
+            raise InputError(Problem("the expanded aliases are too large", self._tree.file, line))
+        if id(node) in self._open:
+            raise InputError(Problem("recursive alias", self._tree.file, line, dotted(path)))
+        if len(self._open) > MAX_DEPTH:
+            raise InputError(
+                Problem(f"is nested more than {MAX_DEPTH} levels deep", self._tree.file, line)
+            )
+        self._tree.lines.setdefault(path, line)
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node, path)
+        self._open.add(id(node))
+        try:
+            if node.tag not in {f"{_TAG}map", f"{_TAG}seq"}:
+                self._refuse_tag(node, path)
+                return None
+            if isinstance(node, yaml.MappingNode):
+                return self._mapping(node, path)
+            return [self._build(item, (*path, index)) for index, item in enumerate(node.value)]
+        finally:
+            self._open.discard(id(node))
+
+    def _mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if key_node.tag == f"{_TAG}merge":
+                result.update(self._merged(value_node, path))
+        own: dict[str, int] = {}
+        for key_node, value_node in node.value:
+            if key_node.tag == f"{_TAG}merge":
+                continue
+            line = key_node.start_mark.line + 1
+            if not isinstance(key_node, yaml.ScalarNode):
+                self._tree.problem(path, line, "a list or a mapping cannot be a key")
+                continue
+            key = storable(key_node.value)
+            if self._tree.is_duplicate((*path, key), own.get(key), line):
+                continue
+            own[key] = self._tree.lines[(*path, key)] = line
+            result[key] = self._build(value_node, (*path, key))
+        return result
+
+    def _merged(self, node: yaml.Node, path: KeyPath) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        sources = node.value if isinstance(node, yaml.SequenceNode) else [node]
+        for source in reversed(sources):
+            if isinstance(source, yaml.MappingNode):
+                result.update(self._build(source, path))
+            else:
+                self._tree.problem(
+                    path, node.start_mark.line + 1, "`<<` takes a mapping or a list of mappings"
+                )
+        return result
+
+    def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> Any:
+        text = storable(node.value)
+        kind = node.tag.removeprefix(_TAG)
+        if kind == "null":
+            return None
+        if kind == "str" and not (not node.style and _EXPONENT.fullmatch(text)):
+            return text
+        self._tree.texts[path] = text
+        try:
+            if kind in {"int", "float"} and len(text) > _LONGEST_NUMBER:
+                # `1:1:1:...` is a number of YAML 1.1 to the base of 60, which takes quadratic time.
+                raise ValueError(kind)
+            return self._typed(kind, node, text)
+        except (ValueError, ArithmeticError, KeyError, IndexError):
+            if kind in {"bool", "int", "float"}:
+                self._tree.problem(
+                    path, node.start_mark.line + 1, f"{printable(text)} cannot be read as {kind}"
+                )
+            else:
+                self._refuse_tag(node, path)
+            return None
+
+    def _typed(self, kind: str, node: yaml.ScalarNode, text: str) -> Any:
+        match kind:
+            case "bool":
+                return self._numbers.bool_values[text.lower()]
+            case "int":
+                return self._numbers.construct_yaml_int(node)
+            case "float":
+                return self._numbers.construct_yaml_float(node)
+            case "str":  # 1e-3, which is text in YAML 1.1 and a number elsewhere
+                return float(text)
+            case "timestamp" | "value":
+                return text
+            case _:
+                raise ValueError(kind)
+
+    def _refuse_tag(self, node: yaml.Node, path: KeyPath) -> None:
+        tag = printable(node.tag.replace(_TAG, "!!"), 60)
+        self._tree.problem(
+            path, node.start_mark.line + 1, f"the YAML tag {tag} is not supported here"
+        )
+
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class DamagedError(ValueError):
+    """A piece of a file, or an answer, cannot be read; the caller says which."""
+
+
+def parsed(data: bytes | str) -> Any:
+    """The value of a JSON text, in UTF-8 where it is bytes.
+
+    Raises DamagedError, in words that follow a place: for bytes that are not UTF-8, a duplicate
+    key, NaN and Infinity, numbers that Python cannot hold, and what is nested too deeply.
+    """
+    try:
+        text = data if isinstance(data, str) else data.removeprefix(_BOM).decode("utf-8")
+        return _DECODER.decode(text)
+    except UnicodeDecodeError as error:
+        raise DamagedError(f"is not UTF-8: {error.reason} at byte {error.start}") from None
+    except json.JSONDecodeError as error:
+        what = printable(error.msg[:1].lower() + error.msg[1:])
+        raise DamagedError(f"is not valid JSON: {what} at character {error.pos + 1}") from None
+    except RecursionError:
+        raise too_deep() from None
+    except ValueError as error:
+        # Of the hooks below, and of Python for an integer of thousands of digits.
+        raise DamagedError(f"is not valid JSON: {printable(str(error))}") from None
+
+
+def check_depth(value: Any) -> None:
+    """Raise DamagedError for a value that is nested deeper than `MAX_DEPTH`."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [each for value in level for each in _inside(value)]
+        if not level:
+            return
+    raise too_deep()
+
+
+def too_deep() -> DamagedError:
+    """Make the error for a value that is nested too deeply."""
+    return DamagedError(f"is nested more than {MAX_DEPTH} levels deep")
+
+
+def _inside(value: Any) -> list[Any]:
+    within = value.values() if isinstance(value, dict) else value
+    return [each for each in within if isinstance(each, dict | list)]
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        seen: set[str] = set()
+        again = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise ValueError(f"duplicate key {printable(again)!r}")
+    return made
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"the number {printable(text, 30)} is too large")
+    return value
+
+
+def _constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_float=_number, parse_constant=_constant
+)
+
+
+_MOST_LOOKED_FOR = 2_000
+_JOINT = re.compile(r"[.\[]")
+
+
+@dataclass(slots=True)
+class Findings:
+    """The mistakes found in one document so far.
+
+    A key that is missing only because it was misspelled or had a bad value is not reported twice.
+    """
+
+    document: Document
+    problems: list[Problem] = field(default_factory=list)
+    excused: set[str] = field(default_factory=set)
+    _keys: set[str] = field(default_factory=set)
+    _around: set[str] = field(default_factory=set)
+    _indexed: int = 0
+    _looked_for: int = 0
+
+    def nearest(self, word: str, choices: Iterable[str], cutoff: float = 0.6) -> str | None:
+        """The choice that a mistyped word most likely meant; None for the words of a document that
+        has too many.
+        """
+        self._looked_for += 1
+        return nearest(word, choices, cutoff) if self._looked_for <= _MOST_LOOKED_FOR else None
+
+    def add(self, path: KeyPath, message: str, hint: str | None = None) -> None:
+        """Report the value at `path`."""
+        key = dotted(path) or None
+        self.problems.append(
+            Problem(message, self.document.file, self.document.line(path), key, hint)
+        )
+
+    def missing(self, path: KeyPath, message: str, hint: str | None = None) -> None:
+        """Report that there is nothing at `path`, unless a problem there explains it."""
+        if not self.explained(path):
+            self.add(path, message, hint)
+
+    def explained(self, path: KeyPath) -> bool:
+        """Whether a reported problem explains why there is no usable value at `path`."""
+        prefixes = {dotted(path[:end]) for end in range(1, len(path) + 1)}
+        if prefixes & self.excused:
+            return True
+        self._index()
+        return bool(prefixes & self._keys) or dotted(path) in self._around
+
+    def _index(self) -> None:
+        """Index the keys of new problems, and the keys of the sections that hold them."""
+        for problem in self.problems[self._indexed :]:
+            key = problem.key or ""
+            self._keys.add(key)
+            self._around.update(key[: joint.start()] for joint in _JOINT.finditer(key))
+        self._indexed = len(self.problems)
+
+
+MISSING: Any = object()
+"""What `at` gives where nothing is at the place."""
+
+
+def at(value: Any, pointer: str) -> Any:
+    """The value at a pointer, or `MISSING`; the empty pointer is the whole value."""
+    for name in names_in(pointer):
+        value = _below(value, name)
+        if value is MISSING:
+            break
+    return value
+
+
+def names_in(pointer: str) -> list[str]:
+    """The names that a pointer goes by, outermost first; none of the empty pointer."""
+    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+
+
+def pointer_to(*names: str) -> str:
+    """The pointer to a name below names."""
+    return "".join(f"/{name.replace('~', '~0').replace('/', '~1')}" for name in names)
+
+
+def _below(value: Any, name: str) -> Any:
+    if isinstance(value, Mapping):
+        return value.get(name, MISSING)
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        # An index has no sign and no leading zero; a longer one than this is past any list.
+        is_index = name.isascii() and name.isdigit() and len(name) < 10  # noqa: PLR2004
+        if is_index and str(int(name)) == name and int(name) < len(value):
+            return value[int(name)]
+    return MISSING

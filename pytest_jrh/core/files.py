@@ -1,0 +1,161 @@
+"""Writing files so that no reader ever sees half of one, and none lands outside its folder."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import filecmp
+import os
+import secrets
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+TEMPORARY_PREFIX = ".jrh-"
+TEMPORARY_SUFFIX = ".tmp"
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """Open a hidden temporary file beside `path` that takes its place when the block ends well.
+
+    Folders are made. A file that already holds the same bytes is not touched; a symbolic link is
+    replaced, never written through. Raises `OSError` as it comes; the temporary file is then gone
+    and the old content still there. A device or a pipe, which would be lost by that, is refused.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise OSError(errno.EINVAL, "Is a device or a pipe, not a file", str(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}{TEMPORARY_SUFFIX}")
+    # os.open instead of tempfile: the result is to be shared, so it gets the mode that the umask
+    # gives.
+    descriptor = os.open(
+        temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666
+    )
+    try:
+        with os.fdopen(descriptor, "w+b") as file:
+            yield file
+            file.flush()
+        if not path.is_symlink() and path.is_file() and filecmp.cmp(temporary, path, shallow=False):
+            temporary.unlink()
+        else:
+            temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def atomic_write(path: Path, data: bytes | str) -> None:
+    """Write a whole file at once, as `replacing` does; text becomes UTF-8 whatever it holds."""
+    content = encoded(data) if isinstance(data, str) else data
+    # Looked at first: reading costs a fraction of a new file, and a rerun finds nearly all as they
+    # were.
+    with contextlib.suppress(OSError):
+        if (
+            not path.is_symlink()
+            and path.is_file()
+            and path.stat().st_size == len(content)
+            and path.read_bytes() == content
+        ):
+            return
+    with replacing(path) as file:
+        file.write(content)
+
+
+class AppendedFile:
+    """A file that lines are added to, of which nobody removes any while it is in use.
+
+    `is_whole` says of a last line without an end whether it stays; else a killed process left it,
+    and it goes.
+    """
+
+    def __init__(self, path: Path, *, is_whole: Callable[[bytes], bool]) -> None:
+        self.path = path
+        self._is_whole = is_whole
+        content = path.read_bytes() if path.is_file() else b""
+        self._known = content[: content.rfind(b"\n") + 1]
+
+    def append(self, line: bytes) -> None:
+        """Add a line in one write, and wait for the disk; raises `OSError` as it comes.
+
+        Where lines that were in the file have been removed since, these are written again instead,
+        and an `OSError` says so.
+        """
+        if self.path.exists() and not self.path.is_file():
+            raise OSError(errno.EINVAL, "Is not a regular file", str(self.path))
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a+b") as file:
+            file.seek(0)
+            content = file.read()
+            missing = self._known.removeprefix(content)
+            was_cut = bool(missing) and self._known.startswith(content)
+            if was_cut:
+                added = missing
+            else:
+                whole = content.rfind(b"\n") + 1
+                added = line + b"\n"
+                if whole < len(content):
+                    if self._is_whole(content[whole:]):
+                        added = b"\n" + added
+                    else:
+                        content = content[:whole]
+                        file.truncate(whole)
+            file.write(added)
+            file.flush()
+            os.fsync(file.fileno())
+            self._known = content + added
+        if was_cut:
+            lines = missing.count(b"\n")
+            what = (
+                "1 line had been removed from it, and is"
+                if lines == 1
+                else (f"{lines:,} lines had been removed from it, and are")
+            )
+            raise OSError(errno.EIO, f"{what} written again; try once more", str(self.path))
+
+
+def encoded(text: str) -> bytes:
+    """UTF-8.
+
+    Surrogate pairs are joined and lone surrogates become U+FFFD, so that any text can be stored.
+    """
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
+
+
+def absolute(path: Path) -> Path:
+    """The path as pytest itself makes it absolute: without `..`, and with symbolic links left as
+    they are.
+    """
+    return Path(os.path.abspath(path))  # noqa: PTH100 - `resolve` would follow links
+
+
+def relative_path(path: Path, folder: Path) -> Path:
+    """The path relative to the folder where it is inside of it, else as it is."""
+    return path.relative_to(folder) if path.is_relative_to(folder) else path
+
+
+def inside(folder: Path, name: str) -> Path:
+    """Name a file in the folder.
+
+    Raises `ValueError` for a name that is no plain file name, so that no id reaches another folder.
+    """
+    if not name or name in (".", "..") or any(char in name for char in "/\\\0"):
+        raise ValueError(f"{name!r} is no file name")
+    return folder / name
+
+
+def file_name_part(text: str) -> str:
+    """Write a model's or judge's name as part of a file name: `openai/gpt-4.1-mini` ->
+    `openai_gpt-4.1-mini`.
+    """
+    kept = "".join(
+        char if char.isascii() and (char.isalnum() or char in "-._") else "_" for char in text
+    )
+    return kept.lstrip(".")[:80] or "_"

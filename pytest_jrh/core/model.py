@@ -1,0 +1,623 @@
+"""The data model: frozen values that all packages share.
+
+Messages are Inspect's own chat messages as plain JSON dictionaries (`role`, `content` as text or a
+list of blocks, `tool_calls`, `tool_call_id`, `function`, `error`); nobody may change one in place.
+
+The words that have a fixed set of values: modes, stages, record modes.
+
+Model calls: a stage's settings, an answer, and what it took.
+
+What people, or a program, say of a run as it is (rule N1).
+
+What is judged, and by which rule: the runs of an agent and the rubrics.
+
+How a case is made, from what collection knows of it to the transcript with a known answer.
+
+How a case can end: judged, made and not judged, without a case, or unscored (rules F).
+
+What comes of a case: the judge's verdict and the result of the item.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, get_args
+
+from pydantic import BaseModel
+
+from pytest_jrh.core.kinds import Objective
+
+Message: TypeAlias = Mapping[str, Any]
+# `kinds.KnownTest` is what pydantic checks; the table of kinds builds on these words.
+TestName: TypeAlias = str
+Mode: TypeAlias = Literal["binary", "ordinal"]
+StageName: TypeAlias = str
+RecordMode: TypeAlias = Literal["none", "once", "new_episodes", "all"]
+Replay: TypeAlias = Literal["completion", "http"]
+HumanReview: TypeAlias = Literal["", "undecided", "accepted", "edited", "rejected", "void"]
+# Of samples and of intervals, where a suite names none.
+DEFAULT_SEED = 8234
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """At most `calls` calls in `period` seconds."""
+
+    calls: int
+    period: float
+
+
+@dataclass(frozen=True, slots=True)
+class StageModel:
+    """The model and the settings of one stage (rule A6); None means "do not send it"."""
+
+    stage: StageName
+    model: str
+    prompt_path: str | None = None
+    temperature: float | None = None
+    system_prompt: str | None = None
+    max_tokens: int | None = None
+    timeout: float | None = None
+    api_base: str | None = None
+    rate_limit: RateLimit | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call, as the provider counted them."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens
+        )
+
+    @property
+    def total(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """Calls and their price in US dollars.
+
+    `calls` were made now and `replayed` answered from cassettes; `usage` and `cost` cover both,
+    `paid` only what was made now; `unpriced` counts the calls, of both kinds, whose model has no
+    known price. `lost` are the calls made now that gave no answer, and that the provider may have
+    billed: timed out, or broken off.
+    """
+
+    calls: int = 0
+    replayed: int = 0
+    usage: Usage = Usage()
+    cost: float = 0.0
+    paid: float = 0.0
+    unpriced: int = 0
+    lost: int = 0
+
+    def __add__(self, other: Spending) -> Spending:
+        return Spending(
+            self.calls + other.calls,
+            self.replayed + other.replayed,
+            self.usage + other.usage,
+            self.cost + other.cost,
+            self.paid + other.paid,
+            self.unpriced + other.unpriced,
+            self.lost + other.lost,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SharedCall:
+    """A call that several cases make alike and one of them pays for: the first summary of a run
+    (rule D5).
+
+    `fingerprint` is the call's; `spending` is what each of the cases has of it.
+    """
+
+    fingerprint: str
+    spending: Spending
+
+
+ResponseT = TypeVar("ResponseT", bound=BaseModel)
+ResponseT_co = TypeVar("ResponseT_co", bound=BaseModel, covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Completion(Generic[ResponseT_co]):
+    """A model's answer, parsed: `text` is what it wrote, `parsed` what it means."""
+
+    text: str
+    parsed: ResponseT_co
+
+
+class Complete(Protocol):
+    """The seam to the models: one call, answered in the shape of `response_model`.
+
+    Raises `Unscored` where no usable answer could be had; never returns an invented one.
+    """
+
+    def __call__(
+        self,
+        stage: StageModel,
+        messages: Sequence[Mapping[str, Any]],
+        response_model: type[ResponseT],
+    ) -> Awaitable[Completion[ResponseT]]: ...
+
+
+LabelledBy: TypeAlias = Literal["people", "program"]
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """The label of one run under one rubric, on the scale of verdicts.
+
+    `value` is that of more than half of the `votes`, one for each annotator; None where no value
+    has so many. `split` is the part of the labels that it belongs to, such as `dev` or `test`.
+    """
+
+    value: int | None
+    votes: tuple[int, ...]
+    by: LabelledBy = "people"
+    split: str = ""
+
+    @classmethod
+    def of(cls, votes: tuple[int, ...], by: LabelledBy, split: str = "") -> Label:
+        """Join the votes of annotators."""
+        most = max(sorted(set(votes)), key=votes.count)
+        return cls(most if 2 * votes.count(most) > len(votes) else None, votes, by, split)
+
+    @property
+    def lowest(self) -> int:
+        """The value, or where there is none the lowest that was given: what an ordinal case that
+        cannot be made is named after.
+        """
+        return min(self.votes) if self.value is None else self.value
+
+    @property
+    def dispute(self) -> str | None:
+        """Why there is no label, or None where there is one."""
+        if self.value is not None:
+            return None
+        most = max(map(self.votes.count, self.votes))
+        return f"annotators disagree ({most} of {len(self.votes)})"
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """What collection knows of a run: its key, and why it can make no case (rules C2, C3)."""
+
+    run_id: str
+    epoch: int
+    skip_reason: str | None = None
+    cluster: str | None = None
+    """What it shares with other runs, such as a task with many trials; None: its id, whose epochs
+    belong together."""
+    former_id: str | None = None
+    """Another id that it went by in earlier versions; labels may know it by that."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRun:
+    """One sample of an agent log at one epoch, with text made storable (rules C1, C6).
+
+    `input` is the sample's input as text; `sample_id` keeps the type it has in the log;
+    `notes` says in words what loading had to change.
+    """
+
+    run_id: str
+    epoch: int
+    messages: tuple[Message, ...]
+    input: str = ""
+    target: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    sample_id: int | str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreLevel:
+    """One anchor of an ordinal scale."""
+
+    score: int
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rubric:
+    """One criterion, and where it stands in its file (`line` counts from 1).
+
+    `score_levels` is sorted and without gaps; empty where the file gives none. `skips` are the
+    probes that its cases are no base of.
+    """
+
+    id: str
+    instructions: str
+    score_levels: tuple[ScoreLevel, ...] = ()
+    file: str = ""
+    line: int = 1
+    skips: tuple[str, ...] = field(default=(), compare=False)
+
+
+Preprocessor: TypeAlias = Callable[..., "Mapping[str, Any] | Sequence[Message] | None"]
+
+
+ClusterId: TypeAlias = tuple[str, str | None, str]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStep:
+    """One planned edit: which message (index into the run's messages), to what
+    end, and why there.
+    """
+
+    message_index: int
+    goal: str
+    rationale: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the planner wants changed; no steps means that the transcript already fits."""
+
+    thesis: str
+    steps: tuple[PlanStep, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One applied edit of one assistant turn, with everything needed to audit it.
+
+    `summary_snapshot` is the summary that the editor saw; `dropped_reasoning` counts the
+    reasoning blocks that went with the old text (rule D4).
+    """
+
+    message_index: int
+    message_id: str
+    round_index: int
+    original_content: str
+    edited_content: str
+    selector_reason: str
+    editor_reason: str
+    editor_raw_response: str
+    summary_snapshot: str
+    dropped_reasoning: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What the verifier said: a verdict (binary), and in ordinal mode the score it would give."""
+
+    verdict: Literal["PASS", "FAIL"]
+    rationale: str
+    score: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PerturbationOutcome:
+    """What came of one transcript (rule D1).
+
+    `no_case` holds the reason where there is no case; `messages` is then the original transcript,
+    and `rejected` the one that was made, where the verifier rejected it. `verification` is None
+    where the verifier is off or was never reached; `confirmed` says that the label was verified.
+    """
+
+    messages: tuple[Message, ...]
+    plan: Plan | None = None
+    edits: tuple[Edit, ...] = ()
+    verification: Verification | None = None
+    confirmed: bool = False
+    final_summary: str | None = None
+    no_case: str | None = None
+    rejected: tuple[Message, ...] | None = None
+
+
+def cluster_id(suite: str, cluster: str | None, run_id: str) -> ClusterId:
+    """The same for cases that are no independent observations: of one run in any epoch, or of runs
+    with one `cluster` (rule L3).
+    """
+    return (suite, cluster, "" if cluster is not None else run_id)
+
+
+@dataclass(frozen=True, slots=True)
+class CaseSpec:
+    """What one pytest item stands for, known before any model is asked.
+
+    `judge` is None for the suite's only judge, else the panel member's name. Ids are built in
+    `suite.cases`. `cluster` is that of the run (`RunSummary.cluster`). A case of a probe has the
+    `variant` that changes a case of the test `base`; both are empty elsewhere (rule S1).
+    """
+
+    suite: str
+    test: TestName
+    rubric_id: str
+    run_id: str
+    epoch: int
+    target_score: int | None = None
+    judge: str | None = None
+    skip_reason: str | None = None
+    cluster: str | None = None
+    base: str = ""
+    variant: str = ""
+
+    @property
+    def cluster_id(self) -> ClusterId:
+        """The cluster of the case, as that of its result."""
+        return cluster_id(self.suite, self.cluster, self.run_id)
+
+    @property
+    def base_case(self) -> CaseSpec:
+        """The case that a probe changes, under the same judge."""
+        return replace(self, test=self.base, base="", variant="")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A transcript with a known answer, ready to be judged.
+
+    `expected` is the answer a right judge gives: binary 1 for violated and 0 for satisfied, ordinal
+    the target score. `verified` is False where `verifier: false` or `pass_required: false` let the
+    label through unconfirmed. `label` is that of people or a program, of a run as it is (rule N1).
+    `levels` is the whole scale in ordinal mode, else empty. `digests` is
+    for a case read from disk that was stored without the secrets in it: its digest as stored, and
+    as it was made. `reworded` says that the rubric's text is another one than the case was made
+    for, and its label with it. `altered` says that the record on the disk is not as it was written:
+    whoever confirmed the label confirmed another case. A case that the verifier rejected has the
+    reason in `outcome.no_case`: it is kept for people to look at, and never judged. `style` is the
+    layout in which prompt judges get the transcript (one of `probes.styles.STYLES`).
+    """
+
+    spec: CaseSpec
+    rubric: Rubric
+    run: AgentRun
+    outcome: PerturbationOutcome
+    expected: int
+    verified: bool
+    mode: Mode
+    objective: Objective
+    levels: tuple[ScoreLevel, ...] = ()
+    digests: tuple[str, str] | None = None
+    label: Label | None = None
+    reworded: bool = False
+    altered: bool = False
+    style: str = ""
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return self.outcome.messages
+
+
+Outcome: TypeAlias = Literal[
+    "agree",
+    "disagree",
+    "generated",
+    "no_case",
+    "model_error",
+    "invalid_response",
+    "refused",
+    "unrecorded",
+    "over_budget",
+    "input_error",
+]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+JUDGED: tuple[Outcome, ...] = ("agree", "disagree")
+# A case was made, and came to its end: judged, or not to be judged.
+MADE: tuple[Outcome, ...] = (*JUDGED, "generated")
+
+
+@dataclass(frozen=True, slots=True)
+class UnscoredOutcome:
+    """Why a case has no verdict, and what follows from it.
+
+    `happened` is a sentence about the stage, which stands for `{stage}`; `advice` what to do where
+    the trouble itself names nothing. `asked`: the call was sent. `final`: the answers are recorded,
+    so that a replay ends so again; a recording run asks anew only with `--jrh-retry-unscored`.
+    `unanswered`: a recording run makes the call again, so that is the command to show.
+    """
+
+    happened: str
+    advice: str = ""
+    asked: bool = True
+    final: bool = False
+    unanswered: bool = False
+
+
+UNSCORED: Mapping[str, UnscoredOutcome] = {
+    "model_error": UnscoredOutcome("{stage} got no answer from its model", unanswered=True),
+    "invalid_response": UnscoredOutcome("{stage}'s model gave no usable answer", final=True),
+    "refused": UnscoredOutcome("{stage}'s model refused to answer", final=True),
+    "unrecorded": UnscoredOutcome(
+        "{stage}'s call is not recorded",
+        "Record it with the command below, or undo the change.",
+        asked=False,
+        unanswered=True,
+    ),
+    "over_budget": UnscoredOutcome(
+        "the budget was exhausted before {stage}'s call",
+        "Raise --jrh-max-calls or --jrh-max-cost and run again: only the missing calls are made.",
+        asked=False,
+        unanswered=True,
+    ),
+    "input_error": UnscoredOutcome("the case's input is invalid", asked=False),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A judge's answer, on the scale that was on offer (rules E)."""
+
+    score: int
+    reasoning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """What a judge says of a case: the verdicts of all repeats, at least one (rule M1)."""
+
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def scores(self) -> tuple[int, ...]:
+        """The scores of all repeats, in order."""
+        return tuple(verdict.score for verdict in self.verdicts)
+
+    @property
+    def score(self) -> int | None:
+        """The most frequent score; None where several scores are that."""
+        return most_frequent(self.scores)
+
+    @property
+    def given(self) -> str:
+        """The score, and of repeats how often each was given."""
+        return given(self.score, self.scores)
+
+    @property
+    def shown(self) -> Verdict:
+        """The first verdict with the most frequent score; in a tie the first of all."""
+        score = self.score
+        return next(each for each in self.verdicts if score in (None, each.score))
+
+    @property
+    def minority(self) -> Verdict | None:
+        """The first verdict with another score than `shown`; None where all are the same."""
+        shown = self.shown.score
+        return next((each for each in self.verdicts if each.score != shown), None)
+
+
+def most_frequent(scores: Sequence[int]) -> int | None:
+    """The score that more of the repeats gave than any other; None where there is none."""
+    ranked = Counter(scores).most_common(2)
+    if not ranked or (len(ranked) > 1 and ranked[0][1] == ranked[1][1]):
+        return None
+    return ranked[0][0]
+
+
+def said(scores: Sequence[int]) -> str:
+    """How often each score was given, most first: `2 of 3 said 0, 1 of 3 said 1`."""
+    counts = sorted(Counter(scores).items(), key=lambda each: (-each[1], each[0]))
+    return ", ".join(f"{number} of {len(scores)} said {score}" for score, number in counts)
+
+
+def given(score: int | None, scores: Sequence[int]) -> str:
+    """What a judge gave: `0`, and of repeats how often, `0 (2 of 3 said 0, 1 of 3 said 1)`."""
+    text = "a tie" if score is None else str(score)
+    return f"{text} ({said(scores)})" if len(scores) > 1 else text
+
+
+class Judge(Protocol):
+    """Anything that gives a verdict on a case; raises `Unscored` rather than guess."""
+
+    def __call__(self, case: Case) -> Awaitable[Verdict]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """The case that the verifier rejected: its digest, the label that it was made for, and what the
+    verifier said instead.
+    """
+
+    case_digest: str
+    expected: int
+    said: int
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """What one item came to: small, so that thousands fit in memory and travel between processes.
+
+    `detail` is prose for a person: the reason of a skip, the paragraph of an error, or the whole
+    explanation of a disagreement. `case_digest` says which case was judged and `judge_fingerprint`
+    by which judge (rule J2); both are empty where there was no case, or no judge was asked.
+    `human_reviewed` is what people decided about the case (rule K2); empty where no review is in
+    play. `judge_spending` is the judge's part of the spending, and told of a panel's judges alone:
+    the rest went into making the case that they share. `shared` is the part of `spending` that
+    other cases have too. `cluster` is that of the run (`RunSummary.cluster`). `scores` are those of
+    all repeats, in order; empty where there is no verdict, or the session did not keep them.
+    `score` is None in a tie of the repeats, which is a disagreement, and `reasoning` that of the
+    first verdict with that score; `minority` is the first one with another score (rule M1).
+    `rejected` says which case the verifier rejected, where that is why there is none (rule D6).
+    `labelled_by` says whose label it is where no stage made the case (rule N1).
+    `reworded` says that the case was made, and its label given, for another text of the rubric than
+    the judge had (rule G6), and `altered` that its record was changed on the disk since. A result
+    of a probe has the test `base` of the case that the `variant` changed, and `base_scores`, what
+    the judge gave to that in all repeats (rule S2). `content` is the same for cases with one rubric
+    and transcript, whatever their labels; empty where an earlier version wrote the result.
+    """
+
+    case_id: str
+    suite: str
+    test: str
+    rubric_id: str
+    run_id: str
+    epoch: int
+    outcome: Outcome
+    judge: str = ""
+    target_score: int | None = None
+    expected: int | None = None
+    score: int | None = None
+    reasoning: str = ""
+    verified: bool | None = None
+    detail: str = ""
+    spending: Spending = Spending()
+    case_digest: str = ""
+    judge_fingerprint: str = ""
+    human_reviewed: HumanReview = ""
+    judge_spending: Spending | None = None
+    shared: SharedCall | None = None
+    cluster: str | None = None
+    scores: tuple[int, ...] = ()
+    minority: Verdict | None = None
+    labelled_by: LabelledBy | None = None
+    reworded: bool = False
+    altered: bool = False
+    rejected: Rejection | None = None
+    base: str = ""
+    variant: str = ""
+    base_scores: tuple[int, ...] = ()
+    content: str = ""
+
+    @property
+    def derived(self) -> bool:
+        """Whether it is of a probe: then it counts in no figure of the judge's accuracy."""
+        return bool(self.variant)
+
+    @property
+    def base_score(self) -> int | None:
+        """What the judge gave to the case that a probe changed."""
+        return most_frequent(self.base_scores)
+
+    @property
+    def repeated(self) -> bool:
+        """Whether the case was judged more than once."""
+        return len(self.scores) > 1
+
+    @property
+    def flickers(self) -> bool:
+        """Whether the judge gave the case different scores."""
+        return len(set(self.scores)) > 1
+
+    @property
+    def given(self) -> str:
+        """What the judge gave: the score, and of repeats how often each."""
+        return given(self.score, self.scores)
+
+    @property
+    def cluster_id(self) -> ClusterId:
+        """The cluster of the case (`models.made_cases.cluster_id`)."""
+        return cluster_id(self.suite, self.cluster, self.run_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a session is: cases done of those set to work, what they have spent, and how many
+    calls wait for an answer; None where that is not known.
+    """
+
+    done: int
+    total: int
+    spending: Spending = Spending()
+    in_flight: int | None = None

@@ -1,0 +1,257 @@
+"""What the sections of a config are made of: how values are checked, and a stage's model (rules A2,
+A6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    StringConstraints,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from pytest_jrh.core.model import DEFAULT_SEED, RecordMode
+from pytest_jrh.core.text import name_problem, one_line
+
+OUR_ERROR = "jrh"
+"""The kind of an error whose message is ours."""
+T = TypeVar("T")
+
+MAX_REPEATS = 99
+
+
+class NotUsed:
+    """Marks RAND keys that are accepted and have no meaning for agentic tests (rule A2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Takes:
+    """Marks a field with what may stand there, in the words of an error message."""
+
+    text: str
+
+
+def takes(annotation: Any, marks: Iterable[Any] = ()) -> str | None:
+    """Return what a field of this annotation takes, as the innermost `Takes` says; None without."""
+    for mark in (*marks, *getattr(annotation, "__metadata__", ())):
+        if isinstance(mark, Takes):
+            return mark.text
+    return next((found for part in get_args(annotation) if (found := takes(part))), None)
+
+
+_NON_EMPTY = StringConstraints(min_length=1, strip_whitespace=True)
+
+Text: TypeAlias = Annotated[str, _NON_EMPTY, Takes("text")]
+Flag: TypeAlias = Annotated[bool, Takes("true or false, without quotes")]
+Count: TypeAlias = Annotated[int, Field(ge=1), Takes("an integer >= 1")]
+Whole: TypeAlias = Annotated[int, Takes("an integer")]
+Runs: TypeAlias = Annotated[int, Field(ge=0), Takes("an integer >= 0 (0 or null: all runs)")]
+Repeats: TypeAlias = Annotated[
+    int,
+    Field(ge=1, le=MAX_REPEATS),
+    Takes(f"an integer from 1 to {MAX_REPEATS}, best an odd one"),
+]
+Share: TypeAlias = Annotated[float, Field(ge=0, le=1), Takes("a number from 0 to 1")]
+Positive: TypeAlias = Annotated[float, Field(gt=0), Takes("a number above 0")]
+PathText: TypeAlias = Annotated[str, _NON_EMPTY, Takes("a path")]
+TemplateName: TypeAlias = Annotated[
+    Literal["agent_judge", "agent_autograder"],
+    Takes("agent_judge (binary) or agent_autograder (ordinal)"),
+]
+RecordModeName: TypeAlias = Annotated[RecordMode, Takes("none, once, new_episodes or all")]
+FreeMapping: TypeAlias = Annotated[dict[str, Any], Takes("a mapping of keys to values")]
+Ignored: TypeAlias = Annotated[Any, NotUsed()]
+
+
+def first_set(*values: T | None, default: T) -> T:
+    """The first value that a config sets, else the default: null is the same as no key."""
+    return next((value for value in values if value is not None), default)
+
+
+class ConfigSection(BaseModel):
+    """A mapping in the config: strict, frozen, closed; a null value is the same as no key."""
+
+    model_config = ConfigDict(
+        strict=True,
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        defer_build=True,
+        use_attribute_docstrings=True,
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_absent(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        return {
+            key: value
+            for key, value in data.items()
+            if value is not None or key not in cls.model_fields
+        }
+
+
+class RateLimitSection(ConfigSection):
+    """At most `calls` calls in `period` seconds."""
+
+    calls: Count
+    """How many calls may start in a period."""
+    period: Positive
+    """The length of a period, in seconds."""
+
+
+class ModelDefaults(ConfigSection):
+    """What every stage, the judges among them, takes over where it does not set it itself."""
+
+    temperature: Annotated[float | None, Field(ge=0), Takes("a number >= 0")] = None
+    """Sent where it is set. Reasoning models do not accept one; it is then left out, with a notice.
+    """
+    max_tokens: Count | None = None
+    """The longest answer to ask for, in tokens."""
+    timeout: Annotated[float | None, Field(gt=0), Takes("a number of seconds above 0")] = None
+    """How long to wait for one answer, in seconds; 120 where none is set."""
+    api_base: Annotated[
+        str | None,
+        Field(pattern=r"^https?://[^\s]+$"),
+        Takes("a URL that starts with http:// or https://"),
+    ] = None
+    """An OpenAI-compatible server to ask instead of the provider's own."""
+    rate_limit: RateLimitSection | None = None
+    """A rate limit, in addition to the server's own."""
+
+
+class StageModelSection(ConfigSection):
+    """Which model a stage asks, and with which prompts."""
+
+    model: Text | None = None
+    """The model's name as litellm knows it, such as openai/gpt-4.1-mini.
+
+    Its key comes from the environment.
+    """
+    prompt_path: PathText | None = None
+    """A prompt file in place of the built-in one."""
+    system_prompt: Annotated[str | None, Takes("text")] = None
+    """The system message, sent verbatim: it is not a template."""
+
+
+class StageSection(ModelDefaults, StageModelSection):
+    """A stage model (rule A6)."""
+
+
+class VerifierSection(StageSection):
+    """The verifier's stage model, or false."""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _false_is_off(
+        cls, data: Any, handler: ModelWrapValidatorHandler[VerifierSection]
+    ) -> VerifierSection:
+        return NoVerifier.model_construct() if data is False else handler(data)
+
+
+class NoVerifier(VerifierSection):
+    """`verifier: false`."""
+
+
+class JudgeStage(StageSection):
+    """The judge's stage model."""
+
+    show_reasoning: Flag | None = None
+    """Show the judge the agent's reasoning blocks too.
+
+    Edited turns have lost theirs, which can give a case away.
+    """
+    repeats: Repeats | None = None
+    """How often this judge judges each case. Left out: evaluation_config.repeats."""
+    score_map: Annotated[
+        dict[str, int] | None,
+        Field(min_length=1),
+        Takes("a mapping of the judge's values to scores, such as {C: 0, I: 1}"),
+    ] = None
+    """The scores that the judge's values stand for, where they are not scores themselves: text,
+    true and false, numbers. A prompt of your own then asks for these values."""
+    images: Annotated[Literal["send", "describe"] | None, Takes("send or describe")] = None
+    """describe: a transcript's images are named, as [image: image/png]. send: PNG, JPEG, GIF and
+    WebP images whose data are in the transcript are sent with the prompt, to a model that takes
+    them. Left out: describe."""
+
+
+class LabelSection(ConfigSection):
+    """Labels of runs as they are, of people or of a program: of a file, or of the log itself."""
+
+    path: PathText | None = None
+    """A CSV or JSON lines file with the columns run_id (or id) and label (or target), and where
+    they are needed rubric_id, epoch, annotator, split, note."""
+    scorer: Text | None = None
+    """A scorer of the log, whose scores are the labels: C is satisfied and I violated, where map
+    does not say otherwise."""
+    metadata: Text | None = None
+    """A field of the samples' metadata that holds the label; /task/reward names one further
+    down."""
+    map: FreeMapping = Field(default_factory=dict)
+    """The label for each value that is there, such as {C: 0, I: 1}; null for values that are no
+    label. Needed for numbers of the log in a binary suite, where 1 is violated."""
+    rubric_id: Text | None = None
+    """The rubric that the labels are about, where no column rubric_id says so."""
+    split: Text | None = None
+    """Use the labels of this split alone, such as dev or test."""
+    by: Annotated[Literal["people", "program"] | None, Takes("people or program")] = None
+    """Who gave the labels, for the reports. Left out: people for a file, program for the log."""
+
+
+def _people(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if reason := name_problem(name.strip()):
+            said = {"name": one_line(name), "reason": reason}
+            raise PydanticCustomError(OUR_ERROR, 'got "{name}"; {reason}', said)
+    return tuple(dict.fromkeys(name.strip() for name in names))
+
+
+class ReviewSection(ConfigSection):
+    """Blind labelling in the browser (rule N3): what the page of --jrh-review shows."""
+
+    blind: Flag = False
+    """Whether --jrh-review, and use_HITL_process, open the page of blind labelling: rubric and
+    transcript alone, until the case is labelled. --jrh-review=blind does so for any suite."""
+    sample: Count = 60
+    """How many cases are labelled: drawn at random, in proportion over the rubrics and over cases
+    that the verifier confirmed or rejected and natural runs."""
+    seed: Whole = DEFAULT_SEED
+    """Which cases are drawn, and in which order each reviewer sees them."""
+    overlap: Share = 0.3
+    """The share of the sample that every reviewer is shown; of the rest each case goes to one."""
+    reviewers: Annotated[
+        tuple[str, ...], Field(strict=False), AfterValidator(_people), Takes("a list of names")
+    ] = ()
+    """Who may label. Empty: anybody, under the name that he or she gives."""
+    labels: PathText | None = None
+    """A file of blind labels that is committed: read before review/labels.jsonl in output.dir,
+    which the page writes."""
+
+
+class Output(ConfigSection):
+    """Where the cases of the tests are kept."""
+
+    dir: PathText | None = None
+    """The folder of agent_perturbations.jsonl and of the debug files. inputs/suites/{suite} for a
+    suite to be committed."""
+    results_dir: PathText | None = None
+    """The folder of the tables, the reports and case_results.jsonl: outputs/NAME for
+    inputs/configs/NAME.yml, and for a config elsewhere a folder below outputs that mirrors where it
+    is. Two configs share one only where both name it."""
+    write_jsonl: Flag = True
+    """Whether made cases are written to agent_perturbations.jsonl."""
+    overwrite: Flag = True
+    """true: the selected cases are made again. false: existing cases are reused, and missing ones
+    are added.
+    """

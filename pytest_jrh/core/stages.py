@@ -1,0 +1,192 @@
+"""The stages of the work, each in a file of its own, in the order in which they are listed.
+
+What a stage of the work is before it has a model; nothing else compares the name of one.
+
+The editor: one assistant turn rewritten (rules D3, D4).
+
+The judge under test, where it is a model with a prompt (rules E).
+
+The planner: which assistant turns to change, and to what end (rule D2).
+
+The summarizer: what the conversation was about, for editor and verifier (rule D5).
+
+The verifier: a second opinion on the label of a case (rule D6).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+class CallRange(NamedTuple):
+    """How many calls are made, at least and at most."""
+
+    low: int
+    high: int
+
+
+NO_CALL, ONE_CALL = CallRange(0, 0), CallRange(1, 1)
+
+
+class Workload(NamedTuple):
+    """What is known of a case before its calls are made: how many edits it has or may have, whether
+    it is verified, and the calls of its judge.
+    """
+
+    edits: CallRange
+    verifies: bool
+    judge_calls: CallRange
+
+
+@dataclass(frozen=True, slots=True)
+class StageSpec:
+    """A stage: its name, its prompt, its settings' fallback, and what it adds to a plan of calls.
+
+    `name` is its key in configs, cassettes and `StageModel.stage`, and `title` what messages call
+    it. Prompts may use `variables`, and must use those that are `required`. The built-in prompt is
+    one, or one for each mode, or in binary mode also one for each objective (`prompt_per`). `calls`
+    gives the calls that a case makes.
+    """
+
+    name: str
+    title: str
+    variables: frozenset[str]
+    required: frozenset[str]
+    prompt_per: Literal["", "mode", "objective"]
+    calls: Callable[[Workload], CallRange]
+    makes_cases: bool = True
+    """Whether it helps to make cases: a project may then keep a prompt for each test (rule D9)."""
+    model_from: str = ""
+    """The stage whose model, server and timeout it uses where it names no model (rule A6)."""
+    settings_from_model: bool = False
+    """Whether a section without any setting also takes that stage's temperature and system
+    prompt."""
+    shared_at_start: bool = False
+    """Whether its first call is the same for all cases of a run, and is made once (rule D5)."""
+    edits_in: Callable[[str], int | None] | None = None
+    """How many edits an answer of it leads to; None for an answer that does not say."""
+
+
+EDITOR = StageSpec(
+    name="editor",
+    title="the editor",
+    variables=frozenset(
+        {
+            "run_id",
+            "message_id",
+            "message_index",
+            "original_message",
+            "tool_calls",
+            "summary",
+            "rubric",
+            "plan_thesis",
+            "goal",
+            "rationale",
+            "earlier_edits",
+            "ordinal_guidance",
+        }
+    ),
+    required=frozenset({"original_message", "rubric"}),
+    prompt_per="objective",
+    calls=lambda case: case.edits,
+)
+
+
+JUDGE = StageSpec(
+    name="judge",
+    title="the judge",
+    variables=frozenset(
+        {
+            "rubric_id",
+            "rubric",
+            "transcript",
+            "score_levels_table",
+            "lowest_score",
+            "highest_score",
+            "instruction",
+        }
+    ),
+    required=frozenset({"rubric", "transcript"}),
+    prompt_per="mode",
+    calls=lambda case: case.judge_calls,
+    makes_cases=False,
+)
+
+
+def _steps(answer: str) -> int | None:
+    try:
+        return len(json.loads(answer)["steps"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+PLANNER = StageSpec(
+    name="planner",
+    title="the planner",
+    variables=frozenset(
+        {
+            "rubric_id",
+            "rubric_instructions",
+            "assistant_transcript",
+            "max_steps",
+            "ordinal_guidance",
+        }
+    ),
+    required=frozenset({"rubric_instructions", "assistant_transcript"}),
+    prompt_per="objective",
+    calls=lambda _case: ONE_CALL,
+    edits_in=_steps,
+)
+
+
+def _calls(case: Workload) -> CallRange:
+    """One before each edit, and one more for the verifier; the first is made in any case."""
+    return CallRange(
+        max(1, case.edits.low + case.verifies), max(1, case.edits.high + case.verifies)
+    )
+
+
+SUMMARY = StageSpec(
+    name="summary",
+    title="the summarizer",
+    variables=frozenset({"chronological_log"}),
+    required=frozenset({"chronological_log"}),
+    prompt_per="",
+    calls=_calls,
+    model_from=EDITOR.name,
+    settings_from_model=True,
+    shared_at_start=True,
+)
+
+
+VERIFIER = StageSpec(
+    name="verifier",
+    title="the verifier",
+    variables=frozenset(
+        {
+            "rubric_id",
+            "rubric_instruction",
+            "summary",
+            "transcript",
+            "score_levels_table",
+            "lowest_score",
+            "highest_score",
+        }
+    ),
+    required=frozenset({"rubric_instruction", "transcript"}),
+    prompt_per="mode",
+    calls=lambda case: CallRange(int(case.verifies), int(case.verifies)),
+    model_from=EDITOR.name,
+)
+
+
+STAGES: Mapping[str, StageSpec] = {
+    stage.name: stage for stage in (PLANNER, EDITOR, SUMMARY, VERIFIER, JUDGE)
+}
+MAKING: tuple[StageSpec, ...] = tuple(stage for stage in STAGES.values() if stage.makes_cases)
+"""The stages that make cases, each with a section of its own in the config."""

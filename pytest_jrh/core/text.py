@@ -1,0 +1,204 @@
+"""Makes the text of models and logs safe for a terminal, a cell, and a file."""
+
+from __future__ import annotations
+
+import heapq
+import re
+import textwrap
+import unicodedata
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+ELLIPSIS = "…"
+_SMALLEST_AMOUNT = 0.0001
+_LONGEST_CHUNK = 2_048
+_LONGEST_NAME = 60
+_LONGEST_COMPARED = 200
+_MOST_COMPARED = 100
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]"
+)
+_ANSI = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\^_])")
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
+_ASCII_CONTROL = bytes({*range(0x20), 0x7F} - {*b"\t\n\r"})
+_COMMAND = re.compile(r"^([^\S\n]*):(?=:)|##(?=\[)", re.MULTILINE)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Styled(NamedTuple):
+    """A line, and how it is to be shown: `bold`, `red`, `green`, `yellow`, or plainly."""
+
+    text: str
+    style: str = ""
+
+
+def visible(text: str) -> str:
+    r"""Write control characters, and those that reorder or break lines, as escapes (`\x1b`).
+
+    Newlines and tabs stay; a lone surrogate becomes U+FFFD.
+    """
+    text = text.replace("\r\n", "\n")
+    return _UNSAFE.sub(_escape, text) if _UNSAFE.search(text) else text
+
+
+def escape_commands(text: str) -> str:
+    r"""Escape what GitHub's runner would read as a command in a log: `::error`, indented or not,
+    and `##[error]`.
+    """
+    return _COMMAND.sub(lambda match: "#\\x23" if match[1] is None else f"{match[1]}\\x3a", text)
+
+
+def log_line(text: str) -> str:
+    """Give the text as one line that a terminal and GitHub's runner take for nothing but text."""
+    return escape_commands(one_line(text))
+
+
+def name_problem(name: str) -> str | None:
+    """Say why a text cannot be the name of a person in files and reports; None where it can."""
+    if not name.strip():
+        return "must be a name"
+    if len(name) > _LONGEST_NAME:
+        return f"a name has at most {_LONGEST_NAME} characters"
+    return None if name.isprintable() else "a name has no control characters"
+
+
+def plain(text: str) -> str:
+    """Drop ANSI sequences and control characters, which XLSX forbids.
+
+    Every line ends in a newline alone.
+    """
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if _is_plain_ascii(text) or not _CONTROL.search(text):
+        return text
+    text = _ANSI.sub("", text)
+    return _CONTROL.sub("", _SURROGATE.sub("\ufffd", text))
+
+
+def _is_plain_ascii(text: str) -> bool:
+    # A tenth of the time that the search takes, and true of most texts.
+    return text.isascii() and len(text.encode().translate(None, _ASCII_CONTROL)) == len(text)
+
+
+def one_line(text: str) -> str:
+    """Give the text with every run of white space made one space."""
+    return " ".join(visible(text).split())
+
+
+def columns(text: str) -> int:
+    """How many columns of a terminal the text takes.
+
+    Wide characters take two, combining ones none.
+    """
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(char) else 1 + (unicodedata.east_asian_width(char) in "WF")
+        for char in text
+    )
+
+
+def shortened(text: str, width: int) -> str:
+    """At most `width` columns of the text, with an ellipsis in place of what is missing."""
+    if columns(text) <= width:
+        return text
+    taken = kept = 0
+    for char in text:
+        taken += columns(char)
+        if taken > width - 1:
+            break
+        kept += 1
+    return text[:kept] + ELLIPSIS
+
+
+def fitted(names: Sequence[str], width: int) -> list[str]:
+    """Names in at most `width` columns each: cut at the end, or in the middle where that tells more
+    of them apart.
+    """
+    at_end = [shortened(name, width) for name in names]
+    if len(set(at_end)) == len(set(names)):
+        return at_end
+    in_middle = [_cut_in_the_middle(name, width) for name in names]
+    return in_middle if len(set(in_middle)) > len(set(at_end)) else at_end
+
+
+def _cut_in_the_middle(text: str, width: int) -> str:
+    if columns(text) <= width:
+        return text
+    # What tells names apart is more often at their end.
+    begin = shortened(text, (width + 2) // 3)
+    end = shortened(text[::-1], width - columns(begin) + 1)
+    return begin + end[-2::-1]
+
+
+def wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    """Lines of at most `width` columns, paragraphs kept, each behind `indent`."""
+    wrapper = _Wrapper(
+        max(width - len(indent), 20), break_on_hyphens=False, replace_whitespace=False
+    )
+    lines: list[str] = []
+    for paragraph in visible(text).expandtabs(4).split("\n"):
+        lines += wrapper.wrap(paragraph) or [""]
+    return [f"{indent}{line}".rstrip() for line in lines]
+
+
+class _Wrapper(textwrap.TextWrapper):
+    """Wraps long words piece by piece: the whole of what is left of one is copied for each line
+    that it fills.
+    """
+
+    def _split(self, text: str) -> list[str]:
+        chunks: list[str] = super()._split(text)
+        return [
+            chunk[at : at + _LONGEST_CHUNK]
+            for chunk in chunks
+            for at in range(0, len(chunk), _LONGEST_CHUNK)
+        ]
+
+
+def nearest(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Pick the choice that a mistyped word most likely meant, compared without regard to case.
+
+    Of many choices those are compared that begin and end most like the word, and of long ones the
+    beginnings. Who calls this for each line of a file limits how often.
+    """
+    # Loaded where a word is wrong: most sessions need it for nothing.
+    from difflib import get_close_matches
+
+    wanted = word.strip()[:_LONGEST_COMPARED].lower()
+    by_lower = {choice[:_LONGEST_COMPARED].lower(): choice for choice in choices}
+    compared: Iterable[str] = by_lower
+    if len(by_lower) > _MOST_COMPARED:
+        compared = heapq.nlargest(_MOST_COMPARED, by_lower, key=partial(_shared_ends, wanted))
+    found = get_close_matches(wanted, compared, n=1, cutoff=cutoff)
+    return by_lower[found[0]] if found else None
+
+
+def _shared_ends(one: str, other: str) -> int:
+    """How many characters two words share at their beginnings and their ends."""
+    return _shared_beginning(one, other) + _shared_beginning(one[::-1], other[::-1])
+
+
+def _shared_beginning(one: str, other: str) -> int:
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (char, same) in pairs if char != same), min(len(one), len(other)))
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 case`, `2 cases`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def dollars(amount: float) -> str:
+    """An amount of money to a hundredth of a cent; what is less is said to be so."""
+    return "<$0.0001" if 0 < amount < _SMALLEST_AMOUNT else f"${amount:,.4f}"
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if 0xD800 <= code <= 0xDFFF:  # noqa: PLR2004 - the surrogates
+        return "\ufffd"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"  # noqa: PLR2004 - one byte

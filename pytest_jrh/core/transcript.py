@@ -1,0 +1,374 @@
+"""Reading, rendering and editing transcripts: pure functions on messages.
+
+A transcript is hostile input. Whatever is rendered here keeps two promises: a line that starts at
+column 0 was written by this module and not by the transcript, and nothing of the text is cut.
+
+The content of a chat message: text, or text and images as OpenAI's API has them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from pytest_jrh.core.model import Message
+
+
+_Value = TypeVar("_Value")
+
+NO_ASSISTANT_TURN = "the transcript has no assistant turn"
+"""Why a run makes no case (rule C3)."""
+ROLES = ("system", "user", "assistant", "tool")
+_INDENT = "  "
+_LONGEST_NAME = 80
+_AS_TEXT = ("text", "reasoning", "tool_use")
+_ROLE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_JSON_LINE_BREAKS = {"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+# A model reads over characters without a width, so they do not make "< /transcript>" another tag.
+_TAG_FILLER = "[\\s/\\\\\x00-\x1f\u200b-\u200f\u2060\ufeff]*+"
+
+
+def message_text(message: Message) -> str:
+    """Read the text of a message: its text blocks joined by newlines, without
+    reasoning or media.
+    """
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    return "\n".join(
+        str(block.get("text", "")) for block in content or () if block.get("type") == "text"
+    )
+
+
+def is_role(text: str) -> bool:
+    """Whether a text can be a role: one of `ROLES`, or the plain word of another framework."""
+    return text in ROLES or _ROLE.fullmatch(text) is not None
+
+
+def message_mistake(message: Mapping[str, Any], roles: Collection[str] = ROLES) -> str | None:
+    """Say what makes a JSON object unusable as a message, in words that follow "message N has".
+
+    Its role must be one of `roles`.
+    """
+    role, content, calls = message.get("role"), message.get("content"), message.get("tool_calls")
+    if role not in roles:
+        return f"the role {brief(role)}, not one of {', '.join(ROLES)}"
+    if not isinstance(content, str) and not _is_list_of(content, "type"):
+        return (
+            f"the content {brief(content)}, which is neither text nor a list of blocks with a type"
+        )
+    if calls is not None and not _is_list_of(calls, "function"):
+        return f"the tool_calls {brief(calls)}, which is no list of objects with a function"
+    return None
+
+
+def json_in_one_line(text: str) -> str:
+    """Escape what JSON lets stand as it is, and `str.splitlines` and editors take for the end of a
+    line.
+    """
+    # `str.translate` would look at every character of every transcript; these are nearly never
+    # there.
+    for char, escape in _JSON_LINE_BREAKS.items():
+        text = text.replace(char, escape)
+    return text
+
+
+def has_media(messages: Sequence[Message]) -> bool:
+    """Whether a message holds an image or other media, of which `render_transcript` gives the name
+    alone.
+    """
+    return any(
+        block.get("type") not in _AS_TEXT
+        for message in messages
+        if not isinstance(message.get("content"), str)
+        for block in message.get("content") or ()
+    )
+
+
+def assistant_indices(messages: Sequence[Message]) -> tuple[int, ...]:
+    """List the positions of the assistant turns, which are the ones that may be edited."""
+    return tuple(
+        index for index, message in enumerate(messages) if message.get("role") == "assistant"
+    )
+
+
+def render_transcript(
+    messages: Sequence[Message],
+    *,
+    start: int = 0,
+    show_reasoning: bool = False,
+    edited: frozenset[int] = frozenset(),
+) -> str:
+    """Render the whole transcript as text, for a judge, a verifier or a summarizer (rule E2).
+
+    Every part of a turn has a header at column 0: `[3] assistant`, `[3] assistant calls refund`,
+    `[4] tool refund (error: timeout)`; each line below it is indented by two spaces. A turn cannot
+    forge a header, nor claim in its text a tool call that it did not make. Tool arguments are
+    complete JSON; images and other media are named, their data is left out. `start` leaves out the
+    turns before it, and `edited` marks turns, both for the summarizer; a judge must never be given
+    them.
+    """
+    lines: list[str] = []
+    for index, role, title, body in parts_of(messages, start, show_reasoning=show_reasoning):
+        mark = " (edited)" if index in edited else ""
+        lines += [f"[{index}] {role}{title or mark}", *indented(body)]
+    return "\n".join(lines)
+
+
+def parts_of(
+    messages: Sequence[Message], start: int = 0, *, show_reasoning: bool = False
+) -> Iterator[tuple[int, str, str, str]]:
+    """The parts that `render_transcript` shows: position and role of the turn, what follows the
+    role in the part's header, and its text. All but the text are on one line.
+    """
+    for index, message in enumerate(messages[start:], start):
+        role = _inline(str(message.get("role", "unknown")))
+        for title, body in _sections(message, show_reasoning=show_reasoning):
+            yield index, role, title, body
+
+
+def render_assistant_turns(messages: Sequence[Message]) -> str:
+    """Render the assistant turns as `[index] id: text`, with their tool calls, for a planner (rule
+    D2).
+
+    Further lines of a turn's text are indented; a tool call is `[index] id calls NAME: JSON`.
+    """
+    lines: list[str] = []
+    for index in assistant_indices(messages):
+        message = messages[index]
+        label = f"[{index}] {_inline(str(message.get('id') or '-'))}"
+        for title, body in _sections(message, show_reasoning=False):
+            first, *rest = body.splitlines() or ["(no text)"]
+            lines += [f"{label}{title}: {first}", *(_INDENT + line for line in rest)]
+    return "\n".join(lines)
+
+
+def render_tool_calls(message: Message) -> str:
+    """Render the tool calls of one turn, each as `NAME: JSON` on lines of its own.
+
+    Empty where there are none.
+    """
+    calls = (_call_section(call) for call in message.get("tool_calls") or ())
+    return "\n".join(f"{title.removeprefix(' calls ')}: {arguments}" for title, arguments in calls)
+
+
+def replace_text(message: Message, new_text: str) -> tuple[dict[str, Any], int]:
+    """Copy a message with its text replaced; also count the reasoning blocks that went (rule D4).
+
+    Text content stays text. In a block list the new text stands where the first text block stood,
+    or first where there was none; other text blocks and all reasoning go, since they belong to
+    what was said before; media, tool calls and ids stay. The new block carries nothing of the old
+    one (citations, provider data), which would give the edit away.
+    """
+    content = message.get("content")
+    if not isinstance(content, list):
+        return {**message, "content": new_text}, 0
+    blocks: list[Any] = []
+    position: int | None = None
+    reasoning = 0
+    for block in content:
+        kind = block.get("type")
+        if kind == "text":
+            position = len(blocks) if position is None else position
+        elif kind == "reasoning":
+            reasoning += 1
+        else:
+            blocks.append(block)
+    blocks.insert(position or 0, {"type": "text", "text": new_text})
+    return {**message, "content": blocks}, reasoning
+
+
+def neutralize(text: str, tags: Collection[str]) -> str:
+    """Make the given delimiter tags harmless: their `<` becomes `&lt;` (rule D10).
+
+    Opening and closing tags, with attributes, spaces or in any case; everything else stays as it
+    is. Doing it twice changes nothing more.
+    """
+    return _tag_pattern(frozenset(tags)).sub("&lt;", text) if tags else text
+
+
+def storable(value: _Value) -> tuple[_Value, int]:
+    """Make every text in a JSON value storable: lone surrogates become U+FFFD, NULs go (rule C6).
+
+    Returns the value (the very same object where nothing had to change) and the number of
+    characters replaced or dropped, in keys and values.
+    """
+    count = 0
+
+    def text(old: str) -> str:
+        nonlocal count
+        new, surrogates = (
+            (old, 0) if old.isascii() else _LONE_SURROGATE.subn("\N{REPLACEMENT CHARACTER}", old)
+        )
+        count += surrogates
+        if "\x00" in new:
+            count += new.count("\x00")
+            new = new.replace("\x00", "")
+        return new
+
+    def walk(old: Any) -> Any:
+        if isinstance(old, str):
+            return text(old)
+        if isinstance(old, dict):
+            return {
+                text(key) if isinstance(key, str) else key: walk(item) for key, item in old.items()
+            }
+        if isinstance(old, list | tuple):
+            return [walk(item) for item in old]
+        return old
+
+    new = walk(value)
+    return (new, count) if count else (value, 0)
+
+
+def _is_list_of(value: object, key: str) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(item, dict) and isinstance(item.get(key), str) for item in value
+    )
+
+
+def brief(value: object) -> str:
+    """A value from outside as ASCII that fits into a message."""
+    text = ascii(value)
+    return text if len(text) <= _LONGEST_NAME else f"{text[:_LONGEST_NAME]}..."
+
+
+def _sections(message: Message, *, show_reasoning: bool) -> list[tuple[str, str]]:
+    """List the parts of one turn as (what follows the role in the header, text)."""
+    own = (
+        f" {_inline(str(message.get('function') or ''))}".rstrip()
+        if message.get("role") == "tool"
+        else ""
+    )
+    calls = [_call_section(call) for call in message.get("tool_calls") or ()]
+    error = message.get("error")
+    content = message.get("content")
+    if isinstance(content, str) and not isinstance(error, dict):
+        # Nearly every turn of nearly every transcript.
+        return [(own, content), *calls]
+    said: list[tuple[str, list[str]]] = []
+    if isinstance(error, dict):
+        own += f" (error: {_inline(str(error.get('type', 'unknown')))})"
+        said.append((own, [f"error: {error.get('message', '')}"]))
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content or ()
+    for block in blocks:
+        for title, text in _block_sections(block, own, show_reasoning=show_reasoning):
+            if title == own and said and said[-1][0] == own:
+                # Joined at the end, since a turn may have any number of texts; an empty one adds no
+                # line before others.
+                texts = said[-1][1]
+                if texts == [""]:
+                    texts.clear()
+                texts.append(text)
+            else:
+                said.append((title, [text]))
+    if not any(title == own for title, _ in said):
+        said.append((own, []))
+    joined = [(title, "\n".join(texts)) for title, texts in said]
+    return [*joined, *calls]
+
+
+def _block_sections(
+    block: Mapping[str, Any], own: str, *, show_reasoning: bool
+) -> Iterator[tuple[str, str]]:
+    kind = block.get("type")
+    if kind == "text":
+        yield own, str(block.get("text", ""))
+    elif kind == "reasoning":
+        if show_reasoning:
+            hidden = block.get("redacted")
+            yield (
+                " reasoning",
+                str(block.get("summary") or "[redacted]" if hidden else block.get("reasoning", "")),
+            )
+    elif kind == "tool_use":
+        name = _inline(str(block.get("name", "")))
+        yield f" calls {name} (run by the provider)", str(block.get("arguments", ""))
+        failed = f"\nerror: {block['error']}" if block.get("error") else ""
+        yield f" gets the result of {name}", f"{block.get('result', '')}{failed}"
+    else:
+        yield own, _placeholder(block)
+
+
+def _call_section(call: Mapping[str, Any]) -> tuple[str, str]:
+    arguments = json_in_one_line(json.dumps(call.get("arguments"), ensure_ascii=False, default=str))
+    unparsed = f"\nparse error: {call['parse_error']}" if call.get("parse_error") else ""
+    return f" calls {_inline(str(call.get('function', '')))}", arguments + unparsed
+
+
+def _placeholder(block: Mapping[str, Any]) -> str:
+    """Name a block that is no text: its kind, and its file name or media type where short."""
+    kind = str(block.get("type", "unknown"))
+    source = block.get(kind)
+    name = str(block.get("filename") or "")
+    if not name and isinstance(source, str):
+        head = source[:_LONGEST_NAME]
+        if head.startswith("data:"):
+            name = re.split("[;,]", head[len("data:") :])[0]
+        elif not head.startswith("attachment://") and len(source) <= _LONGEST_NAME:
+            name = _file_name(source)
+    name = name or str(block.get("mime_type") or block.get("format") or "")
+    return _inline(f"[{kind}: {name}]" if name and len(name) <= _LONGEST_NAME else f"[{kind}]")
+
+
+def _file_name(source: str) -> str:
+    try:
+        path = urlsplit(source).path
+    except ValueError:
+        return ""
+    return path.rsplit("/", 1)[-1]
+
+
+def indented(text: str) -> Iterator[str]:
+    """The lines of a text, each behind two spaces."""
+    return (_INDENT + line for line in text.splitlines())
+
+
+def _inline(text: str) -> str:
+    return " ".join(text.splitlines())
+
+
+@lru_cache(maxsize=32)
+def _tag_pattern(tags: frozenset[str]) -> re.Pattern[str]:
+    names = "|".join(re.escape(tag) for tag in sorted(tags))
+    return re.compile(f"<(?={_TAG_FILLER}(?:{names})(?![\\w.:-]))", re.IGNORECASE)
+
+
+def with_images(text: str, urls: Sequence[str]) -> list[dict[str, Any]]:
+    """The content of a message: its text, then each image behind its number, from 1."""
+    parts: list[dict[str, Any]] = [{"type": "text", "text": text}]
+    for number, url in enumerate(urls, start=1):
+        parts.append({"type": "text", "text": f"image {number}:"})
+        parts.append({"type": "image_url", "image_url": {"url": url}})
+    return parts
+
+
+def with_text(message: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """A message with more text at its end."""
+    content = message["content"]
+    if isinstance(content, str):
+        return {**message, "content": content + text}
+    return {**message, "content": [*content, {"type": "text", "text": text}]}
+
+
+def text_of(message: Mapping[str, Any]) -> str:
+    """The text of a message, without its images."""
+    content = message["content"]
+    if isinstance(content, str):
+        return content
+    return "\n".join(str(part["text"]) for part in content if part["type"] == "text")
+
+
+def image_sizes(message: Mapping[str, Any]) -> list[int]:
+    """How long the data URL of each image of a message is."""
+    content = message["content"]
+    if isinstance(content, str):
+        return []
+    return [len(part["image_url"]["url"]) for part in content if part["type"] == "image_url"]

@@ -1,0 +1,133 @@
+"""Code that is not ours (a client, a preprocessor, a judge, a library): its source, and its errors
+in a few lines instead of a traceback.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sysconfig
+import textwrap
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.files import relative_path
+from pytest_jrh.core.model import UNSCORED
+
+_PACKAGE = Path(__file__).parents[1]
+_MOST_FRAMES = 3
+_LONGEST_TEXT = 20_000
+_TEXTS = ("outcome", "stage", "cause", "advice", "same_as", "happened")
+_LISTS = ("asked", "places")
+
+
+class SessionEnd(BaseException):
+    """User code asked for the end of the session, as Ctrl-C does; `error` is what it raised.
+
+    It takes the error's place inside the event loop: asyncio ends a loop when one of its tasks
+    raises `KeyboardInterrupt`, and no other case would come to its end.
+    """
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+        super().__init__(repr(type(error)))
+
+
+def source_of(function: Callable[..., object]) -> str:
+    """The source of a function, or of its class; its name where there is none to be read."""
+    for each in (function, type(function)):
+        try:
+            return textwrap.dedent(inspect.getsource(each))
+        except (OSError, TypeError):
+            continue
+    return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
+
+
+def error_text(error: BaseException) -> str:
+    """The error's class and message on one line, in full: cut it after secrets have been taken out
+    of it.
+    """
+    try:
+        words = " ".join(str(error).split())
+    except Exception as broken:  # noqa: BLE001 - the user's own `__str__` may raise anything
+        words = f"(its message cannot be shown: {type(broken).__name__})"
+    name = type(error).__name__
+    return f"{name}: {words[:_LONGEST_TEXT]}" if words else name
+
+
+def error_places(error: BaseException, *, own_only: bool = False) -> tuple[str, ...]:
+    """The last three places of the user's own code in the error's traceback, as `file:line in
+    function`.
+
+    Installed libraries and the standard library are left out; where nothing else is in the
+    traceback, the last place outside this package is given, unless `own_only`.
+    """
+    installed = [
+        Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")
+    ]
+    foreign: list[traceback.FrameSummary] = []
+    cause: BaseException | None = error
+    while cause is not None and not foreign:
+        # Python makes a RuntimeError of a StopIteration, and places it where it met it: outside of
+        # the user's code.
+        stack = traceback.StackSummary.extract(
+            traceback.walk_tb(cause.__traceback__), lookup_lines=False
+        )
+        foreign = [frame for frame in stack if not Path(frame.filename).is_relative_to(_PACKAGE)]
+        cause = cause.__cause__
+    own = [
+        frame
+        for frame in foreign
+        if not frame.filename.startswith("<")
+        and not any(Path(frame.filename).is_relative_to(folder) for folder in installed)
+    ]
+    folder = Path.cwd()
+    chosen = own[-_MOST_FRAMES:] or ([] if own_only else foreign[-1:])
+    return tuple(
+        f"{relative_path(Path(frame.filename), folder)}:{frame.lineno} in {frame.name}"
+        for frame in chosen
+    )
+
+
+def library_places(error: BaseException, package: Path) -> tuple[str, ...]:
+    """The last three places of a library's code in the error's traceback, named from its package
+    on.
+    """
+    stack = traceback.StackSummary.extract(
+        traceback.walk_tb(error.__traceback__), lookup_lines=False
+    )
+    own = [frame for frame in stack if Path(frame.filename).is_relative_to(package)]
+    return tuple(
+        f"{Path(frame.filename).relative_to(package.parent).as_posix()}:{frame.lineno} in "
+        f"{frame.name}"
+        for frame in own[-_MOST_FRAMES:]
+    )
+
+
+def is_ours(error: BaseException) -> bool:
+    """Whether the error was raised by a line of this package: then it is a bug of ours, wherever it
+    surfaces.
+    """
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return bool(frames) and Path(frames[-1].f_code.co_filename).is_relative_to(_PACKAGE)
+
+
+def is_outcome(error: BaseException) -> bool:
+    """Whether user code says itself that there is no verdict, as code that is built on ours does.
+
+    An `Unscored` whose parts are not what that class says is an error of the code like any other.
+    """
+    if not isinstance(error, Unscored):
+        return False
+    texts = [getattr(error, name, None) for name in _TEXTS]
+    lists = [getattr(error, name, None) for name in _LISTS]
+    return (
+        all(map(_is_text, texts))
+        and all(isinstance(each, tuple) and all(map(_is_text, each)) for each in lists)
+        and error.outcome in UNSCORED
+    )
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)

@@ -1,0 +1,290 @@
+"""Driving the pipeline: from runs and rubrics to cases, with or without pytest.
+
+What a probe may ask of the suite's models to make a case (rules S6, S7).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_jrh.cases.pipeline import (
+    ConversationPerturber,
+    EditorResponse,
+    Goal,
+    goal_of,
+    make_llm_planner,
+    make_llm_verifier,
+)
+from pytest_jrh.config.suite import Suite, SuiteTest
+from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem
+from pytest_jrh.core.kinds import Objective
+from pytest_jrh.core.model import (
+    AgentRun,
+    Case,
+    CaseSpec,
+    Complete,
+    Mode,
+    PerturbationOutcome,
+    Rubric,
+    StageModel,
+    StageName,
+    TestName,
+)
+from pytest_jrh.core.stages import EDITOR, MAKING, PLANNER, SUMMARY, VERIFIER, StageSpec
+from pytest_jrh.core.templates import Template
+from pytest_jrh.core.transcript import message_text, render_tool_calls, render_transcript, storable
+from pytest_jrh.llm.calls import Stage
+from pytest_jrh.llm.prompts import built_in, load_template, override_path
+
+if TYPE_CHECKING:
+    from pytest_jrh.core.model import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Everything that making the cases of one test needs, but the way to the models.
+
+    `models` and `templates` are keyed by stage; a missing verifier is off. `mode` and `objective`
+    say what the templates are written for.
+    """
+
+    models: Mapping[StageName, StageModel]
+    templates: Mapping[StageName, Template]
+    mode: Mode = "binary"
+    objective: Objective = "fail"
+    max_edit_rounds: int = 3
+    max_summary_messages: int = 20
+    pass_required: bool = True
+
+    @classmethod
+    def default(
+        cls,
+        model: str,
+        *,
+        mode: Mode = "binary",
+        objective: Objective = "fail",
+        temperature: float | None = None,
+        max_edit_rounds: int = 3,
+    ) -> Pipeline:
+        """A pipeline with the built-in prompts and one model (litellm's name for it) in all of its
+        stages.
+        """
+        return cls(
+            models={
+                stage.name: StageModel(stage.name, model, temperature=temperature)
+                for stage in MAKING
+            },
+            templates={
+                stage.name: load_template(stage.name, mode=mode, objective=objective)
+                for stage in MAKING
+            },
+            mode=mode,
+            objective=objective,
+            max_edit_rounds=max_edit_rounds,
+        )
+
+    def goals(self, rubric: Rubric) -> tuple[Goal, ...]:
+        """The cases that it makes of a run under a rubric: one case, or one for each level in
+        ascending order (rule D8).
+        """
+        if self.mode == "binary":
+            return (Goal(self.objective),)
+        return tuple(goal_of(self.objective, level.score) for level in rubric.score_levels)
+
+    def perturber(self, complete: Complete) -> ConversationPerturber:
+        """A perturber that asks its models through `complete`."""
+        verifier = None
+        if VERIFIER.name in self.models:
+            verifier = make_llm_verifier(complete, *self._parts(VERIFIER))
+        return ConversationPerturber(
+            planner=make_llm_planner(complete, *self._parts(PLANNER)),
+            editor=Stage(*self._parts(EDITOR), complete),
+            summary=Stage(*self._parts(SUMMARY), complete),
+            verifier=verifier,
+            max_edit_rounds=self.max_edit_rounds,
+            max_summary_messages=self.max_summary_messages,
+            pass_required=self.pass_required,
+        )
+
+    def _parts(self, stage: StageSpec) -> tuple[StageModel, Template]:
+        return self.models[stage.name], self.templates[stage.name]
+
+
+def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
+    """Find and check the templates of one test's stages (rule D9).
+
+    Raises `InputError` with the problems of every template at once.
+    """
+    templates: dict[StageName, Template] = {}
+    problems: list[Problem] = []
+    for name, model in suite.generation.stages.items():
+        try:
+            templates[name] = load_template(
+                name,
+                mode=suite.mode,
+                objective=test.objective,
+                prompt_path=Path(model.prompt_path) if model.prompt_path else None,
+                override=override_path(suite.custom_prompts_dir, test.name, name),
+            )
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    return Pipeline(
+        models=suite.generation.stages,
+        templates=templates,
+        mode=suite.mode,
+        objective=test.objective,
+        max_edit_rounds=suite.generation.max_edit_rounds,
+        max_summary_messages=suite.generation.max_summary_messages,
+        pass_required=suite.generation.pass_required,
+    )
+
+
+def build_pipelines(suite: Suite, tests: Sequence[SuiteTest]) -> dict[TestName, Pipeline]:
+    """Build the pipelines of tests; raises `InputError` with the problems of all."""
+    pipelines: dict[TestName, Pipeline] = {}
+    problems: list[Problem] = []
+    for test in tests:
+        try:
+            pipelines[test.name] = build_pipeline(suite, test)
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    return pipelines
+
+
+async def generate_case(
+    pipeline: Pipeline,
+    complete: Complete,
+    spec: CaseSpec,
+    run: AgentRun,
+    rubric: Rubric,
+    goal: Goal,
+) -> Case:
+    """Make one case.
+
+    Raises `NoVerdictCase` with the reason where there is none, and with the case where the verifier
+    rejected it; `Unscored` where a model could not be had or understood.
+    """
+    outcome = await pipeline.perturber(complete).perturb(run, rubric, goal)
+    if outcome.no_case is not None and outcome.rejected is None:
+        raise NoVerdictCase(outcome.no_case)
+    messages = outcome.messages if outcome.rejected is None else outcome.rejected
+    case = Case(
+        spec=spec,
+        rubric=rubric,
+        run=run,
+        outcome=replace(outcome, messages=messages, rejected=None),
+        expected=goal.expected,
+        verified=outcome.confirmed,
+        mode=goal.mode,
+        objective=goal.objective,
+        levels=rubric.score_levels if goal.mode == "ordinal" else (),
+    )
+    if outcome.no_case is not None:
+        raise NoVerdictCase(outcome.no_case, case)
+    return case
+
+
+@dataclass(frozen=True, slots=True)
+class Perturbation:
+    """One outcome of `generate_agent_perturbations`, with what it was made from."""
+
+    run: AgentRun
+    rubric: Rubric
+    goal: Goal
+    outcome: PerturbationOutcome
+
+
+async def generate_agent_perturbations(
+    runs: Iterable[AgentRun],
+    rubrics: Sequence[Rubric],
+    pipeline: Pipeline,
+    complete: Complete,
+    *,
+    target_scores: Collection[int] | None = None,
+    concurrency: int = 10,
+) -> AsyncIterator[Perturbation]:
+    """Make every case of runs x rubrics x goals, at most `concurrency` at once, yielding them in
+    that order.
+
+    The way to use the pipeline from Python without pytest: `complete` is any `Complete`. An ordinal
+    pipeline aims at every level of a rubric, or at those of `target_scores`. `runs` is consumed as
+    work proceeds. Raises `Unscored` at the first case that a model's trouble stops; cases still at
+    work are cancelled then, and where the caller stops listening.
+    """
+
+    async def make(run: AgentRun, rubric: Rubric, goal: Goal) -> Perturbation:
+        return Perturbation(
+            run, rubric, goal, await pipeline.perturber(complete).perturb(run, rubric, goal)
+        )
+
+    at_work: list[asyncio.Task[Perturbation]] = []
+    try:
+        for run in runs:
+            for rubric in rubrics:
+                for goal in pipeline.goals(rubric):
+                    if target_scores is not None and goal.target_score not in target_scores:
+                        continue
+                    if len(at_work) >= concurrency:
+                        yield await at_work.pop(0)
+                    at_work.append(asyncio.create_task(make(run, rubric, goal)))
+        while at_work:
+            yield await at_work.pop(0)
+    finally:
+        for task in at_work:
+            task.cancel()
+        await asyncio.gather(*at_work, return_exceptions=True)
+
+
+_CLAIM = frozenset({"rubric", "transcript", "message_index", "original_message", "tool_calls"})
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeModels:
+    """The models of a suite for a probe: `probes.probe.ProbeBench`."""
+
+    rubrics: tuple[Rubric, ...]
+    original: tuple[Message, ...]
+    pipeline: Pipeline
+    complete: Complete
+
+    async def satisfied(self, messages: tuple[Message, ...], rubric: Rubric) -> bool:
+        """Ask the verifier, with the prompt that it has for the suite's other cases."""
+        model, template = self._verifier()
+        verify = make_llm_verifier(self.complete, model, template)
+        verification = await verify(messages, rubric, Goal("fail"), "")
+        return verification.verdict == "PASS"
+
+    async def argued(self, messages: tuple[Message, ...], position: int, rubric: Rubric) -> str:
+        """Ask the editor's model, with a prompt of its own: an edit must not name the rubric, and
+        this one has to.
+        """
+        self._verifier()  # Without one the argument would be paid for and of no use.
+        message = messages[position]
+        original = message_text(message)
+        template = built_in("editor.claim", allowed=_CLAIM, required=_CLAIM)
+        values = {
+            "rubric": rubric.instructions,
+            "transcript": render_transcript(messages),
+            "message_index": position,
+            "original_message": original,
+            "tool_calls": render_tool_calls(message),
+        }
+        stage = Stage(self.pipeline.models[EDITOR.name], template, self.complete)
+        answer = (await stage.ask(values, EditorResponse)).parsed
+        text: str = storable(answer.new_content)[0]
+        if text.strip() in ("", original.strip()):
+            raise NoVerdictCase(f"unusable edit: the editor adds no argument to turn {position}")
+        return text
+
+    def _verifier(self) -> tuple[StageModel, Template]:
+        if VERIFIER.name not in self.pipeline.models:
+            raise NoVerdictCase("the verifier is off, and nothing else can say what the label is")
+        return self.pipeline.models[VERIFIER.name], self.pipeline.templates[VERIFIER.name]

@@ -1,0 +1,527 @@
+"""Making a suite ready to run: config, rubrics, log, prompts and preprocessors, all checked before
+any call.
+
+The suites of a session: each is loaded once, and none shares its places with another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_jrh.cases.ids import case_id, recorded_runs
+from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.config.load import load_suite
+from pytest_jrh.config.options import ALONE
+from pytest_jrh.config.places import Places
+from pytest_jrh.config.specs import expand
+from pytest_jrh.core.documents import listed, printable, read_document, shown
+from pytest_jrh.core.errors import InputError, Problem, collecting
+from pytest_jrh.core.files import absolute
+from pytest_jrh.core.redact import read_dotenv
+from pytest_jrh.core.text import counted, nearest
+from pytest_jrh.judges import JUDGES, supplied_judge
+from pytest_jrh.stats.metrics import metric_problem
+from pytest_jrh.store.decisions import has_decisions
+from pytest_jrh.store.labels import Grounds, grounds_of, read_people
+from pytest_jrh.store.results import SuiteCases, rejected_results
+from pytest_jrh.store.reuse import MadeCases, made_before, misfits, without_cases
+from pytest_jrh.store.spools import RecordIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pytest_jrh.config.options import Options
+    from pytest_jrh.config.suite import Suite, SuiteTest
+    from pytest_jrh.core.model import (
+        AgentRun,
+        Case,
+        CaseSpec,
+        Label,
+        Preprocessor,
+        RecordMode,
+        Rubric,
+        RunSummary,
+        TestName,
+    )
+    from pytest_jrh.core.redact import Redactor
+    from pytest_jrh.engine.generate import Pipeline
+    from pytest_jrh.judges.judge import SuiteJudge
+    from pytest_jrh.sources.labels import LabelKey
+    from pytest_jrh.sources.source import Source
+    from pytest_jrh.store.labels import PersonLabel
+
+
+@dataclass(frozen=True)
+class ReadySuite:
+    """A suite with everything that running it needs, but the way to the models.
+
+    A frozen suite has no source, and makes no case, so it has no pipelines either. `made` holds by
+    test the cases that are taken as they are on disk; `labels` are those of runs as they are, in a
+    frozen suite those of its cases.
+    """
+
+    suite: Suite
+    source: Source | None
+    pipelines: Mapping[TestName, Pipeline]
+    judges: Mapping[str | None, SuiteJudge]
+    preprocessors: tuple[Preprocessor, ...]
+    made: Mapping[str, MadeCases] = field(default_factory=dict)
+    labels: Mapping[LabelKey, Label] = field(default_factory=dict)
+    people: tuple[PersonLabel, ...] = ()
+
+    @cached_property
+    def runs(self) -> tuple[RunSummary, ...]:
+        """The runs of the source, from its summaries."""
+        key = self.suite.source.cluster_key
+        if self.source is None:
+            return ()
+        if key is None:
+            return self.source.summaries()
+        from pytest_jrh.sources.source import with_clusters
+
+        return with_clusters(self.source, key)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Sentences that the user should read once: of the config, and of the runs read so far."""
+        found = self.source.notices() if self.source is not None else ()
+        return (*self.suite.notices, *(f"{self.suite.name}: {notice}" for notice in found))
+
+    @property
+    def secrets(self) -> list[str]:
+        """What its judges are known to send to say who asks, and where they are code, what the
+        files `.env` beside the config and above it hold.
+        """
+        values = [value for judge in self.judges.values() for value in judge.secrets]
+        if any(judge.runs_code for judge in self.judges.values()):
+            here = Path.cwd()
+            above = absolute(self.suite.config_file).parents
+            values += read_dotenv({here, *(folder for folder in above if here in folder.parents)})
+        return values
+
+    @cached_property
+    def _rubrics(self) -> Mapping[str, Rubric]:
+        return {rubric.id: rubric for rubric in self.suite.rubrics}
+
+    @cached_property
+    def _tests(self) -> Mapping[str, SuiteTest]:
+        return {test.name: test for test in self.suite.tests}
+
+    def rubric(self, rubric_id: str) -> Rubric:
+        """The rubric with this id."""
+        return self._rubrics[rubric_id]
+
+    def test(self, name: str) -> SuiteTest:
+        """The test with this name."""
+        return self._tests[name]
+
+    def sends_images(self, judge: str | None) -> bool:
+        """Whether a judge gets the images of a transcript (rule R5)."""
+        return any(each.sends_images for each in self.suite.judges if each.name == judge)
+
+    @cached_property
+    def judge_fingerprints(self) -> Mapping[str | None, str]:
+        """By judge, what says that two sessions asked the same judge (rule J2)."""
+        return {name: judge.fingerprint for name, judge in self.judges.items()}
+
+    def specs(self) -> Iterator[CaseSpec]:
+        """Every case of the suite, in collection order."""
+        if self.suite.replay.frozen is not None:
+            return next(iter(self.made.values())).specs(self.suite)
+        return expand(self.suite, self.runs, self.labels)
+
+    @cached_property
+    def bases(self) -> frozenset[CaseSpec]:
+        """The cases that probes change, with the judges that are asked about them (rule S2)."""
+        if not self.suite.probes:
+            return frozenset()
+        return frozenset(spec.base_case for spec in self.specs() if spec.variant)
+
+    def cases(self, *, own_log: bool = True) -> SuiteCases:
+        """All cases as they are now.
+
+        Without its `own_log` and rubrics nothing is known of what no longer exists.
+        """
+        known = own_log and self.source is not None
+        return SuiteCases(
+            {case_id(spec): spec for spec in self.specs()},
+            self.judge_fingerprints,
+            frozenset((run.run_id, run.epoch) for run in self.runs) if known else None,
+        )
+
+    @property
+    def frozen_cases(self) -> RecordIndex:
+        """Where the cases of a frozen suite lie."""
+        return RecordIndex(next(iter(self.made.values())).entries)
+
+    def made_before(self, spec: CaseSpec) -> Case | None:
+        """The case as it is on disk, where the suite is frozen or keeps what was made (rules G6,
+        H1).
+
+        Raises `InputError` where it is there and cannot be used.
+        """
+        if KINDS[spec.test].natural and self.suite.replay.frozen is None:
+            # It is read, not made, and its label may have changed.
+            return None
+        made = self.made.get(spec.test)
+        if made is None:
+            return None
+        frozen = self.suite.replay.frozen is not None
+        return made.case(spec, self.rubric(spec.rubric_id), rewording=frozen)
+
+    @cached_property
+    def grounds(self) -> Grounds:
+        """What the labels of its cases rest on (rule N6)."""
+        rejected = rejected_results(self.suite) if self.people else ()
+        return grounds_of(self.suite, self.judges, self.labels.values(), self.people, rejected)
+
+    def label(self, spec: CaseSpec) -> Label:
+        """The label of the run of a case, under its rubric (rule N1)."""
+        return self.labels[spec.rubric_id, spec.run_id, spec.epoch]
+
+    def read(self, spec: CaseSpec) -> AgentRun:
+        """Read the run of a case and preprocess it.
+
+        Raises `Unscored` (input_error) where that fails.
+        """
+        assert self.source is not None
+        return self.source.run(spec.run_id, spec.epoch, self.preprocessors)
+
+
+def make_ready(
+    path: Path,
+    *,
+    cwd: Path,
+    rootdir: Path,
+    rubric_file: Path | None = None,
+    log_path: Path | None = None,
+    frozen: bool = False,
+    judge: Callable[..., object] | None = None,
+) -> ReadySuite:
+    """Load a config and check everything it names; `judge` is code in place of its judge.
+
+    Raises `InputError` with every problem that can be found in one go: first those of config and
+    rubrics, then those of prompts, preprocessors and the log.
+    """
+    suite = load_suite(
+        path,
+        cwd=cwd,
+        rootdir=rootdir,
+        rubric_file=rubric_file,
+        log_path=log_path,
+        frozen=frozen,
+        own_judge=judge is not None,
+    )
+    problems: list[Problem] = []
+    judges: dict[str | None, SuiteJudge] = {}
+    for settings in suite.judges:
+        if judge is not None:
+            judges[settings.name] = supplied_judge(settings, judge)
+            continue
+        with collecting(problems):
+            build = JUDGES[settings.kind].build
+            judges[settings.name] = build(settings, suite.mode, suite.instruction)
+    made: dict[str, MadeCases] = {}
+    with collecting(problems):
+        made = made_before(suite)
+    ready = _with_pipelines(ReadySuite(suite, None, {}, judges, (), made), problems)
+    if suite.replay.frozen is None:
+        ready = _with_sources(ready, problems)
+    with collecting(problems):
+        ready = replace(ready, people=read_people(suite))
+        _ = ready.grounds
+    with collecting(problems):
+        _ = ready.runs
+        if suite.labels and ready.source is not None:
+            ready = _with_labels(ready, ready.source, Places(cwd, rootdir, path.parent))
+    if (unknown := metric_problem(suite.output.metric)) is not None:
+        problems.append(Problem(unknown, key="admin.evaluation_config.metric"))
+    if suite.replay.frozen is not None and not problems:
+        ready, misfits = _with_frozen(ready, suite.replay.frozen)
+        problems += misfits
+    if suite.source.cluster_key and not problems:
+        with collecting(problems):
+            ready = _with_clusters(ready, suite.source.cluster_key)
+    if problems:
+        places = Places(cwd, rootdir, path.parent)
+        raise InputError(
+            dict.fromkeys(_placed(problem, suite.config_file, places) for problem in problems)
+        )
+    return ready
+
+
+def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Problem]]:
+    """Hold a frozen file against the suite: what does not fit, and in the suite's notices what is
+    not there.
+    """
+    suite, [cases, *_] = ready.suite, ready.made.values()
+    problems = misfits(suite, cases.entries.values())
+    if not problems and next(ready.specs(), None) is None:
+        others = sorted({entry.suite for entry in cases.entries.values()} - {suite.name})
+        hint = (
+            f"It holds cases of {listed(others)}; a suite is named after its config file: to judge "
+            f"them, name this one {others[0]}{suite.config_file.suffix}, in a folder of its own."
+            if others
+            else None
+        )
+        problems = [
+            Problem(f"this file holds no case of the suite {suite.name!r}", str(path), hint=hint)
+        ]
+    notices = list(without_cases(suite, path, cases.entries.values()))
+    if cases.foreign:
+        was, no_case = ("was", "is no case") if cases.foreign == 1 else ("were", "are no cases")
+        lines = f"{counted(cases.foreign, 'line')} without `format` and `case_id`"
+        notices.append(f"{path.name}: {lines} {was} not written by pytest-jrh, and {no_case}.")
+    labels = {
+        (entry.rubric, entry.run_id, entry.epoch): entry.label
+        for entry in cases.entries.values()
+        if entry.suite == suite.name and entry.label is not None
+    }
+    suite = replace(suite, notices=(*suite.notices, *notices))
+    return replace(ready, suite=suite, labels=labels), problems
+
+
+def _with_labels(ready: ReadySuite, source: Source, places: Places) -> ReadySuite:
+    """Add the labels of the suite's runs; raises `InputError` with every problem of them."""
+    from pytest_jrh.sources.labels import find_labels
+
+    suite = ready.suite
+    found = find_labels(suite, source, ready.runs, places)
+    if found.problems:
+        raise InputError(found.problems)
+    suite = replace(suite, notices=(*suite.notices, *found.notices))
+    return replace(ready, suite=suite, labels=found.labels)
+
+
+def _with_clusters(ready: ReadySuite, cluster_key: str) -> ReadySuite:
+    """Take the clusters of a frozen suite from its records; say where runs have none (rule L3)."""
+    from pytest_jrh.sources.source import missing_notice
+
+    suite = ready.suite
+    if suite.replay.frozen is not None:
+        cases = next(iter(ready.made.values())).clustered(suite.name, cluster_key)
+        ready = replace(ready, made=dict.fromkeys(ready.made, cases))
+    runs = {(spec.run_id, spec.epoch): spec.cluster for spec in ready.specs()}
+    if suite.replay.frozen is None:
+        runs = {(run.run_id, run.epoch): run.cluster for run in ready.runs}
+    file = suite.key or suite.config_file.name
+    notices = (*suite.notices, *missing_notice(cluster_key, file, runs.values()))
+    return replace(ready, suite=replace(suite, notices=notices))
+
+
+def _with_sources(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
+    """Add what making cases takes: a frozen suite is spared the time of
+    importing and checking it.
+    """
+    from pytest_jrh.config.preprocessors import resolve
+    from pytest_jrh.sources import open_sources
+
+    suite = ready.suite
+    preprocessors: list[Preprocessor] = []
+    for name in suite.source.preprocessors:
+        with collecting(problems):
+            preprocessors.append(resolve(name))
+    source = None
+    with collecting(problems):
+        source = open_sources(suite.source, recorded_runs(suite.replay.cassette_dir))
+    return replace(
+        ready,
+        source=source,
+        preprocessors=tuple(preprocessors),
+    )
+
+
+def _with_pipelines(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
+    """Add the prompts of the tests whose cases models make."""
+    pipelines: dict[TestName, Pipeline] = {}
+    if made := ready.suite.made_by_stages:
+        from pytest_jrh.engine.generate import build_pipelines
+
+        with collecting(problems):
+            pipelines = build_pipelines(ready.suite, made)
+    return replace(ready, pipelines=pipelines)
+
+
+def _placed(problem: Problem, config_file: Path, places: Places) -> Problem:
+    """Name the problem's file as briefly as is clear.
+
+    One that knows its key alone is the config's.
+    """
+    if problem.file is not None:
+        return replace(problem, file=places.name(Path(problem.file)))
+    document = read_document(config_file, file=places.name(config_file))
+    return replace(
+        problem, file=document.file, line=document.line(tuple((problem.key or "").split(".")))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """How pytest was started: in `folder`, with the project's `rootdir`.
+
+    `ini_file` is None where there is none. `names_ini` and `names_rootdir` say that the command
+    line names them, so that a command for the same suites has to, too.
+    """
+
+    folder: Path
+    rootdir: Path
+    ini_file: Path | None = None
+    names_ini: bool = False
+    names_rootdir: bool = False
+
+
+class LoadedSuites:
+    """The suites of one process, in the order in which they were loaded.
+
+    `rubric_file` and `log_path` are files that replace those of the suites that `--jrh-config`
+    names; None where the suites' own are used. `judge_of` gives the judge that a project's code
+    supplies for a suite, by the suite's name. `redactor` takes in what the suites' judges send to
+    say who asks.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        invocation: Invocation,
+        judge_of: Callable[[str], Callable[..., object] | None] = lambda _name: None,
+        redactor: Redactor | None = None,
+    ) -> None:
+        self._redactor = redactor
+        self._judge_of = judge_of
+        self._options = options
+        self._invocation = invocation
+        self._ready: dict[Path, ReadySuite] = {}
+        self.rubric_file: Path | None = None
+        self.log_path: Path | None = None
+
+    def __iter__(self) -> Iterator[ReadySuite]:
+        return iter(self._ready.values())
+
+    def __len__(self) -> int:
+        return len(self._ready)
+
+    def load(self, path: Path) -> ReadySuite:
+        """The suite of a config file, loaded once; raises `InputError` with every problem."""
+        path = absolute(path)
+        if path not in self._ready:
+            named = path in self._options.configs
+            ready = make_ready(
+                path,
+                cwd=self._invocation.folder,
+                rootdir=self._invocation.rootdir,
+                rubric_file=self.rubric_file if named else None,
+                log_path=self.log_path if named else None,
+                frozen=self._options.frozen,
+                judge=self._judge_of(path.stem),
+            )
+            self._refuse_shared_places(ready)
+            _check_decisions(ready)
+            _check_split(ready, self._options.split)
+            if self.labels_blind(ready.suite):
+                _check_reviewer(ready, self._options.reviewer)
+            self._ready[path] = ready
+            if self._redactor is not None:
+                self._redactor.add(ready.secrets)
+        return self._ready[path]
+
+    def named(self, name: str) -> ReadySuite:
+        """The loaded suite of this name."""
+        return next(ready for ready in self if ready.suite.name == name)
+
+    def labels_blind(self, suite: Suite) -> bool:
+        """Whether the page of this session is that of blind labelling for a suite (rule N3)."""
+        asked = self._options.review
+        return asked == "blind" if asked not in (None, ALONE) else suite.review.blind
+
+    def read_people_again(self) -> None:
+        """Take in what people said of cases meanwhile, for what is reported at the end."""
+        for path, ready in self._ready.items():
+            self._ready[path] = replace(ready, people=read_people(ready.suite))
+            # Read now, where what cannot be used is an error of the user's and not ours.
+            _ = self._ready[path].grounds
+
+    def cassette_dir(self, ready: ReadySuite) -> Path:
+        """Where a suite's cassettes are in this session."""
+        return self._options.cassette_dir or ready.suite.replay.cassette_dir
+
+    def modes(self, ready: ReadySuite) -> tuple[RecordMode, RecordMode]:
+        """The record modes of a suite's generation and judging in this session (rule G1)."""
+        return ready.suite.replay.record_modes(
+            self._options.record_mode, self._options.judge_record_mode
+        )
+
+    def asks(self, ready: ReadySuite) -> bool:
+        """Whether models may be asked about a suite's cases in this session."""
+        return self._options.disable_recording or self.modes(ready) != ("none", "none")
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Sentences of the suites that the user should read once."""
+        return tuple(notice for ready in self for notice in ready.notices)
+
+    def _refuse_shared_places(self, ready: ReadySuite) -> None:
+        """Two suites need two names, for their ids, and two cassette folders, so that none spoils
+        the other's.
+        """
+        for other in self:
+            place = str(ready.suite.config_file)
+            if other.suite.name == ready.suite.name:
+                raise InputError(
+                    Problem(
+                        f"a suite is named after its file, and {other.suite.config_file} is a "
+                        f"suite `{ready.suite.name}` too",
+                        file=place,
+                        hint="Rename one of the two files.",
+                    )
+                )
+            own, theirs = (
+                {"results": one.suite.output.dir, "cassette": self.cassette_dir(one)}
+                for one in (ready, other)
+            )
+            for what, key in (
+                ("results", "output.results_dir"),
+                ("cassette", "replay.cassette_dir"),
+            ):
+                if own[what] == theirs[what]:
+                    message = (
+                        f"this suite and {other.suite.config_file} would share the {what} "
+                        f"folder {own[what]}"
+                    )
+                    hint = f"Give each its own `{key}`, or run one of them at a time."
+                    raise InputError(Problem(message, file=place, hint=hint))
+
+
+def _check_reviewer(ready: ReadySuite, reviewer: str | None) -> None:
+    """Refuse a reviewer who is not among those of the suite."""
+    known = ready.suite.review.reviewers
+    if reviewer is None or not known or reviewer.strip() in known:
+        return
+    close = nearest(reviewer, known)
+    message = f"--jrh-reviewer={printable(reviewer)}: the reviewers are {listed(known)}"
+    hint = f"{close} is the nearest" if close else None
+    raise InputError(Problem(message, str(ready.suite.config_file), None, "review", hint))
+
+
+def _check_split(ready: ReadySuite, split: str | None) -> None:
+    """Refuse a split that none of a suite's labels belongs to."""
+    if split is None or not ready.labels:
+        return
+    splits = dict.fromkeys(label.split for label in ready.labels.values() if label.split)
+    if split not in splits:
+        there = f"the splits are {listed(splits)}" if splits else "no label names a split"
+        close = nearest(split, splits)
+        message = f"--jrh-split={printable(split)}: got {shown(split)}; {there}"
+        hint = f"{printable(close)} is the nearest" if close else None
+        raise InputError(Problem(message, str(ready.suite.config_file), hint=hint))
+
+
+def _check_decisions(ready: ReadySuite) -> None:
+    """Raise `InputError` where a suite's decisions cannot be read, before any model is asked."""
+    if has_decisions(ready.suite):
+        from pytest_jrh.store.decisions import open_stores
+
+        open_stores([ready.suite])

@@ -1,0 +1,274 @@
+"""The origin of a suite's figures, from its config, its judges and the baseline.
+
+What git knows of a folder; a session never fails for it, and never waits for it long.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest_jrh
+from pytest_jrh.cases.ids import node_part
+from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.core.files import relative_path
+from pytest_jrh.core.stages import VERIFIER
+from pytest_jrh.judges.own_code import OwnCodeJudge
+from pytest_jrh.reports.provenance import BUILT_IN, Change, JudgeOrigin, SessionOrigin, SuiteOrigin
+from pytest_jrh.stats.baseline import short, suite_of
+from pytest_jrh.store.baseline import LONGEST_PROMPT, judge_prompts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pytest_jrh.engine.loading import ReadySuite
+    from pytest_jrh.judges.judge import JudgeSettings
+    from pytest_jrh.store.baseline import BaselineFile, JudgePrompt
+
+
+_HEX = re.compile("[0-9a-f]{40,64}", re.ASCII)
+_DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_DIGITS = 12
+_LONGEST = 1_000_000
+_LONGEST_NAME = 4_096
+_PATIENCE = 3.0
+_REF = "ref: "
+# Nothing is fetched, asked or locked.
+_QUIETLY = {"GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+
+
+def commit_of(folder: Path) -> str:
+    """The first digits of the commit that is checked out; empty where there is none.
+
+    Read from git's files, so that no program runs.
+    """
+    try:
+        own = _git_folder(folder)
+        if own is None:
+            return ""
+        head = _text(own / "HEAD").strip()
+        if not head.startswith(_REF):
+            return _digits(head)
+        name = head.removeprefix(_REF)
+        if len(name) > _LONGEST_NAME:
+            return ""
+        # A worktree has a folder of its own, and the branches are those of the repository.
+        common = own / "commondir"
+        shared = own / _text(common).strip() if common.is_file() else own
+        found = (_loose(place, name) for place in (own, shared))
+        return next(filter(None, found), "") or _packed(shared, name)
+    except (OSError, ValueError):
+        return ""
+
+
+def day_of(folder: Path) -> str:
+    """The day of the last commit that changed what is in a folder, as `2026-11-22`.
+
+    Empty where git does not know, as in a copy without a history.
+    """
+    try:
+        own = _git_folder(folder)
+        if own is None or not folder.is_dir():
+            return ""
+        common = own / "commondir"
+        shared = own / _text(common).strip() if common.is_file() else own
+        if (shared / "shallow").exists():
+            return ""
+        done = subprocess.run(
+            ["git", "-c", "log.showSignature=false", "log", "-1", "--format=%cs", "--", "."],  # noqa: S607
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_PATIENCE,
+            env={**os.environ, **_QUIETLY},
+            check=False,
+        )
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return ""
+    day = done.stdout.decode("ascii", "replace").strip()
+    return day if done.returncode == 0 and _DAY.fullmatch(day) else ""
+
+
+def _git_folder(folder: Path) -> Path | None:
+    """The repository's own folder, of which a worktree names another."""
+    for parent in (folder, *folder.parents):
+        place = parent / ".git"
+        if place.is_dir():
+            return place
+        if place.is_file():
+            named = _text(place).strip().removeprefix("gitdir: ")
+            return parent / named
+    return None
+
+
+def _loose(folder: Path, name: str) -> str:
+    path = folder / name
+    # Only what is there is resolved: `resolve` raises `RuntimeError` for a link to itself.
+    inside = path.is_file() and path.resolve().is_relative_to(folder.resolve())
+    return _digits(_text(path).strip()) if inside else ""
+
+
+def _packed(folder: Path, name: str) -> str:
+    path = folder / "packed-refs"
+    if not path.is_file():
+        return ""
+    lines = (line.partition(" ") for line in _text(path).splitlines())
+    return next((_digits(commit) for commit, _, ref in lines if ref == name), "")
+
+
+def _digits(text: str) -> str:
+    return text[:_DIGITS] if _HEX.fullmatch(text) else ""
+
+
+def _text(path: Path) -> str:
+    if not path.is_file():
+        # Opening a pipe waits for its writer.
+        return ""
+    with path.open("rb") as file:
+        return file.read(_LONGEST).decode("utf-8")
+
+
+DIGEST = 12
+_LIBRARIES = ("litellm", "inspect_ai")
+
+
+def suite_origin(ready: ReadySuite, baseline: BaselineFile, folder: Path) -> SuiteOrigin:
+    """The origin of a suite's figures; paths are named relative to `folder`."""
+    suite = ready.suite
+    made = [test for test in suite.tests if not KINDS[test.name].natural]
+    stages = suite.generation.stages if made else {}
+    frozen = suite.replay.frozen
+    prompts = {each.judge: each for each in judge_prompts(suite, ready.judges)}
+    makers = [stage.model for name, stage in stages.items() if name != VERIFIER.name]
+    verifier = stages.get(VERIFIER.name)
+    return SuiteOrigin(
+        suite=suite.name,
+        config=suite.key or str(relative_path(suite.config_file, folder)),
+        config_digest=file_digest(suite.config_file),
+        judges=tuple(
+            _judge(each, ready, baseline, folder, prompts.get(each.name or ""))
+            for each in suite.judges
+        ),
+        makers=tuple(dict.fromkeys(makers)),
+        verifier=verifier.model if verifier is not None else "",
+        frozen=str(relative_path(frozen, folder)) if frozen is not None else "",
+        baseline=baseline.name if baseline.path is not None else "",
+        baseline_digest=file_digest(baseline.path) if baseline.path is not None else "",
+        versions=versions(),
+    )
+
+
+def session_origin(
+    suites: Iterable[SuiteOrigin], folder: Path, recordings: Mapping[str, Path]
+) -> SessionOrigin:
+    """The origin of a session that ends now; `recordings` are the cassette folders of suites, of
+    which git is asked.
+    """
+    return SessionOrigin(
+        suites=tuple(
+            replace(suite, recorded=day_of(recordings[suite.suite]))
+            if suite.suite in recordings
+            else suite
+            for suite in suites
+        ),
+        date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        commit=commit_of(folder),
+    )
+
+
+def recordings_of(suites: Iterable[ReadySuite]) -> dict[str, Path]:
+    """The cassette folders of suites, by the suite's name."""
+    return {ready.suite.name: ready.suite.replay.cassette_dir for ready in suites}
+
+
+@cache
+def versions() -> Mapping[str, str]:
+    """The versions of this package and of the libraries that ask models and read logs."""
+    found = {"pytest-jrh": pytest_jrh.__version__}
+    for name in _LIBRARIES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def file_digest(path: Path) -> str:
+    """The first hex digits of a file's SHA-256; empty where it cannot be read."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:DIGEST]
+    except OSError:
+        return ""
+
+
+def _judge(
+    settings: JudgeSettings,
+    ready: ReadySuite,
+    baseline: BaselineFile,
+    folder: Path,
+    prompt: JudgePrompt | None,
+) -> JudgeOrigin:
+    judge = ready.judges[settings.name]
+    fingerprint = short(ready.judge_fingerprints[settings.name])
+    earlier = judge.earlier_fingerprint if isinstance(judge, OwnCodeJudge) else ""
+    named = prompt is not None and prompt.file
+    return JudgeOrigin(
+        name=settings.name or "",
+        label=judge.label,
+        kind=settings.kind,
+        prompt=str(relative_path(Path(prompt.file), folder))
+        if prompt is not None and named
+        else BUILT_IN
+        if prompt is not None
+        else "",
+        prompt_digest=_digest(prompt.text) if prompt is not None else "",
+        fingerprint=fingerprint,
+        change=_change(
+            ready.suite.name, settings, fingerprint, prompt, baseline, earlier=short(earlier)
+        ),
+    )
+
+
+def _change(
+    suite: str,
+    settings: JudgeSettings,
+    fingerprint: str,
+    prompt: JudgePrompt | None,
+    baseline: BaselineFile,
+    *,
+    earlier: str,
+) -> Change:
+    """How a judge differs from the one whose verdicts the baseline has, as far as that is known.
+
+    `earlier` is the fingerprint that earlier versions of this package gave the judge, or empty.
+    """
+    end = f"-{node_part(settings.name)}]" if settings.name else ""
+    cases = baseline.content.cases.values() if baseline.content is not None else ()
+    found = {
+        case.judge_fingerprint
+        for case in cases
+        if suite_of(case.case_id) == suite and case.case_id.endswith(end)
+    }
+    if not found:
+        return ""
+    if found == {fingerprint}:
+        return "same"
+    if found <= {fingerprint, earlier}:
+        return "code"
+    kept = [baseline.kept.prompts.get(each) for each in found - {fingerprint}]
+    texts = {each.text for each in kept if each is not None}
+    if prompt is None or not texts:
+        return "judge"
+    return "judge" if prompt.text[:LONGEST_PROMPT] in texts else "prompt"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST]

@@ -1,1 +1,0 @@
-"""Decides whether a suite passes: its baseline and its gate."""

@@ -1,0 +1,462 @@
+"""The only importer of litellm, which takes seconds to import.
+
+When a call may be sent, and sent again: rate limits, a shared slow-down, and retries.
+
+What is accepted from a server: answers of bounded size, and of a model's server only those with
+status 200, from the requested origin.
+
+The guard sits in httpcore's connection pools, which every httpx client of litellm and the provider
+SDKs goes through, and below vcrpy, which reads answers whole. (litellm's other transport, aiohttp,
+is switched off in `provider`.) It applies to requests made for a suite only, not to other users of
+httpx in the process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import email.utils
+import functools
+import os
+import random
+import time
+import zlib
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urljoin, urlsplit
+
+from pytest_jrh.core.model import RateLimit, StageModel
+
+_PRICES = "LITELLM_LOCAL_MODEL_COST_MAP"
+_TOKENIZERS = "TIKTOKEN_CACHE_DIR"
+
+
+@functools.cache
+def litellm() -> Any:
+    """litellm, imported when first needed and set up for recording."""
+    # Without this, litellm fetches its price map from the network while it is imported.
+    os.environ.setdefault(_PRICES, "True")
+    import litellm as library
+
+    install()
+    # vcrpy records httpx's own transport; litellm's aiohttp one would be recorded twice or not at
+    # all.
+    library.disable_aiohttp_transport = True
+    library.suppress_debug_info = True
+    return library
+
+
+def keep_libraries_local() -> None:
+    """Let litellm and tiktoken use the prices and vocabularies that litellm brings.
+
+    Else they download them when they are first used, which is in one case of all where a judge's
+    code uses them.
+    """
+    os.environ.setdefault(_PRICES, "True")
+    found = find_spec("litellm")
+    for place in found.submodule_search_locations or () if found is not None else ():
+        folder = Path(place) / "litellm_core_utils" / "tokenizers"
+        if folder.is_dir():
+            os.environ.setdefault(_TOKENIZERS, str(folder))
+
+
+def missing_keys(model: str) -> list[str]:
+    """The environment variables with a key for the model of which none is set.
+
+    None where it is set, or not needed.
+    """
+    found = litellm().validate_environment(model)
+    return (
+        []
+        if found["keys_in_environment"]
+        else [name for name in found["missing_keys"] if "KEY" in name]
+    )
+
+
+_RETRIED_STATUS = frozenset({408, 409, 425, 429})
+_FIRST_OF_SERVER = 500
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often a call is tried, and the jittered exponential wait between tries, in seconds.
+
+    A provider's Retry-After is obeyed; a longer one than `longest_wait` is cut to it. `timeouts` is
+    the number of time-outs after which a call fails: each costs its whole time, and a runaway
+    answer is likely to run away again.
+    """
+
+    attempts: int = 5
+    timeouts: int = 2
+    first_wait: float = 0.5
+    longest_wait: float = 60.0
+
+    def gives_up(self, attempts: int, late: int) -> bool:
+        """Whether a call has failed after so many attempts, `late` of which timed out."""
+        return attempts >= self.attempts or late >= self.timeouts
+
+    def wait(self, attempt: int, retry_after: float | None) -> float:
+        """Seconds to wait after the given failed attempt, counted from 1."""
+        if retry_after is not None:
+            return min(retry_after, self.longest_wait) + random.uniform(0, 0.1)  # noqa: S311 - jitter
+        ceiling = min(self.first_wait * 2 ** (attempt - 1), self.longest_wait)
+        return random.uniform(ceiling / 2, ceiling)  # noqa: S311 - jitter
+
+
+def is_retried(status: int) -> bool:
+    """Whether a request that was answered with this HTTP status may succeed when it is repeated."""
+    return status in _RETRIED_STATUS or status >= _FIRST_OF_SERVER
+
+
+def seconds_asked_for(retry_after: str | None) -> float | None:
+    """How long a header Retry-After, of seconds or a date, asks to wait; None where it says
+    nothing.
+    """
+    if retry_after is None:
+        return None
+    try:
+        return max(0.0, float(retry_after))
+    except ValueError:
+        pass
+    try:
+        until = email.utils.parsedate_to_datetime(retry_after).timestamp()
+    except (ValueError, OverflowError):
+        return None
+    return max(0.0, until - time.time())
+
+
+class Pace:
+    """Keeps the times at which calls were sent, per model.
+
+    Each limit is divided by `processes`, none of which sees the others' calls. `now` gives
+    monotonic seconds.
+    """
+
+    def __init__(self, now: Callable[[], float], *, processes: int = 1) -> None:
+        self._now = now
+        self._processes = processes
+        self._sent: defaultdict[tuple[str, RateLimit], deque[float]] = defaultdict(deque)
+        self._resume: dict[str, float] = {}
+
+    def wait(self, stage: StageModel) -> float:
+        """Seconds until the model may be called; at 0.0 the call counts as sent.
+
+        At most `calls` calls go out in any window of `period` seconds.
+        """
+        now = self._now()
+        pause = self._resume.get(stage.model, now) - now
+        limit = stage.rate_limit
+        if limit is None:
+            return max(pause, 0.0)
+        sent = self._sent[stage.model, limit]
+        window = limit.period * self._processes
+        while sent and sent[0] + window <= now:
+            sent.popleft()
+        if len(sent) >= limit.calls:
+            pause = max(pause, sent[0] + window - now)
+        if pause > 0:
+            return pause
+        sent.append(now)
+        return 0.0
+
+    def slow_down(self, model: str, seconds: float) -> None:
+        """Delay all calls to a model that has just answered with a rate-limit error."""
+        self._resume[model] = max(self._resume.get(model, 0.0), self._now() + seconds)
+
+
+LONGEST_ANSWER = 32 * 2**20
+_OK, _ERROR = 200, 400
+_REDIRECTS_WITH_BODY = frozenset({307, 308})
+_AT_ONCE = 2**18
+# A block of zstd makes at most 128 KB of 4 bytes.
+_ZSTD_SLICE = 64
+_ZSTD_WINDOW = 2**25
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+class UnusableAnswer(Exception):
+    """An answer that is not read; the message says why."""
+
+
+class _Guard(NamedTuple):
+    """What is accepted: with `origin`, of that one alone; `strict` is as models are asked."""
+
+    strict: bool
+    origin: tuple[str, str | None, int | None] | None = None
+
+
+_GUARD: ContextVar[_Guard | None] = ContextVar("pytest_jrh_guard", default=None)
+
+
+@contextlib.contextmanager
+def guarded() -> Iterator[None]:
+    """Guard the HTTP requests to models that are made in this context."""
+    with _guarded(_Guard(strict=True)):
+        yield
+
+
+@contextlib.contextmanager
+def kept_to_origin(url: str) -> Iterator[None]:
+    """Send the HTTP requests made in this context to the origin of `url` alone."""
+    with _guarded(_Guard(strict=False, origin=_origin(url))):
+        yield
+
+
+@contextlib.contextmanager
+def bounded() -> Iterator[None]:
+    """Bound the answers to HTTP requests made in this context, and nothing else of them."""
+    with _guarded(_Guard(strict=False)):
+        yield
+
+
+@contextlib.contextmanager
+def _guarded(guard: _Guard) -> Iterator[None]:
+    token = _GUARD.set(guard)
+    try:
+        yield
+    finally:
+        _GUARD.reset(token)
+
+
+@cache
+def install() -> None:
+    """Put the guard into httpcore, for as long as the process lives."""
+    import httpcore
+
+    plain_async = httpcore.AsyncConnectionPool.handle_async_request
+    plain = httpcore.ConnectionPool.handle_request
+
+    async def handle_async(pool: Any, request: Any) -> Any:
+        guard = _GUARD.get()
+        if guard is None:
+            return await plain_async(pool, request)
+        _check_request(guard, request)
+        response = await plain_async(pool, request)
+        try:
+            return _checked(guard, request, response)
+        except UnusableAnswer:
+            await response.aclose()
+            raise
+
+    def handle(pool: Any, request: Any) -> Any:
+        guard = _GUARD.get()
+        if guard is None:
+            return plain(pool, request)
+        _check_request(guard, request)
+        response = plain(pool, request)
+        try:
+            return _checked(guard, request, response)
+        except UnusableAnswer:
+            response.close()
+            raise
+
+    vars(httpcore)["AsyncConnectionPool"].handle_async_request = handle_async
+    vars(httpcore)["ConnectionPool"].handle_request = handle
+
+
+def uncompressed(body: bytes, encoding: str) -> bytes | None:
+    """A whole body without its compression, which may be off already; None for one not known.
+
+    Raises `UnusableAnswer` where it is longer than an answer may be.
+    """
+    decoder = _decoder(encoding.encode("latin-1", "replace"))
+    if decoder is None:
+        return None
+    plain = bytearray()
+    try:
+        for piece in decoder(body):
+            plain += piece
+            check_length(len(plain))
+    except _NotCompressedSo:
+        return body
+    return bytes(plain)
+
+
+def check_length(length: int) -> None:
+    """Raise `UnusableAnswer` where an answer has more bytes than it may have."""
+    if length > LONGEST_ANSWER:
+        raise UnusableAnswer(f"the answer is longer than {LONGEST_ANSWER // 2**20} MB")
+
+
+class _NotCompressedSo(UnusableAnswer):
+    """The bytes are not of the compression that the answer's header names."""
+
+
+def _check_request(guard: _Guard, request: Any) -> None:
+    if guard.origin is None or _origin(_url(request)) == guard.origin:
+        return
+    target = urlsplit(_url(request))
+    raise UnusableAnswer(
+        f"the server redirects to {target.scheme}://{target.netloc}; redirects to another server "
+        "are not followed, because they would send the headers and the transcript there"
+    )
+
+
+def _checked(guard: _Guard, request: Any, response: Any) -> Any:
+    headers = {name.lower(): value for name, value in response.headers}
+    if guard.strict and _OK < response.status < _ERROR:
+        _check_redirect(request, response.status, headers.get(b"location", b"").decode("latin-1"))
+    encoding = headers.get(b"content-encoding", b"identity").strip().lower()
+    decoder = _decoder(encoding)
+    if decoder is None and encoding not in (b"identity", b"") and guard.strict:
+        raise UnusableAnswer(
+            f"the answer is compressed as {encoding.decode('latin-1')!r}, which was not asked for"
+        )
+    length = headers.get(b"content-length", b"")
+    if length.isdigit() and len(length) < 20:  # noqa: PLR2004 - more than any file has
+        check_length(int(length))
+    if decoder is not None:
+        hidden = (b"content-encoding", b"content-length")
+        response.headers = [
+            (name, value) for name, value in response.headers if name.lower() not in hidden
+        ]
+    response.stream = _Bounded(response.stream, decoder)
+    return response
+
+
+def _check_redirect(request: Any, status: int, location: str) -> None:
+    if not location:
+        raise UnusableAnswer(f"unexpected HTTP status {status}")
+    asked = _url(request)
+    target = urljoin(asked, location)
+    if status not in _REDIRECTS_WITH_BODY or _origin(target) != _origin(asked):
+        raise UnusableAnswer(
+            f"the server redirects (HTTP {status}) to "
+            f"{urlsplit(target).scheme}://{urlsplit(target).hostname}; redirects are not "
+            "followed, because they would send the API key and the transcript there"
+        )
+
+
+def _url(request: Any) -> str:
+    url = request.url
+    host = url.host.decode()
+    server = f"[{host}]" if ":" in host else host
+    port = f":{url.port}" if url.port is not None else ""
+    return f"{url.scheme.decode()}://{server}{port}{url.target.decode('latin-1')}"
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme, parts.hostname, parts.port or _DEFAULT_PORTS.get(parts.scheme)
+    except ValueError as error:
+        raise UnusableAnswer(f"the server redirects to an invalid address: {error}") from error
+
+
+def _decoder(encoding: bytes) -> Callable[[bytes], Iterator[bytes]] | None:
+    """What takes a compression off the chunks of a body, piece by piece; None for none known."""
+    encoding = encoding.strip().lower()
+    if encoding in (b"gzip", b"x-gzip", b"deflate"):
+        return _Inflating().pieces
+    if encoding == b"zstd" and find_spec("zstandard") is not None:
+        return _zstd_pieces()
+    if encoding == b"br" and find_spec("brotli") is not None:
+        return _brotli_pieces()
+    return None
+
+
+class _Inflating:
+    """Takes off gzip and both kinds of deflate, with and without a header."""
+
+    def __init__(self) -> None:
+        self._decoder = zlib.decompressobj(zlib.MAX_WBITS | 32)
+        self._began = False
+
+    def pieces(self, chunk: bytes) -> Iterator[bytes]:
+        while chunk and not self._decoder.eof:
+            try:
+                piece = self._decoder.decompress(chunk, _AT_ONCE)
+            except zlib.error as error:
+                if self._began:
+                    raise _not_so(error) from error
+                self._began, self._decoder = True, zlib.decompressobj(-zlib.MAX_WBITS)
+                continue
+            self._began = self._began or bool(piece)
+            yield piece
+            chunk = self._decoder.unconsumed_tail
+
+
+def _zstd_pieces() -> Callable[[bytes], Iterator[bytes]]:
+    zstandard = import_module("zstandard")
+    decoder = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj()
+
+    def pieces(chunk: bytes) -> Iterator[bytes]:
+        for start in range(0, len(chunk), _ZSTD_SLICE):
+            if decoder.eof:
+                return
+            try:
+                yield decoder.decompress(chunk[start : start + _ZSTD_SLICE])
+            except zstandard.ZstdError as error:
+                raise _not_so(error) from error
+
+    return pieces
+
+
+def _brotli_pieces() -> Callable[[bytes], Iterator[bytes]] | None:
+    brotli = import_module("brotli")
+    decoder = brotli.Decompressor()
+    if not hasattr(decoder, "can_accept_more_data"):
+        # Before 1.2 it gives all at once.
+        return None
+
+    def pieces(chunk: bytes) -> Iterator[bytes]:
+        try:
+            yield decoder.process(chunk, output_buffer_limit=_AT_ONCE)
+            while not decoder.can_accept_more_data():
+                yield decoder.process(b"", output_buffer_limit=_AT_ONCE)
+        except brotli.error as error:
+            raise _not_so(error) from error
+
+    return pieces
+
+
+def _not_so(error: Exception) -> _NotCompressedSo:
+    return _NotCompressedSo(f"the answer cannot be uncompressed: {error}")
+
+
+class _Bounded:
+    """A response's bytes, uncompressed if necessary, up to the maximum length of an answer."""
+
+    def __init__(self, stream: Any, decoder: Callable[[bytes], Iterator[bytes]] | None) -> None:
+        self._stream = stream
+        self._decoder = decoder
+        self._length = 0
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._stream:
+            try:
+                for piece in self._pieces(chunk):
+                    yield piece
+            except UnusableAnswer:
+                await self.aclose()
+                raise
+
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self._stream:
+            try:
+                yield from self._pieces(chunk)
+            except UnusableAnswer:
+                self.close()
+                raise
+
+    def _pieces(self, chunk: bytes) -> Iterator[bytes]:
+        for piece in (chunk,) if self._decoder is None else self._decoder(chunk):
+            self._length += len(piece)
+            check_length(self._length)
+            yield piece
+
+    async def aclose(self) -> None:
+        """Give the connection back."""
+        if hasattr(self._stream, "aclose"):
+            await self._stream.aclose()
+
+    def close(self) -> None:
+        """Give the connection back."""
+        if hasattr(self._stream, "close"):
+            self._stream.close()

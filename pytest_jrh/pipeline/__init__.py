@@ -1,1 +1,0 @@
-"""Makes cases: summarizer, planner, editor, verifier, and the perturber that runs them."""

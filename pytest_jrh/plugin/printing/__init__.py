@@ -1,1 +1,0 @@
-"""How pytest's own sections show what happened to cases."""

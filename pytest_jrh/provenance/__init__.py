@@ -1,1 +1,0 @@
-"""Finds out where a session's figures come from (rule J7)."""

@@ -1,0 +1,345 @@
+"""The HTTP exchanges of a judge's own code while it judges: those that answer it, and those that it
+makes (rule Q4).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+from urllib.parse import urlsplit
+
+from pytest_jrh.core.redact import REDACTED, Redactor, covers
+
+# An answer that says "there is none" is an answer; all others above 399 are errors.
+_ABSENT = (404, 410)
+_FIRST_ERROR = 400
+_KEPT_HEADERS = ("content-type", "content-encoding", "location", "link")
+
+
+class Halted(BaseException):
+    """A judge's code may not go on; why is said by its `Exchanges`.
+
+    No `Exception`, so that the judge's own retries and fallbacks do not take it for an error of
+    the network.
+    """
+
+
+class HttpRequest(NamedTuple):
+    """What a request is recognized by: its URL is without keys, its body without secrets."""
+
+    method: str
+    uri: str
+    body: str
+
+    def __str__(self) -> str:
+        parts = urlsplit(self.uri)
+        return f"{self.method} {parts.scheme}://{parts.netloc}{parts.path}"
+
+
+class Opened(NamedTuple):
+    """What a judge's code did past the recorded HTTP libraries, such as "opened a connection to
+    X"; `thread` names the one that did it where it is not known to be the judge's.
+    """
+
+    what: str
+    thread: str = ""
+
+    def said_of(self, judge: str) -> str:
+        """Say it of a judge."""
+        if self.thread:
+            return f"while {judge} judged, the thread {self.thread} {self.what}"
+        return f"{judge} {self.what} by itself"
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """Why a judge's code was halted.
+
+    "missing": it sent a `request` that is not recorded; "room": its answer could not be stored;
+    "unseen": it opened a connection, or started a program, by itself; "budget": a limit leaves no
+    request; "unready": it lacks what its requests need.
+    """
+
+    why: Literal["missing", "room", "unseen", "budget", "unready"]
+    what: str
+    request: HttpRequest | None = None
+
+
+class Exchanges:
+    """The exchanges of one judging, used from every thread that the judge's code runs in.
+
+    Each of the `recorded` ones answers one request, in order among equals. What is not there may
+    be sent only while `live`; `room` keeps room for the answer to a request of so many bytes, or
+    raises `OSError`, `admit` counts it, or says why it may not be sent, and `changed` is called for
+    each exchange that is to be kept.
+    """
+
+    def __init__(
+        self,
+        recorded: Sequence[Mapping[str, Any]],
+        *,
+        live: bool,
+        redactor: Redactor,
+        admit: Callable[[], Halt | None] = lambda: None,
+        changed: Callable[[], object] = lambda: None,
+        room: Callable[[int], contextlib.AbstractContextManager[None]] = (
+            lambda _: contextlib.nullcontext()
+        ),
+    ) -> None:
+        self.live = live
+        self.redactor = redactor
+        self.halt: Halt | None = None
+        self.sent = 0
+        self.replayed = 0
+        self.unseen: dict[Opened, None] = {}
+        self._admit = admit
+        self._changed = changed
+        self._room = room
+        self._rooms: list[contextlib.ExitStack] = []
+        self._bytes_made = 0
+        self._unused = list(recorded)
+        self._used: list[tuple[Mapping[str, Any], bool]] = []
+        self._closed = False
+        self._lock = threading.Lock()
+
+    def request(
+        self, method: str, uri: str, body: object, headers: Mapping[str, object] | None = None
+    ) -> HttpRequest:
+        """A request as it is recognized and stored; what it says of who asks is in neither."""
+        redact = self.redactor
+        redact.learn(os.environ)
+        redact.see_headers({name: _texts(value) for name, value in (headers or {}).items()})
+        redact.see_fields(_fields(body))
+        text = redact.of_code(_without_chance(body_text(body)), learn=True)
+        redact.of_code(uri, learn=True)
+        return HttpRequest(method, redact.of_code(redact.url(uri)), text)
+
+    def answer(self, request: HttpRequest) -> Mapping[str, Any] | None:
+        """The recorded exchange that answers a request; None where the request may be sent.
+
+        Raises `Halted` where it is neither.
+        """
+        with self._lock:
+            if self._closed or self.halt is not None:
+                raise Halted
+            found = next((one for one in self._unused if self._is_recorded(one, request)), None)
+            if found is not None:
+                self._unused.remove(found)
+                self._used.append((found, True))
+                self.replayed += 1
+                return found
+            if not self.live:
+                self.halt = Halt("missing", str(request), request)
+                raise Halted
+        refusal = self._keep_room(request) or self._admit()
+        with self._lock:
+            if refusal is not None:
+                self.halt = refusal
+                raise Halted
+            self.sent += 1
+        return None
+
+    def _is_recorded(self, interaction: Mapping[str, Any], request: HttpRequest) -> bool:
+        """Whether a recorded exchange is that of a request, whatever of it was taken for a secret
+        when it was recorded.
+        """
+        if is_request(interaction, request):
+            return True
+        recorded, redact = interaction["request"], self.redactor
+        uri, body = redact.of_code(redact.url(recorded["uri"])), recorded["body"]
+        if recorded["method"] != request.method or not covers(uri, request.uri):
+            return False
+        if REDACTED in request.body:
+            body = redact.of_code(body or "")
+        return is_request({"request": {**recorded, "uri": uri, "body": body}}, request)
+
+    def _keep_room(self, request: HttpRequest) -> Halt | None:
+        """Keep room for an answer: one that is paid for and cannot be kept would be paid for
+        again.
+        """
+        room = contextlib.ExitStack()
+        asked = self._bytes_made + len(request.body.encode("utf-8", "replace"))
+        try:
+            room.enter_context(self._room(asked))
+        except OSError as error:
+            return Halt("room", error.strerror or str(error))
+        with self._lock:
+            self._rooms.append(room)
+        return None
+
+    def made(self, request: HttpRequest, response: Mapping[str, Any], content_type: str) -> None:
+        """Keep an exchange that was made; `response` is in vcrpy's form."""
+        code = response["status"]["code"]
+        interaction = _interaction(request, response, content_type, self.redactor)
+        with self._lock:
+            if self._closed:
+                return
+            self._used.append((interaction, code < _FIRST_ERROR or code in _ABSENT))
+            self._bytes_made += len(str(interaction["request"]["body"]).encode("utf-8", "replace"))
+            self._bytes_made += len(response["body"].get("string") or b"")
+            if self._rooms:
+                self._rooms.pop().close()
+        self._changed()
+
+    def connects(self, opened: Opened) -> None:
+        """Note what goes past the recorded HTTP libraries.
+
+        Raises `Halted` where nothing may be sent.
+        """
+        with self._lock:
+            if not self.live or self._closed:
+                self.halt = self.halt or Halt("unseen", opened.said_of("it"))
+                raise Halted
+            self.unseen[opened] = None
+
+    @property
+    def closed(self) -> bool:
+        """Whether the judge has come to its end."""
+        return self._closed
+
+    def close(self) -> None:
+        """The judge has come to its end: what a thread of it does from now on is refused."""
+        with self._lock:
+            self._closed = True
+            while self._rooms:
+                self._rooms.pop().close()
+
+    def kept(self, *, judged: bool) -> tuple[Mapping[str, Any], ...]:
+        """What belongs into the cassette, in the order in which it was used.
+
+        Answers with an error status are kept only where the judge has `judged` all the same, and
+        has not got a better one to the same request: a retry is not worth replaying. Recorded ones
+        that were not used stay: a judge that is changed back asks them again.
+        """
+        with self._lock:
+            used = list(self._used)
+            rest = [(one, True) for one in self._unused]
+        good = [one for one, is_good in used if is_good]
+        kept = [
+            one
+            for one, is_good in [*used, *rest]
+            if is_good or (judged and not any(_are_equal(one, other) for other in good))
+        ]
+        return tuple(kept)
+
+
+def is_request(interaction: Mapping[str, Any], request: HttpRequest) -> bool:
+    """Whether a recorded exchange is that of a request: equal method, URL and canonical body."""
+    recorded = interaction["request"]
+    body, wanted = canonical(recorded["body"]), canonical(request.body)
+    return (
+        recorded["method"] == request.method
+        and covers(recorded["uri"], request.uri)
+        and (body == wanted or (not is_all_secret(recorded["body"]) and covers(body, wanted)))
+    )
+
+
+def is_all_secret(body: str | None) -> bool:
+    """Whether a recorded body says nothing of what was asked: its secrets were all that it held."""
+    text = body or ""
+    return REDACTED in text and not any(map(str.isalnum, text.replace(REDACTED, "")))
+
+
+def canonical(body: str | None) -> str:
+    """A JSON body with its keys in order; any other body as it is."""
+    try:
+        return json.dumps(json.loads(body or ""), sort_keys=True)
+    except (ValueError, RecursionError):
+        return body or ""
+
+
+def body_text(body: object) -> str:
+    """The body of a request or an answer as text, whatever an HTTP library takes for one."""
+    if body is None:
+        return ""
+    if isinstance(body, bytes | bytearray):
+        return body.decode("utf-8", "replace")
+    if isinstance(body, str):
+        return body
+    if hasattr(body, "read"):
+        return body_text(body.read())
+    try:
+        return json.dumps(body)
+    except (TypeError, ValueError):
+        return _form_text(body)
+
+
+def _form_text(body: object) -> str:
+    """The fields of a form of aiohttp; of another object of a library its type alone."""
+    if not isinstance(getattr(body, "_fields", None), list):
+        return type(body).__name__
+    # A file is read when it is sent, and only once.
+    fields = [
+        (name, value if isinstance(value, str) else type(value).__name__)
+        for name, value in _fields(body)
+    ]
+    return json.dumps([type(body).__name__, *fields])
+
+
+def _fields(body: object) -> list[tuple[object, object]]:
+    """The names and values of a form of aiohttp, or of a list of pairs."""
+    if isinstance(body, list | tuple):
+        pairs = [pair for pair in body if isinstance(pair, list | tuple)]
+        return [(pair[0], pair[1]) for pair in pairs if len(pair) == 2]  # noqa: PLR2004 - a pair
+    fields = getattr(body, "_fields", None)
+    if not isinstance(fields, list):
+        return []
+    return [(dict(options).get("name", ""), value) for options, _, value in fields]
+
+
+def _texts(value: object) -> list[str]:
+    values = value if isinstance(value, list | tuple) else [value]
+    return [body_text(one) for one in values]
+
+
+def _without_chance(body: str) -> str:
+    """The body without the boundary of its parts, which HTTP libraries make up anew each time."""
+    boundary = body.partition("\r\n")[0]
+    if boundary.startswith("--") and body.rstrip().endswith(f"\n{boundary}--"):
+        return body.replace(boundary, "--boundary")
+    return body
+
+
+def _are_equal(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    same: bool = one["request"] == other["request"]
+    return same
+
+
+def _interaction(
+    request: HttpRequest, response: Mapping[str, Any], content_type: str, redactor: Redactor
+) -> dict[str, Any]:
+    """Both sides as vcrpy writes them, without secrets and with the headers that a body needs."""
+    headers = {name.lower(): value for name, value in response["headers"].items()}
+    body: object = response["body"].get("string") or b""
+    text: object
+    try:
+        whole = body.decode() if isinstance(body, bytes) else str(body)
+        text = redactor.of_code(whole, learn=True)
+    except UnicodeDecodeError:
+        assert isinstance(body, bytes)
+        # One letter a byte: what is not text stays as it is.
+        text = redactor.of_code(body.decode("latin-1"), learn=True).encode("latin-1", "replace")
+    kept = {
+        name: [redactor.of_code(body_text(value), learn=True) for value in headers[name]]
+        for name in _KEPT_HEADERS
+        if name in headers
+    }
+    status = response["status"]
+    return {
+        "request": {
+            "method": request.method,
+            "uri": request.uri,
+            "body": request.body,
+            "headers": {"content-type": [content_type]} if content_type else {},
+        },
+        "response": {
+            "status": {**status, "message": redactor.of_code(status.get("message") or "")},
+            "headers": kept,
+            "body": {"string": text},
+        },
+    }

@@ -1,0 +1,438 @@
+"""The entry of a cassette that holds what a judge's own code asked, and the verdict that it came to
+(rule Q4).
+
+Says why a judge's code was halted: a request is not recorded, or it connected by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_jrh.core.diffs import unified
+from pytest_jrh.core.errors import Unrecorded, Unscored
+from pytest_jrh.core.model import UNSCORED, Spending, Verdict
+from pytest_jrh.core.redact import REDACTED
+from pytest_jrh.core.text import one_line
+from pytest_jrh.core.transcript import storable
+from pytest_jrh.core.user_code import error_places
+from pytest_jrh.judges.judge import is_huge, offered_text
+from pytest_jrh.llm.calls import Answer, Stopped, digest
+from pytest_jrh.recording.cassettes import RecordedCall
+from pytest_jrh.recording.exchanges import Exchanges, Halt, Halted, Opened, is_all_secret
+from pytest_jrh.recording.recorder import MAKE_ROOM
+from pytest_jrh.recording.shared_calls import Lookup
+from pytest_jrh.recording.watch import foreign_urllib3
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pytest_jrh.recording.exchanges import HttpRequest
+    from pytest_jrh.recording.recorder import HttpRecorder
+    from pytest_jrh.recording.tapes import Tape
+
+
+_MOST_LINES = 24
+_LONGEST_LINE = 160
+VERDICT_ADVICE = (
+    "Let it ask over HTTP by requests, httpx, aiohttp or urllib3; or set `replay: verdict` on the "
+    "judge, which then answers from its recorded verdict."
+)
+
+
+def halted(
+    halt: Halt,
+    *,
+    stage: str,
+    who: str,
+    recorded: Sequence[Mapping[str, Any]],
+    cassette: Path,
+    closed: bool,
+    error: BaseException | None,
+) -> Unscored:
+    """The outcome of a case whose judge was halted.
+
+    `recorded` are the exchanges that were there to answer it, and `closed` says that the cassette
+    is complete and the mode adds nothing to it.
+    """
+    if halt.why == "budget":
+        return Unscored("over_budget", stage=stage, cause=f"{halt.what}.")
+    if halt.why == "room":
+        return Unscored(
+            "model_error",
+            stage=stage,
+            cause=f"{who} was stopped before a request whose answer could not be stored under "
+            f"{cassette.parent}: {halt.what}.",
+            advice=MAKE_ROOM,
+        )
+    if halt.why == "unready":
+        return Unrecorded(
+            stage=stage,
+            cause=f"{who} cannot be asked: {halt.what}.",
+            difference="",
+            cassette=str(cassette),
+        )
+    if halt.why == "unseen":
+        return Unscored(
+            "unrecorded",
+            stage=stage,
+            cause=f"{who} was stopped: {halt.what}, which no recording answers.",
+            advice=f"{foreign_urllib3()}{VERDICT_ADVICE}",
+            places=() if error is None else error_places(error),
+        )
+    assert halt.request is not None
+    nearest = _nearest(recorded, halt.request)
+    cause = f"{who} sent {halt.what}, which is not recorded"
+    if nearest is not None:
+        cause += "; the nearest recorded request differs"
+        if is_all_secret(nearest["request"]["body"]):
+            cause += f": its body is {REDACTED} alone, which answers nothing else"
+    elif not recorded:
+        cause += ": the case has no recorded request"
+    if closed:
+        cause = f"the cassette is complete, and mode `once` does not add to it: {cause}"
+    return Unrecorded(
+        stage=stage,
+        cause=f"{cause}.",
+        difference="" if nearest is None else request_difference(nearest, halt.request),
+        cassette=str(cassette),
+    )
+
+
+def request_difference(interaction: Mapping[str, Any], request: HttpRequest) -> str:
+    """A short text that says in what a request differs from a recorded one."""
+    recorded = interaction["request"]
+    lines: list[str] = []
+    was, now = f"{recorded['method']} {recorded['uri']}", f"{request.method} {request.uri}"
+    if was != now:
+        lines += [f"-{was}", f"+{now}"]
+    changed = [
+        line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 1]}…"
+        for line in unified(_lines(recorded["body"]), _lines(request.body), context=0)
+        if not line.startswith("@@")
+    ]
+    if not lines and not changed:
+        return "(equal to a recorded request that was asked fewer times)"
+    lines += changed
+    if len(lines) > _MOST_LINES:
+        lines = [*lines[:_MOST_LINES], f"... {len(lines) - _MOST_LINES} more lines"]
+    return "\n".join(lines)
+
+
+def _nearest(
+    recorded: Sequence[Mapping[str, Any]], request: HttpRequest
+) -> Mapping[str, Any] | None:
+    """The recorded exchange that has the most in common with a request."""
+    wanted = set(_lines(request.body))
+
+    def likeness(interaction: Mapping[str, Any]) -> tuple[bool, bool, int]:
+        other = interaction["request"]
+        shared = len(wanted & set(_lines(other["body"])))
+        return (other["uri"] == request.uri, other["method"] == request.method, shared)
+
+    return max(recorded, key=likeness, default=None)
+
+
+def _lines(body: str | None) -> list[str]:
+    """A body line by line, and its texts too: a transcript is one line of its JSON."""
+    try:
+        text = json.dumps(json.loads(body or ""), indent=1, sort_keys=True, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        text = body or ""
+    return [part for line in text.splitlines() for part in line.split("\\n")]
+
+
+_UNFINISHED = "unfinished"
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """One verdict that a judge's own code is to give.
+
+    `who` is the judge in messages, and `label` in the cassette. `key` says what the recorded
+    verdict rests on, each part as a short text; it stands for the code where `from_head`. `scores`
+    are those on offer. `earlier_key` is what earlier versions of this package wrote in place of the
+    key, or empty.
+    """
+
+    stage: str
+    who: str
+    label: str
+    repeat: int
+    key: Mapping[str, str]
+    scores: tuple[int, ...]
+    from_head: bool
+    earlier_key: Mapping[str, str]
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the entry: one for each repeat, whatever the code is."""
+        return digest({"stage": self.stage, "own code": True, "repeat": self.repeat})
+
+    @property
+    def whole_key(self) -> dict[str, Any]:
+        """What a recorded verdict rests on, its judge's label included."""
+        return {"model": self.label, **self.key}
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """What the entry says of the question."""
+        parts: dict[str, Any] = {"model": self.label, "parameters": dict(self.key)}
+        return parts if self.repeat == 1 else {**parts, "repeat": self.repeat}
+
+
+class KeptRequests:
+    """Keeps the requests of a judge's own code on the tape of its case.
+
+    `admit` counts a request that is about to be sent, or says why it must not be; `paced` waits
+    until a verdict may be asked for. `later` runs a function in the engine's loop, from any thread.
+    `unseen` is told what the code opened by itself, and `native` what was opened outside of Python.
+    """
+
+    def __init__(
+        self,
+        tape: Tape,
+        http: HttpRecorder,
+        *,
+        admit: Callable[[], Halt | None],
+        paced: Callable[[], Awaitable[None]],
+        later: Callable[[Callable[[], None]], object],
+        unseen: Callable[[Opened], None],
+        native: Callable[[str], None],
+    ) -> None:
+        self._tape = tape
+        self._http = http
+        self._admit = admit
+        self._paced = paced
+        self._later = later
+        self._unseen = unseen
+        self._native = native
+
+    async def verdict(self, judging: Judging, work: Callable[[], Awaitable[Verdict]]) -> Verdict:
+        """The verdict that `work` comes to, or the one that is recorded where that is enough.
+
+        Raises `Unscored` for what work raises, and for what the recording has not and must have.
+        """
+        tape = self._tape
+        live = tape.records and not tape.recording.planning
+        if live:
+            if tape.recording.stopping():
+                raise Stopped
+            await tape.lock(judging.stage)
+        entry = tape.recorded(judging.fingerprint)
+        verdict = _verdict(entry)
+        # Where the code does not run, the verdict of another judge or case is none.
+        fits = not judging.from_head or _key(entry) == judging.whole_key
+        tape.lookups.append(
+            Lookup(
+                judging.stage,
+                judging.fingerprint,
+                entry.answer.text if entry is not None and verdict is not None and fits else None,
+            )
+        )
+        if tape.recording.planning:
+            return self._foreseen(judging, verdict if fits else None)
+        if judging.from_head:
+            told = self._from_head(judging, entry, verdict, live=live)
+            if told is not None:
+                return told
+        return await self._given(judging, work, live=live)
+
+    def _foreseen(self, judging: Judging, verdict: Verdict | None) -> Verdict:
+        """What a plan knows, which runs nobody's code."""
+        if verdict is None:
+            raise Unrecorded(
+                stage=judging.stage,
+                cause=f"{judging.who} has no recorded verdict.",
+                difference="",
+                cassette=str(self._tape.path),
+            )
+        return self._replayed(judging, verdict)
+
+    def _from_head(
+        self, judging: Judging, entry: RecordedCall | None, verdict: Verdict | None, *, live: bool
+    ) -> Verdict | None:
+        known, wanted = _key(entry), judging.whole_key
+        if verdict is not None and known == wanted:
+            return self._replayed(judging, verdict)
+        if live:
+            return None
+        difference = ""
+        if verdict is None:
+            why = "and there is none."
+        elif known == {**wanted, **judging.earlier_key}:
+            why = (
+                "which an earlier version of pytest-jrh has recorded. It looked at the judge's "
+                "function alone: whether other code and files that the judge uses have changed "
+                "since is not known."
+            )
+        else:
+            why = "which is that of another judge or case."
+            difference = "\n".join(
+                line
+                for name in {**known, **wanted}
+                if known.get(name) != wanted.get(name)
+                for line in (f"-{name}: {known.get(name)}", f"+{name}: {wanted.get(name)}")
+            )
+        raise Unrecorded(
+            stage=judging.stage,
+            cause=f"{judging.who} answers from its recorded verdict, {why}",
+            difference=difference,
+            cassette=str(self._tape.path),
+        )
+
+    def _replayed(self, judging: Judging, verdict: Verdict) -> Verdict:
+        """Give the recorded verdict in place of the code's; raises `Unscored` for one that is not
+        on the scale, which the code's own would not have been either.
+        """
+        self._tape.spending += Spending(replayed=1, unpriced=1)
+        if verdict.score in judging.scores:
+            return verdict
+        score = "a huge number" if is_huge(verdict.score) else verdict.score
+        raise Unscored(
+            "invalid_response",
+            stage=judging.stage,
+            cause=f"{judging.who} answers from its recorded verdict, whose score is {score}; it "
+            f"must be {offered_text(judging.scores)}.",
+            asked=(judging.fingerprint,),
+            advice=f"Restore {one_line(str(self._tape.path))}, or let --jrh-retry-unscored in a "
+            "recording mode judge the case again.",
+            happened="the judge gave no verdict",
+        )
+
+    async def _given(
+        self, judging: Judging, work: Callable[[], Awaitable[Verdict]], *, live: bool
+    ) -> Verdict:
+        tape = self._tape
+        entry = tape.recorded(judging.fingerprint, interactions=True)
+        recorded = entry.interactions if entry is not None else ()
+        interrupted = tape.interrupted(judging.fingerprint) if live else None
+        if interrupted is not None:
+            new = [one for one in interrupted.interactions if one not in recorded]
+            recorded = (*recorded, *new)
+        if live and _verdict(entry) is None:
+            await self._paced()
+        place = tape.next_place()
+        exchanges = Exchanges(
+            recorded,
+            live=live,
+            redactor=tape.recording.redactor,
+            admit=self._admit,
+            changed=lambda: self._later(lambda: self._keep_so_far(judging, exchanges, place)),
+            room=tape.room,
+        )
+        verdict: Verdict | None = None
+        try:
+            with self._http.judging(exchanges), self._outcomes(judging, exchanges, recorded):
+                given = self._scrubbed(await self._worked(work))
+            verdict = given
+        finally:
+            tape.spending += Spending(
+                calls=exchanges.sent,
+                replayed=exchanges.replayed,
+                unpriced=exchanges.sent + exchanges.replayed,
+            )
+            for what in exchanges.unseen:
+                self._unseen(what)
+            for peer in self._http.opened_natively() if live else ():
+                self._native(peer)
+            # Unchanged files stay as they are; a new verdict of old requests is no new recording.
+            stale = judging.from_head or entry is None or _verdict(entry) is None
+            if live and (exchanges.sent or (verdict is not None and stale)):
+                self._keep(judging, exchanges, place, verdict)
+        return verdict
+
+    async def _worked(self, work: Callable[[], Awaitable[Verdict]]) -> Verdict:
+        try:
+            return await work()
+        finally:
+            # What it has raised or said is redacted after this.
+            self._tape.recording.redactor.learn(os.environ)
+
+    @contextlib.contextmanager
+    def _outcomes(
+        self, judging: Judging, exchanges: Exchanges, recorded: tuple[Mapping[str, Any], ...]
+    ) -> Iterator[None]:
+        """Let a halt come first, whatever the judge's code has made of it."""
+        error: BaseException | None = None
+        try:
+            yield
+        except Unscored as trouble:
+            if exchanges.halt is None:
+                if UNSCORED[trouble.outcome].final and not trouble.asked:
+                    trouble.asked = (judging.fingerprint,)
+                raise
+            error = trouble
+        except Halted as halt:
+            error = halt
+            if exchanges.halt is None:
+                raise
+        if exchanges.halt is None:
+            return
+        tape = self._tape
+        raise halted(
+            exchanges.halt,
+            stage=judging.stage,
+            who=judging.who,
+            recorded=recorded,
+            cassette=tape.path,
+            closed=tape.closed,
+            error=error,
+        ) from error
+
+    def _keep_so_far(self, judging: Judging, exchanges: Exchanges, place: int) -> None:
+        """Keep what has been answered before the judge asks again, so that a kill loses nothing."""
+        if not exchanges.closed:
+            # Where it cannot be written now, it cannot be at the end, which says so.
+            with contextlib.suppress(Unscored):
+                self._keep(judging, exchanges, place, None)
+
+    def _keep(
+        self, judging: Judging, exchanges: Exchanges, place: int, verdict: Verdict | None
+    ) -> None:
+        told = {} if verdict is None else {"score": verdict.score, "reasoning": verdict.reasoning}
+        answer = Answer(
+            json.dumps(told, ensure_ascii=False) if told else "",
+            finish_reason="stop" if told else _UNFINISHED,
+        )
+        self._tape.record(
+            RecordedCall(
+                judging.fingerprint,
+                judging.stage,
+                judging.parts,
+                answer,
+                place,
+                exchanges.kept(judged=verdict is not None),
+            )
+        )
+
+    def _scrubbed(self, verdict: Verdict) -> Verdict:
+        """The verdict as a replay gives it."""
+        reasoning = self._tape.recording.redactor.of_code(storable(verdict.reasoning)[0])
+        return Verdict(verdict.score, reasoning)
+
+
+def _key(entry: RecordedCall | None) -> Mapping[str, Any]:
+    """What the verdict of an entry rests on: the judge's label and its key."""
+    if entry is None:
+        return {}
+    return {"model": entry.parts.get("model"), **(entry.parts.get("parameters") or {})}
+
+
+def _verdict(entry: RecordedCall | None) -> Verdict | None:
+    """The verdict of an entry; None where its judge has not come to one."""
+    if entry is None or entry.answer.finish_reason == _UNFINISHED:
+        return None
+    try:
+        told = json.loads(entry.answer.text)
+        score, reasoning = told["score"], told["reasoning"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+    if type(score) is not int or not isinstance(reasoning, str):
+        return None
+    return Verdict(score, reasoning)

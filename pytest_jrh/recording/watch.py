@@ -1,0 +1,709 @@
+"""Notices what a judge's code opens, starts and sends by itself, past the HTTP libraries that are
+recorded (rule Q4).
+
+Python's audit events tell of connections, look-ups of names and programs, whichever library it is
+that asks for them. A hook for these events cannot be removed: there is one for a process, from the
+first session on that has such a judge, and it does nothing while no such judge runs. What is told
+by no event is wrapped: data on connections from before, and work for processes from before. What
+libraries in C do by themselves, such as gRPC's, is seen by neither: see `native`.
+
+Code is known as a judge's by its context. Other code is left alone where the session's own thread
+has started it; a thread or a context that nobody knows may be a judge's, and is treated as one of
+all judges that run.
+
+Routes what `http.client` sends to whom it belongs to: requests, urllib3, urllib.request and
+boto3 are built on it.
+
+vcrpy replaces these libraries' classes of connections, and puts the old ones back for the time of
+every real request, for all threads at once. Judges run in threads side by side, so here the methods
+of the one class below them all are wrapped instead, once.
+
+Lets threads go on in the context that they were started from, as tasks do.
+
+A judge's code may hand its requests to threads; each is to be known as that judge's.
+
+Finds TCP connections that were opened outside of Python, by libraries in C such as gRPC's, which
+raise no audit event (rule Q4). On Linux, whose `/proc` lists the sockets of a process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import io
+import os
+import socket
+import struct
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass
+from functools import cache
+from ipaddress import IPv6Address, ip_address
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple
+from weakref import WeakSet
+
+from pytest_jrh.llm.transport import LONGEST_ANSWER, check_length
+from pytest_jrh.recording.exchanges import Exchanges, Halted, HttpRequest, Opened
+
+_SHELL_SIGNS = ";&|()'\""
+# These ask programs of the system what the machine is, and nobody else.
+_ASK_ABOUT_THE_MACHINE = ("platform", "ctypes.util", "distro.distro")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Watch:
+    """Whom to tell of what a judge's code opens.
+
+    `process` is the one that the judge runs in: its forks are others. `replays`: nothing may be
+    sent.
+    """
+
+    tell: Callable[[Opened], None]
+    process: int
+    replays: bool
+
+
+@cache
+def connected() -> set[tuple[str, int]]:
+    """Where Python code of this process has connected to, since the hook is there."""
+    return set()
+
+
+@cache
+def trusted() -> ContextVar[bool]:
+    """Whether the present context is the session's, or was begun by it."""
+    return ContextVar("trusted", default=False)
+
+
+@cache
+def judging() -> set[Watch]:
+    """The judges whose code runs at present."""
+    return set()
+
+
+@cache
+def watched() -> ContextVar[Watch | None]:
+    """Whom to tell of connections in the current context; the first call installs the hook."""
+    current: ContextVar[Watch | None] = ContextVar("watched", default=None)
+    events = dict(_EVENTS)
+
+    def hook(event: str, args: tuple[Any, ...]) -> None:
+        describe = events.get(event)
+        if describe is None:
+            return
+        watch = current.get()
+        if watch is not None or judging():
+            what = describe(args)
+            if what:
+                _notice(watch, what, sends=event == "socket.sendmsg")
+        if event == "socket.connect" and isinstance(args[0], socket.socket):
+            _opened().add(args[0])
+            if isinstance(args[1], tuple):
+                connected().add((_text(args[1][0]), args[1][1]))
+        if event == "os.exec" and watch is not None and watch.process == os.getpid():
+            raise RuntimeError("the code of a judge must not put a program in the session's place")
+
+    sys.addaudithook(hook)
+    return current
+
+
+@cache
+def _opened() -> WeakSet[socket.socket]:
+    """The sockets whose connection has been noticed when it was opened."""
+    return WeakSet()
+
+
+@cache
+def _threads_before() -> set[int]:
+    """The threads that were there before the first judge ran: debuggers and servers among them."""
+    return set(sys._current_frames())
+
+
+def _notice(watch: Watch | None, what: str, *, sends: bool = False) -> None:
+    """Tell whose code does something; raises `Halted`, or `PermissionError` in a thread that nobody
+    knows, where it may not.
+    """
+    if watch is not None:
+        watch.tell(Opened(what))
+        return
+    thread = threading.get_ident()
+    if trusted().get() or thread == threading.main_thread().ident:
+        return
+    if sends and thread in _threads_before():
+        return
+    running = [each for each in tuple(judging()) if each.process == os.getpid()]
+    names = [each.name for each in threading.enumerate() if each.ident == thread]
+    opened = Opened(what, names[0] if names else "(no name)")
+    for each in running:
+        with contextlib.suppress(Halted):
+            each.tell(opened)
+    if running and all(each.replays for each in running):
+        raise PermissionError(f"pytest-jrh replays a judge: the thread {opened.thread} {what}")
+
+
+@contextlib.contextmanager
+def calls_watched() -> Iterator[None]:
+    """Tell of what no audit event tells of, and keep this process, until the block ends.
+
+    `os._exit` would end the session with its argument as the exit status, 0 for instance, and no
+    report: in a judge's code it is `SystemExit`.
+    """
+    import multiprocessing.process  # noqa: F401 - so that its start is among what is wrapped
+
+    current, leave = watched(), os._exit
+    _threads_before()
+
+    def staying(status: int) -> None:
+        watch = current.get()
+        if watch is not None and watch.process == os.getpid():
+            raise SystemExit(f"os._exit({status})")
+        leave(status)
+
+    with contextlib.ExitStack() as undo:
+        undo.callback(setattr, os, "_exit", leave)
+        os._exit = staying  # type: ignore[assignment]
+        for module, owner, names, describe in _CALLS:
+            found: Any = getattr(sys.modules.get(module), owner, None)
+            for name in names:
+                if hasattr(found, name):
+                    _wrap(undo, found, name, describe)
+        yield
+
+
+def _wrap(
+    undo: contextlib.ExitStack, owner: Any, name: str, describe: Callable[[Any], str]
+) -> None:
+    real, own, current = getattr(owner, name), vars(owner).get(name), watched()
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        watch = current.get()
+        if watch is not None or judging():
+            what = describe(self)
+            if what:
+                _notice(watch, what, sends=describe is not _process)
+        return real(self, *args, **kwargs)
+
+    setattr(owner, name, call)
+    undo.callback(setattr, owner, name, own) if own else undo.callback(delattr, owner, name)
+
+
+def _address(args: tuple[Any, ...]) -> str:
+    address = args[1]
+    if isinstance(address, tuple):
+        return f"opened a connection to {address[0]}:{address[1]}"
+    # A socket of the file system: a program on this machine, and by it perhaps the world.
+    return f"opened a connection to {_text(address)}" if address else ""
+
+
+def _message(args: tuple[Any, ...]) -> str:
+    return _address(args) if args[1] else _sent(args[0])
+
+
+def _sent(line: socket.socket) -> str:
+    """Data on a connection from before; on another one it was noticed when it was opened."""
+    if line in _opened():
+        return ""
+    try:
+        peer = line.getpeername()
+    except OSError:
+        # It leads nowhere.
+        return ""
+    if not isinstance(peer, tuple):
+        # A pair of sockets, such as those that wake up an event loop, has no name.
+        return f"sent data over a connection to {_text(peer)}" if peer else ""
+    if sys.platform == "win32" and _is_loopback(peer[0]):
+        # So are pairs of sockets made there.
+        return ""
+    return f"sent data over a connection to {peer[0]}:{peer[1]}"
+
+
+def _lookup(args: tuple[Any, ...]) -> str:
+    host, port = args[0], args[1]
+    if host and port:
+        return f"opened a connection to {_text(host)}:{port}"
+    return _name((host,))
+
+
+def _name(args: tuple[Any, ...]) -> str:
+    host = _text(args[0] or "")
+    known = host.lower() in ("", "localhost", socket.gethostname().lower())
+    return "" if known or is_address(host) else f"looked up the name {host}"
+
+
+def _reverse(args: tuple[Any, ...]) -> str:
+    host = _text(args[0][0] if isinstance(args[0], tuple) else args[0])
+    if not is_address(host):
+        return _name((host,))
+    return "" if _is_loopback(host) else f"looked up the address {host}"
+
+
+def is_address(host: str) -> bool:
+    """Whether a host is an address, and no name."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_loopback(host: str) -> bool:
+    return is_address(host) and ip_address(host).is_loopback
+
+
+def _program(name: object) -> str:
+    words = _text(name).split()
+    if not words or _asks_about_the_machine():
+        return ""
+    return f"started the program {PurePath(words[0].strip(_SHELL_SIGNS)).name}"
+
+
+def _asks_about_the_machine() -> bool:
+    """Whether it is a module of the standard library, or distro, that starts the program."""
+    frame = sys._getframe()
+    started_by = {__name__, "subprocess"}
+    while frame.f_back is not None and frame.f_globals.get("__name__") in started_by:
+        frame = frame.f_back
+    known = (sys.modules.get(name) for name in _ASK_ABOUT_THE_MACHINE)
+    return any(module is not None and vars(module) is frame.f_globals for module in known)
+
+
+def _started(args: tuple[Any, ...]) -> str:
+    command = args[1]
+    first = command[0] if isinstance(command, list | tuple) and command else command
+    return _program(first or args[0])
+
+
+def _process(_: object) -> str:
+    return "started a process"
+
+
+def _work(_: object) -> str:
+    return "gave work to another process"
+
+
+def _no_threads(pool: Any) -> str:
+    return "" if type(pool).__name__ == "ThreadPool" else _work(pool)
+
+
+def _text(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+_EVENTS: dict[str, Callable[[tuple[Any, ...]], str]] = {
+    "socket.connect": _address,
+    "socket.sendto": _address,
+    "socket.sendmsg": _message,
+    "socket.getaddrinfo": _lookup,
+    "socket.gethostbyname": _name,
+    "socket.gethostbyaddr": _reverse,
+    "socket.getnameinfo": _reverse,
+    "subprocess.Popen": _started,
+    "os.system": lambda args: _program(args[0]),
+    "os.startfile": lambda args: _program(args[0]),
+    "os.spawn": lambda args: _program(args[1]),
+    "os.posix_spawn": lambda args: _program(args[0]),
+    "os.exec": lambda args: _program(args[0]),
+    "os.fork": _process,
+    "os.forkpty": _process,
+}
+# Module, class, methods, and what a call of one is; modules that are imported later can have opened
+# nothing before.
+_CALLS: tuple[tuple[str, str, tuple[str, ...], Callable[[Any], str]], ...] = (
+    ("multiprocessing.process", "BaseProcess", ("start",), _process),
+    ("multiprocessing.pool", "Pool", ("_check_running",), _no_threads),
+    ("multiprocessing.queues", "Queue", ("put",), _work),
+    ("multiprocessing.connection", "_ConnectionBase", ("send", "send_bytes"), _work),
+    ("concurrent.futures.process", "ProcessPoolExecutor", ("submit",), _work),
+    ("socket", "socket", ("send", "sendall"), _sent),
+    ("ssl", "SSLSocket", ("send", "write"), _sent),
+)
+
+
+_HELD = "_jrh_held"
+_SENDING = "_jrh_sending"
+_HTTPS = 443
+_SOCKET_USES = frozenset(
+    {"makefile", "send", "sendall", "sendfile", "sendmsg", "write", "fileno"}
+    | {"recv", "recv_into", "recvfrom", "recvmsg", "read"}
+)
+_HOP_HEADERS = ("transfer-encoding", "content-length", "connection", "keep-alive")
+
+
+class HttpClientPatch:
+    """Wraps the methods of `http.client.HTTPConnection` that send, connect and read an answer.
+
+    `current` says whose exchanges the present context makes, None for those of anybody else, which
+    are left alone. `sending` is called around what goes out to the network. `decode` takes off the
+    compression of a response in vcrpy's form, and refuses one that is too long.
+    """
+
+    def __init__(
+        self,
+        current: ContextVar[Exchanges | None],
+        sending: Callable[[], contextlib.AbstractContextManager[None]],
+        decode: Callable[[dict[str, Any]], dict[str, Any]],
+    ) -> None:
+        self._current = current
+        self._sending = sending
+        self._decode = decode
+        self._send = http.client.HTTPConnection.send
+        self._getresponse = http.client.HTTPConnection.getresponse
+
+    @contextlib.contextmanager
+    def installed(self) -> Iterator[None]:
+        """Wrap the methods until the block ends."""
+        base = http.client.HTTPConnection
+        with contextlib.ExitStack() as undo:
+            _replace(undo, base, "send", self._holding_send())
+            _replace(undo, base, "getresponse", self._routed_getresponse())
+            for owner in _connecting():
+                _replace(undo, owner, "connect", self._late_connect(owner.__dict__["connect"]))
+            yield
+
+    def _holding_send(self) -> Callable[..., None]:
+        real, current = self._send, self._current
+
+        def send(connection: Any, data: Any) -> None:
+            """Hold what is sent until all of it is known: the request may be recorded."""
+            if current.get() is None or connection.__dict__.get(_SENDING):
+                real(connection, data)
+                return
+            connection.__dict__.setdefault(_HELD, bytearray()).extend(_bytes(data))
+            self._stand_in(connection)
+
+        return send
+
+    def _late_connect(self, real: Callable[..., None]) -> Callable[..., None]:
+        current = self._current
+
+        def connect(connection: Any, *args: Any, **kwargs: Any) -> None:
+            """Connect once the request is to be sent: urllib3 does so for HTTPS before that."""
+            if current.get() is None or connection.__dict__.get(_SENDING):
+                real(connection, *args, **kwargs)
+                return
+            self._stand_in(connection)
+            if hasattr(connection, "is_verified"):
+                connection.is_verified = True
+
+        return connect
+
+    def _routed_getresponse(self) -> Callable[..., http.client.HTTPResponse]:
+        def getresponse(connection: Any) -> http.client.HTTPResponse:
+            held = connection.__dict__.pop(_HELD, None)
+            exchanges = self._current.get()
+            if held is None:
+                return self._getresponse(connection)
+            if exchanges is None:
+                return self._sent(connection, bytes(held))
+            try:
+                return self._routed(connection, exchanges, bytes(held))
+            except BaseException:
+                connection.close()
+                raise
+
+        return getresponse
+
+    def _routed(
+        self, connection: Any, exchanges: Exchanges, held: bytes
+    ) -> http.client.HTTPResponse:
+        asked, content_type = _parsed(connection, held, exchanges)
+        recorded = exchanges.answer(asked)
+        if recorded is not None:
+            found = recorded["response"]
+            response = _response(connection, found["status"], found["headers"], found["body"])
+            # The connection is as it was before the request; its socket was a stand-in.
+            connection.close()
+            return response
+        with self._sending():
+            real = self._sent(connection, held)
+            body = real.read(LONGEST_ANSWER + 1)
+            check_length(len(body))
+            # Raises where the connection broke off before the answer's end.
+            body += real.read()
+        status = {"code": real.status, "message": real.reason}
+        headers: dict[str, list[str]] = {}
+        for name, value in real.getheaders():
+            headers.setdefault(name, []).append(value)
+        whole = self._decode({"status": status, "headers": headers, "body": {"string": body}})
+        exchanges.made(asked, whole, content_type)
+        return _response(connection, status, whole["headers"], whole["body"])
+
+    def _stand_in(self, connection: Any) -> None:
+        if connection.sock is None:
+            connection.sock = _StandIn(lambda: self._opened(connection))
+
+    def _opened(self, connection: Any) -> Any:
+        """The open socket of a connection whose class uses it by itself: it is not recorded, and
+        noticed as what it opens.
+        """
+        held = connection.__dict__.pop(_HELD, b"")
+        connection.sock = None
+        connection.__dict__[_SENDING] = True
+        try:
+            connection.connect()
+            if held:
+                self._send(connection, bytes(held))
+        finally:
+            connection.__dict__.pop(_SENDING, None)
+        return connection.sock
+
+    def _sent(self, connection: Any, held: bytes) -> http.client.HTTPResponse:
+        if isinstance(connection.sock, _StandIn):
+            connection.sock = None
+        connection.__dict__[_SENDING] = True
+        try:
+            self._send(connection, held)
+            return self._getresponse(connection)
+        finally:
+            connection.__dict__.pop(_SENDING, None)
+
+
+class _StandIn:
+    """Stands in for the socket of a connection that is not open yet.
+
+    Whoever reads from it or writes to it by itself gets what `opened` gives.
+    """
+
+    def __init__(self, opened: Callable[[], Any]) -> None:
+        self._opened = opened
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _SOCKET_USES:
+            raise AttributeError(name)
+        return getattr(self._opened(), name)
+
+    def settimeout(self, _: object) -> None: ...
+
+    def setsockopt(self, *_: object) -> None: ...
+
+    def shutdown(self, *_: object) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _Recorded:
+    """A socket that an `HTTPResponse` reads a whole answer from."""
+
+    def __init__(self, answer: bytes) -> None:
+        self._answer = answer
+
+    def makefile(self, *_: object, **__: object) -> io.BytesIO:
+        return io.BytesIO(self._answer)
+
+
+def _replace(undo: contextlib.ExitStack, owner: type, name: str, wrapped: Any) -> None:
+    real = owner.__dict__[name]
+    setattr(owner, name, wrapped)
+    undo.callback(setattr, owner, name, real)
+
+
+def _connecting() -> list[type]:
+    """The classes that connect in a way of their own: urllib3's, where it has been imported and is
+    built on `http.client`.
+    """
+    modules = [http.client]
+    if "urllib3.connection" in sys.modules and not foreign_urllib3():
+        modules.append(sys.modules["urllib3.connection"])
+    classes = [
+        getattr(module, name, None)
+        for module in modules
+        for name in ("HTTPConnection", "HTTPSConnection")
+    ]
+    return [each for each in classes if isinstance(each, type) and "connect" in each.__dict__]
+
+
+def foreign_urllib3() -> str:
+    """A sentence where urllib3 is not the one that is recorded; nothing where it is."""
+    connection = getattr(sys.modules.get("urllib3.connection"), "HTTPConnection", None)
+    if connection is None or issubclass(connection, http.client.HTTPConnection):
+        return ""
+    return (
+        "The urllib3 that is installed is urllib3-future, which niquests puts in its place; what "
+        "goes through it, by requests too, is not recorded. "
+    )
+
+
+def _bytes(data: Any) -> bytes:
+    if hasattr(data, "read"):
+        data = data.read()
+        return data.encode("iso-8859-1") if isinstance(data, str) else bytes(data)
+    try:
+        return bytes(memoryview(data))
+    except TypeError:
+        if isinstance(data, Iterable):
+            return b"".join(_bytes(part) for part in data)
+        raise
+
+
+def _parsed(connection: Any, held: bytes, exchanges: Exchanges) -> tuple[HttpRequest, str]:
+    """The request that a connection holds, and the content type of its body."""
+    head, _, body = held.partition(b"\r\n\r\n")
+    first, *lines = head.decode("iso-8859-1").split("\r\n")
+    method, _, rest = first.partition(" ")
+    target = rest.rpartition(" ")[0]
+    headers = {
+        name.strip().lower(): value.strip() for name, _, value in (x.partition(":") for x in lines)
+    }
+    if headers.get("transfer-encoding", "").lower() == "chunked":
+        body = _unchunked(body)
+    uri = target if "://" in target else f"{_origin(connection)}{target}"
+    return exchanges.request(method, uri, body, headers), headers.get("content-type", "")
+
+
+def _origin(connection: Any) -> str:
+    tunnel = getattr(connection, "_tunnel_host", None)
+    host = tunnel or connection.host
+    port = getattr(connection, "_tunnel_port", None) if tunnel else connection.port
+    scheme = "https" if connection.default_port == _HTTPS else "http"
+    if ":" in host:
+        host = f"[{host.strip('[]')}]"
+    return (
+        f"{scheme}://{host}"
+        if port in (None, connection.default_port)
+        else (f"{scheme}://{host}:{port}")
+    )
+
+
+def _unchunked(body: bytes) -> bytes:
+    parts: list[bytes] = []
+    while body:
+        size, _, rest = body.partition(b"\r\n")
+        length = int(size.partition(b";")[0] or b"0", 16)
+        if not length:
+            break
+        parts.append(rest[:length])
+        body = rest[length + 2 :]
+    return b"".join(parts)
+
+
+def _response(
+    connection: Any,
+    status: Mapping[str, Any],
+    headers: Mapping[str, Iterable[Any]],
+    body: Mapping[str, Any],
+) -> http.client.HTTPResponse:
+    """An answer as `http.client` reads it, from what is known of it."""
+    content = body["string"]
+    content = content.encode() if isinstance(content, str) else bytes(content)
+    lines = [f"HTTP/1.1 {status['code']} {status.get('message') or ''}"]
+    lines += [
+        f"{name}: {value.decode('latin-1') if isinstance(value, bytes) else value}"
+        for name, values in headers.items()
+        if name.lower() not in _HOP_HEADERS
+        for value in values
+    ]
+    lines += [f"Content-Length: {len(content)}", "", ""]
+    raw = "\r\n".join(lines).encode("latin-1", "replace") + content
+    response = connection.response_class(_Recorded(raw), method=connection._method)
+    response.begin()
+    return response  # type: ignore[no-any-return]  # of the connection's own class
+
+
+@contextlib.contextmanager
+def threads_keep_context() -> Iterator[None]:
+    """Start threads, and the work of pools of threads, in a copy of the starter's context.
+
+    Until the block ends, and for the whole process: a context costs nothing where nobody asks it.
+    """
+    start, submit = threading.Thread.start, ThreadPoolExecutor.submit
+
+    def start_in_context(thread: threading.Thread) -> None:
+        context, run = copy_context(), thread.run
+        thread.run = lambda: context.run(run)  # type: ignore[method-assign]
+        start(thread)
+
+    def submit_in_context(
+        pool: ThreadPoolExecutor, work: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> Future[Any]:
+        return submit(pool, copy_context().run, work, *args, **kwargs)
+
+    threading.Thread.start = start_in_context  # type: ignore[method-assign,assignment]
+    ThreadPoolExecutor.submit = submit_in_context  # type: ignore[method-assign,assignment]
+    try:
+        yield
+    finally:
+        threading.Thread.start = start  # type: ignore[method-assign]
+        ThreadPoolExecutor.submit = submit  # type: ignore[method-assign]
+
+
+_SOCKETS = Path("/proc/self/fd")
+_TABLES = (Path("/proc/self/net/tcp"), Path("/proc/self/net/tcp6"))
+_LINK = "socket:["
+_LISTENING = "0A"
+
+
+class NativeConnections:
+    """Tells of each connection once; those that are there when it is made are nobody's."""
+
+    def __init__(self) -> None:
+        self._known = _own_sockets()
+
+    def found(self) -> list[str]:
+        """The peers of connections since the last look that no Python code opened."""
+        new = _own_sockets() - self._known
+        if not new:
+            return []
+        rows = [row for table in _TABLES for row in _rows(table)]
+        listening = {row.local_port for row in rows if row.state == _LISTENING}
+        by_python = connected()
+        by_name = {port for host, port in by_python if not is_address(host)}
+        peers = []
+        for row in rows:
+            if row.inode not in new or not row.port:
+                continue
+            self._known.add(row.inode)
+            inbound = row.local_port in listening
+            if not inbound and (row.host, row.port) not in by_python and row.port not in by_name:
+                peers.append(f"{row.host}:{row.port}")
+        return sorted(set(peers))
+
+
+class _Row(NamedTuple):
+    """A line of the kernel's table: the peer is `host` and `port`, 0 where there is none."""
+
+    local_port: int
+    host: str
+    port: int
+    state: str
+    inode: str
+
+
+def _own_sockets() -> set[str]:
+    """The inodes of this process's sockets; none where there is no `/proc`."""
+    found: set[str] = set()
+    try:
+        entries = list(_SOCKETS.iterdir())
+    except OSError:
+        return found
+    for entry in entries:
+        try:
+            link = str(entry.readlink())
+        except OSError:
+            # Closed meanwhile, such as the one of the listing.
+            continue
+        if link.startswith(_LINK):
+            found.add(link.removeprefix(_LINK).removesuffix("]"))
+    return found
+
+
+def _rows(table: Path) -> Iterator[_Row]:
+    try:
+        lines = table.read_text(encoding="ascii").splitlines()[1:]
+    except OSError:
+        return
+    for line in lines:
+        _, local, remote, state, _, _, _, _, _, inode, *_ = line.split()
+        host, _, port = remote.partition(":")
+        yield _Row(int(local.partition(":")[2], 16), _host(host), int(port, 16), state, inode)
+
+
+def _host(digits: str) -> str:
+    """An address as the table has it, in words of 32 bits of this machine's own order."""
+    words = [int(digits[start : start + 8], 16) for start in range(0, len(digits), 8)]
+    address = ip_address(struct.pack(f"={len(words)}I", *words))
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return str(mapped or address)

@@ -1,1 +1,0 @@
-"""The reports: one module each, rendered from one value."""

@@ -1,1 +1,0 @@
-"""What tells whose mistake a disagreement is, for every report that shows cases (rule I9)."""

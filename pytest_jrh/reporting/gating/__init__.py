@@ -1,1 +1,0 @@
-"""What the gate has decided, in sentences: the thresholds, and what changed since the baseline."""

@@ -1,1 +1,0 @@
-"""What every report says of probes: one table, and one sentence for each finding (rule S8)."""

@@ -1,1 +1,0 @@
-"""Where a session's figures come from: judges, prompts, models, files, versions (rule J7)."""

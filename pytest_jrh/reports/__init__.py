@@ -1,0 +1,1 @@
+"""What a session says: terminal, Markdown, HTML, JSON, and files of results."""

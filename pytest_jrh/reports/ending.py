@@ -1,0 +1,261 @@
+"""How a session ends, in pytest or in a merge of shards: decisions, files, reports, baseline, and
+whether it is green.
+
+Nothing here knows pytest, so that what several machines ran ends as what one ran (rules F2, H, I8,
+J).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_jrh.core.files import absolute, relative_path
+from pytest_jrh.core.model import MADE
+from pytest_jrh.core.text import Styled
+from pytest_jrh.reports.history import HistoryReport, with_history
+from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin
+from pytest_jrh.reports.report import Material
+from pytest_jrh.reports.session import Extent, gather
+from pytest_jrh.reports.suite_files import Written, write_suite_outputs
+from pytest_jrh.reports.writing import REPORTS, write_reports
+from pytest_jrh.stats import gate
+from pytest_jrh.stats.baseline import Scope
+from pytest_jrh.store.baseline import clean_prompt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pytest_jrh.config.suite import Suite
+    from pytest_jrh.core.redact import Redactor
+    from pytest_jrh.reports.report import AskedFiles, Display
+    from pytest_jrh.reports.session import SessionResults
+    from pytest_jrh.reports.suite_files import SuiteRun
+    from pytest_jrh.stats.gate import GateDecision
+    from pytest_jrh.store.baseline import BaselineFile, JudgePrompt
+
+
+_NOTHING_JUDGED = "No case reached a verdict, so this run is not green."
+_UNWRITTEN = (
+    "This run is not green, because of failed writes. Free disk space or fix the permissions, and "
+    "run again: recorded calls are not made again."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EndSettings:
+    """What a session is held against, what it writes beside the suites' own files, and how it
+    ended.
+
+    `folder` is where it was started: paths are named relative to it. `stopped` says that it was
+    ended before its time. `update_command` gives the command that updates the baseline of a suite.
+    `origin` says where the figures come from.
+    """
+
+    baseline: BaselineFile
+    reports: AskedFiles
+    redactor: Redactor
+    folder: Path
+    update_command: Callable[[Suite], str]
+    record_command: str = ""
+    wall_seconds: float = 0.0
+    stopped: bool = False
+    origin: SessionOrigin = NO_ORIGIN
+
+
+@dataclass(frozen=True, slots=True)
+class Concluded:
+    """What a session came to. `written` are the reports, `updates` and `problems` sentences for the
+    user.
+
+    `kept_spools` names the suites some of whose cases are in their spools alone.
+    """
+
+    session: SessionResults
+    passed: bool
+    written: tuple[Path, ...] = ()
+    updates: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    kept_spools: frozenset[str] = field(default_factory=frozenset)
+
+
+def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
+    """Decide about each suite, write all that follows from the results, and say whether the session
+    is green.
+
+    `runs` has at least one suite. What cannot be written becomes a sentence in `problems`, and the
+    session is not green; all else is written.
+    """
+    decisions = {run.name: _decide(run, settings) for run in runs}
+    kept = settings.reports.get(HistoryReport.option)
+    session, unread = with_history(_gathered(runs, decisions, settings), kept, settings.folder)
+    ends = [_write(run, decisions[run.name], settings) for run in runs]
+    problems = [*unread, *(problem for end in ends for problem in end.problems)]
+    unwritten = any(end.failed for end in ends)
+    written: Sequence[Path] = ()
+    if session.results:
+        written, missing = write_reports(
+            settings.reports,
+            Material(
+                session,
+                [end.records for end in ends],
+                redactor=settings.redactor,
+                model=_model(runs),
+                folder=settings.folder,
+            ),
+        )
+        problems += missing
+        unwritten = unwritten or bool(missing)
+    updates, refused = _accepted(runs, session, settings)
+    problems += refused
+    outcomes = {result.outcome for result in session.results}
+    judged = not outcomes or bool(outcomes & set(MADE))
+    if not judged:
+        problems.append(_NOTHING_JUDGED)
+    if unwritten:
+        problems.append(_UNWRITTEN)
+    return Concluded(
+        session,
+        passed=judged
+        and not refused
+        and not unwritten
+        and all(decision.passed for decision in decisions.values()),
+        written=tuple(written),
+        updates=(*settings.baseline.unread_sentences(), *updates),
+        problems=tuple(problems),
+        kept_spools=frozenset(
+            run.name for run, end in zip(runs, ends, strict=True) if end.keep_spools
+        ),
+    )
+
+
+def ending_lines(
+    concluded: Concluded | None,
+    display: Display,
+    *,
+    notices: Iterable[str] = (),
+    unused: Iterable[str] = (),
+) -> list[Styled]:
+    """What is printed of a session, or of a merge: figures and decisions, files that were written,
+    notices, the lines about `unused` cassettes, and in a job of GitHub Actions its annotations.
+
+    None is a session in which no case has ended.
+    """
+    lines: list[Styled] = []
+    last: list[Styled] = []
+    if concluded is not None:
+        for report in REPORTS:
+            lines += report.lines(concluded.session, display)
+            last += report.last_lines(concluded.session, display)
+        written = [relative_path(path, display.folder) for path in concluded.written]
+        lines += map(Styled, concluded.updates)
+        lines += [Styled(f"report: {path}") for path in written]
+    lines += [Styled(f"note: {notice}") for notice in notices]
+    lines += map(Styled, unused)
+    return lines + last
+
+
+def _decide(run: SuiteRun, settings: EndSettings) -> GateDecision:
+    """Let the gate decide about one suite.
+
+    Where a session was stopped on purpose and there is no gate, what was not reached is nobody's
+    loss. One that updates the baseline may have nothing to compare.
+    """
+    suite, baseline = run.suite, settings.baseline
+    rules = suite.gate
+    if baseline.updating:
+        rules = replace(rules, allow_uncompared=True, min_compared=None)
+    wanted = run.selected
+    if settings.stopped and not gate.is_active(rules, baseline.content):
+        wanted &= {result.case_id for result in run.results}
+    scope = Scope.of(run.known, wanted)
+    made = gate.decide(run.results, baseline.content, rules, scope, run.left_out)
+    # Verdicts that are missing are recorded first: there is one next command.
+    updates = made.uncompared and "unrecorded" not in made.unscored.values()
+    return replace(made, update_command=settings.update_command(run.suite) if updates else "")
+
+
+def _gathered(
+    runs: Sequence[SuiteRun], decisions: Mapping[str, GateDecision], settings: EndSettings
+) -> SessionResults:
+    kept = settings.baseline.kept
+    compared = [each.comparison for each in decisions.values() if each.comparison is not None]
+    return gather(
+        [result for run in runs for result in run.results],
+        rubrics={
+            (run.name, rubric.id): replace(
+                rubric, file=str(absolute(settings.folder / rubric.file))
+            )
+            for run in runs
+            for rubric in run.suite.rubrics
+        },
+        decisions=decisions,
+        extents={
+            run.name: Extent(
+                len(run.results),
+                len(run.known),
+                interrupted=_interrupted(decisions[run.name], settings),
+            )
+            for run in runs
+        },
+        grounds={run.name: run.grounds for run in runs},
+        earlier={case: each for one in compared for case, each in kept.of(one).items()},
+        prompt_changes=[
+            change for one in compared for change in kept.changes(one, _prompts(runs, settings))
+        ],
+        origin=settings.origin,
+        wall_seconds=settings.wall_seconds,
+        nodes={case: node for run in runs for case, node in run.nodes.items()},
+        commands={case: command for run in runs for case, command in run.commands.items()},
+        record_command=settings.record_command,
+    )
+
+
+def _interrupted(decision: GateDecision, settings: EndSettings) -> bool:
+    """Whether a suite was not run to its end; a worker that died took its cases with it."""
+    return settings.stopped or bool(decision.never_reported)
+
+
+def _write(run: SuiteRun, decision: GateDecision, settings: EndSettings) -> Written:
+    return write_suite_outputs(
+        run, settings.redactor, decision, interrupted=_interrupted(decision, settings)
+    )
+
+
+def _model(runs: Iterable[SuiteRun]) -> str:
+    """The model of all judges, under which an Inspect log is listed."""
+    models = {label for run in runs for label in run.judges}
+    return models.pop() if len(models) == 1 else "several"
+
+
+def _accepted(
+    runs: Sequence[SuiteRun], session: SessionResults, settings: EndSettings
+) -> tuple[Sequence[str], Sequence[str]]:
+    """Update the baseline where that is asked for; what was done, and what went wrong."""
+    scope = Scope.of(
+        (case for run in runs for case in run.known),
+        (case for run in runs for case in run.selected),
+    )
+    whole = not any(_interrupted(decision, settings) for decision in session.decisions.values())
+    try:
+        done = settings.baseline.accept(
+            session.results,
+            scope,
+            session.node,
+            finished=whole,
+            prompts=_prompts(runs, settings),
+            redactor=settings.redactor,
+        )
+    except OSError as error:
+        return (), [f"The baseline {settings.baseline.name} was not written: {error.strerror}."]
+    return done, ()
+
+
+def _prompts(runs: Iterable[SuiteRun], settings: EndSettings) -> list[JudgePrompt]:
+    """The prompts of all judges, as they may be shown, with their whole paths."""
+    cleaned = (clean_prompt(each, settings.redactor) for run in runs for each in run.prompts)
+    return [
+        replace(each, file=str(absolute(settings.folder / each.file)) if each.file else "")
+        for each in cleaned
+    ]

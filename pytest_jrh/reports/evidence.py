@@ -1,0 +1,311 @@
+"""What tells whether the judge or the label of a case is wrong, in words that the reports share
+(rule I9).
+
+What was, beside what is: accuracies, verdicts and prompts of the baseline (rule I10).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_jrh.core.diffs import differences, near_changes
+from pytest_jrh.core.model import JUDGED
+from pytest_jrh.core.text import counted, one_line, shortened
+from pytest_jrh.reports.gate import points
+from pytest_jrh.stats.changes import right_before, right_now
+from pytest_jrh.stats.panels import made_case_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pytest_jrh.core.diffs import Piece
+    from pytest_jrh.core.model import CaseResult, LabelledBy, ScoreLevel
+    from pytest_jrh.reports.session import SessionResults
+    from pytest_jrh.stats.baseline import Pair
+    from pytest_jrh.stats.metrics import GroupStats
+
+
+MEANINGS = {0: "satisfied", 1: "violated"}
+_LONGEST_LABEL = 50
+_DECIDED = {"accepted": "accepted", "edited": "edited and accepted"}
+
+
+class ShownEdit(NamedTuple):
+    """One edit: the turn (from 0), whose it is, why it was made, and what it changed."""
+
+    turn: int
+    role: str
+    reason: str
+    pieces: tuple[Piece, ...]
+
+
+def meant(score: int, levels: Sequence[ScoreLevel]) -> str:
+    """Give a score with its meaning: `1 (violated)`, or of a scale the level's label."""
+    labels = {level.score: level.label for level in levels} if levels else MEANINGS
+    label = shortened(one_line(labels.get(score, "")), _LONGEST_LABEL)
+    return f"{score} ({label})" if label else str(score)
+
+
+def score_text(result: CaseResult, score: int | None, session: SessionResults) -> str:
+    """Give a score of a case with its meaning; None is a tie of the repeats."""
+    if score is None:
+        return "a tie"
+    rubric = session.rubrics.get((result.suite, result.rubric_id))
+    grounds = session.grounds.get(result.suite)
+    binary = rubric is None or (grounds is not None and not grounds.ordinal)
+    return meant(score, () if binary or rubric is None else rubric.score_levels)
+
+
+def basis(
+    labelled_by: LabelledBy | None,
+    votes: Sequence[int],
+    expected: int,
+    *,
+    verified: bool,
+    asked: bool,
+    altered: bool = False,
+) -> str:
+    """Say what a label rests on; `asked` where a verifier was, `altered` where the case was changed
+    on the disk since.
+    """
+    if altered:
+        return "of a case that was changed on the disk since it was made"
+    if labelled_by is not None:
+        by = "people" if labelled_by == "people" else "a program"
+        agreed = f" ({votes.count(expected)} of {len(votes)})" if len(votes) > 1 else ""
+        return f"labelled by {by}{agreed}"
+    if verified:
+        return "confirmed by the verifier"
+    return "although the verifier did not confirm it" if asked else "an unverified label"
+
+
+def record_basis(record: Mapping[str, Any], *, altered: bool) -> str:
+    """Say what the label of a stored case rests on; see `basis`."""
+    label = record.get("label") or {}
+    return basis(
+        label.get("by") if label else None,
+        label.get("votes", ()),
+        record["expected"],
+        verified=record["verified"],
+        asked=record["perturbation"]["verification"] is not None,
+        altered=altered,
+    )
+
+
+def review_text(result: CaseResult, record: Mapping[str, Any] | None) -> str:
+    """Say what a person decided about the case in the review, and noted; empty where nobody did."""
+    review = (record or {}).get("review") or {}
+    decided = result.human_reviewed or review.get("action", "")
+    note = review.get("note", "")
+    if not decided:
+        return ""
+    return f"{_DECIDED.get(decided, decided)}: {note}" if note else _DECIDED.get(decided, decided)
+
+
+def shown_edits(record: Mapping[str, Any]) -> Iterator[ShownEdit]:
+    """The edits of a stored case, each compared word by word."""
+    for step in record["perturbation"]["steps"]:
+        turn = step["message_index"]
+        role = record["gold_messages"][turn].get("role", "unknown")
+        yield ShownEdit(
+            turn,
+            one_line(str(role)),
+            step["editor_reason"] or "",
+            differences(step["original_content"], step["edited_content"]),
+        )
+
+
+class WhoSaid:
+    """Who gives which score to a case: verifier, people, the judge of the baseline, and the other
+    judges of a panel.
+    """
+
+    def __init__(self, session: SessionResults) -> None:
+        self._session = session
+        self._before = {
+            pair.now.case_id: pair
+            for decision in session.decisions.values()
+            if decision.comparison is not None
+            for pair in decision.comparison.pairs
+        }
+        self._panels: dict[str, list[CaseResult]] = {}
+        for result in session.results:
+            if result.judge and result.outcome in JUDGED:
+                self._panels.setdefault(made_case_id(result), []).append(result)
+
+    def sentence(self, result: CaseResult, record: Mapping[str, Any] | None) -> str:
+        """Name everybody's score for one case, that of the judge last; empty without a verdict."""
+        if result.outcome not in JUDGED:
+            return ""
+        said: dict[int | None, list[str]] = {}
+        for who, score in self._said(result, record):
+            said.setdefault(score, []).append(who)
+        parts = [
+            f"{score_text(result, score, self._session)}: {', '.join(names)}"
+            for score, names in said.items()
+        ]
+        return f"{'; '.join(parts)}."
+
+    def _said(
+        self, result: CaseResult, record: Mapping[str, Any] | None
+    ) -> Iterator[tuple[str, int | None]]:
+        if result.expected is not None:
+            yield "the label", result.expected
+        checked = (record or {}).get("perturbation", {}).get("verification")
+        if checked is not None:
+            failed = checked["verdict"] == "FAIL"
+            yield "the verifier", int(failed) if checked["score"] is None else checked["score"]
+        yield from self._people(result)
+        pair = self._before.get(result.case_id)
+        if pair is not None:
+            who = "the same judge" if pair.same_judge else "the judge"
+            yield f"{who} in the baseline", pair.before.score
+        if result.base_scores:
+            yield "this judge on the unchanged case", result.base_score
+        others = self._panels.get(made_case_id(result), ())
+        for other in others:
+            if other.judge != result.judge:
+                yield f"judge {one_line(other.judge)}", other.score
+        yield "this judge", result.score
+
+    def _people(self, result: CaseResult) -> Iterator[tuple[str, int | None]]:
+        if result.human_reviewed in _DECIDED:
+            yield "a person in the review", result.expected
+        grounds = self._session.grounds.get(result.suite)
+        for label in grounds.people if grounds is not None else ():
+            if label.case_digest == result.case_digest and label.label is not None:
+                yield f"{one_line(label.reviewer)}{', blind' if label.blind else ''}", label.label
+
+
+CHANGE_TITLE = "since baseline"
+_CONTEXT = 400
+_MORE_CHANGED = (
+    " (it is not all that changed: the model or another setting has too, or the prompt that is "
+    "kept beside the baseline was edited)"
+)
+CHANGE_MEANING = (
+    "How many points of accuracy were gained or lost since the baseline, over the cases that are "
+    "compared with it."
+)
+PLACE = 3
+"""Where it stands in the table: behind the number of cases, the accuracy and its interval."""
+
+
+class FigureChange(NamedTuple):
+    """The share of right verdicts before and now, over the `n` cases of `of` that are compared."""
+
+    before: float
+    now: float
+    n: int
+    of: int
+
+    @property
+    def text(self) -> str:
+        """The difference in points, with its sign."""
+        difference = self.now - self.before
+        shown = points(difference)
+        return shown if shown.startswith("-") or float(shown) == 0 else f"+{shown}"
+
+    @property
+    def sentence(self) -> str:
+        """What the difference is of."""
+        return (
+            f"accuracy {self.before:.1%} before, {self.now:.1%} now, in {self.n:,} of "
+            f"{counted(self.of, 'case')}"
+        )
+
+
+class Changes:
+    """The changes of a session's figures since the baseline, for each row of its table."""
+
+    def __init__(self, pairs: Iterable[Pair]) -> None:
+        self._sums: dict[tuple[str, str, str, str], tuple[Fraction, Fraction, int]] = {}
+        for pair in pairs:
+            now = pair.now
+            sums = right_before(pair), right_now(now)
+            for rubric in {now.rubric_id, ""}:
+                for test in {now.test, ""}:
+                    self._add((now.suite, now.judge, rubric, test), *sums)
+
+    @classmethod
+    def since_baseline(cls, session: SessionResults) -> Changes:
+        """The changes of all cases of a session that are compared."""
+        return cls(
+            pair
+            for decision in session.decisions.values()
+            if decision.comparison is not None
+            for pair in decision.comparison.pairs
+        )
+
+    def _add(self, key: tuple[str, str, str, str], before: Fraction, now: Fraction) -> None:
+        old = self._sums.get(key, (Fraction(), Fraction(), 0))
+        self._sums[key] = (old[0] + before, old[1] + now, old[2] + 1)
+
+    def __bool__(self) -> bool:
+        return bool(self._sums)
+
+    def about(self, total: GroupStats) -> Changes:
+        """The changes of one judge; none where none of its cases is compared."""
+        return self if self.of(total) is not None else Changes(())
+
+    def of(self, counts: GroupStats) -> FigureChange | None:
+        """The change of a row; None where none of its cases is compared."""
+        found = self._sums.get((counts.suite, counts.judge, counts.rubric, counts.test))
+        if found is None:
+            return None
+        before, now, n = found
+        return FigureChange(float(before / n), float(now / n), n, counts.n)
+
+
+class EarlierVerdict(NamedTuple):
+    """What the judge of the baseline gave, with its meaning, and why, where that was kept."""
+
+    given: str
+    reasoning: str
+
+
+def earlier_verdict(result: CaseResult, session: SessionResults) -> EarlierVerdict | None:
+    """What was said of a case when the baseline was written; None where it was not kept."""
+    kept = session.earlier.get(result.case_id)
+    if kept is None or not kept.reasoning:
+        return None
+    return EarlierVerdict(score_text(result, kept.score, session), kept.reasoning)
+
+
+class ShownPrompt(NamedTuple):
+    """A judge's prompt beside that of the baseline's judge; no pieces where that was not kept, or
+    is the same.
+    """
+
+    title: str
+    pieces: tuple[Piece, ...]
+
+
+def shown_prompts(session: SessionResults, suite: str) -> list[ShownPrompt]:
+    """The prompts of the judges of a suite that changed since the baseline, compared word by word,
+    and whether the change of the prompt is all.
+    """
+    shown = []
+    for change in session.prompt_changes:
+        if change.now.suite != suite:
+            continue
+        of = f"judge {one_line(change.now.judge)}" if change.now.judge else "the judge"
+        if change.before is None:
+            title = (
+                f"The baseline's verdicts are those of another judge than {of} is now; its prompt "
+                "was not kept (--jrh-update-baseline keeps it)."
+            )
+            shown.append(ShownPrompt(title, ()))
+        elif change.before == change.now.text:
+            title = (
+                f"The baseline's verdicts are those of another judge than {of} is now, and yet the "
+                "prompt that is kept beside the baseline is the present one: the model or another "
+                "setting has changed, or the kept prompt was edited."
+            )
+            shown.append(ShownPrompt(title, ()))
+        else:
+            pieces = near_changes(differences(change.before, change.now.text), _CONTEXT)
+            more = "" if change.explains else _MORE_CHANGED
+            shown.append(ShownPrompt(f"What changed in the prompt of {of}{more}", tuple(pieces)))
+    return shown

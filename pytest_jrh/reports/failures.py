@@ -1,0 +1,441 @@
+"""The report of a case that fails or has no verdict, as pure text (rules F).
+
+Text of models and logs is wrapped, bounded, indented, and shown with control characters as escapes.
+Each part of the text begins with a title at the start of a line (`reporting.printed.failures` tells
+the parts by these).
+
+The texts of failed cases as the terminal prints them, where saying each whole would say the same
+again: what all of a rubric have in common once, and equal errors once (rule J6).
+
+`reporting.explain` writes the whole texts, which JUnit and editors get.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+from pytest_jrh.core.errors import Unrecorded, Unscored
+from pytest_jrh.core.files import relative_path
+from pytest_jrh.core.model import UNSCORED
+from pytest_jrh.core.stages import STAGES
+from pytest_jrh.core.text import (
+    counted,
+    escape_commands,
+    log_line,
+    one_line,
+    shortened,
+    visible,
+    wrapped,
+)
+from pytest_jrh.reports.evidence import basis, meant
+from pytest_jrh.stats.metrics import REASONING_DISAGREES, stated_score
+
+if TYPE_CHECKING:
+    from pytest_jrh.core.model import Case, Edit, Judgment, Verdict
+
+
+WIDTH = 80
+_INDENT = "    "
+_MOST_PROSE_LINES = 24
+_MOST_EDITS = 6
+_MOST_DIFF_LINES = 40
+_MOST_DIFF_UNITS = 400
+_LONGEST_UNIT = 2_000
+_LONGEST_FIRST = 100
+_LONGEST_CAUSE = 1_000
+_GAP = "  ..."
+_REWORDED = (
+    "The label stands for an earlier text of the rubric; the judge had the text above. Review the "
+    "case (--jrh-review)."
+)
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)")
+
+
+def disagreement_text(
+    case: Case,
+    judgment: Judgment,
+    *,
+    debug_bundle: Path | None,
+    cassette: Path | None,
+    command: str,
+    width: int = WIDTH,
+    base: Path | None = None,
+    unchanged: str = "",
+) -> str:
+    """Explain a verdict that differs from the label: rubric, scores, reasoning, edits, files,
+    command. Of repeats that differ, one verdict of the majority and one of the minority.
+
+    Paths under `base` (default: the working folder) are shown relative to it. `debug_bundle` is
+    None for a case without edits. `unchanged` is what the judge gave to the case that a probe
+    changed.
+    """
+    folder = Path.cwd() if base is None else base
+    expected = _score(case, case.expected)
+    judge = f"The judge {one_line(case.spec.judge)}" if case.spec.judge else "The judge"
+    lines = wrapped(
+        f"{judge} gave {_given(case, judgment)}; the right answer is {expected}.", width
+    )
+    lines += ["", f"rubric: {_place(case, folder)}", *_prose(case.rubric.instructions, width)]
+    lines += ["", f"expected: {expected}, {_verified(case)}"]
+    if case.reworded:
+        lines += wrapped(_REWORDED, width, _INDENT)
+    verification = case.outcome.verification
+    if verification is not None and verification.rationale:
+        lines += _prose(verification.rationale, width)
+    for verdict in (judgment.shown, judgment.minority):
+        lines += _because(case, judgment, verdict, width) if verdict is not None else []
+    lines += ["", *(_probed(case, unchanged, width) if unchanged else _edits(case, width))]
+    files = {"debug bundle": debug_bundle, "cassette": cassette}
+    lines += [
+        "",
+        *(
+            f"{name + ':':<14}{_shown(path, folder)}"
+            for name, path in files.items()
+            if path is not None
+        ),
+    ]
+    lines.append(f"{'run it again:':<14}{visible(command)}")
+    return escape_commands("\n".join(lines))
+
+
+def _given(case: Case, judgment: Judgment) -> str:
+    """The score with its meaning, and of repeats how often each was given."""
+    if len(judgment.verdicts) == 1 and judgment.score is not None:
+        return _score(case, judgment.score)
+    return judgment.given
+
+
+def _because(case: Case, judgment: Judgment, verdict: Verdict, width: int) -> list[str]:
+    """One verdict with its reasoning; of repeats, how many others gave that score."""
+    many = f", in {judgment.scores.count(verdict.score)} of {len(judgment.scores)}"
+    of = many if len(judgment.scores) > 1 else ""
+    lines = ["", f"given: {_score(case, verdict.score)}{of}, because"]
+    lines += _prose(verdict.reasoning or "(no reasoning)", width)
+    stated = stated_score(verdict.reasoning, binary=case.mode == "binary")
+    if stated not in (None, verdict.score):
+        lines += [
+            f"{_INDENT}({REASONING_DISAGREES}: the reasoning ends in {stated}; the score counts)"
+        ]
+    return lines
+
+
+def unscored_text(
+    trouble: Unscored, *, command: str = "", width: int = WIDTH, base: Path | None = None
+) -> str:
+    """Explain in a paragraph why there is no verdict: the stage, what came back, what to do.
+
+    Where another case has met the same failure first, one line names that case. An unrecorded call
+    also shows what differs from the nearest recording, and its cassette; an error of the user's
+    code, where it was raised.
+    """
+    known = STAGES.get(trouble.stage)
+    stage = known.title if known is not None else f"the {trouble.stage}"
+    outcome = UNSCORED[trouble.outcome]
+    what = trouble.happened or outcome.happened.format(stage=stage)
+    if trouble.same_as:
+        # One line: the case that it names says it all.
+        first = shortened(one_line(trouble.cause), _LONGEST_FIRST)
+        line = f"{stage}'s model was not asked, as case {visible(trouble.same_as)}: {first}"
+        return escape_commands(f"No verdict ({trouble.outcome}): {line}")
+    advice = trouble.advice or outcome.advice
+    cause = shortened(trouble.cause, _LONGEST_CAUSE)
+    sentences = [f"No verdict ({trouble.outcome}): {what}.", _sentence(cause), _sentence(advice)]
+    lines = wrapped(" ".join(sentence for sentence in sentences if sentence), width)
+    if trouble.places:
+        lines += ["", "raised at:", *(f"{_INDENT}{visible(place)}" for place in trouble.places)]
+    if isinstance(trouble, Unrecorded):
+        if trouble.difference:
+            lines += ["", "recorded (-) and asked for now (+):"]
+            lines += [
+                f"{_INDENT}{line}".rstrip() for line in visible(trouble.difference).split("\n")
+            ]
+        lines += [
+            "",
+            f"cassette: {_shown(Path(trouble.cassette), Path.cwd() if base is None else base)}",
+        ]
+    if command:
+        name = "record it: " if trouble.outcome == "unrecorded" else "run it again: "
+        lines += [*([] if isinstance(trouble, Unrecorded) else [""]), f"{name}{visible(command)}"]
+    return escape_commands("\n".join(lines))
+
+
+def edit_diff(edit: Edit, width: int = WIDTH) -> list[str]:
+    """Show an edit sentence by sentence as a unified diff, wrapped to the width and bounded in
+    length.
+    """
+    before, after = _units(edit.original_content), _units(edit.edited_content)
+    # What both begin with costs time to compare and shows nothing; one sentence of it is context.
+    start = max(_shared(before, after) - 1, 0)
+    old = before[start : start + _MOST_DIFF_UNITS]
+    new = after[start : start + _MOST_DIFF_UNITS]
+    uncompared = max(len(before), len(after)) - start > _MOST_DIFF_UNITS
+    lines = [_GAP] if start else []
+    lines += _diff_lines(old, new, width)
+    cut = len(lines) - _MOST_DIFF_LINES
+    if cut <= 0 and not uncompared:
+        return lines
+    more = "more" if uncompared else counted(cut, "more line")
+    return [*lines[:_MOST_DIFF_LINES], f"... ({more} in the debug bundle)"]
+
+
+def _shared(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many sentences both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next(
+        (number for number, (left, right) in pairs if left != right), min(len(one), len(other))
+    )
+
+
+def _diff_lines(old: Sequence[str], new: Sequence[str], width: int) -> list[str]:
+    lines: list[str] = []
+    end = 0
+    for number, group in enumerate(difflib.SequenceMatcher(None, old, new).get_grouped_opcodes(1)):
+        if number:
+            lines.append(_GAP)
+        for kind, i1, i2, j1, j2 in group:
+            if kind == "equal":
+                lines += _marked(" ", old[i1:i2], width)
+            else:
+                lines += _marked("-", old[i1:i2], width)
+                lines += _marked("+", new[j1:j2], width)
+            end = i2
+    if end < len(old):
+        lines.append(_GAP)
+    return lines
+
+
+def _marked(mark: str, units: Iterable[str], width: int) -> Iterator[str]:
+    for unit in units:
+        for line in wrapped(unit, width - 2):
+            yield f"{mark} {line}".rstrip()
+
+
+def _probed(case: Case, unchanged: str, width: int) -> list[str]:
+    """What a probe has changed, and what the judge says without that (rule S2)."""
+    spec = case.spec
+    text = (
+        f"changed by {spec.test}: {spec.variant}; the judge gave {unchanged} to the unchanged case"
+    )
+    return wrapped(f"{text}, {spec.base}.", width)
+
+
+def _edits(case: Case, width: int) -> list[str]:
+    edits = case.outcome.edits
+    if not edits:
+        return ["no edits: the judge saw the transcript as it was recorded"]
+    lines = [f"{counted(len(edits), 'edit')} made this case:"]
+    for edit in edits[:_MOST_EDITS]:
+        role = one_line(str(case.run.messages[edit.message_index].get("role", "unknown")))
+        lines += [f"{_INDENT}turn {edit.message_index} ({role})"]
+        lines += [f"{_INDENT}{line}".rstrip() for line in edit_diff(edit, width - len(_INDENT))]
+    if len(edits) > _MOST_EDITS:
+        lines.append(
+            f"{_INDENT}... ({counted(len(edits) - _MOST_EDITS, 'more edit')} in the debug bundle)"
+        )
+    return lines
+
+
+def _units(text: str) -> list[str]:
+    units = [unit for line in visible(text).split("\n") for unit in _SENTENCE_END.split(line)]
+    return [
+        unit
+        if len(unit) <= _LONGEST_UNIT
+        else f"{unit[:_LONGEST_UNIT]}… ({len(unit) - _LONGEST_UNIT:,} more characters)"
+        for unit in units
+    ]
+
+
+def _score(case: Case, score: int) -> str:
+    return meant(score, case.levels)
+
+
+def _verified(case: Case) -> str:
+    label, asked = case.label, case.outcome.verification is not None
+    said = basis(
+        label.by if label is not None else None,
+        label.votes if label is not None else (),
+        case.expected,
+        verified=case.verified,
+        asked=asked,
+        altered=case.altered,
+    )
+    return f"{said}:" if asked and label is None else said
+
+
+def _place(case: Case, folder: Path) -> str:
+    rubric = case.rubric
+    name = one_line(rubric.id)
+    return f"{name} ({_shown(Path(rubric.file), folder)}:{rubric.line})" if rubric.file else name
+
+
+def _shown(path: Path, folder: Path) -> str:
+    return visible(str(relative_path(path, folder)))
+
+
+def _prose(text: str, width: int) -> list[str]:
+    lines = wrapped(text.strip(), width, _INDENT)
+    if len(lines) <= _MOST_PROSE_LINES:
+        return lines
+    return [
+        *lines[: _MOST_PROSE_LINES - 1],
+        f"{_INDENT}... ({len(lines) - _MOST_PROSE_LINES + 1:,} more lines)",
+    ]
+
+
+def _sentence(text: str) -> str:
+    text = visible(text).strip()
+    first = text.split(maxsplit=1)[0] if text else ""
+    if first.isalpha() and first.islower():
+        text = text[0].upper() + text[1:]
+    return text if not text or text[-1] in ".!?…)`" or "\n" in text else f"{text}."
+
+
+Style: TypeAlias = Literal["whole", "short", "line"]
+_MOST_NAMED = 3
+_RUBRIC = "rubric"
+_FILES = ("cassette", "debug bundle")
+# The session ends in one command that records all that is missing.
+_RECORD = "record it"
+_REASONS = ("expected", "given")
+
+
+class FailedCase(NamedTuple):
+    """A case that failed, or that has no verdict: `name` is its node id, `detail` its whole text,
+    and `printed` what its own code wrote.
+    """
+
+    name: str
+    detail: str
+    unscored: bool = False
+    printed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BriefText:
+    """What is printed for one case, or for several that have one text; `cases` are their places in
+    what was given.
+    """
+
+    cases: tuple[int, ...]
+    text: str
+
+
+def brief_texts(failed: Sequence[FailedCase], style: Style) -> list[BriefText]:
+    """The texts to print for failed cases, in the order of the first case of each.
+
+    `whole` says the rubric once for all its cases, which then stand together, `short` leaves it and
+    the reasons out, and `line` is one line a case. Errors whose texts are equal, but for the file
+    and the command of the case, are said once whatever the style.
+    """
+    said: dict[str, list[int]] = {}
+    for number, case in enumerate(failed):
+        key = f"{_common(case.detail)}\0{case.printed}" if case.unscored else f"{number}"
+        said.setdefault(key, []).append(number)
+    groups = list(said.values())
+    if style == "whole":
+        first: dict[str, int] = {}
+        for number, case in enumerate(failed):
+            first.setdefault(_rubric_of(case), number)
+        groups.sort(key=lambda group: first[_rubric_of(failed[group[0]])])
+    return [BriefText(tuple(group), text) for group, text in _texts(groups, failed, style)]
+
+
+def _texts(
+    groups: Iterable[list[int]], failed: Sequence[FailedCase], style: Style
+) -> Iterator[tuple[list[int], str]]:
+    before = ""
+    for group in groups:
+        case = failed[group[0]]
+        names = [failed[number].name for number in group]
+        if style == "line":
+            yield group, _line(names, case.detail)
+        elif len(group) > 1:
+            yield group, _of_several(names, case.detail, style)
+        elif style == "short":
+            yield group, _short(case.detail)
+        elif case.unscored:
+            yield group, _without(case.detail, (_RECORD,))
+        else:
+            rubric = _rubric_of(case)
+            yield group, _said_above(case.detail) if rubric and rubric == before else case.detail
+            before = rubric
+
+
+def _line(names: Sequence[str], detail: str) -> str:
+    more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+    return f"{log_line(names[0])}{more}: {_headline(detail)}"
+
+
+def _of_several(names: Sequence[str], detail: str, style: Style) -> str:
+    """What cases have in common, and the first of them."""
+    text = _common(detail) if style == "whole" else _headline(detail)
+    more = len(names) - _MOST_NAMED
+    return "\n".join(
+        [
+            text,
+            "",
+            f"{counted(len(names), 'case')}:",
+            *(f"  {log_line(name)}" for name in names[:_MOST_NAMED]),
+            *([f"  and {more:,} more"] if more > 0 else []),
+        ]
+    )
+
+
+def _short(detail: str) -> str:
+    return _without(detail, (_RUBRIC, *_REASONS, *_FILES, _RECORD))
+
+
+def _said_above(detail: str) -> str:
+    return _joined(
+        block._replace(lines=(f"{block.lines[0]}, as above", ""))
+        if block.title == _RUBRIC
+        else block
+        for block in _blocks(detail)
+    )
+
+
+def _common(detail: str) -> str:
+    """A text without what is of its one case."""
+    return _without(detail, (*_FILES, _RECORD, "run it again"))
+
+
+def _without(detail: str, titles: Collection[str]) -> str:
+    return _joined(block for block in _blocks(detail) if block.title not in titles)
+
+
+def _rubric_of(case: FailedCase) -> str:
+    if case.unscored:
+        return ""
+    return next((_joined([block]) for block in _blocks(case.detail) if block.title == _RUBRIC), "")
+
+
+def _headline(detail: str) -> str:
+    return log_line(detail.partition("\n\n")[0])
+
+
+class _Block(NamedTuple):
+    title: str
+    lines: tuple[str, ...]
+
+
+def _blocks(detail: str) -> list[_Block]:
+    """The parts of a text, each under its title: what models and people wrote is indented, and so
+    is never one. The first paragraph has none.
+    """
+    head, between, rest = detail.partition("\n\n")
+    blocks: list[tuple[str, list[str]]] = [("", [*head.split("\n"), *([""] if between else [])])]
+    for line in rest.split("\n") if rest else []:
+        if line and not line[0].isspace():
+            blocks.append((line.partition(":")[0], [line]))
+        else:
+            blocks[-1][1].append(line)
+    return [_Block(title, tuple(lines)) for title, lines in blocks]
+
+
+def _joined(blocks: Iterable[_Block]) -> str:
+    return "\n".join(line for block in blocks for line in block.lines).rstrip("\n")

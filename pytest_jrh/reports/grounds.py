@@ -1,0 +1,517 @@
+"""What the labels of a session rest on, and what follows for its figures, in sentences that all
+reports share (rules N2, N4 to N6).
+
+Judges and verifier of a suite against the blind labels of people: in total, and per rubric where
+there are several (rule N4).
+
+What labels rest on, for reports that have no text to say it in: figures of people and of natural
+beside synthetic cases, one by one, and the sentence (rules N2, N4, N6).
+
+What the labels of a judge's cases rest on, as JSON values (rules N2, N4 to N6).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_jrh.core.model import MADE
+from pytest_jrh.core.text import counted
+from pytest_jrh.stats.diagnosis import NamedFigure
+from pytest_jrh.stats.figures import decimal, percent, range_text, ranged
+from pytest_jrh.stats.formulas import agreement
+from pytest_jrh.stats.intervals import LEVEL, Bounds
+from pytest_jrh.stats.panels import made_case_id
+from pytest_jrh.stats.people import (
+    FEWEST_LABELS,
+    against_people,
+    digest_of,
+    sides_levels,
+    verifier_against_people,
+)
+from pytest_jrh.store.labels import blind_labels
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pytest_jrh.core.model import CaseResult
+    from pytest_jrh.reports.session import SessionResults
+    from pytest_jrh.stats.figures import FigureKind
+    from pytest_jrh.stats.formulas import Agreement, Share
+    from pytest_jrh.stats.people import (
+        AgainstPeople,
+        Anchored,
+        ErrorRate,
+        SidedShare,
+        Sides,
+        VerifierAgainstPeople,
+    )
+    from pytest_jrh.store.labels import Grounds, Kinship
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleLevel:
+    """What people say of one rubric of a suite, or, where `rubric` is empty, of all.
+
+    `judges` are by name, each None where people labelled none of its cases; `verifier` likewise.
+    """
+
+    rubric: str
+    judges: Mapping[str, AgainstPeople | None]
+    verifier: VerifierAgainstPeople | None
+
+    @property
+    def labelled(self) -> int:
+        """How many cases people labelled, of what a judge judged or the verifier looked at."""
+        counts = [each.labelled for each in (*self.judges.values(), self.verifier) if each]
+        return max(counts, default=0)
+
+
+def people_levels(results: Iterable[CaseResult], grounds: Grounds) -> list[PeopleLevel]:
+    """The suite's total, and where it has several rubrics each that people labelled cases of;
+    nothing where nobody gave a label.
+    """
+    if not grounds.people:
+        return []
+    people = blind_labels(grounds.people)
+    given = grounds.with_rejected(result for result in results if not result.derived)
+    judges = dict.fromkeys(result.judge for result in given if result.rejected is None)
+    rubrics = dict.fromkeys(result.rubric_id for result in given)
+    if len(rubrics) == 1:
+        rubrics = {}
+    levels = []
+    for rubric in ("", *rubrics):
+        own = [result for result in given if rubric in ("", result.rubric_id)]
+        level = PeopleLevel(
+            rubric,
+            {
+                judge: against_people(
+                    (result for result in own if result.judge == judge),
+                    people,
+                    ordinal=grounds.ordinal,
+                )
+                for judge in judges
+            },
+            verifier_against_people(own, people, ordinal=grounds.ordinal),
+        )
+        if level.verifier is not None or any(level.judges.values()):
+            levels.append(level)
+    return levels
+
+
+def unmatched(results: Iterable[CaseResult], grounds: Grounds) -> int:
+    """How many blind labels are of no case of this session, and of none that was rejected."""
+    known = {digest_of(result) for result in grounds.with_rejected(results) if not result.derived}
+    labels = blind_labels(grounds.people)
+    return sum(len(votes) for digest, votes in labels.items() if digest not in known)
+
+
+_NAMES = {
+    "accuracy": "accuracy",
+    "exact": "exact",
+    "recall": "recall",
+    "false_positive_rate": "FPR",
+}
+_ADVICE = "take a verifier of another provider, or label some cases blind (docs: labels)"
+
+
+def label_sentences(session: SessionResults) -> list[str]:
+    """All that is to be said of the labels of a session, suite by suite."""
+    return [*_sentences(session), *_kin_sentences(session)]
+
+
+def _sentences(session: SessionResults) -> Iterator[str]:
+    several = len(session.grounds) > 1
+    for suite, grounds in session.grounds.items():
+        own = [result for result in session.results if result.suite == suite and not result.derived]
+        of = f"{suite}: " if several else ""
+        if rest := rest_sentence(own, grounds):
+            yield of + rest
+        for sentence in annotator_sentences(grounds):
+            yield of + sentence
+        for judge in dict.fromkeys(result.judge for result in own):
+            by = f"{of}judge {judge}: " if judge else of
+            results = [result for result in own if result.judge == judge]
+            for rubric, sides in sides_levels(results):
+                yield by + (f"{rubric}: " if rubric else "") + sides_sentence(sides)
+        for sentence in people_sentences(own, grounds):
+            yield of + sentence
+
+
+def _kin_sentences(session: SessionResults) -> Iterator[str]:
+    """Which judges may share the verifier's errors, each once."""
+    kin = (each for grounds in session.grounds.values() for each in grounds.kin)
+    yield from dict.fromkeys(map(kin_sentence, kin))
+
+
+def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> dict[str, int]:
+    """How many made cases have a label that a verifier confirmed, that people or a program gave,
+    and that nobody confirmed, or not as the case is on the disk now; those that people labelled
+    blind too are counted apart.
+    """
+    blind = blind_labels(grounds.people)
+    # The judges of a panel look at the same cases.
+    made = {
+        made_case_id(result): result
+        for result in results
+        if result.outcome in MADE and not result.derived
+    }
+    counts = Counter(map(_ground, made.values()))
+    # Cases that are equal have one label of a person.
+    counts["blind"] = len({result.case_digest for result in made.values()} & blind.keys())
+    names = ("confirmed", "people", "program", "unverified", "altered", "blind")
+    return {name: counts[name] for name in names}
+
+
+def _ground(result: CaseResult) -> str:
+    reviewed = result.human_reviewed in ("accepted", "edited")
+    if result.altered and not reviewed:
+        return "altered"
+    if result.labelled_by is not None:
+        return result.labelled_by
+    if reviewed:
+        return "people"
+    return "confirmed" if result.verified else "unverified"
+
+
+def rest_sentence(results: Sequence[CaseResult], grounds: Grounds) -> str:
+    """What the labels rest on; nothing where no case was made."""
+    counts = rest_counts(results, grounds)
+    verifier = f"confirmed by {grounds.verifier or 'the verifier'}"
+    parts = [
+        f"{counts[key]:,} {said}"
+        for key, said in (
+            ("confirmed", verifier),
+            ("people", "given or accepted by people"),
+            ("program", "given by a program"),
+            ("unverified", "unverified (the verifier is off, or did not confirm them)"),
+            ("altered", "unconfirmed (changed on the disk since they were made)"),
+        )
+        if counts[key]
+    ]
+    if not parts:
+        return ""
+    refused = {
+        made_case_id(result)
+        for result in grounds.with_rejected(results)
+        if result.rejected is not None and not result.derived
+    }
+    if refused and counts["confirmed"]:
+        parts[0] += f" ({len(refused):,} rejected)"
+    blind = f"; {counts['blind']:,} also labelled blind by people" if counts["blind"] else ""
+    return f"Labels: {', '.join(parts)}{blind}."
+
+
+def annotator_sentences(grounds: Grounds) -> Iterator[str]:
+    """How far annotators of natural runs agree, where several labelled one."""
+    found = agreement(grounds.votes, ordinal=grounds.ordinal)
+    if found.units:
+        alpha = "" if found.alpha is None else f", Krippendorff's alpha {decimal(found.alpha)}"
+        runs = counted(found.units, "run")
+        yield f"Annotators agree in {percent(found.raw)} of pairs on {runs}{alpha}."
+
+
+def kin_sentence(kin: Kinship) -> str:
+    """That a judge's model is the verifier's, or of its family."""
+    judge = f"Judge {kin.judge} and verifier" if kin.judge else "Judge and verifier"
+    what = (
+        f"are one model ({kin.model})"
+        if kin.same
+        else (f"are of one model family ({kin.model}, {kin.verifier})")
+    )
+    return (
+        f"{judge} {what}: errors that both make count as right, so that accuracy may be too high; "
+        f"{_ADVICE}."
+    )
+
+
+def sides_sentence(sides: Sides) -> str:
+    """The accuracy on natural beside that on synthetic cases."""
+    natural, synthetic = (
+        f"{percent(side.share.value)} ({range_text(side.bounds)}, n {side.share.n:,})"
+        for side in (sides.natural, sides.synthetic)
+    )
+    return (
+        f"Accuracy on natural cases {natural}, on synthetic ones {synthetic}: a gap of "
+        f"{_points(sides.gap)} points{_between(sides.bounds)}."
+    )
+
+
+def people_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterator[str]:
+    """The judges and the verifier of a suite against the blind labels of people: in total, and of
+    several rubrics for each with enough of them; nothing without any label.
+    """
+    levels = people_levels(results, grounds)
+    if grounds.people and not levels:
+        yield "No judged case has a blind label of a person, so no figure is held against people."
+    few = [level for level in levels[1:] if level.labelled < FEWEST_LABELS]
+    for level in levels:
+        if level in few:
+            continue
+        of = f"{level.rubric}: " if level.rubric else ""
+        for judge, found in level.judges.items():
+            if found is not None:
+                yield f"{of}judge {judge}: {_against(found)}" if judge else of + _against(found)
+        if level.verifier is not None:
+            for sentence in _verifier(level.verifier):
+                yield of + sentence
+    if few:
+        named = ", ".join(f"{level.rubric} ({level.labelled:,})" for level in few)
+        yield f"Too few blind labels for figures by rubric: {named}."
+    missing = unmatched(results, grounds)
+    if missing:
+        yield (
+            f"Not counted: {counted(missing, 'blind label')} of cases that are not in this "
+            "session, or have changed since."
+        )
+
+
+def _verifier(found: VerifierAgainstPeople) -> Iterator[str]:
+    if found.false_confirmations.share.n:
+        yield f"The verifier confirmed wrong labels in {_rate(found.false_confirmations)}."
+    if found.false_rejections.share.n:
+        yield f"The verifier rejected right labels in {_rate(found.false_rejections)}."
+    if found.kappa.value is not None:
+        kappa = ranged(decimal(found.kappa.value), found.kappa_bounds, "number")
+        yield f"People and the verifier agree with kappa {kappa}."
+    if found.reviewers.units:
+        alpha = found.reviewers.alpha
+        alpha_text = "" if alpha is None else f", Krippendorff's alpha {decimal(alpha)}"
+        cases = counted(found.reviewers.units, "case")
+        yield f"Reviewers agree in {percent(found.reviewers.raw)} of pairs on {cases}{alpha_text}."
+
+
+def _against(found: AgainstPeople) -> str:
+    unclear = (
+        f"; {counted(found.unclear, 'case')} without a majority left out" if found.unclear else ""
+    )
+    head = f"Against people ({counted(found.labelled, 'blind label')}{unclear})"
+    if found.labelled < FEWEST_LABELS:
+        return f"{head}: too few to correct a figure by; at least {FEWEST_LABELS} are needed."
+    figures = [
+        f"{_NAMES[key]} {_anchored(figure)}"
+        for key, figure in found.figures.items()
+        if figure.value is not None
+    ]
+    missing = {figure.bounds.reason for figure in found.figures.values() if figure.value is None}
+    why = f" ({'; '.join(sorted(filter(None, missing)))})" if missing else ""
+    return f"{head}: {', '.join(figures)}{why}."
+
+
+def _anchored(figure: Anchored) -> str:
+    raw = "" if figure.raw is None else f"; {percent(figure.raw)} by the suite's labels"
+    return f"{percent(figure.value)} ({range_text(figure.bounds)}{raw})"
+
+
+def _rate(rate: ErrorRate) -> str:
+    share = rate.share
+    return (
+        f"{share.count:,} of {counted(share.n, 'case')} that people labelled blind "
+        f"({percent(share.value)}, {range_text(rate.bounds)})"
+    )
+
+
+def _points(gap: float) -> str:
+    return f"{100 * gap:+.1f}"
+
+
+def _between(bounds: Bounds) -> str:
+    if bounds.lower is None or bounds.upper is None:
+        return ""
+    return f" ({_points(bounds.lower)} to {_points(bounds.upper)})"
+
+
+def label_figures(
+    results: Sequence[CaseResult], grounds: Grounds
+) -> Iterator[tuple[str, str, NamedFigure]]:
+    """The figures of one suite by judge and rubric, which are empty for all; those of the verifier
+    are no judge's, and probes count in none.
+    """
+    results = [result for result in results if not result.derived]
+    for judge in dict.fromkeys(result.judge for result in results):
+        own = [result for result in results if result.judge == judge]
+        for rubric, sides in sides_levels(own):
+            yield from ((judge, rubric, figure) for figure in _of_sides(sides))
+    for level in people_levels(results, grounds):
+        for judge, figure in _of_people(level):
+            yield judge, level.rubric, figure
+
+
+def label_rows(results: Sequence[CaseResult], grounds: Grounds) -> Iterator[dict[str, Any]]:
+    """The figures of one suite, and what its labels rest on, as rows of the table of figures
+    (`stats.named.FIGURE_COLUMNS`).
+    """
+    for judge, rubric, figure in label_figures(results, grounds):
+        yield {"judge": judge, "rubric": rubric, **figure.cells}
+    if sentence := rest_sentence(results, grounds):
+        yield {"figure": "labels", "reason": sentence}
+
+
+def label_properties(session: SessionResults) -> Iterator[tuple[str, str]]:
+    """The figures of all suites, and what their labels rest on, as names and texts, as
+    `stats.named.properties` has the others.
+    """
+    for suite, grounds in session.grounds.items():
+        own = [result for result in session.results if result.suite == suite and not result.derived]
+        for judge, rubric, figure in label_figures(own, grounds):
+            place = "::".join(part for part in (suite, judge, rubric) if part)
+            missing = figure.reason or figure.bounds.reason
+            text = f"{figure.text} ({missing})" if missing else figure.text
+            yield f"jrh:{place}:{figure.name}", text
+        if sentence := rest_sentence(own, grounds):
+            yield f"jrh:{suite}:labels", sentence
+
+
+def _of_sides(sides: Sides) -> Iterator[NamedFigure]:
+    for name, side in (("natural", sides.natural), ("synthetic", sides.synthetic)):
+        one = side.share
+        yield _named(f"{name}_accuracy", one.value, one.n, one.count, side.bounds, "share")
+    n = sides.natural.share.n + sides.synthetic.share.n
+    yield _named("natural_minus_synthetic", sides.gap, n, None, sides.bounds, "number")
+
+
+def _of_people(level: PeopleLevel) -> Iterator[tuple[str, NamedFigure]]:
+    for judge, found in level.judges.items():
+        for key, figure in (found.figures if found is not None else {}).items():
+            yield (
+                judge,
+                _named(
+                    f"{key}_against_people", figure.value, figure.n, None, figure.bounds, "share"
+                ),
+            )
+    if level.verifier is not None:
+        for named in _of_verifier(level.verifier):
+            yield "", named
+
+
+def _of_verifier(found: VerifierAgainstPeople) -> Iterator[NamedFigure]:
+    for name, rate in (
+        ("verifier_false_confirmations", found.false_confirmations),
+        ("verifier_false_rejections", found.false_rejections),
+    ):
+        one = rate.share
+        yield _named(name, one.value, one.n, one.count, rate.bounds, "share", one.reason)
+    kappa = found.kappa
+    yield _named(
+        "people_and_verifier_kappa",
+        kappa.value,
+        found.labelled,
+        None,
+        found.kappa_bounds,
+        "number",
+        kappa.reason,
+    )
+    if found.reviewers.units:
+        alpha, units = found.reviewers.alpha, found.reviewers.units
+        yield _named("reviewers_alpha", alpha, units, None, Bounds(), "number")
+
+
+def _named(
+    name: str,
+    value: float | None,
+    n: int,
+    count: int | None,
+    bounds: Bounds,
+    kind: FigureKind,
+    reason: str | None = None,
+) -> NamedFigure:
+    """`bounds` give the reason of a figure that is missing, where nothing else does."""
+    text = (percent if kind == "share" else decimal)(value)
+    if value is None:
+        reason = reason or bounds.reason
+    return NamedFigure(name, value, n, count, bounds, reason or "", ranged(text, bounds, kind))
+
+
+def label_data(judge: str, results: Sequence[CaseResult], grounds: Grounds) -> dict[str, Any]:
+    """What is known of the labels of one judge's results; null for what there is nothing to say
+    of.
+    """
+    kin = next((each for each in grounds.kin if each.judge == judge), None)
+    return {
+        "rest_on": {**rest_counts(results, grounds), "verifier_model": grounds.verifier or None},
+        "judge_and_verifier": None
+        if kin is None
+        else {"judge_model": kin.model, "verifier_model": kin.verifier, "same": kin.same},
+        "annotators": _agreement(agreement(grounds.votes, ordinal=grounds.ordinal)),
+        "natural_and_synthetic": _sides(results),
+        "against_people": _against_people(judge, results, grounds),
+    }
+
+
+def _sides(results: Sequence[CaseResult]) -> dict[str, Any] | None:
+    levels = {rubric: _values_of_sides(sides) for rubric, sides in sides_levels(results)}
+    total = levels.pop("", None)
+    return None if total is None else {**total, "rubrics": levels}
+
+
+def _values_of_sides(sides: Sides) -> dict[str, Any]:
+    return {
+        "natural": _rate_values(sides.natural),
+        "synthetic": _rate_values(sides.synthetic),
+        "gap": sides.gap,
+        "interval": _bounds(sides.bounds),
+    }
+
+
+def _against_people(
+    judge: str, results: Sequence[CaseResult], grounds: Grounds
+) -> dict[str, Any] | None:
+    levels = people_levels(results, grounds)
+    if not levels:
+        return None
+    total, *rubrics = (_level(level, judge) for level in levels)
+    names = (level.rubric for level in levels[1:])
+    return {
+        **total,
+        "unmatched": unmatched(results, grounds),
+        "rubrics": dict(zip(names, rubrics, strict=True)),
+    }
+
+
+def _level(level: PeopleLevel, judge: str) -> dict[str, Any]:
+    found, looked = level.judges.get(judge), level.verifier
+    figures = found.figures if found is not None else {}
+    return {
+        "labelled": found.labelled if found is not None else 0,
+        "unclear": found.unclear if found is not None else 0,
+        "figures": {
+            key: {
+                "value": figure.value,
+                "raw": figure.raw,
+                "n": figure.n,
+                "interval": _bounds(figure.bounds),
+            }
+            for key, figure in figures.items()
+        },
+        "false_confirmations": None if looked is None else _rate_values(looked.false_confirmations),
+        "false_rejections": None if looked is None else _rate_values(looked.false_rejections),
+        "kappa": None if looked is None else looked.kappa.value,
+        "kappa_interval": None if looked is None else _bounds(looked.kappa_bounds),
+        "reviewers": None if looked is None else _agreement(looked.reviewers),
+    }
+
+
+def _agreement(found: Agreement) -> dict[str, Any] | None:
+    if not found.units:
+        return None
+    return {"cases": found.units, "labels": found.labels, "raw": found.raw, "alpha": found.alpha}
+
+
+def _rate_values(rate: ErrorRate | SidedShare) -> dict[str, Any]:
+    share: Share = rate.share
+    return {
+        "count": share.count,
+        "n": share.n,
+        "value": share.value,
+        "interval": _bounds(rate.bounds),
+    }
+
+
+def _bounds(bounds: Bounds) -> dict[str, Any]:
+    return {
+        "lower": bounds.lower,
+        "upper": bounds.upper,
+        "level": LEVEL,
+        "reason": bounds.reason,
+    }

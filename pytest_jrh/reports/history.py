@@ -1,0 +1,208 @@
+"""The history as a report: a line for each suite, added to a file (`--jrh-history`).
+
+What a session adds to a history (rule J8).
+
+A history as a table of text, with a small line for each row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.files import relative_path
+from pytest_jrh.core.text import columns, counted, escape_commands, fitted, one_line, wrapped
+from pytest_jrh.reports.report import Report
+from pytest_jrh.stats.figures import NONE, percent, range_text, sections
+from pytest_jrh.stats.intervals import Bounds
+from pytest_jrh.store.history import (
+    History,
+    JudgeHistory,
+    PastFigure,
+    PastJudge,
+    PastRun,
+    Series,
+    add_runs,
+    histories,
+    read_history,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from pytest_jrh.reports.report import Material
+    from pytest_jrh.reports.session import SessionResults
+    from pytest_jrh.stats.figures import Section
+    from pytest_jrh.stats.statistics import Statistics
+
+
+_DIGITS = 6
+
+
+def runs_of(session: SessionResults) -> Iterator[PastRun]:
+    """The session's lines, one a suite; none of a suite without a verdict."""
+    every_section = sections(session.table)
+    for suite, extent in session.extents.items():
+        own = [each for each in every_section if each.suite == suite and each.total.counts.n]
+        if not own:
+            continue
+        decision = session.decisions.get(suite)
+        yield PastRun(
+            suite=suite,
+            date=session.origin.date,
+            commit=session.origin.commit,
+            cases=extent.cases,
+            of=extent.of,
+            gate=decision.passed if decision is not None and decision.active else None,
+            judges=tuple(_judge(section, session) for section in own),
+        )
+
+
+def _judge(section: Section, session: SessionResults) -> PastJudge:
+    origins = (each for each in session.origin.suites if each.suite == section.suite)
+    known = next(
+        (judge for each in origins for judge in each.judges if judge.name == section.judge), None
+    )
+    return PastJudge(
+        judge=section.judge,
+        model=known.label if known is not None else "",
+        fingerprint=known.fingerprint if known is not None else "",
+        total=_figure(section.total),
+        rubrics={
+            row.name: _figure(row.statistics) for row in section.rows if row.level == "rubric"
+        },
+    )
+
+
+def _figure(statistics: Statistics) -> PastFigure:
+    interval = statistics.interval
+    return PastFigure(
+        statistics.counts.n,
+        _rounded(statistics.accuracy.value),
+        _rounded(interval.lower),
+        _rounded(interval.upper),
+    )
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, _DIGITS)
+
+
+class HistoryReport(Report):
+    """The figures of each run, for `python -m pytest_jrh history` and the HTML report."""
+
+    name = "history"
+    option = "history"
+
+    def write(self, path: Path, material: Material) -> None:
+        add_runs(path, runs_of(material.session))
+
+
+def with_history(
+    session: SessionResults, path: Path | None, folder: Path
+) -> tuple[SessionResults, list[str]]:
+    """The session with the earlier runs of its suites and its own, where a history is kept; and a
+    sentence about lines that cannot be read.
+    """
+    if path is None:
+        return session, []
+    name = str(relative_path(path, folder))
+    try:
+        before = read_history(path, name) if path.exists() else History()
+    except InputError as error:
+        return session, [f"The history is not shown: {error}"]
+    own = [run for run in before.runs if run.suite in session.extents]
+    lines = ", ".join(str(problem.line) for problem in before.problems)
+    unread = f"{name}: {counted(before.unread, 'line')} cannot be read (line {lines})."
+    told = [unread] if before.unread else []
+    return replace(session, history=(*own, *runs_of(session))), told
+
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_GATE = {True: "+", False: "-", None: "."}
+_HEAD = ("n", "last", "95%", "change", "runs")
+_PASSED = "gate (+ passed)"
+_GAP = "  "
+_NARROWEST = 12
+_MOST_RUNS = 60
+_FEWEST_RUNS = 10
+_MOST_OTHERS = 5
+
+
+def history_lines(runs: Iterable[PastRun], width: int) -> list[str]:
+    """The last runs of each judge of each suite, in at most `width` columns."""
+    room = max(_FEWEST_RUNS, min(_MOST_RUNS, width - _NARROWEST - 36))
+    found = histories(runs, min(room, width // 3))
+    lines = [line for each in found for line in (*_table(each, width), "")]
+    # A line that wraps may begin with what a name has in its middle.
+    return [escape_commands(line) for line in lines[:-1]]
+
+
+def _table(history: JudgeHistory, width: int) -> Iterator[str]:
+    runs = history.runs
+    days = list(dict.fromkeys(run.date[:10] for run in (runs[0], runs[-1]) if run.date))
+    title = f"suite {history.label}: {counted(len(runs), 'run')}"
+    title += f", {' to '.join(days)}" if days else ""
+    yield from wrapped(f"{title}; lines from {history.lowest:.0%} to 100%", width)
+    cells = [_cells(row, history.lowest) for row in history.rows]
+    wide = [max(map(len, column)) for column in zip(_HEAD, *cells, strict=True)]
+    left = width - sum(wide) - len(_GAP) * len(wide)
+    names = [one_line(row.name) for row in history.rows]
+    name = max(min(max(map(columns, (*names, _PASSED))), left), _NARROWEST)
+    yield _line("accuracy", _HEAD, name, wide)
+    for shown, row in zip(fitted(names, name), cells, strict=True):
+        yield _line(shown, row, name, wide)
+    gate = "".join(_GATE[run.gate] for run in runs)
+    if set(gate) != {"."}:
+        yield _line(_PASSED, ("", "", "", "", gate), name, wide)
+    yield from _remarks(history, width)
+
+
+def _remarks(history: JudgeHistory, width: int) -> Iterator[str]:
+    for run in history.others[-_MOST_OTHERS:]:
+        at = f" (commit {run.commit})" if run.commit else ""
+        yield from wrapped(f"another judge than before: {run.date}{at}", width)
+    if (more := len(history.others) - _MOST_OTHERS) > 0:
+        yield f"and {more:,} changes of the judge before"
+    if history.selections:
+        runs = counted(history.selections, "run")
+        yield f"{runs} of a part of the cases left out"
+
+
+def _cells(row: Series, lowest: float) -> tuple[str, ...]:
+    last = row.figures[-1]
+    known = [value for value in row.values if value is not None]
+    change = NONE
+    if len(known) > 1 and row.values[-1] is not None:
+        change = f"{100 * (known[-1] - known[-2]):+.1f}"
+        change = change.replace("-0.0", "+0.0")
+    return (
+        f"{last.n:,}" if last is not None else NONE,
+        percent(last.accuracy) if last is not None else NONE,
+        _interval(last),
+        change,
+        "".join(_block(value, lowest) for value in row.values),
+    )
+
+
+def _interval(figure: PastFigure | None) -> str:
+    if figure is None or figure.lower is None or figure.upper is None:
+        return NONE
+    return range_text(Bounds(figure.lower, figure.upper))
+
+
+def _block(value: float | None, lowest: float) -> str:
+    if value is None:
+        return " "
+    return _BLOCKS[round((value - lowest) / (1 - lowest) * (len(_BLOCKS) - 1))]
+
+
+def _line(name: str, cells: Sequence[str], wide_name: int, wide: Sequence[int]) -> str:
+    *figures, runs = (
+        cell.rjust(room) if place < len(wide) - 1 else cell.ljust(room)
+        for place, (cell, room) in enumerate(zip(cells, wide, strict=True))
+    )
+    padded = name + " " * (wide_name - columns(name))
+    return _GAP.join([padded, *figures, runs]).rstrip()

@@ -1,0 +1,557 @@
+"""A session as one HTML file that opens from disk and asks the network for nothing (rule I8:
+`--jrh-report`).
+
+The overview and the table of cases are plain HTML, escaped by jinja; transcripts lie compressed in
+data blocks and reach the page as text nodes alone. A content security policy that names the one
+script and style by their hashes stands behind both.
+
+The table of figures on the HTML report's page, with its bars and heat maps.
+
+The history as values of the page's part `history.html`, a small line each (rule J8).
+
+The values of the HTML report's page: gate, figures, panels and the table of cases.
+
+The HTML report as a file: the page, and the cases of one source run at a time.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import partial
+from math import ceil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from pytest_jrh.core.files import encoded, relative_path, replacing
+from pytest_jrh.core.templates import render_page
+from pytest_jrh.core.text import counted, one_line
+from pytest_jrh.reports.evidence import (
+    CHANGE_MEANING,
+    CHANGE_TITLE,
+    MEANINGS,
+    PLACE,
+    Changes,
+    WhoSaid,
+    shown_prompts,
+)
+from pytest_jrh.reports.gate import (
+    change_sentences,
+    decision_sentence,
+    gate_groups,
+    update_sentence,
+)
+from pytest_jrh.reports.grounds import label_sentences
+from pytest_jrh.reports.html_cases import (
+    BLOCK,
+    CaseList,
+    SearchTexts,
+    by_run,
+    packed,
+    printable,
+    run_body,
+)
+from pytest_jrh.reports.probes import findings_first, probe_page
+from pytest_jrh.reports.provenance import provenance_values
+from pytest_jrh.reports.report import Report
+from pytest_jrh.reports.session import (
+    case_key,
+    extent_sentences,
+    majority_text,
+    recording_sentence,
+    subtitle,
+    suite_names,
+    unsettled_labels,
+)
+from pytest_jrh.reports.spending import spending_lines
+from pytest_jrh.stats.diagnosis import section_warnings
+from pytest_jrh.stats.figures import (
+    NONE,
+    ONE_BY_ONE,
+    decimal,
+    flicker_sentence,
+    left_out,
+    matrix_of,
+    percent,
+    range_text,
+    reasons,
+    sections,
+)
+from pytest_jrh.stats.statistics import levels_of
+from pytest_jrh.store.history import JudgeHistory, Series, histories
+from pytest_jrh.store.spools import RecordIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pytest_jrh.core.model import CaseResult, Mode
+    from pytest_jrh.core.redact import Redactor
+    from pytest_jrh.reports.evidence import FigureChange
+    from pytest_jrh.reports.html_cases import RunKey
+    from pytest_jrh.reports.report import Material
+    from pytest_jrh.reports.session import SessionResults, UnsettledLabels
+    from pytest_jrh.stats.figures import Row, Section
+    from pytest_jrh.stats.formulas import ConfusionMatrix
+    from pytest_jrh.stats.gate import GateDecision
+    from pytest_jrh.stats.intervals import Bounds
+    from pytest_jrh.stats.panels import Panel
+    from pytest_jrh.stats.statistics import LevelFigures
+    from pytest_jrh.store.history import PastRun
+    from pytest_jrh.store.spools import ReadRecord
+
+
+class HtmlReport(Report):
+    """Everything, to be opened in a browser."""
+
+    name = "HTML"
+    option = "report"
+
+    def write(self, path: Path, material: Material) -> None:
+
+        write_html(
+            path,
+            material.session,
+            material.records,
+            redactor=material.redactor,
+            base=material.folder,
+        )
+
+
+_Cell = TypeVar("_Cell")
+_SHADES = 8
+
+
+Link: TypeAlias = "Callable[..., str]"
+"""Gives the address of the cases that have these texts in these columns."""
+
+
+def section_values(
+    section: Section, changes: Changes, link: Link, *, several: bool
+) -> dict[str, Any]:
+    """What the page's template needs of one judge's figures; `link` leads to a figure's cases."""
+    changes = changes.about(section.total.counts)
+    judge = {"suite": section.suite, "judge": section.judge}
+    maps = []
+    for row in section.whole_rows:
+        matrix = matrix_of(row.statistics, section.mode)
+        if matrix is not None and matrix.n:
+            own = partial(link, **judge, rubric=row.rubric)
+            maps.append(_heat(row.name, matrix, section.mode, own))
+    return {
+        "label": section.label if several else f"Figures of {section.label}",
+        "first": section.first_title,
+        "bar_title": f"{section.columns[1].title}, 0 to 100%",
+        "titles": _placed([column.title for column in section.columns], changes, CHANGE_TITLE),
+        "glossary": _placed(
+            [(column.title, column.meaning) for column in section.columns],
+            changes,
+            (CHANGE_TITLE, CHANGE_MEANING),
+        ),
+        "changes": bool(changes),
+        "rows": [_row(row, changes, partial(link, **judge)) for row in section.rows],
+        "chance": section.mode == "binary",
+        "note": ONE_BY_ONE if len(section.rows) > 1 else "",
+        "warnings": section_warnings(section),
+        "flicker": flicker_sentence(section.total),
+        "maps": maps,
+        "reasons": [
+            f"{title}: {reason} ({', '.join(labels)})" for title, reason, labels in reasons(section)
+        ],
+    }
+
+
+def _placed(cells: list[_Cell], changes: Changes, cell: _Cell) -> list[_Cell]:
+    """The cells of a row with that of the change since the baseline, where there is one."""
+    return [*cells[:PLACE], cell, *cells[PLACE:]] if changes else cells
+
+
+def _row(row: Row, changes: Changes, link: Link) -> dict[str, Any]:
+    statistics = row.statistics
+    value = statistics.accuracy.value
+    change = changes.of(statistics.counts)
+    cells = [
+        {
+            "title": cell.column.title,
+            "text": cell.text,
+            "reason": cell.reason or cell.range_reason,
+            "range": cell.range if cell.range != NONE else "",
+            "kind": "",
+        }
+        for cell in row.cells
+    ]
+    return {
+        "level": row.level,
+        "name": row.name,
+        "link": link(rubric=row.rubric, test=row.name if row.level == "test" else ""),
+        "cells": _placed(cells, changes, _change_cell(change)),
+        "before": None if change is None else round(97 * change.before + 0.25, 2),
+        "said_before": "" if change is None else f", {percent(change.before)} in the baseline",
+        "value": value,
+        "text": percent(value),
+        **_bar(statistics.interval),
+        # Of 1.5 units in width, and whole at both ends.
+        "point": None if value is None else round(98.5 * value, 2),
+    }
+
+
+def _change_cell(change: FigureChange | None) -> dict[str, Any]:
+    """The difference in points, with what it is of; how many cases, where that is not all."""
+    if change is None:
+        none = {"text": NONE, "reason": "no case is compared", "range": "", "kind": ""}
+        return {"title": CHANGE_TITLE, **none}
+    return {
+        "title": CHANGE_TITLE,
+        "text": change.text,
+        "reason": change.sentence,
+        "range": "" if change.n == change.of else f"of {change.n:,}",
+        "kind": "bad" if change.now < change.before else "good" * (change.now > change.before),
+    }
+
+
+def _bar(interval: Bounds) -> dict[str, Any]:
+    low, high = interval.lower, interval.upper
+    if low is None or high is None:
+        return {"interval": "not known", "low": None, "width": None}
+    return {
+        "interval": f"{percent(low)} to {percent(high)}",
+        "low": round(100 * low, 2),
+        "width": round(100 * (high - low), 2),
+    }
+
+
+def _heat(name: str, matrix: ConfusionMatrix, mode: Mode, link: Link) -> dict[str, Any]:
+    """A confusion matrix as a table of links to its cases, with the figures of ordinal levels.
+
+    Each is coloured by its share of its row, so that a rare label's errors show as well.
+    """
+    meanings = MEANINGS if mode == "binary" else {}
+    names = [f"{label} {meanings.get(label, '')}".rstrip() for label in matrix.labels]
+    rows = []
+    for place, counts in enumerate(matrix.counts):
+        cells = [
+            {
+                "count": f"{count:,}",
+                "label": names[column],
+                "link": link(right=str(matrix.labels[place]), given=str(matrix.labels[column]))
+                if count
+                else "",
+                "kind": "right" if place == column else "wrong",
+                "shade": ceil(_SHADES * count / matrix.rows[place]) if count else 0,
+            }
+            for column, count in enumerate(counts)
+        ]
+        rows.append({"name": names[place], "cells": cells})
+    levels = [_level(each, matrix.labels) for each in levels_of(matrix)]
+    return {
+        "name": name,
+        "labels": names,
+        "rows": rows,
+        "levels": levels if mode == "ordinal" else [],
+    }
+
+
+def _level(level: LevelFigures, labels: Sequence[int]) -> dict[str, Any]:
+    """One level's figures, and the places of its marks in a bar from the lowest to the highest."""
+    low, width = labels[0], max(1, labels[-1] - labels[0])
+
+    def place(score: float) -> float:
+        return round(98.5 * min(1.0, max(0.0, (score - low) / width)), 2)
+
+    start, end = place(level.mean - level.spread), place(level.mean + level.spread)
+    return {
+        "level": str(level.level),
+        "n": f"{level.n:,}",
+        "mean": decimal(level.mean),
+        "bias": level.bias_text,
+        "kind": "" if not level.bias else "warn",
+        "spread": decimal(level.spread),
+        "range": level.range_text,
+        "right": place(level.level),
+        "point": place(level.mean),
+        "low": start,
+        "width": round(end - start + 1.5, 2),
+    }
+
+
+_MOST_RUNS = 60
+_MOST_ROWS = 200
+_TOLD = 10
+_WIDTH, _HEIGHT = 160, 24
+_EDGE = 3
+
+
+def history_values(runs: Iterable[PastRun]) -> list[dict[str, Any]]:
+    """A part for each judge of each suite that has more than one run."""
+    return [_part(each) for each in histories(runs, _MOST_RUNS) if len(each.runs) > 1]
+
+
+def _part(history: JudgeHistory) -> dict[str, Any]:
+    runs = history.runs
+    return {
+        "title": f"{history.label}: {len(runs):,} runs",
+        "from": runs[0].date,
+        "to": runs[-1].date,
+        "lowest": f"{history.lowest:.0%}",
+        "width": _WIDTH,
+        "height": _HEIGHT,
+        "rows": [_history_row(row, history.lowest) for row in history.rows[:_MOST_ROWS]],
+        "others": [
+            f"{run.date}{f', commit {run.commit}' if run.commit else ''}"
+            for run in history.others[-_TOLD:]
+        ],
+    }
+
+
+def _history_row(row: Series, lowest: float) -> dict[str, Any]:
+    step = (_WIDTH - 2 * _EDGE) / max(len(row.values) - 1, 1)
+    places = [
+        (_EDGE + number * step, _height(value, lowest))
+        for number, value in enumerate(row.values)
+        if value is not None
+    ]
+    last = [percent(value) for value in row.values if value is not None][-_TOLD:]
+    return {
+        "name": one_line(row.name),
+        "points": " ".join(f"{x:.1f},{y:.1f}" for x, y in places),
+        "last": {"x": f"{places[-1][0]:.1f}", "y": f"{places[-1][1]:.1f}"} if places else None,
+        "value": percent(row.values[-1]),
+        "told": ", ".join(last),
+    }
+
+
+def _height(value: float, lowest: float) -> float:
+    return _HEIGHT - _EDGE - (value - lowest) / (1 - lowest) * (_HEIGHT - 2 * _EDGE)
+
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_SCRIPTS = ("base.js", "list.js", "case.js", "main.js")
+BODIES = "<!--bodies-->"
+_MOST_NAMED = 500
+_ONE_LINE = 10_000
+
+
+def page(session: SessionResults, blocks: Mapping[RunKey, str], redactor: Redactor) -> str:
+    """The page, with `BODIES` where the data blocks belong."""
+    style = (_TEMPLATES / "report.css").read_text("utf-8")
+    parts = "\n".join((_TEMPLATES / name).read_text("utf-8") for name in _SCRIPTS)
+    script = f'"use strict";\n(() => {{\n{parts}}})();\n'
+    every_section = sections(session.table)
+    listed = CaseList(session, blocks)
+    changes = Changes.since_baseline(session)
+    values = {
+        "title": _title(session),
+        "subtitle": subtitle(session),
+        "history": history_values(session.history),
+        "provenance": provenance_values(session.origin),
+        "extents": extent_sentences(session),
+        "unsettled": [_unsettled(one, session) for one in unsettled_labels(session.results)],
+        "decisions": [
+            _decision(name, decision, session)
+            for name, decision in session.decisions.items()
+            if decision.active or not decision.passed
+        ],
+        "recording": {
+            "sentence": recording_sentence(session),
+            "command": one_line(session.record_command),
+        },
+        "sections": [
+            section_values(section, changes, listed.link, several=len(every_section) > 1)
+            for section in every_section
+        ],
+        "findings": findings_first(session.probes),
+        "probes": probe_page(session.probes),
+        "panels": [_panel(panel) for panel in session.panels],
+        "columns": listed.columns(),
+        "cases": listed.rows(),
+        "filters": listed.filters(),
+        "triage": listed.triage(),
+        "all_cases": f"{len(session.results):,}",
+        "spending": " | ".join(
+            spending_lines(session.spending, _ONE_LINE, wall_seconds=session.wall_seconds)
+        ),
+        "remarks": _remarks(session),
+    }
+    ours = {
+        "style": style,
+        "script": script,
+        "style_hash": _hash(style),
+        "script_hash": _hash(script),
+    }
+    return render_page(_TEMPLATES, "report.html", {**printable(redactor.value(values)), **ours})
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+
+
+def _title(session: SessionResults) -> str:
+    state = {None: "", True: "passed: ", False: "failed: "}[session.passed]
+    return f"{state}judge reliability, {', '.join(suite_names(session))}"
+
+
+def _remarks(session: SessionResults) -> list[str]:
+    parts = [f"{number:,} {kind}" for kind, number in left_out(session.table.overall)]
+    lines = [f"Not in the figures: {', '.join(parts)}."] if parts else []
+    return [*lines, *label_sentences(session)]
+
+
+def _unsettled(unsettled: UnsettledLabels, session: SessionResults) -> dict[str, Any]:
+    return {
+        "sentence": unsettled.sentence,
+        "more": max(0, len(unsettled.cases) - _MOST_NAMED),
+        "cases": [
+            {"node": session.node(result.case_id), "key": case_key(result.case_id)}
+            for result in unsettled.cases[:_MOST_NAMED]
+        ],
+    }
+
+
+def _decision(name: str, decision: GateDecision, session: SessionResults) -> dict[str, Any]:
+    there = {result.case_id for result in session.results}
+    groups = [
+        {
+            "title": group.title,
+            "number": f"{len(group.cases):,}",
+            "open": group.style == "red",
+            "more": max(0, len(group.cases) - _MOST_NAMED),
+            "cases": [
+                {
+                    "node": session.node(case_id),
+                    "key": case_key(case_id) if case_id in there else None,
+                    "why": why,
+                }
+                for case_id, why in group.cases[:_MOST_NAMED]
+            ],
+        }
+        for group in gate_groups(decision)
+    ]
+    return {
+        "name": name if len(session.decisions) > 1 else "",
+        "passed": decision.passed,
+        "sentence": decision_sentence(decision),
+        "remarks": change_sentences(decision),
+        "remedy": {
+            "sentence": update_sentence(decision),
+            "command": one_line(decision.update_command),
+        },
+        "groups": groups,
+        "prompts": [
+            {
+                "title": prompt.title,
+                "pieces": [(piece.kind, piece.text) for piece in prompt.pieces],
+            }
+            for prompt in shown_prompts(session, name)
+        ],
+    }
+
+
+def _panel(panel: Panel) -> dict[str, Any]:
+    said = majority_text(panel)
+    without = panel.without_vote
+    return {
+        "title": f"Panel of {panel.suite}: {counted(len(panel.judges), 'judge')}",
+        "sentence": f"{said[0].upper()}{said[1:]}.",
+        "pairs": [
+            {
+                "judges": " / ".join(pair.judges),
+                "agree": f"{pair.agreement.count:,} of {pair.agreement.n:,}",
+                "agree_range": range_text(pair.agreement_interval),
+                "kappa": decimal(pair.kappa.value),
+                "kappa_range": range_text(pair.kappa_interval, "number"),
+            }
+            for pair in panel.pairs
+        ],
+        "without": [{"case": vote.case, "reason": vote.reason} for vote in without[:_MOST_NAMED]],
+        "without_number": f"{len(without):,}",
+    }
+
+
+LIMIT = 30_000_000
+
+
+def write_html(
+    path: Path,
+    session: SessionResults,
+    records: Iterable[RecordIndex],
+    *,
+    redactor: Redactor,
+    base: Path | None = None,
+    limit: int = LIMIT,
+) -> None:
+    """Write the report, reading one source run's cases at a time; the file stays under `limit`
+    bytes.
+
+    Where transcripts do not all fit, those of regressions and disagreements come first, and the
+    page says which are left out. Rubric files under `base` are named relative to it. Raises
+    `OSError` as it comes; an older file is then still whole.
+    """
+    index = RecordIndex.joined(records)
+    groups = by_run(session)
+    blocks = {key: f"run-{number}" for number, key in enumerate(groups)}
+    head, tail = page(session, blocks, redactor).split(BODIES)
+    room = limit - len(encoded(head)) - len(encoded(tail))
+
+    who_said = WhoSaid(session)
+
+    def place_of(result: CaseResult) -> str:
+        return _rubric_place(session, result, base)
+
+    texts = SearchTexts(len(session.results))
+    with replacing(path) as file, index.reading() as read:
+        file.write(encoded(head))
+        for key, results in groups.items():
+            block = _block(
+                blocks[key],
+                results,
+                session,
+                read,
+                place_of=place_of,
+                who_said=who_said,
+                redactor=redactor,
+                texts=texts,
+                room=room,
+            )
+            room -= len(block)
+            file.write(block)
+        search = f'<script type="text/plain" id="{BLOCK}">{texts.packed()}</script>\n'.encode(
+            "ascii"
+        )
+        if len(search) <= room:
+            file.write(search)
+        file.write(encoded(tail))
+
+
+def _block(
+    name: str,
+    results: Sequence[CaseResult],
+    session: SessionResults,
+    read: ReadRecord,
+    *,
+    texts: SearchTexts,
+    room: int,
+    **settings: Any,
+) -> bytes:
+    """One run's data block, cut to its edits and verdicts where the whole does not fit.
+
+    Nothing where not even that.
+    """
+    for whole in (True, False):
+        described = run_body(results, session, read, whole=whole, **settings)
+        if whole:
+            texts.add(described)
+        body = packed(described)
+        cut = "" if whole else " data-cut"
+        block = f'<script type="text/plain" id="{name}"{cut}>{body}</script>\n'.encode("ascii")
+        if len(block) <= room:
+            return block
+    missing = '<script type="text/plain" data-cut></script>\n'.encode("ascii")
+    return missing if len(missing) <= room else b""
+
+
+def _rubric_place(session: SessionResults, result: CaseResult, base: Path | None) -> str:
+    rubric = session.rubrics.get((result.suite, result.rubric_id))
+    if rubric is None or not rubric.file:
+        return ""
+    path = Path(rubric.file)
+    shown = path if base is None else relative_path(path, base)
+    return f"{shown}:{rubric.line}"

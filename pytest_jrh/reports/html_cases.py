@@ -1,0 +1,543 @@
+"""The table of cases on the HTML report's page, whose columns are declared once; what is to be seen
+first stands first (rule I11).
+
+What the HTML report holds of each case: a compressed block per source run, whose turns are
+stored once.
+
+What the HTML report's cases are searched for: reasoning, edits and rubrics (rule I11).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import urlencode
+
+from pytest_jrh.core.model import JUDGED, UNSCORED, CaseResult, said
+from pytest_jrh.core.text import dollars, one_line, visible
+from pytest_jrh.core.transcript import render_transcript
+from pytest_jrh.reports.evidence import earlier_verdict, record_basis, review_text, shown_edits
+from pytest_jrh.reports.session import case_key
+from pytest_jrh.stats.metrics import REASONING_DISAGREES, reasoning_disagrees
+from pytest_jrh.stats.panels import made_case_id
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from pytest_jrh.core.redact import Redactor
+    from pytest_jrh.reports.evidence import WhoSaid
+    from pytest_jrh.reports.session import SessionResults
+    from pytest_jrh.store.spools import ReadRecord
+
+
+RunKey: TypeAlias = "tuple[str, str, int]"
+
+_HEADER = re.compile(r"\[\d+\] ")
+_LONGEST_WHEN_CUT = 2_000
+
+
+def run_key(result: CaseResult) -> RunKey:
+    """Which source run a result is about."""
+    return result.suite, result.run_id, result.epoch
+
+
+def by_run(session: SessionResults) -> dict[RunKey, list[CaseResult]]:
+    """The results of each source run: first the runs with a regression, then those with a
+    disagreement.
+
+    What comes first is kept where not everything fits.
+    """
+    groups: dict[RunKey, list[CaseResult]] = {}
+    for result in session.results:
+        groups.setdefault(run_key(result), []).append(result)
+    worse = {case_id for decision in session.decisions.values() for case_id in decision.regressions}
+
+    def urgency(group: Collection[CaseResult]) -> int:
+        if any(each.case_id in worse for each in group):
+            return 0
+        return 1 if any(each.outcome == "disagree" for each in group) else 2
+
+    return dict(sorted(groups.items(), key=lambda item: urgency(item[1])))
+
+
+def packed(body: Mapping[str, Any]) -> str:
+    """The body as text of letters, digits, `+`, `/` and `=`: zlib in base64, which the page
+    unpacks.
+    """
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    return base64.b64encode(zlib.compress(text.encode("utf-8", "replace"), 6)).decode("ascii")
+
+
+def run_body(
+    results: Sequence[CaseResult],
+    session: SessionResults,
+    read: ReadRecord,
+    *,
+    place_of: Callable[[CaseResult], str],
+    who_said: WhoSaid,
+    redactor: Redactor,
+    whole: bool = True,
+) -> dict[str, Any]:
+    """Describe the cases of one source run: `pool` holds every turn once, `cases` the made cases,
+    `results` the rest.
+
+    Without `whole`, transcripts and long texts are left out. Text is free of secrets and of
+    characters that do not show.
+    """
+    turns = _Turns(redactor)
+    cases: dict[str, Any] = {}
+    data: dict[str, Any] = {}
+    records: dict[str, Mapping[str, Any]] = {}
+    for result in results:
+        made = case_key(made_case_id(result))
+        if made not in cases:
+            record = read(made_case_id(result))
+            if record is not None:
+                records[made] = redactor.value(record)
+                cases[made] = _case(records[made], turns if whole else None, altered=result.altered)
+        data[case_key(result.case_id)] = {
+            "made": made if made in cases else None,
+            "rubric": _instructions(result, records.get(made), session),
+            "place": place_of(result),
+            "who_said": who_said.sentence(result, records.get(made)),
+            "review": review_text(result, records.get(made)),
+            **_result(result, session),
+        }
+    body = {"pool": turns.pool, "cases": cases, "results": redactor.value(data)}
+    shown: dict[str, Any] = printable(body if whole else _shortened(body))
+    return shown
+
+
+def printable(value: Any) -> Any:
+    """The JSON value with every text in it, but no key, made visible."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, dict):
+        return {key: printable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [printable(item) for item in value]
+    return value
+
+
+class _Turns:
+    """Turns as the judge reads them, each once: most turns of a perturbed run are those of the
+    original.
+    """
+
+    def __init__(self, redactor: Redactor) -> None:
+        self.pool: list[dict[str, Any]] = []
+        self._places: dict[str, int] = {}
+        self._redactor = redactor
+
+    def places(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
+        return [self._place(message) for message in messages]
+
+    def _place(self, message: Mapping[str, Any]) -> int:
+        rendered = render_transcript([message], show_reasoning=True)
+        if rendered not in self._places:
+            self._places[rendered] = len(self.pool)
+            role = " ".join(str(message.get("role", "unknown")).splitlines())
+            self.pool.append({"role": role, "parts": _parts(rendered, role)})
+        return self._places[rendered]
+
+
+def _parts(rendered: str, role: str) -> list[tuple[str, str]]:
+    """Take a rendered turn apart again: what begins at column 0 is a header, whatever the
+    transcript says.
+    """
+    parts: list[tuple[str, list[str]]] = []
+    for line in rendered.split("\n"):
+        header = _HEADER.match(line)
+        if header:
+            parts.append((line[header.end() + len(role) :], []))
+        else:
+            parts[-1][1].append(line[2:])
+    return [(title, "\n".join(lines)) for title, lines in parts]
+
+
+def _case(record: Mapping[str, Any], turns: _Turns | None, *, altered: bool) -> dict[str, Any]:
+    perturbation = record["perturbation"]
+    said = perturbation["verification"]
+    return {
+        "original": None if turns is None else turns.places(record["gold_messages"]),
+        "judged": None if turns is None else turns.places(record["perturbed_messages"]),
+        "edits": [
+            {
+                "turn": edit.turn,
+                "role": edit.role,
+                "reason": edit.reason,
+                "pieces": [(piece.kind, piece.text) for piece in edit.pieces],
+            }
+            for edit in shown_edits(record)
+        ],
+        "plan": perturbation["plan"],
+        "verification": said,
+        "basis": record_basis(record, altered=altered),
+        "summary": perturbation["final_summary"] or "",
+        "levels": record["score_levels"],
+        "notes": record["notes"],
+    }
+
+
+def _instructions(
+    result: CaseResult, record: Mapping[str, Any] | None, session: SessionResults
+) -> str:
+    """The rubric's text as the judge had it; where it was reworded, beside that of the label."""
+    rubric = session.rubrics.get((result.suite, result.rubric_id))
+    if record is None:
+        return rubric.instructions if rubric is not None else ""
+    own = str(record["target_rubric"]["instructions"])
+    if not result.reworded or rubric is None:
+        return own
+    return f"{rubric.instructions}\n\nThe text that the case was made and labelled for:\n{own}"
+
+
+def _result(result: CaseResult, session: SessionResults) -> dict[str, Any]:
+    spending = result.spending
+    # A disagreement's detail repeats for the terminal what the page shows part by part.
+    detail = "" if result.outcome in JUDGED else result.detail
+    earlier = earlier_verdict(result, session)
+    if earlier is not None and earlier.reasoning == result.reasoning:
+        earlier = None
+    return {
+        "reasoning": result.reasoning,
+        "said": said(result.scores) if result.repeated else "",
+        "minority": None
+        if result.minority is None
+        else {"score": result.minority.score, "reasoning": result.minority.reasoning},
+        "earlier": None if earlier is None else earlier._asdict(),
+        "detail": detail,
+        "calls": spending.calls,
+        "replayed": spending.replayed,
+        "input": spending.usage.input_tokens,
+        "output": spending.usage.output_tokens,
+        "cost": spending.cost,
+        "paid": spending.paid,
+        "unpriced": spending.unpriced,
+        "command": session.commands.get(result.case_id, ""),
+    }
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, str):
+        more = len(value) - _LONGEST_WHEN_CUT
+        return f"{value[:_LONGEST_WHEN_CUT]}… ({more:,} more characters)" if more > 0 else value
+    if isinstance(value, dict):
+        return {key: _shortened(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_shortened(item) for item in value]
+    return value
+
+
+_LONGEST_NUMBER = 20
+_CHANGE_KINDS = {"regression": "bad", "fix": "good"}
+# What to look at first, in that order: each with its title and what belongs to it.
+_FIRST: Mapping[str, tuple[str, Callable[[CaseResult, str], bool]]] = {
+    "regression": ("regressions", lambda _, change: change.startswith("regression")),
+    "disagreement": ("disagreements", lambda result, _: result.outcome == "disagree"),
+    "flicker": ("flickering cases", lambda result, change: result.flickers or "flicker" in change),
+    "unscored": ("unscored cases", lambda result, _: result.outcome in UNSCORED),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CaseColumn:
+    """One column: `text` is a cell's, `kind` the colour of its pill, of the case's result and of
+    what has become of it since the baseline; `meaning` explains it.
+
+    `shown` leaves out a column that says nothing in a session.
+    """
+
+    name: str
+    title: str
+    meaning: str
+    text: Callable[[CaseResult, str], str]
+    number: bool = False
+    filtered: bool = False
+    shown: Callable[[SessionResults], bool] = lambda _: True
+    kind: Callable[[CaseResult, str], str] = lambda _result, _change: ""
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What the page's template needs of it."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "number": self.number,
+            "meaning": self.meaning,
+        }
+
+
+class CaseList:
+    """The rows and columns of a session; `blocks` name the data block of each source run."""
+
+    def __init__(self, session: SessionResults, blocks: Mapping[RunKey, str]) -> None:
+        self._session = session
+        self._blocks = blocks
+        self._columns = [column for column in COLUMNS if column.shown(session)]
+        self._changes = _changes(session)
+        # The page compares them with the choices of its filters, in which white space does not
+        # count.
+        self._texts = [
+            [one_line(column.text(result, self._change(result))) for column in self._columns]
+            for result in session.results
+        ]
+        self._first = [
+            [kind for kind, (_, fits) in _FIRST.items() if fits(result, self._change(result))]
+            for result in session.results
+        ]
+
+    def columns(self) -> list[dict[str, Any]]:
+        """What heads the table."""
+        return [column.values for column in self._columns]
+
+    def filters(self) -> list[dict[str, Any]]:
+        """What can be chosen to see a part of the table."""
+        return [
+            {
+                "name": column.name,
+                "title": column.title,
+                "options": sorted(
+                    {texts[place] for texts in self._texts if texts[place]}, key=_in_order
+                ),
+            }
+            for place, column in enumerate(self._columns)
+            if column.filtered
+        ]
+
+    def triage(self) -> list[dict[str, Any]]:
+        """What to look at first, and how many cases that are; nothing of what there is none."""
+        counts = Counter(kind for first in self._first for kind in first)
+        return [
+            {"value": kind, "title": title, "number": f"{counts[kind]:,}"}
+            for kind, (title, _) in _FIRST.items()
+            if counts[kind]
+        ]
+
+    def link(self, **wanted: str) -> str:
+        """The address of the cases that have these texts in these columns; columns that are not
+        shown are left out.
+        """
+        names = {column.name for column in self._columns if column.filtered}
+        chosen = {name: one_line(text) for name, text in wanted.items() if name in names and text}
+        return f"#{urlencode(chosen) or 'cases'}"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per case, the most urgent first."""
+        kinds = [*_FIRST]
+
+        def urgency(place: int) -> int:
+            return min((kinds.index(kind) for kind in self._first[place]), default=len(kinds))
+
+        places = sorted(range(len(self._texts)), key=urgency)
+        return [self._row(place) for place in places]
+
+    def _row(self, place: int) -> dict[str, Any]:
+        result = self._session.results[place]
+        change = self._change(result)
+        cells = [
+            {**column.values, "text": text, "kind": column.kind(result, change)}
+            for column, text in zip(self._columns, self._texts[place], strict=True)
+        ]
+        return {
+            "key": case_key(result.case_id),
+            "chunk": self._blocks[run_key(result)],
+            "node": self._session.node(result.case_id),
+            "place": place,
+            "first": " ".join(self._first[place]),
+            "cells": cells,
+        }
+
+    def _change(self, result: CaseResult) -> str:
+        return self._changes.get(result.case_id, "")
+
+
+def _changes(session: SessionResults) -> dict[str, str]:
+    changes: dict[str, str] = {}
+    for decision in session.decisions.values():
+        if decision.comparison is not None:
+            changes |= dict.fromkeys(decision.not_comparable, "not comparable")
+            changes |= dict.fromkeys(decision.comparison.still_wrong, "still wrong")
+            changes |= dict.fromkeys(decision.fixes, "fix")
+            changes |= dict.fromkeys(decision.regressions, "regression")
+            changes |= {case: f"{changes[case]} (flicker)" for case in decision.flickered}
+    return changes
+
+
+def _outcome_kind(result: CaseResult, _change: str) -> str:
+    if result.outcome in UNSCORED:
+        return "warn"
+    return {"agree": "good", "disagree": "bad"}.get(result.outcome, "plain")
+
+
+def _in_order(text: str) -> tuple[bool, int, str]:
+    """Numbers by their value, before other texts."""
+    number = text.lstrip("-").isdecimal()
+    return not number, int(text) if number and len(text) < _LONGEST_NUMBER else 0, text
+
+
+def _run(result: CaseResult, _change: str) -> str:
+    epoch = "" if result.epoch == 1 else f", epoch {result.epoch}"
+    target = "" if result.target_score is None else f", score {result.target_score}"
+    return f"{result.run_id}{epoch}{target}"
+
+
+def _given(result: CaseResult) -> str:
+    return "a tie" if result.score is None and result.repeated else _score(result.score)
+
+
+def _score(score: int | None) -> str:
+    return "" if score is None else str(score)
+
+
+def _cost(result: CaseResult, _change: str) -> str:
+    return "" if result.spending.unpriced else dollars(result.spending.cost)
+
+
+COLUMNS: tuple[CaseColumn, ...] = (
+    CaseColumn(
+        "outcome",
+        "outcome",
+        "What the case came to: agree where the judge gave the right score.",
+        lambda result, _: result.outcome,
+        filtered=True,
+        kind=_outcome_kind,
+    ),
+    CaseColumn(
+        "change",
+        "since the baseline",
+        "What has become of the verdict since the baseline was written; by flicker where the judge "
+        "is the same as then.",
+        lambda _, change: change,
+        filtered=True,
+        shown=lambda session: any(
+            decision.comparison is not None for decision in session.decisions.values()
+        ),
+        kind=lambda _, change: _CHANGE_KINDS.get(change.partition(" (")[0], ""),
+    ),
+    CaseColumn(
+        "suite",
+        "suite",
+        "The config that the case belongs to.",
+        lambda result, _: result.suite,
+        filtered=True,
+        shown=lambda session: len({result.suite for result in session.results}) > 1,
+    ),
+    CaseColumn(
+        "rubric",
+        "rubric",
+        "The criterion that the case is judged by.",
+        lambda result, _: result.rubric_id,
+        filtered=True,
+    ),
+    CaseColumn(
+        "test",
+        "test",
+        "How the case was made: which kind of test it belongs to.",
+        lambda result, _: result.test,
+        filtered=True,
+    ),
+    CaseColumn("run", "run", "The agent's run that the case was made of.", _run),
+    CaseColumn(
+        "variant",
+        "changed by",
+        "What a probe has changed in a case, and of which test that is.",
+        lambda result, _: f"{result.variant} of {result.base}" if result.derived else "",
+        shown=lambda session: any(result.derived for result in session.results),
+    ),
+    CaseColumn(
+        "judge",
+        "judge",
+        "The member of the panel that judged.",
+        lambda result, _: result.judge,
+        filtered=True,
+        shown=lambda session: any(result.judge for result in session.results),
+    ),
+    CaseColumn(
+        "reasoning",
+        "reasoning",
+        "Whether the judge's reasoning ends in another score than it gave.",
+        lambda result, _: REASONING_DISAGREES if reasoning_disagrees(result) else "",
+        filtered=True,
+        shown=lambda session: any(map(reasoning_disagrees, session.results)),
+        kind=lambda _result, _change: "warn",
+    ),
+    CaseColumn(
+        "right",
+        "right",
+        "The score that a right judge gives: in a binary suite 1 where the rubric is violated.",
+        lambda result, _: _score(result.expected),
+        number=True,
+        filtered=True,
+    ),
+    CaseColumn(
+        "given",
+        "given",
+        "The score that the judge gave; of repeats the most frequent one.",
+        lambda result, _: _given(result),
+        number=True,
+        filtered=True,
+    ),
+    CaseColumn(
+        "flicker",
+        "flicker",
+        "Whether repeats of the judge on the same case gave different scores.",
+        lambda result, _: "flickers" if result.flickers else "",
+        filtered=True,
+        shown=lambda session: any(result.repeated for result in session.results),
+        kind=lambda _result, _change: "warn",
+    ),
+    CaseColumn(
+        "review",
+        "review",
+        "What a person decided about the case on the review page.",
+        lambda result, _: result.human_reviewed,
+        filtered=True,
+        shown=lambda session: any(result.human_reviewed for result in session.results),
+    ),
+    CaseColumn(
+        "cost",
+        "cost",
+        "What the calls of the case cost, replayed ones included.",
+        _cost,
+        number=True,
+    ),
+)
+
+
+BLOCK = "search"
+# Of all cases together, so that a large report opens as fast, and of one.
+_MOST = 4_000_000
+_LONGEST = 4_000
+
+
+class SearchTexts:
+    """Collects what the cases of the page's data blocks say; `cases` is how many there will be."""
+
+    def __init__(self, cases: int) -> None:
+        self._longest = min(_LONGEST, _MOST // max(1, cases))
+        self._rubrics: dict[str, int] = {}
+        self._cases: dict[str, tuple[int, str]] = {}
+
+    def add(self, body: Mapping[str, Any]) -> None:
+        """Take in the cases of one source run, as `bodies.run_body` describes them."""
+        for key, result in body["results"].items():
+            made = body["cases"].get(result["made"])
+            parts = [result["reasoning"], result["detail"]]
+            for edit in made["edits"] if made is not None else ():
+                changed = (text for kind, text in edit["pieces"] if kind != "same")
+                parts += [edit["reason"], *changed]
+            rubric = self._rubrics.setdefault(result["rubric"], len(self._rubrics))
+            words = " ".join(part for part in parts if part).split()
+            self._cases[key] = (rubric, " ".join(words)[: self._longest])
+
+    def packed(self) -> str:
+        """All of it as a data block's text; each rubric is in it once."""
+        rubrics = [text[: _LONGEST * 2] for text in self._rubrics]
+        return packed({"rubrics": rubrics, "cases": self._cases})

@@ -1,0 +1,308 @@
+"""Figures, gate and panel as JSON values; `schema/report.schema.json` describes them (rules J1,
+J5).
+
+A figure is `{value, reason}`, a share `{count, n, value, reason}`; `value` is null exactly where
+`reason` is text.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, get_args
+
+from pytest_jrh.core.model import OUTCOMES, Mode
+from pytest_jrh.reports.gate import change_sentences, decision_sentence, update_sentence
+from pytest_jrh.stats.diagnosis import all_warnings
+from pytest_jrh.stats.figures import keys_of, matrix_of
+from pytest_jrh.stats.formulas import Share
+from pytest_jrh.stats.intervals import LEVEL
+from pytest_jrh.stats.metrics import Figure
+from pytest_jrh.stats.statistics import flickering
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pytest_jrh.core.model import CaseResult
+    from pytest_jrh.stats.baseline import Comparison
+    from pytest_jrh.stats.changes import ChangeRow
+    from pytest_jrh.stats.formulas import ConfusionMatrix
+    from pytest_jrh.stats.gate import Coverage, GateDecision
+    from pytest_jrh.stats.intervals import Bounds, Flicker
+    from pytest_jrh.stats.panels import Panel
+    from pytest_jrh.stats.planning import Prospect
+    from pytest_jrh.stats.statistics import Statistics, StatisticsTable
+
+
+# What describes a figure in the report's schema, by the kind of its column.
+_DEFINITIONS = {"share": "Share", "rate": "Figure", "number": "Figure"}
+
+
+def table_data(table: StatisticsTable) -> dict[str, Any]:
+    """The figures of one judge over all, per rubric, and per test.
+
+    `warnings` say where it judges nothing.
+    """
+    rubrics: dict[str, Any] = {}
+    for each in table.rubrics:
+        rubrics[each.counts.rubric] = {**statistics_data(each), "tests": {}}
+    for each in table.groups:
+        rubrics[each.counts.rubric]["tests"][each.counts.test] = statistics_data(each)
+    warnings = all_warnings(
+        table.overall, table.rubrics, "binary" if table.overall.ordinal is None else "ordinal"
+    )
+    return {"overall": statistics_data(table.overall), "rubrics": rubrics, "warnings": warnings}
+
+
+def statistics_data(statistics: Statistics) -> dict[str, Any]:
+    """Every figure of one set of results."""
+    counts, interval = statistics.counts, statistics.interval
+    return {
+        "n": counts.n,
+        "agree": counts.agree,
+        "disagree": counts.disagree,
+        "no_case": counts.no_case,
+        "unscored": counts.unscored,
+        "generated": counts.generated,
+        "unverified_labels": counts.unverified,
+        "reasoning_disagrees": counts.contradicted,
+        "ties": counts.ties,
+        "accuracy": _figure(statistics.accuracy),
+        "interval": interval_data(interval),
+        "flicker": _flicker(statistics.flicker),
+        "binary": _mode_data(statistics, "binary"),
+        "ordinal": _mode_data(statistics, "ordinal"),
+    }
+
+
+def flickering_data(results: Iterable[CaseResult]) -> list[dict[str, Any]]:
+    """The cases that the judge gave different scores."""
+    return [
+        {"case": result.case_id, "scores": list(result.scores), "score": result.score}
+        for result in flickering(results)
+    ]
+
+
+def _flicker(found: Flicker) -> dict[str, Any]:
+    return {
+        "value": found.value,
+        "reason": found.reason,
+        "cases": found.cases,
+        "flickering": found.flickering,
+        "interval": interval_data(found.bounds),
+    }
+
+
+def interval_data(bounds: Bounds) -> dict[str, Any]:
+    """The interval of a share (rule L1)."""
+    method = None if bounds.lower is None else "wilson_effective_n"
+    return {**_interval(bounds), "method": method}
+
+
+def with_figures(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the report's JSON schema with the figures of both modes as the table of columns has
+    them, and with the outcomes that there are.
+    """
+    definitions = copy.deepcopy(dict(schema["definitions"]))
+    definitions["Test"]["properties"]["outcomes"]["propertyNames"] = {"enum": [*OUTCOMES]}
+    for mode in get_args(Mode):
+        kinds = {column.key: _DEFINITIONS[column.kind] for column in keys_of(mode)}
+        properties: dict[str, Any] = {
+            key: {"$ref": f"#/definitions/{name}"}
+            for key, name in {"confusion_matrix": "ConfusionMatrix", **kinds}.items()
+        }
+        properties["intervals"] = {
+            "type": "object",
+            "description": "The 95% interval of each figure.",
+            "properties": {key: {"$ref": "#/definitions/Bounds"} for key in kinds},
+            "required": [*kinds],
+            "additionalProperties": False,
+        }
+        name = mode.capitalize()
+        definitions[name] = {
+            **definitions[name],
+            "properties": properties,
+            "required": [*properties],
+        }
+    return {**schema, "definitions": definitions}
+
+
+def decision_data(decision: GateDecision) -> dict[str, Any]:
+    """The gate's decision with its figures and the cases, by id."""
+    comparison = decision.comparison
+    return {
+        "active": decision.active,
+        "passed": decision.passed,
+        "decision": decision_sentence(decision),
+        "remarks": change_sentences(decision),
+        "judged": decision.judged,
+        "undecided": list(decision.undecided),
+        "thresholds": [
+            {
+                "rule": threshold.rule,
+                "limit": threshold.limit,
+                "figure": _figure(threshold.figure),
+                "passed": threshold.passed,
+                "n": threshold.n,
+                "total": threshold.total or None,
+                "test": threshold.test or None,
+                "judge": threshold.judge or None,
+                "cases": list(threshold.cases),
+                "by_chance": threshold.by_chance,
+                "drop": None if threshold.drop is None else asdict(threshold.drop),
+                "rate": None if threshold.rate is None else asdict(threshold.rate),
+            }
+            for threshold in decision.thresholds
+        ],
+        "new_disagreements": list(decision.new_disagreements),
+        "never_reported": list(decision.never_reported),
+        "unscored": dict(decision.unscored),
+        "unjudged": [
+            {"kind": each.kind, "name": each.name, "outcomes": dict(each.outcomes)}
+            for each in decision.unjudged
+        ],
+        "update": None
+        if not decision.uncompared
+        else {"advice": update_sentence(decision), "command": decision.update_command or None},
+        "baseline": None if comparison is None else _comparison(comparison, decision),
+    }
+
+
+def _comparison(comparison: Comparison, decision: GateDecision) -> dict[str, Any]:
+    return {
+        "compared": comparison.compared,
+        "coverage": None if decision.coverage is None else _coverage(decision.coverage),
+        "judge_changed": comparison.judge_changed,
+        "regressions": list(comparison.regressions),
+        "fixes": list(comparison.fixes),
+        "still_wrong": list(comparison.still_wrong),
+        "not_comparable": dict(comparison.not_comparable),
+        "p_value": _figure(decision.p_value),
+        "flickered": list(decision.flickered),
+        "changes": list(map(_change, decision.changes)),
+        "reference_moved": decision.moved,
+        "flicker": [
+            {
+                "judge": each.judge or None,
+                "value": each.value,
+                "source": each.source or None,
+                "repeats": each.repeats,
+            }
+            for each in decision.flickers
+        ],
+        "prospects": list(map(_prospect, decision.prospects)),
+    }
+
+
+def _coverage(covered: Coverage) -> dict[str, Any]:
+    return {
+        "cases": covered.of,
+        "added": covered.added,
+        "deselected": covered.deselected,
+        "share": covered.share,
+        "fewer_repeats": [one._asdict() for one in covered.repeats],
+        "missing": [one._asdict() for one in covered.missing],
+    }
+
+
+def _prospect(prospect: Prospect) -> dict[str, Any]:
+    suite = prospect.suite
+    return {
+        "judges": [judge for judge in prospect.judges if judge],
+        "cases": suite.cases,
+        "clusters": len(suite.sizes),
+        "repeats": suite.repeats,
+        "flicker": suite.flicker,
+        "drop": prospect.goal,
+        "max_drop": prospect.max_drop,
+        "outlooks": [asdict(outlook) for outlook in prospect.outlooks],
+    }
+
+
+def _change(change: ChangeRow) -> dict[str, Any]:
+    return {
+        "judge": change.judge or None,
+        "rubric": change.rubric or None,
+        "n": change.n,
+        "clusters": len(change.sizes),
+        "before": change.before,
+        "now": change.now,
+        "p_value": change.p_value,
+        "adjusted_p_value": change.adjusted,
+        "test": "mcnemar_mid_p" if change.mcnemar else "sign_flip",
+    }
+
+
+def panel_data(panel: Panel) -> dict[str, Any]:
+    """How the judges of a panel agree, and their vote on each case."""
+    return {
+        "judges": list(panel.judges),
+        "accuracy": _share(panel.accuracy),
+        "accuracy_over_all": _share(panel.overall),
+        "ties": _share(panel.ties),
+        "intervals": {
+            "accuracy": _interval(panel.intervals["accuracy"]),
+            "accuracy_over_all": _interval(panel.intervals["overall"]),
+            "ties": _interval(panel.intervals["ties"]),
+        },
+        "pairs": [
+            {
+                "judges": list(pair.judges),
+                "agreement": _share(pair.agreement),
+                "kappa": _figure(pair.kappa),
+                "agreement_interval": _interval(pair.agreement_interval),
+                "kappa_interval": _interval(pair.kappa_interval),
+                "disagreements": list(pair.disagreements),
+            }
+            for pair in panel.pairs
+        ],
+        "votes": [
+            {
+                "case": vote.case,
+                "test": vote.test,
+                "rubric": vote.rubric_id,
+                "expected": vote.expected,
+                "votes": [{"score": score, "judges": number} for score, number in vote.votes],
+                "score": vote.score,
+                "reason": vote.reason,
+            }
+            for vote in panel.votes
+        ],
+    }
+
+
+def _mode_data(statistics: Statistics, mode: Mode) -> dict[str, Any] | None:
+    matrix = matrix_of(statistics, mode)
+    if matrix is None:
+        return None
+    described = statistics.ordinal if mode == "ordinal" else statistics.binary
+    assert described is not None
+    figures = {column.key: _data(column.of(statistics)) for column in keys_of(mode)}
+    intervals = {column.key: _interval(described.intervals[column.key]) for column in keys_of(mode)}
+    return {"confusion_matrix": _matrix(matrix), **figures, "intervals": intervals}
+
+
+def _data(figure: object) -> dict[str, Any]:
+    match figure:
+        case Share():
+            return _share(figure)
+        case Figure():
+            return _figure(figure)
+        case _:
+            raise TypeError(f"{figure!r} has no form in the JSON report")
+
+
+def _interval(bounds: Bounds) -> dict[str, Any]:
+    return {"lower": bounds.lower, "upper": bounds.upper, "level": LEVEL, "reason": bounds.reason}
+
+
+def _figure(figure: Figure) -> dict[str, Any]:
+    return {"value": figure.value, "reason": figure.reason}
+
+
+def _share(share: Share) -> dict[str, Any]:
+    return {"count": share.count, "n": share.n, "value": share.value, "reason": share.reason}
+
+
+def _matrix(matrix: ConfusionMatrix) -> dict[str, Any]:
+    return {"labels": list(matrix.labels), "counts": [list(row) for row in matrix.counts]}

@@ -1,0 +1,262 @@
+"""Where a session's figures come from, in words that are the same in every report (rule J7).
+
+Where a session's figures come from, as values; `pytest_jrh.provenance` finds them out.
+
+Where the figures come from, as values of the page's part `provenance.html` (rule J7).
+
+Where the figures come from, as lines of Markdown (rule J7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+from pytest_jrh.core.text import one_line, shortened
+from pytest_jrh.reports.markdown_text import code, prose
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+BUILT_IN = "built-in"
+Change: TypeAlias = Literal["", "same", "prompt", "judge", "code"]
+"""How a judge differs from the baseline's: no baseline, in nothing, in its prompt alone, in its
+model, its parameters or its code, or maybe in code: the baseline is of an earlier version of this
+package, which looked at the judge's function alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeOrigin:
+    """One judge: `label` is its model, or what it is where it has none.
+
+    `prompt` is its prompt's file, `built-in` for that of this package, and empty where it has none;
+    digests are the first hex digits of a SHA-256. `name` is empty for a suite's only judge.
+    """
+
+    name: str
+    label: str
+    kind: str
+    prompt: str = ""
+    prompt_digest: str = ""
+    fingerprint: str = ""
+    change: Change = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteOrigin:
+    """One suite: paths are relative to the folder that the session was started in.
+
+    `makers` are the models that made its cases, `verifier` the one that confirmed them; empty where
+    no model did. `frozen` is the file with the cases of a frozen suite. `recorded` is the day of
+    the last commit of its recordings, empty where that is not known.
+    """
+
+    suite: str
+    config: str
+    config_digest: str
+    judges: tuple[JudgeOrigin, ...]
+    makers: tuple[str, ...] = ()
+    verifier: str = ""
+    frozen: str = ""
+    recorded: str = ""
+    baseline: str = ""
+    baseline_digest: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOrigin:
+    """A session: `date` is the minute in UTC in which it ended, and `commit` the first digits of
+    the one that is checked out, empty where there is none.
+    """
+
+    suites: tuple[SuiteOrigin, ...] = ()
+    date: str = ""
+    commit: str = ""
+
+
+NO_ORIGIN = SessionOrigin()
+"""That of a session of which nobody has looked where it comes from."""
+
+
+def origin_data(origin: SuiteOrigin, judge: str) -> dict[str, Any]:
+    """The origin of one judge's figures as JSON values: without what a run of the same files
+    elsewhere or later would say otherwise (rule H3).
+    """
+    own = next((each for each in origin.judges if each.name == judge), None)
+    return {
+        "judge": None
+        if own is None
+        else {
+            "model": own.label,
+            "kind": own.kind,
+            "prompt": own.prompt or None,
+            "prompt_digest": own.prompt_digest or None,
+            "fingerprint": own.fingerprint,
+            "since_baseline": own.change or None,
+        },
+        "cases": {
+            "made_by": list(origin.makers),
+            "verified_by": origin.verifier or None,
+            "frozen": origin.frozen or None,
+        },
+        "config": {"file": origin.config, "digest": origin.config_digest},
+        "baseline": None
+        if not origin.baseline
+        else {"file": origin.baseline, "digest": origin.baseline_digest},
+        "versions": dict(origin.versions),
+    }
+
+
+def whole_data(origin: SessionOrigin) -> dict[str, Any]:
+    """All of it as JSON values, for files that no other is compared with."""
+    return asdict(origin)
+
+
+_LONGEST = 500
+
+
+class Named(NamedTuple):
+    """One line of the table: what it is, and the value; both are one line each."""
+
+    title: str
+    value: str
+
+
+def header_line(origin: SuiteOrigin) -> str:
+    """The judges of a suite, their prompts, and who made its cases, for the head of a session."""
+    judges = "; ".join(_short(judge) for judge in origin.judges)
+    cases = _cases(origin)
+    return _value(f"judge {judges}" + (f"; cases {cases}" if cases else ""))
+
+
+def provenance_rows(origin: SessionOrigin) -> Iterator[Named]:
+    """All that is known, suite by suite, and last the run itself."""
+    several = len(origin.suites) > 1
+    for suite in origin.suites:
+        of = f" of {one_line(suite.suite)}" if several else ""
+        for title, value in _of_suite(suite):
+            yield Named(f"{title}{of}", _value(value))
+    for title, value in _of_run(origin):
+        yield Named(title, _value(value))
+
+
+def judge_rows(origin: SessionOrigin) -> list[Named]:
+    """The judges of all suites."""
+    several = len(origin.suites) > 1
+    return [
+        Named(f"{title} of {one_line(suite.suite)}" if several else title, _value(value))
+        for suite in origin.suites
+        for title, value in _judges(suite)
+    ]
+
+
+def provenance_properties(origin: SessionOrigin) -> Iterator[Named]:
+    """The same for JUnit's properties, each under a name such as `jrh provenance: judge`."""
+    for title, value in provenance_rows(origin):
+        yield Named(f"jrh provenance: {title}", value)
+
+
+def _of_suite(suite: SuiteOrigin) -> Iterator[Named]:
+    yield from _judges(suite)
+    if cases := _cases(suite):
+        yield Named("cases", cases)
+    yield Named("config", f"{suite.config} ({suite.config_digest})")
+    if suite.recorded:
+        yield Named("recordings", f"committed {suite.recorded}")
+    if suite.baseline:
+        yield Named("baseline", f"{suite.baseline} ({suite.baseline_digest or 'new'})")
+
+
+def _value(text: str) -> str:
+    return shortened(one_line(text), _LONGEST)
+
+
+def _judges(suite: SuiteOrigin) -> Iterator[Named]:
+    for judge in suite.judges:
+        title = one_line(f"judge {judge.name}") if judge.name else "judge"
+        yield Named(title, _judge(judge))
+
+
+def _of_run(origin: SessionOrigin) -> Iterator[Named]:
+    run = ", ".join(filter(None, [origin.date, origin.commit and f"commit {origin.commit}"]))
+    if run:
+        yield Named("run", run)
+    versions = {name: number for suite in origin.suites for name, number in suite.versions.items()}
+    if versions:
+        yield Named("versions", ", ".join(f"{name} {number}" for name, number in versions.items()))
+
+
+def _short(judge: JudgeOrigin) -> str:
+    name = f"{judge.name}: " if judge.name else ""
+    return f"{name}{judge.label}{_prompt(judge)}{_change(judge)}"
+
+
+def _judge(judge: JudgeOrigin) -> str:
+    kind = "" if judge.kind == judge.label else f" ({judge.kind})"
+    digest = f" {judge.prompt_digest}" if judge.prompt_digest else ""
+    return f"{judge.label}{kind}{_prompt(judge)}{digest}{_change(judge)}"
+
+
+def _prompt(judge: JudgeOrigin) -> str:
+    if not judge.prompt:
+        return ""
+    return ", built-in prompt" if judge.prompt == BUILT_IN else f", {judge.prompt}"
+
+
+def _change(judge: JudgeOrigin) -> str:
+    match judge.change:
+        case "same":
+            return ", as in the baseline"
+        case "prompt":
+            return ", not the baseline's prompt"
+        case "judge":
+            return ", not the baseline's judge"
+        case "code":
+            return (
+                ", not known to be the baseline's judge (an earlier pytest-jrh wrote it, which "
+                "looked at the function alone)"
+            )
+        case _:
+            return ""
+
+
+def _cases(suite: SuiteOrigin) -> str:
+    parts = [f"from {suite.frozen}"] if suite.frozen else []
+    if suite.makers:
+        parts.append(f"made by {', '.join(suite.makers)}")
+    if suite.verifier:
+        parts.append(f"verified by {suite.verifier}")
+    return ", ".join(parts)
+
+
+_MOST_ROWS = 500
+_SEVERAL = "several judges"
+
+
+def provenance_values(origin: SessionOrigin) -> dict[str, Any]:
+    """The rows, and a title that names the judge; no rows where nothing is known."""
+    judges = judge_rows(origin)
+    named = judges[0].value if len(judges) == 1 else _SEVERAL
+    rows = [{"title": row.title, "value": row.value} for row in provenance_rows(origin)]
+    return {"title": f"Judge: {named}", "rows": rows[:_MOST_ROWS]}
+
+
+_MOST_JUDGES = 10
+_MOST_MARKDOWN_ROWS = 100
+
+
+def provenance_lines(origin: SessionOrigin) -> Iterator[str]:
+    """The judges, and folded away all the rest; nothing where it is not known."""
+    for title, value in judge_rows(origin)[:_MOST_JUDGES]:
+        yield f"{prose(title[:1].upper() + title[1:])}: {prose(value)}\n"
+    rows = list(provenance_rows(origin))[:_MOST_MARKDOWN_ROWS]
+    if rows:
+        yield "<details><summary>Where these figures come from</summary>\n"
+        yield "| what | which |\n| --- | --- |"
+        yield from (
+            f"| {code(title, cell=True)} | {code(value, cell=True)} |" for title, value in rows
+        )
+        yield "\n</details>\n"

@@ -1,0 +1,147 @@
+"""What a report is to the rest of the package, whatever it tells and wherever it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+
+from pytest_jrh.core.files import atomic_write
+from pytest_jrh.store.labels import Grounds
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_jrh.config.suite import Suite
+    from pytest_jrh.core.model import CaseResult, CaseSpec
+    from pytest_jrh.core.redact import Redactor
+    from pytest_jrh.core.text import Styled
+    from pytest_jrh.reports.provenance import SuiteOrigin
+    from pytest_jrh.reports.session import SessionResults
+    from pytest_jrh.stats.gate import GateDecision
+    from pytest_jrh.stats.panels import Panel
+    from pytest_jrh.store.spools import RecordIndex
+    from pytest_jrh.store.tables import Columns, TableRow
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a report may use of a session.
+
+    `records` says where the made cases of each suite lie. `model` is the judge's, under which an
+    Inspect log is listed; rubric files are named relative to `folder`.
+    """
+
+    session: SessionResults
+    records: Sequence[RecordIndex]
+    redactor: Redactor
+    model: str
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteMaterial:
+    """What a report may use of one suite, beside the session's other suites.
+
+    `results` are in the suite's order, with those of earlier sessions that still hold, each beside
+    its judge's name. `session` says how many of the cases this session ran, and `origin` where the
+    figures come from.
+    """
+
+    suite: Suite
+    results: Sequence[tuple[str | None, CaseResult]]
+    decision: GateDecision | None
+    panel: Panel | None
+    session: Mapping[str, Any]
+    grounds: Grounds = field(default_factory=Grounds)
+    origin: SuiteOrigin | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MadeCase:
+    """One case as it is on the disk: its record and transcript where it was made, and the results
+    of its judges.
+    """
+
+    spec: CaseSpec
+    record: Mapping[str, Any] | None
+    transcript: str | None
+    results: Sequence[tuple[str | None, CaseResult]]
+
+
+class CaseTable(NamedTuple):
+    """A CSV or XLSX file with rows of cases: `rows` are what one case adds to it."""
+
+    path: Path
+    columns: Columns
+    rows: Callable[[MadeCase], Iterable[TableRow]]
+
+
+class SuiteTable(NamedTuple):
+    """A CSV or XLSX file about a suite as a whole."""
+
+    path: Path
+    columns: Columns
+    rows: Iterable[TableRow]
+
+
+@dataclass(frozen=True, slots=True)
+class Display:
+    """How the ending is printed.
+
+    Paths are named relative to `folder`, and those of annotations to `workspace` where GitHub does
+    not say which. `verbosity` is pytest's. Without `skips` the reasons of cases that could not be
+    made are left out.
+    """
+
+    folder: Path
+    workspace: Path
+    width: int = 80
+    verbosity: int = 0
+    skips: bool = True
+
+
+class Report:
+    """One way to say what a session came to, registered in `reporting.reports.REPORTS`.
+
+    A subclass overrides what it has: a file that an option names, lines at the end of the session,
+    or files beside a suite's results. Whatever it needs much code for, it imports when it is asked.
+    """
+
+    name: ClassVar[str]
+    option: ClassVar[str] = ""
+    """The option that names its file: `report` for `--jrh-report`."""
+    variable: ClassVar[str] = ""
+    """An environment variable that names a file which `text` is appended to."""
+
+    def text(self, material: Material) -> str:
+        """The content of its file, for a report that fits in memory."""
+        raise NotImplementedError
+
+    def write(self, path: Path, material: Material) -> None:
+        """Write its file; raises `OSError` or `InputError` where that fails."""
+        atomic_write(path, self.text(material))
+
+    def lines(self, session: SessionResults, display: Display) -> Iterable[Styled]:  # noqa: ARG002
+        """What it prints before the session's notices."""
+        return ()
+
+    def last_lines(self, session: SessionResults, display: Display) -> Iterable[Styled]:  # noqa: ARG002
+        """What it prints after the session's notices."""
+        return ()
+
+    def tables(self, suite: SuiteMaterial) -> Iterable[CaseTable]:  # noqa: ARG002
+        """Its tables of a suite's cases, which are written row by row."""
+        return ()
+
+    def suite_tables(self, suite: SuiteMaterial) -> Iterable[SuiteTable]:  # noqa: ARG002
+        """Its tables about a suite as a whole."""
+        return ()
+
+    def documents(self, suite: SuiteMaterial) -> Iterable[tuple[Path, Any]]:  # noqa: ARG002
+        """Its JSON files beside a suite's results, as values."""
+        return ()
+
+
+AskedFiles: TypeAlias = Mapping[str, "Path"]
+"""The files that were asked for, by `Report.option`."""

@@ -1,0 +1,301 @@
+"""The JSON report of each judge, in RAND's keys and ours (rule H2).
+
+The tables of a suite: its cases as they were made, the results of each judge, and all figures
+with their intervals (rule H2).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from pytest_jrh.cases.ids import perturbed_idx
+from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.core.files import file_name_part
+from pytest_jrh.core.model import JUDGED, CaseResult
+from pytest_jrh.core.stages import EDITOR
+from pytest_jrh.reports.grounds import label_data, label_rows
+from pytest_jrh.reports.json_values import (
+    decision_data,
+    flickering_data,
+    interval_data,
+    panel_data,
+    table_data,
+)
+from pytest_jrh.reports.probes import probe_data
+from pytest_jrh.reports.provenance import origin_data
+from pytest_jrh.reports.report import CaseTable, Report, SuiteTable
+from pytest_jrh.reports.session import altered_cases, contradicting_cases, reworded_rubrics, scales
+from pytest_jrh.reports.spending import total_spending
+from pytest_jrh.stats.diagnosis import FIGURE_COLUMNS, figure_rows
+from pytest_jrh.stats.metrics import GroupStats, bootstrap, group_stats, metric, totals
+from pytest_jrh.stats.probes import probe_tables
+from pytest_jrh.stats.statistics import accuracy_bounds, tabulate
+from pytest_jrh.store.labels import Grounds
+from pytest_jrh.store.tables import (
+    PROBE_COLUMNS,
+    REPEAT_COLUMNS,
+    RESULT_COLUMNS,
+    SYNTHETIC_COLUMNS,
+    result_row,
+    synthetic_row,
+    table_format,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pytest_jrh.config.suite import Suite
+    from pytest_jrh.core.model import Rubric, Spending
+    from pytest_jrh.judges.judge import JudgeSettings
+    from pytest_jrh.reports.provenance import SuiteOrigin
+    from pytest_jrh.reports.report import MadeCase, SuiteMaterial
+    from pytest_jrh.stats.gate import GateDecision
+    from pytest_jrh.stats.panels import Panel
+    from pytest_jrh.store.tables import TableRow
+
+
+class JudgeReport(Report):
+    """`{model}_report.json`, one for each judge of a suite."""
+
+    name = "JSON"
+
+    def documents(self, suite: SuiteMaterial) -> Iterator[tuple[Path, Any]]:
+        names = judge_file_names(suite.suite)
+        for judge in suite.suite.judges:
+            own = [
+                result
+                for name, result in suite.results
+                if name == judge.name and result.outcome != "generated"
+            ]
+            yield (
+                suite.suite.output.dir / f"{names[judge.name]}_report.json",
+                judge_report(
+                    suite.suite,
+                    judge,
+                    own,
+                    decision=suite.decision,
+                    panel=suite.panel,
+                    session=suite.session,
+                    grounds=suite.grounds,
+                    origin=suite.origin,
+                ),
+            )
+
+
+def judge_report(
+    suite: Suite,
+    judge: JudgeSettings,
+    results: Sequence[CaseResult],
+    seed: int | None = None,
+    *,
+    decision: GateDecision | None = None,
+    panel: Panel | None = None,
+    session: Mapping[str, Any] | None = None,
+    grounds: Grounds | None = None,
+    origin: SuiteOrigin | None = None,
+) -> dict[str, Any]:
+    """Summarize one judge's results: RAND's keys with RAND's strings, and ours as numbers beside
+    them.
+
+    Figures that cannot be computed are null, with the reason. The bootstrap is seeded with the
+    suite's sampling seed where `seed` is None. `decision` is the gate's about the whole suite, and
+    `panel` all its judges taken together. `session` says how many of the suite's cases the last
+    session ran. `schema/report.schema.json` describes the file.
+    """
+    levels = {(suite.name, rubric.id): rubric for rubric in suite.rubrics}
+    seed = suite.source.sampling_seed if seed is None else seed
+    own = [result for result in results if not result.derived]
+    tests = [test.name for test in suite.tests if test.evaluate and not KINDS[test.name].derived]
+    return {
+        "format": 2,
+        "meta_data": {
+            "module_name": suite.module_name,
+            "dataset": suite.dataset_name,
+            "autograder_model": judge.label,
+            "suite": suite.name,
+            "judge": judge.name,
+            "mode": suite.mode,
+        },
+        "provenance": None if origin is None else origin_data(origin, judge.name or ""),
+        "all_metrics": {
+            test: _test_report(
+                suite.output.metric, [result for result in results if result.test == test], seed
+            )
+            for test in tests
+        },
+        "spending": _spending(total_spending(results)),
+        "statistics": table_data(tabulate(results, scales(levels))),
+        "probes": probe_data(probe_tables(results)),
+        "repeats": judge.repeats,
+        "flickering": flickering_data(own),
+        "labels": label_data(judge.name or "", own, grounds or Grounds()),
+        "gate": None if decision is None else decision_data(decision),
+        "panel": None if panel is None else panel_data(panel),
+        "reworded": {
+            rubric.rubric_id: [result.case_id for result in rubric.cases]
+            for rubric in reworded_rubrics(results)
+        },
+        "altered": [result.case_id for result in altered_cases(results)],
+        "contradicting": [
+            [result.case_id for result in cases] for cases in contradicting_cases(results)
+        ],
+        "session": session
+        or {"cases": len(results), "kept": 0, "of": len(results), "interrupted": False},
+    }
+
+
+def _spending(spending: Spending) -> dict[str, Any]:
+    unpriced = f"{spending.unpriced} calls have no known price" if spending.unpriced else None
+    return {
+        "input_tokens": spending.usage.input_tokens,
+        "output_tokens": spending.usage.output_tokens,
+        "cost": None if unpriced else spending.cost,
+        "cost_reason": unpriced,
+    }
+
+
+def judge_file_names(suite: Suite) -> dict[str | None, str]:
+    """Give each judge of the suite the part of its file names: its model, and its name where models
+    are shared.
+    """
+    names: dict[str | None, str] = {}
+    models = [file_name_part(judge.label) for judge in suite.judges]
+    for judge, model in zip(suite.judges, models, strict=True):
+        shared = sum(model.lower() == other.lower() for other in models) > 1
+        name = f"{model}_{file_name_part(judge.name or 'judge')}" if shared else model
+        taken = {other.lower() for other in names.values()}
+        numbered = (f"{name}_{number}" for number in range(2, len(models) + 2))
+        names[judge.name] = (
+            name
+            if name.lower() not in taken
+            else next(n for n in numbered if n.lower() not in taken)
+        )
+    return names
+
+
+def _pass_rate(accuracy: float) -> str:
+    """RAND's text, which is a number: never 100.00% where a case is wrong."""
+    return f"{min(accuracy, 0.9999) if accuracy < 1 else accuracy:.2%}"
+
+
+def _test_report(metric_name: str, results: Sequence[CaseResult], seed: int) -> dict[str, Any]:
+    judged = [result for result in results if result.outcome in JUDGED]
+    groups = group_stats(results)
+    total = totals(groups)
+    figure = metric(
+        metric_name,
+        [result.expected for result in judged if result.expected is not None],
+        [result.score for result in judged if result.expected is not None],
+    )
+    interval = bootstrap(judged, seed)
+    return {
+        "metrics": {
+            "pass_rate": None if total.accuracy is None else _pass_rate(total.accuracy),
+            "passed": total.agree,
+            "total": total.n,
+            "metric_type": metric_name,
+            "metric_score": figure.value,
+            "metric_reason": figure.reason,
+            "accuracy": total.accuracy,
+        },
+        "interval": interval_data(accuracy_bounds(judged)),
+        "rand": {
+            "bootstrap": {
+                "mean": interval.mean,
+                "lower_ci": interval.lower,
+                "upper_ci": interval.upper,
+                "reason": interval.reason,
+                "of": "accuracy",
+                "seed": seed,
+            },
+        },
+        "outcomes": dict(sorted(Counter(result.outcome for result in results).items())),
+        "unverified_labels": total.unverified,
+        "rubrics": {group.rubric: _figures(group) for group in groups},
+    }
+
+
+def _figures(group: GroupStats) -> dict[str, Any]:
+    return {
+        "n": group.n,
+        "agree": group.agree,
+        "disagree": group.disagree,
+        "no_case": group.no_case,
+        "unscored": group.unscored,
+        "unverified_labels": group.unverified,
+        "accuracy": group.accuracy,
+    }
+
+
+FIGURES_NAME = "figures"
+SYNTHETIC_NAME = "synthetic_agent_perturbation"
+
+
+class CaseTables(Report):
+    """CSV or XLSX, as the config's `output_file_format` says."""
+
+    name = "CSV and XLSX"
+
+    def suite_tables(self, suite: SuiteMaterial) -> Iterator[SuiteTable]:
+        suffix, _ = table_format(suite.suite.output.format)
+        scores = scales({(suite.suite.name, rubric.id): rubric for rubric in suite.suite.rubrics})
+        results = [result for _, result in suite.results if not result.derived]
+        table = tabulate(results, scores)
+        yield SuiteTable(
+            suite.suite.output.dir / f"{FIGURES_NAME}.{suffix}",
+            FIGURE_COLUMNS,
+            chain(figure_rows(table), label_rows(results, suite.grounds)),
+        )
+
+    def tables(self, suite: SuiteMaterial) -> Iterator[CaseTable]:
+        folder = suite.suite.output.dir
+        suffix, _ = table_format(suite.suite.output.format)
+        editor = suite.suite.generation.stages.get(EDITOR.name)
+        yield CaseTable(
+            folder / f"{SYNTHETIC_NAME}.{suffix}",
+            SYNTHETIC_COLUMNS,
+            _synthetic(editor.temperature if editor is not None else None),
+        )
+        rubrics = {rubric.id: rubric for rubric in suite.suite.rubrics}
+        evaluated = sorted(test.name for test in suite.suite.tests if test.evaluate)
+        for test in evaluated:
+            derived = KINDS[test].derived
+            for judge, name in judge_file_names(suite.suite).items():
+                path = folder / f"{test}_results_{name}.{suffix}"
+                repeated = REPEAT_COLUMNS if suite.suite.repeats_of(judge) > 1 else ()
+                columns = (*RESULT_COLUMNS, *repeated, *(PROBE_COLUMNS if derived else ()))
+                yield CaseTable(path, columns, _results(test, judge, rubrics))
+
+
+def _synthetic(temperature: float | None) -> Callable[[MadeCase], Iterator[TableRow]]:
+    def rows(case: MadeCase) -> Iterator[TableRow]:
+        if case.record is not None:
+            record = case.record
+            if any(result.altered for _, result in case.results):
+                record = {**record, "verified": False}
+            yield synthetic_row(record, temperature=temperature, transcript=case.transcript)
+
+    return rows
+
+
+def _results(
+    test: str, judge: str | None, rubrics: Mapping[str, Rubric]
+) -> Callable[[MadeCase], Iterator[TableRow]]:
+    def rows(case: MadeCase) -> Iterator[TableRow]:
+        if case.spec.test != test:
+            return
+        for name, result in case.results:
+            if name == judge:
+                yield result_row(
+                    result,
+                    case.record,
+                    perturbed_idx=perturbed_idx(case.spec),
+                    transcript=case.transcript,
+                    rubric=rubrics.get(result.rubric_id) if result.reworded else None,
+                )
+
+    return rows

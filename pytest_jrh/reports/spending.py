@@ -1,0 +1,120 @@
+"""The spending of a session, as lines of text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pytest_jrh.core.model import Spending, Usage
+from pytest_jrh.core.text import columns, counted, dollars, shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pytest_jrh.core.model import CaseResult, Progress
+
+
+def spending_lines(spending: Spending, width: int = 80, *, wall_seconds: float = 0.0) -> list[str]:
+    """Calls, cost and duration of a session, in as few lines as possible.
+
+    Without a duration where it is 0: that of merged results is not known, and the terminal's last
+    line has pytest's own.
+    """
+    return _joined(_spending_parts(spending, wall_seconds), width)
+
+
+def total_spending(results: Iterable[CaseResult]) -> Spending:
+    """Sum the spending of results; a call shared by cases is counted once, as it was paid once.
+
+    Where the session made it, its copies are no replayed calls; where each case has it from its own
+    cassette, it is a replayed one of each.
+    """
+    given = list(results)
+    total = sum((result.spending for result in given), Spending())
+    shared = [(result.suite, result.shared) for result in given if result.shared is not None]
+    made = {(suite, call.fingerprint) for suite, call in shared if call.spending.calls}
+    # The case that made the call comes first, so that what was paid now is never left out.
+    shared.sort(key=lambda each: not each[1].spending.calls)
+    counted_before = set[tuple[str, str]]()
+    for suite, call in shared:
+        key = (suite, call.fingerprint)
+        if key in counted_before and not call.spending.calls:
+            total = _without(total, call.spending, is_copy=key in made)
+        counted_before.add(key)
+    return total
+
+
+def _without(total: Spending, spent: Spending, *, is_copy: bool) -> Spending:
+    usage = Usage(
+        total.usage.input_tokens - spent.usage.input_tokens,
+        total.usage.output_tokens - spent.usage.output_tokens,
+    )
+    total = replace(total, usage=usage, cost=total.cost - spent.cost)
+    if not is_copy:
+        return total
+    return replace(
+        total,
+        replayed=total.replayed - spent.replayed,
+        unpriced=total.unpriced - spent.unpriced,
+    )
+
+
+def progress_line(progress: Progress, seconds: float, width: int) -> str:
+    """Progress and estimated remaining time, in one line of at most `width` columns."""
+    spending = progress.spending
+    parts = [
+        f"jrh: {progress.done:,} of {progress.total:,} cases",
+        counted(spending.calls, "call")
+        + (f", {progress.in_flight:,} in flight" if progress.in_flight else ""),
+        counted(spending.usage.total, "token"),
+        _dollars(spending.paid) + (" and unpriced calls" if spending.unpriced else ""),
+    ]
+    if 0 < progress.done < progress.total:
+        left = seconds / progress.done * (progress.total - progress.done)
+        parts.append(f"about {_duration(left)} left")
+    return shortened(" | ".join(parts), width)
+
+
+def _spending_parts(spending: Spending, wall_seconds: float) -> list[str]:
+    lost = f" ({spending.lost:,} without an answer, which may be billed)" if spending.lost else ""
+    calls = f"{counted(spending.calls, 'call')} made{lost}, {spending.replayed:,} replayed"
+    tokens = counted(spending.usage.total, "token")
+    return [calls, tokens, _cost(spending), *([_duration(wall_seconds)] if wall_seconds else [])]
+
+
+def _cost(spending: Spending) -> str:
+    """The cost of this session; a call without a known price is named, never counted as free."""
+    unpriced = f"{counted(spending.unpriced, 'call')} unpriced" if spending.unpriced else ""
+    if spending.calls:
+        return (
+            unpriced if unpriced and not spending.paid else _and(_dollars(spending.paid), unpriced)
+        )
+    recorded = _and(f"{_dollars(spending.cost)} recorded", unpriced)
+    return f"$0.00 ({recorded})" if spending.replayed else "$0.00"
+
+
+def _and(first: str, second: str) -> str:
+    return f"{first}, {second}" if second else first
+
+
+def _dollars(amount: float) -> str:
+    return f"${amount:,.2f}" if amount >= 1 or not amount else dollars(amount)
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    if not minutes:
+        return f"{seconds:.1f} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def _joined(parts: Sequence[str], width: int) -> list[str]:
+    lines = [parts[0]]
+    for part in parts[1:]:
+        longer = f"{lines[-1]} | {part}"
+        if columns(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(part)
+    return lines

@@ -1,0 +1,649 @@
+"""What a suite leaves on disk at the end of a session, written by the controller alone (rules
+H).
+
+The summary of the cases in a folder (rule H1).
+
+The made cases of a session put together with those that are there: one JSONL and one summary for
+each folder of a suite (rule H1).
+
+What a suite leaves of each case: rows of tables, and the debug bundle, written in one pass that
+reads each record once (rules H1, H2).
+
+What a session ran of one suite: what its files, reports and decision come from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import yaml
+
+from pytest_jrh.cases.ids import CASES_FILE, REJECTED_FILE, case_id, generation_id
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.model import MADE, UNSCORED, CaseResult, CaseSpec
+from pytest_jrh.core.redact import without_credentials
+from pytest_jrh.core.text import counted, one_line, shortened
+from pytest_jrh.core.transcript import storable
+from pytest_jrh.reports.report import MadeCase, SuiteMaterial
+from pytest_jrh.reports.writing import REPORTS
+from pytest_jrh.stats.panels import panels
+from pytest_jrh.store.labels import Grounds
+from pytest_jrh.store.outputs import Outputs, cause, debug_paths, write_debug
+from pytest_jrh.store.records import canonical_json, from_record, json_value
+from pytest_jrh.store.results import RESULTS_NAME, earlier_results, stored_data, without_gone
+from pytest_jrh.store.spools import (
+    RecordEntry,
+    RecordIndex,
+    Spooled,
+    merge,
+    read_jsonl,
+    read_spools,
+    write_jsonl,
+)
+from pytest_jrh.store.tables import Sink, table_format, transcript_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from pathlib import Path
+
+    from pytest_jrh.config.suite import Suite
+    from pytest_jrh.core.redact import Redactor
+    from pytest_jrh.reports.provenance import SuiteOrigin
+    from pytest_jrh.stats.gate import GateDecision
+    from pytest_jrh.store.baseline import JudgePrompt
+    from pytest_jrh.store.results import SuiteCases
+    from pytest_jrh.store.spools import ReadRecord
+
+
+_LONGEST_REASON = 200
+
+
+def perturbations_summary(
+    previous: Mapping[str, Any], index: RecordIndex, results: Iterable[CaseResult]
+) -> dict[str, Any]:
+    """Count the cases in a folder per suite, test and rubric.
+
+    `cases`, `verified` and `human_reviewed` count the records that are there; `no_case` (with
+    reasons) and `unscored` (by outcome) are those of the last run that asked for a rubric, so other
+    suites' and deselected rubrics' are taken over from the `previous` summary. `results` holds one
+    result per generated case, and no `unscored` one whose case was made.
+    """
+    groups: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for entry in index.entries.values():
+        group = groups.setdefault((entry.suite, entry.test, entry.rubric), _no_cases())
+        group["cases"] += 1
+        group["verified"] += entry.verified
+        group["human_reviewed"] += entry.human_reviewed
+    asked: set[tuple[str, str, str]] = set()
+    for result in results:
+        key = (result.suite, result.test, result.rubric_id)
+        asked.add(key)
+        group = groups.setdefault(key, _no_cases())
+        if result.outcome == "no_case":
+            group["no_case"] += 1
+            reasons = group["no_case_reasons"]
+            reason = shortened(one_line(result.detail), _LONGEST_REASON) or "no reason given"
+            reasons[reason] = reasons.get(reason, 0) + 1
+        elif result.outcome in UNSCORED:
+            group["unscored"][result.outcome] = group["unscored"].get(result.outcome, 0) + 1
+    for key, old in _groups_of(previous):
+        if key not in asked:
+            group = groups.setdefault(key, _no_cases())
+            group.update(
+                {
+                    name: old[name]
+                    for name in ("no_case", "no_case_reasons", "unscored")
+                    if name in old
+                }
+            )
+    suites: dict[str, Any] = {}
+    for (suite, test, rubric), group in groups.items():
+        suites.setdefault(suite, {}).setdefault(test, {})[rubric] = group
+    return {"format": 1, "records_of_other_tools": len(index.foreign), "suites": suites}
+
+
+def _no_cases() -> dict[str, Any]:
+    return {
+        "cases": 0,
+        "verified": 0,
+        "human_reviewed": 0,
+        "no_case": 0,
+        "no_case_reasons": {},
+        "unscored": {},
+    }
+
+
+def _groups_of(
+    summary: Mapping[str, Any],
+) -> Iterable[tuple[tuple[str, str, str], Mapping[str, Any]]]:
+    """Walk a summary that may be anything: a person may have edited it, or RAND's harness written
+    it.
+    """
+    for suite, tests in _items(summary.get("suites")):
+        for test, rubrics in _items(tests):
+            for rubric, group in _items(rubrics):
+                if isinstance(group, Mapping):
+                    yield (suite, test, rubric), group
+
+
+def _items(value: Any) -> Iterable[tuple[str, Any]]:
+    return value.items() if isinstance(value, Mapping) else ()
+
+
+SUMMARY_NAME = "agent_perturbations_summary.json"
+
+
+class Item(NamedTuple):
+    """A case of the suite's files; `kept` is a result of an earlier session."""
+
+    spec: CaseSpec
+    made_id: str
+    result: CaseResult | None
+    kept: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """The records of each folder, and the ids of the cases that were made in this session.
+
+    `keep_spools` says that some of them are in the spools alone. `rejected` are the cases without a
+    result because the verifier rejected them.
+    """
+
+    indexes: Mapping[Path, RecordIndex]
+    made: frozenset[str]
+    keep_spools: bool
+    rejected: RecordIndex
+
+
+class Assembler:
+    """Brings the JSONL of each folder up to date.
+
+    `frozen` is the index of a frozen suite's file where it has been read already. With `cases`, a
+    session of all of them drops the records of cases that are gone.
+    """
+
+    def __init__(
+        self,
+        suite: Suite,
+        outputs: Outputs,
+        *,
+        frozen: RecordIndex | None = None,
+        cases: SuiteCases | None = None,
+    ) -> None:
+        self._suite = suite
+        self._outputs = outputs
+        self._frozen = frozen
+        self._cases = cases
+        self._made: set[str] = set()
+        self._refused: dict[str, RecordEntry] = {}
+        self._keep_spools = False
+
+    def assemble(self, items: Sequence[Item], spools: Sequence[Path]) -> Assembled:
+        """Merge the session's spools into the folders that its items belong to."""
+        folders = {test.name: test.output_dir for test in self._suite.tests}
+        by_folder: dict[Path, list[Item]] = {folder: [] for folder in folders.values()}
+        for item in items:
+            by_folder[folders[item.spec.test]].append(item)
+        whole = self._is_whole(items)
+        indexes = {
+            folder: self._folder(folder, spools, own, whole=whole)
+            for folder, own in by_folder.items()
+        }
+        return Assembled(
+            indexes, frozenset(self._made), self._keep_spools, RecordIndex(self._refused)
+        )
+
+    def _is_whole(self, items: Sequence[Item]) -> bool:
+        """Whether each case of the suite has a result of this session."""
+        ran = {case_id(item.spec) for item in items if item.result is not None}
+        return self._cases is not None and self._cases.specs.keys() <= ran
+
+    def _folder(
+        self, folder: Path, spools: Sequence[Path], items: Sequence[Item], *, whole: bool
+    ) -> RecordIndex:
+        made, rejected = self._spooled(spools, items)
+        target = self._suite.replay.frozen or folder / CASES_FILE
+        ran = {item.made_id: item.result for item in items if item.result is not None}
+        refused = {name for name, result in ran.items() if result.rejected is not None}
+        now = {name: entry for name, entry in rejected.entries.items() if name in refused}
+        if self._suite.output.write_jsonl and self._suite.replay.frozen is None:
+            now = dict(self._rejected(folder / REJECTED_FILE, rejected, now, ran, whole=whole))
+        self._refused |= {name: entry for name, entry in now.items() if name in refused}
+        dropped = frozenset(name for name, result in ran.items() if result.outcome == "no_case")
+        try:
+            before = self._without_gone(
+                self._frozen or read_jsonl(target, made), target, whole=whole
+            )
+            overwrite = self._suite.generation.overwrite
+            index = merge(before, made, dropped=dropped, overwrite=overwrite)
+        except (OSError, InputError) as error:
+            self._outputs.problem(
+                f"{target} cannot be read, so nothing was written to it:\n{cause(error)}"
+            )
+            self._keep_spools = self._keep_spools or bool(made.entries)
+            return made
+        if self._suite.output.write_jsonl and self._suite.replay.frozen is None:
+            return self._write(target, index, made)
+        return index
+
+    def _rejected(
+        self,
+        target: Path,
+        rejected: RecordIndex,
+        now: Mapping[str, RecordEntry],
+        ran: Mapping[str, CaseResult],
+        *,
+        whole: bool,
+    ) -> Mapping[str, RecordEntry]:
+        """Bring the file of the cases that the verifier rejected up to date, `now` those of this
+        session; gives where they all lie.
+        """
+        settled = {
+            name
+            for name, result in ran.items()
+            if result.outcome in (*MADE, "no_case") and result.rejected is None
+        }
+        try:
+            before = self._without_gone(
+                read_jsonl(target, rejected, rejected=True), target, whole=whole
+            )
+            index = merge(before, RecordIndex(now), dropped=frozenset(settled), overwrite=True)
+        except (OSError, InputError) as error:
+            self._outputs.problem(
+                f"{target} cannot be read, so nothing was written to it:\n{cause(error)}"
+            )
+            self._keep_spools = self._keep_spools or bool(now)
+            return now
+        return self._write(target, index, RecordIndex(now)).entries
+
+    def _spooled(self, spools: Sequence[Path], items: Iterable[Item]) -> Spooled:
+        """The cases of a folder that this session has made, and those that were rejected."""
+        found = Spooled(RecordIndex(), RecordIndex())
+        try:
+            found = read_spools(spools, frozenset(item.made_id for item in items))
+        except OSError as error:
+            self._outputs.problem(f"The cases made in this session cannot be read: {cause(error)}.")
+            self._keep_spools = True
+        if found.made.torn:
+            self._outputs.problems.append(
+                f"Skipped {found.made.torn} unfinished line(s) of a killed process in a spool."
+            )
+        self._made |= found.made.entries.keys()
+        return found
+
+    def _without_gone(self, before: RecordIndex, target: Path, *, whole: bool) -> RecordIndex:
+        suite = self._suite
+        if self._cases is None or not whole:
+            return before
+        if suite.replay.frozen is not None or not suite.generation.overwrite:
+            return before
+        left = without_gone(suite, self._cases, before)
+        if gone := len(before.entries) - len(left.entries):
+            many = counted(gone, "record")
+            self._outputs.problems.append(
+                f"{many} of cases that are no longer in the suite dropped from {target}."
+            )
+        return left
+
+    def _write(self, target: Path, index: RecordIndex, made: RecordIndex) -> RecordIndex:
+        try:
+            index = write_jsonl(target, index)
+        except OSError as error:
+            self._outputs.problem(f"{target} was not written: {cause(error)}.")
+            self._keep_spools = self._keep_spools or bool(made.entries)
+            return index
+        if target.exists():
+            self._outputs.paths.append(target)
+        return index
+
+
+def write_summaries(
+    suite: Suite, items: Sequence[Item], assembled: Assembled, outputs: Outputs
+) -> None:
+    """Count the cases of each folder, and why others are none."""
+    if suite.replay.frozen is not None:
+        return
+    # Of the judges of a case, this session's results count before those of earlier ones.
+    ordered = sorted(items, key=lambda item: not item.kept)
+    for folder, index in assembled.indexes.items():
+        tests = {test.name for test in suite.tests if test.output_dir == folder}
+        ran = {
+            item.made_id: item.result
+            for item in ordered
+            if item.spec.test in tests and item.result is not None and not item.spec.variant
+        }
+        results = [
+            result
+            for made_id, result in ran.items()
+            if made_id not in assembled.made or result.outcome not in UNSCORED
+        ]
+        path = folder / SUMMARY_NAME
+        summary = perturbations_summary(_previous(path), index, results)
+        outputs.write_json(path, summary, sort=True)
+
+
+def _previous(path: Path) -> Mapping[str, Any]:
+    with contextlib.suppress(OSError, ValueError):
+        previous = json.loads(path.read_text("utf-8"))
+        if isinstance(previous, dict):
+            return previous
+    return {}
+
+
+class _Read(NamedTuple):
+    """A record without secrets; `as_kept` says that nothing had to be removed."""
+
+    record: Mapping[str, Any]
+    as_kept: bool
+
+
+class CaseFiles:
+    """Writes the files of a suite's cases, without keeping a record."""
+
+    def __init__(self, suite: Suite, assembled: Assembled, outputs: Outputs) -> None:
+        self._suite = suite
+        self._assembled = assembled
+        self._outputs = outputs
+        self._folders = {test.name: test.output_dir for test in suite.tests}
+        self._bundles = _Bundles(outputs)
+
+    def write(self, items: Sequence[Item], material: SuiteMaterial) -> dict[str, RecordEntry]:
+        """Write tables and debug bundles; gives where the records of the cases lie, by the ids of
+        their making.
+        """
+        if notice := table_format(self._suite.output.format)[1]:
+            self._outputs.problems.append(notice)
+        by_case: dict[str, list[Item]] = {}
+        for item in items:
+            by_case.setdefault(item.made_id, []).append(item)
+        places: dict[str, RecordEntry] = {}
+        with contextlib.ExitStack() as stack:
+            tables = [table for report in REPORTS for table in report.tables(material)]
+            sinks = [
+                stack.enter_context(Sink(table.path, table.columns, self._outputs))
+                for table in tables
+            ]
+            readers = {
+                folder: stack.enter_context(index.reading())
+                for folder, index in self._assembled.indexes.items()
+            }
+            for made_id, own in by_case.items():
+                folder = self._folders[own[0].spec.test]
+                read = self._read(made_id, own, readers[folder])
+                if read is not None:
+                    places[made_id] = self._assembled.indexes[folder].entries[made_id]
+                    if not all(item.kept for item in own):
+                        self._bundles.write(own[0].spec, folder, read, places[made_id].path)
+                case = _made_case(own, read)
+                for table, sink in zip(tables, sinks, strict=True):
+                    for row in table.rows(case):
+                        sink(row)
+        self._bundles.say_unwritten()
+        return places
+
+    def _read(self, made_id: str, items: Sequence[Item], read: ReadRecord) -> _Read | None:
+        """Read the record of a case of this run.
+
+        An older one that this run failed to make again is not its.
+        """
+        made_now = made_id in self._assembled.made
+        outcomes = {item.result.outcome for item in items if item.result is not None}
+        found = None
+        if made_now or self._is_ours(outcomes):
+            found = self._usable(made_id, read, made_now=made_now)
+        if found is None and outcomes & set(MADE) and not items[0].spec.variant:
+            # Its spool could not be written, and the session has said so.
+            self._outputs.failed = True
+        return found
+
+    def _is_ours(self, outcomes: Collection[str]) -> bool:
+        """Whether a record that was not made now is that of a case with these outcomes."""
+        reused = self._suite.replay.frozen is not None or not self._suite.generation.overwrite
+        return bool(outcomes) and (reused or not set(MADE).isdisjoint(outcomes))
+
+    def _usable(self, made_id: str, read: ReadRecord, *, made_now: bool) -> _Read | None:
+        try:
+            record = read(made_id)
+            if record is None:
+                return None
+            if made_now:
+                return _Read(record, as_kept=True)
+            from_record(record)
+        except OSError as error:
+            self._outputs.problem(f"The record of {made_id} cannot be read: {cause(error)}.")
+            return None
+        except InputError as error:
+            self._outputs.problem(f"The record of {made_id} cannot be used: {error}")
+            return None
+        # Spools hold no secrets; a record of another session may hold one that is a secret here.
+        cleaned = self._outputs.redactor.value(record)
+        return _Read(cleaned, as_kept=cleaned == record)
+
+
+def _made_case(items: Sequence[Item], read: _Read | None) -> MadeCase:
+    return MadeCase(
+        spec=items[0].spec,
+        record=None if read is None else read.record,
+        transcript=None if read is None else transcript_of(read.record),
+        results=[(item.spec.judge, item.result) for item in items if item.result is not None],
+    )
+
+
+class _Bundles:
+    """The debug bundles of a suite."""
+
+    def __init__(self, outputs: Outputs) -> None:
+        self._outputs = outputs
+        self._times: dict[Path, int] = {}
+        self._unwritten: list[str] = []
+
+    def write(self, spec: CaseSpec, folder: Path, read: _Read, source: Path) -> None:
+        """Write the bundle of a case with edits, whose record is in the file `source`."""
+        if not read.record["perturbation"]["steps"]:
+            return
+        paths = debug_paths(folder, spec)
+        try:
+            # A replay makes the cases that are there already, and their file is then left as it is.
+            if read.as_kept and paths.newer_than(self._written(source)):
+                self._outputs.paths += paths.all()
+            else:
+                self._outputs.paths += write_debug(read.record, paths)
+        except OSError as error:
+            self._unwritten.append(f"{paths.audit}: {cause(error)}")
+
+    def say_unwritten(self) -> None:
+        """Count the bundles that could not be written, and name the first."""
+        if self._unwritten:
+            many = counted(len(self._unwritten), "debug bundle")
+            self._outputs.problem(
+                f"{many} could not be written, the first of them {self._unwritten[0]}."
+            )
+
+    def _written(self, path: Path) -> int:
+        if path not in self._times:
+            self._times[path] = path.stat().st_mtime_ns
+        return self._times[path]
+
+
+CONFIG_NAME = "config_resolved.yml"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What `write_suite_outputs` did: files that are there now, and what went wrong, as sentences.
+
+    `keep_spools` says that some made cases are in the spools alone, which must then not be deleted.
+    `records` says where the cases of this session lie, rejected ones too, for reports to read;
+    without a JSONL that is in the spools. `failed` says that something is missing on the disk that
+    should be there.
+    """
+
+    paths: tuple[Path, ...] = ()
+    problems: tuple[str, ...] = ()
+    keep_spools: bool = False
+    records: RecordIndex = field(default_factory=RecordIndex)
+    failed: bool = False
+
+
+def write_suite_outputs(
+    run: SuiteRun,
+    redactor: Redactor,
+    decision: GateDecision | None = None,
+    *,
+    interrupted: bool = False,
+) -> Written:
+    """Write everything of rules H1 and H2 for one suite, streaming over the records.
+
+    `decision` is what the gate says of the suite. A file that cannot be written becomes a sentence,
+    and the others are written; files of unchanged content are not written again.
+    """
+    suite, cases = run.suite, run.cases
+    latest = {result.case_id: result for result in run.results}
+    items = [Item(spec, generation_id(spec), latest.get(case_id(spec))) for spec in run.specs]
+    outputs = Outputs(redactor)
+    assembled = Assembler(suite, outputs, frozen=run.frozen, cases=cases).assemble(
+        items, run.spools
+    )
+    if cases is not None:
+        items = _with_earlier(suite, cases, items, assembled, outputs)
+    write_summaries(suite, items, assembled, outputs)
+    material = replace(
+        _material(suite, items, decision, cases, interrupted=interrupted),
+        grounds=run.grounds,
+        origin=run.origin,
+    )
+    places = CaseFiles(suite, assembled, outputs).write(items, material)
+    _write_reports(material, outputs)
+    _write_results(suite, items, outputs)
+    _write_config(suite, outputs)
+    return Written(
+        tuple(outputs.paths),
+        tuple(outputs.problems),
+        assembled.keep_spools,
+        RecordIndex.joined([RecordIndex(places), assembled.rejected]),
+        outputs.failed,
+    )
+
+
+def _with_earlier(
+    suite: Suite,
+    cases: SuiteCases,
+    items: Sequence[Item],
+    assembled: Assembled,
+    outputs: Outputs,
+) -> list[Item]:
+    """Put what earlier sessions found out about the other cases beside this one's results, in the
+    suite's order.
+    """
+    folders = {test.name: test.output_dir for test in suite.tests}
+    own = {case_id(item.spec): item for item in items}
+    ran = {case: item.result for case, item in own.items() if item.result is not None}
+    with contextlib.ExitStack() as stack:
+        readers = {
+            folder: stack.enter_context(index.reading())
+            for folder, index in assembled.indexes.items()
+        }
+
+        def record_of(spec: CaseSpec) -> Mapping[str, Any] | None:
+            return readers[folders[spec.test]](generation_id(spec))
+
+        earlier = earlier_results(suite, cases, ran, record_of)
+    outputs.problems += earlier.notes
+    merged = dict(own)
+    for case, result in earlier.results.items():
+        spec = cases.specs[case]
+        merged[case] = Item(spec, generation_id(spec), result, kept=True)
+    return [merged[case] for case in cases.specs if case in merged]
+
+
+def _material(
+    suite: Suite,
+    items: Sequence[Item],
+    decision: GateDecision | None,
+    cases: SuiteCases | None,
+    *,
+    interrupted: bool,
+) -> SuiteMaterial:
+    results = [(item.spec.judge, item.result) for item in items if item.result is not None]
+    ran = sum(item.result is not None and not item.kept for item in items)
+    return SuiteMaterial(
+        suite=suite,
+        results=results,
+        decision=decision,
+        panel=next(iter(panels(result for _, result in results)), None),
+        # The gate decided about the cases of this session alone.
+        session={
+            "cases": ran,
+            "kept": sum(item.kept for item in items),
+            "of": ran if cases is None else len(cases.specs),
+            "interrupted": interrupted,
+        },
+    )
+
+
+def _write_reports(material: SuiteMaterial, outputs: Outputs) -> None:
+    for report in REPORTS:
+        for table in report.suite_tables(material):
+            with Sink(table.path, table.columns, outputs) as add:
+                for row in table.rows:
+                    add(row)
+        for path, value in report.documents(material):
+            outputs.write_json(path, value)
+
+
+def _write_results(suite: Suite, items: Sequence[Item], outputs: Outputs) -> None:
+    lines = []
+    for item in items:
+        if item.result is not None:
+            stored = stored_data(item.result, config=suite.key, kept=item.kept)
+            lines.append(canonical_json(outputs.redactor.value(stored)) + "\n")
+    outputs.write(suite.output.dir / RESULTS_NAME, "".join(lines))
+
+
+def _write_config(suite: Suite, outputs: Outputs) -> None:
+    resolved = without_credentials(json_value(suite.resolved), outputs.redactor)
+    clean = storable(outputs.redactor.value(resolved))[0]
+    text = yaml.safe_dump(clean, sort_keys=False, allow_unicode=True, width=100)
+    outputs.write(suite.output.dir / CONFIG_NAME, text)
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteRun:
+    """What a session ran of one suite.
+
+    `results` hold what came of each case, in the suite's order; of several of one case the last one
+    counts. `specs` are the cases whose files are written, `spools` the files with the cases that
+    were made, and `frozen` the index of a frozen suite's file where it has been read. With `cases`,
+    results of the others are kept, and a session of all drops records of cases that are gone.
+    `known` are the ids of all cases, `selected` those that were to run, and `left_out` those of
+    them that something else skipped. `nodes` and `commands` give by case id what pytest calls it
+    and what runs it again; `judges` are the labels of the suite's judges, and
+    `grounds` what the labels of its cases rest on. `prompts` are those of its judges, and `origin`
+    says where its figures come from.
+    """
+
+    suite: Suite
+    results: Sequence[CaseResult]
+    specs: Sequence[CaseSpec]
+    spools: Sequence[Path] = ()
+    cases: SuiteCases | None = None
+    frozen: RecordIndex | None = None
+    known: frozenset[str] = frozenset()
+    selected: frozenset[str] = frozenset()
+    left_out: Sequence[CaseSpec] = ()
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    commands: Mapping[str, str] = field(default_factory=dict)
+    judges: Sequence[str] = ()
+    grounds: Grounds = field(default_factory=Grounds)
+    prompts: Sequence[JudgePrompt] = ()
+    origin: SuiteOrigin | None = None
+
+    @property
+    def name(self) -> str:
+        """The suite's name."""
+        return self.suite.name

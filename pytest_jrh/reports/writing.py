@@ -1,0 +1,76 @@
+"""The reports, each in a file of its own; one that is not in this table does not exist.
+
+Writing the reports that a session, or a merge of shards, was asked for (rule I8).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.files import atomic_write, encoded
+from pytest_jrh.reports.annotations import Annotations
+from pytest_jrh.reports.eval_log import InspectLog
+from pytest_jrh.reports.history import HistoryReport
+from pytest_jrh.reports.html import HtmlReport
+from pytest_jrh.reports.markdown import MarkdownReport
+from pytest_jrh.reports.result_files import CaseTables, JudgeReport
+from pytest_jrh.reports.terminal import TerminalReport
+from pytest_jrh.store.outputs import cause
+
+if TYPE_CHECKING:
+    from pytest_jrh.reports.report import AskedFiles, Material, Report
+
+
+REPORTS: tuple[Report, ...] = (
+    TerminalReport(),
+    HtmlReport(),
+    MarkdownReport(),
+    InspectLog(),
+    HistoryReport(),
+    CaseTables(),
+    JudgeReport(),
+    Annotations(),
+)
+
+
+def asked(options: object) -> AskedFiles:
+    """The files of reports that options name, each under the name of its option."""
+    named = {report.option: getattr(options, report.option, None) for report in REPORTS}
+    return {option: path for option, path in named.items() if option and path is not None}
+
+
+def write_reports(asked: AskedFiles, material: Material) -> tuple[list[Path], list[str]]:
+    """Write the files that were asked for, and what environment variables ask for; gives the files
+    and what went wrong.
+
+    A report that cannot be written is a sentence, and the others are written all the same.
+    """
+    written, problems = [], []
+    for report in REPORTS:
+        path, shared = asked.get(report.option), os.environ.get(report.variable)
+        # Once, where it goes into two files.
+        text = report.text(material) if shared else None
+        if path is not None:
+            try:
+                if text is None:
+                    report.write(path, material)
+                else:
+                    atomic_write(path, text)
+                written.append(path)
+            except (OSError, InputError) as error:
+                problems.append(f"{path} was not written: {cause(error)}.")
+        if shared and text is not None:
+            try:
+                _append(Path(shared), text)
+            except OSError as error:
+                problems.append(f"The step summary was not written: {cause(error)}.")
+    return written, problems
+
+
+def _append(path: Path, text: str) -> None:
+    # Appended, because the file is shared by all that runs in the step.
+    with path.open("ab") as file:
+        file.write(encoded(text))

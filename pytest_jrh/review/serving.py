@@ -1,0 +1,480 @@
+"""Serving the page on loopback, in a thread of its own: the only importer of uvicorn (rule K1).
+
+Access control of the page: browsers on this machine that have the session's token (rule K4).
+
+Plain ASGI around the app, so that nothing of a request is looked at before it has passed.
+
+Requests and answers of a page as values, without a web framework: what all pages share.
+
+Whatever a page shows is named by keys that the session made; no text of a request reaches a path.
+
+The page's web application: the only importer of starlette (rules K).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import json
+import secrets
+import socket
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.cookies import CookieError, SimpleCookie
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import parse_qs
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.files import encoded
+from pytest_jrh.core.templates import render_page
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable
+
+    import uvicorn
+    from starlette.requests import Request
+    from starlette.responses import Response, StreamingResponse
+
+
+HOST = "127.0.0.1"
+PORT = 8765
+_PORTS_TRIED = 20
+_GRACE = 2
+
+
+@dataclass(frozen=True)
+class ReviewServer:
+    """A page that is being served; `url` holds the token that lets a browser in."""
+
+    url: str
+    port: int
+    _server: uvicorn.Server
+    _app: ReviewApp
+    _thread: threading.Thread
+
+    def stop(self) -> None:
+        """Stop serving, and wait until it has ended; doing it twice is fine."""
+        self._server.should_exit = True
+        self._app.close()
+        self._thread.join()
+
+
+def require_review() -> None:
+    """Raise `InputError` with the command to run where the extra `review` is not installed."""
+    missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
+    if missing:
+        raise InputError(
+            Problem(
+                f"the review page needs {' and '.join(missing)}, which are not installed",
+                hint="pip install 'pytest-jrh[review]'",
+            )
+        )
+
+
+def serve(api: PageApi, *, port: int = PORT) -> ReviewServer:
+    """Serve a page of a session on `port`, or on the next one that is free, until stopped.
+
+    Raises `InputError` where the extra is missing, or no port is free.
+    """
+    require_review()
+    import uvicorn
+
+    listener = _listener(port)
+    own_port: int = listener.getsockname()[1]
+    token = secrets.token_urlsafe(32)
+    app = ReviewApp(api, token=token, port=own_port)
+    config = uvicorn.Config(
+        app.asgi,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        server_header=False,
+        timeout_graceful_shutdown=_GRACE,
+    )
+    server = uvicorn.Server(config)
+    # Connections wait in the listening socket until the thread takes them, so there is nothing to
+    # wait for here.
+    thread = threading.Thread(target=server.run, args=([listener],), name="jrh-review", daemon=True)
+    thread.start()
+    return ReviewServer(f"http://{HOST}:{own_port}/?token={token}", own_port, server, app, thread)
+
+
+def _listener(port: int) -> socket.socket:
+    for candidate in (*range(port, port + _PORTS_TRIED), 0) if port else (0,):
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        # A session may take the port over from one that has just ended.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((HOST, candidate))
+            listener.listen(128)
+        except OSError:
+            listener.close()
+            continue
+        return listener
+    raise InputError(Problem(f"no port is free on {HOST} for the review page"))
+
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, MutableMapping
+
+    Event = MutableMapping[str, Any]
+    Receive = Callable[[], Awaitable[Event]]
+    Send = Callable[[Event], Awaitable[None]]
+    App = Callable[[Event, Receive, Send], Awaitable[None]]
+
+MAX_BODY = 4 * 1024 * 1024
+_READING = frozenset({"GET", "HEAD"})
+_POLICY = "; ".join(
+    [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    ]
+)
+_HEADERS = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+_ENTRY = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=/">
+<link rel="icon" href="/static/icon.svg"><title>Review</title></head>
+<body><p><a href="/">Open the review</a></p></body></html>
+"""
+_STRANGER = "This page needs the token of its session: open the address that pytest printed."
+
+
+class Guard:
+    """Lets a request through to `app` that has this host, no other origin, the token, and a body of
+    bounded size.
+    """
+
+    def __init__(self, app: App, *, token: str, port: int) -> None:
+        self._app = app
+        self._token = token
+        self._hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost"))
+        self._origins = frozenset(f"http://{host}" for host in self._hosts)
+        # Cookies are shared by all ports of a host, sessions are not.
+        self._cookie = f"jrh_review_{port}"
+
+    async def __call__(self, scope: Event, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        safe = _with_headers(send)
+        headers = _headers(scope)
+        refused = self._refused(scope, headers)
+        if refused is not None:
+            await _reply(safe, HTTPStatus.FORBIDDEN, refused)
+        elif self._enters(scope):
+            cookie = f"{self._cookie}={self._token}; HttpOnly; SameSite=Strict; Path=/"
+            # Not a redirect: after a click in another page, a browser would follow it without the
+            # strict cookie.
+            await _reply(safe, HTTPStatus.OK, _ENTRY, kind="text/html", **{"set-cookie": cookie})
+        elif not self._has_token(headers):
+            await _reply(safe, HTTPStatus.FORBIDDEN, _STRANGER)
+        else:
+            body = None if _announced(headers) > MAX_BODY else await _body(receive)
+            if body is None:
+                limit = f"A request may be {MAX_BODY // 1024 // 1024} MB at most."
+                await _reply(safe, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, limit)
+            else:
+                await self._app(scope, _replayed(body, receive), safe)
+
+    def _refused(self, scope: Event, headers: dict[str, str]) -> str | None:
+        if headers.get("host", "") not in self._hosts:
+            return "This host is not served here."
+        origin = headers.get("origin")
+        if origin is not None and origin not in self._origins:
+            return "Requests from other sites are refused."
+        if origin is None and scope["method"] not in _READING:
+            return "A request that changes something has to name its origin."
+        return None
+
+    def _enters(self, scope: Event) -> bool:
+        given = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [""])[0]
+        return bool(
+            scope["method"] == "GET" and scope["path"] == "/" and given and self._is_token(given)
+        )
+
+    def _has_token(self, headers: dict[str, str]) -> bool:
+        try:
+            cookies = SimpleCookie(headers.get("cookie", ""))
+        except CookieError:
+            return False
+        return self._cookie in cookies and self._is_token(cookies[self._cookie].value)
+
+    def _is_token(self, given: str) -> bool:
+        return hmac.compare_digest(given.encode(), self._token.encode())
+
+
+def _headers(scope: Event) -> dict[str, str]:
+    return {
+        name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
+    }
+
+
+def _announced(headers: dict[str, str]) -> int:
+    length = headers.get("content-length", "")
+    return int(length) if length.isascii() and length.isdigit() else 0
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """Read a body; None where it is too large, or its sender left."""
+    body = b""
+    while True:
+        event = await receive()
+        part: bytes = event.get("body", b"")
+        body += part
+        if event["type"] != "http.request" or len(body) > MAX_BODY:
+            return None
+        if not event.get("more_body", False):
+            return body
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    parts = [body]
+
+    async def again() -> Event:
+        return (
+            {"type": "http.request", "body": parts.pop(), "more_body": False}
+            if parts
+            else await receive()
+        )
+
+    return again
+
+
+def _with_headers(send: Send) -> Send:
+    async def sending(event: Event) -> None:
+        if event["type"] == "http.response.start":
+            own = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+            event = {**event, "headers": [*event.get("headers", ()), *own]}
+        await send(event)
+
+    return sending
+
+
+async def _reply(
+    send: Send, status: HTTPStatus, text: str, *, kind: str = "text/plain", **headers: str
+) -> None:
+    body = text.encode()
+    given = {"content-type": f"{kind}; charset=utf-8", "content-length": str(len(body)), **headers}
+    pairs = [(name.encode(), value.encode("latin-1")) for name, value in given.items()]
+    await send({"type": "http.response.start", "status": int(status), "headers": pairs})
+    await send({"type": "http.response.body", "body": body})
+
+
+_REVIEW = Path(__file__).parent
+_PAGES = _REVIEW / "pages"
+_STATIC = _REVIEW / "static"
+_TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+_JSON = "application/json"
+_MOST_DIGITS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request, with the parts of its address that a route names."""
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer."""
+
+    body: bytes
+    kind: str = _JSON
+    status: int = HTTPStatus.OK
+
+
+Answer = Callable[[Asked], Reply]
+
+
+class RequestBody(BaseModel):
+    """What a request brings: its keys and their types, and nothing else."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+
+BodyT = TypeVar("BodyT", bound=RequestBody)
+
+
+class PageApi(ABC):
+    """What a page can ask for, and what the session tells it unasked."""
+
+    def __init__(self) -> None:
+        self._static: Final = {
+            path.name: path for path in _STATIC.iterdir() if path.suffix in _TYPES
+        }
+        # A browser that was connected to an earlier session must not go on from its version.
+        self.session: Final = secrets.token_hex(8)
+
+    @abstractmethod
+    def routes(self) -> tuple[tuple[str, str, Answer], ...]:
+        """Every (method, address, answer)."""
+
+    @abstractmethod
+    def changes(self, since: int) -> tuple[int, str]:
+        """The present version, and as JSON what is new since an earlier one."""
+
+    @abstractmethod
+    def subscribe(self, listener: Callable[[], object]) -> Callable[[], None]:
+        """Call `listener` after every change; returns the way to stop that."""
+
+    def answer(self, answer: Answer, asked: Asked) -> Reply:
+        """Answer; errors become replies with the reason."""
+        try:
+            return answer(asked)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            return problem_reply(
+                HTTPStatus.UNPROCESSABLE_ENTITY,
+                f"{'.'.join(map(str, first['loc']))}: {first['msg']}",
+            )
+        except InputError as error:
+            problems = [described(problem) for problem in error.problems]
+            return json_reply({"error": str(error), "problems": problems}, HTTPStatus.CONFLICT)
+        except LookupError:
+            return problem_reply(HTTPStatus.NOT_FOUND, "not found in this session")
+        except OSError as error:
+            said = f"write failed: {error.strerror or error}"
+            return problem_reply(HTTPStatus.INSUFFICIENT_STORAGE, said)
+
+    def file(self, asked: Asked) -> Reply:
+        """One of the page's own files."""
+        path = self._static[asked.names["name"]]
+        return Reply(path.read_bytes(), _TYPES[path.suffix])
+
+
+def read_body(asked: Asked, model: type[BodyT]) -> BodyT:
+    """What the request brings; raises `ValidationError` where it is anything else."""
+    return model.model_validate_json(asked.body)
+
+
+def number_in(asked: Asked, name: str) -> int:
+    """A number in the request's address; raises `LookupError` where it is none."""
+    text = asked.names[name]
+    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
+        raise LookupError(text)
+    return int(text)
+
+
+def html_reply(name: str, values: Mapping[str, object]) -> Reply:
+    """One of the pages, with every value escaped."""
+    return Reply(encoded(render_page(_PAGES, name, values)), "text/html")
+
+
+def text_reply(text: str) -> Reply:
+    """Text that the page puts where it belongs."""
+    return Reply(encoded(text), "text/plain")
+
+
+def json_reply(value: object, status: HTTPStatus = HTTPStatus.OK) -> Reply:
+    """Values of JSON."""
+    return Reply(json.dumps(value).encode(), _JSON, status)
+
+
+def problem_reply(status: HTTPStatus, message: str) -> Reply:
+    """Why a request is refused."""
+    return json_reply({"error": message, "problems": []}, status)
+
+
+def described(problem: Problem) -> dict[str, Any]:
+    """A problem as JSON values."""
+    return {"message": problem.message, "line": problem.line, "hint": problem.hint}
+
+
+_HEARTBEAT = 15.0
+
+
+class ReviewApp:
+    """The application of one page.
+
+    `close` ends the streams of events, which would keep a server up.
+    """
+
+    def __init__(self, api: PageApi, *, token: str, port: int) -> None:
+        from starlette.applications import Starlette
+        from starlette.routing import Route
+
+        self._api = api
+        self._closed = False
+        self._streams: set[Callable[[], None]] = set()
+        routes = [
+            Route(path, _endpoint(self._api, answer), methods=[method])
+            for method, path, answer in self._api.routes()
+        ]
+        inner = Starlette(routes=[Route("/events", self._events, methods=["GET"]), *routes])
+        self.asgi = Guard(inner, token=token, port=port)
+
+    def close(self) -> None:
+        """End every stream of events; may be called from any thread."""
+        self._closed = True
+        for wake in tuple(self._streams):
+            wake()
+
+    async def _events(self, request: Request) -> StreamingResponse:
+        from starlette.responses import StreamingResponse
+
+        session, _, version = request.headers.get("last-event-id", "").partition(":")
+        since = int(version) if session == self._api.session and version.isdigit() else 0
+        return StreamingResponse(self._stream(since), media_type="text/event-stream")
+
+    async def _stream(self, since: int) -> AsyncIterator[str]:
+        """The present state, and then changes, as server-sent events."""
+        loop, woken = asyncio.get_running_loop(), asyncio.Event()
+
+        def wake() -> None:
+            # The loop may have ended while another thread was telling of a change.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(woken.set)
+
+        unsubscribe = self._api.subscribe(wake)
+        self._streams.add(wake)
+        try:
+            while not self._closed:
+                version, news = await asyncio.to_thread(self._api.changes, since)
+                if version > since or not since:
+                    yield f"id: {self._api.session}:{version}\ndata: {news}\n\n"
+                since = version
+                try:
+                    await asyncio.wait_for(woken.wait(), _HEARTBEAT)
+                except TimeoutError:
+                    yield ": still here\n\n"
+                woken.clear()
+        finally:
+            self._streams.discard(wake)
+            unsubscribe()
+
+
+def _endpoint(api: PageApi, answer: Answer) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        from starlette.responses import Response
+
+        names = {name: str(value) for name, value in request.path_params.items()}
+        asked = Asked(names, dict(request.query_params), await request.body())
+        # In a thread: answers wait for locks and for the disk.
+        reply = await asyncio.to_thread(api.answer, answer, asked)
+        return Response(reply.body, reply.status, media_type=reply.kind)
+
+    return endpoint

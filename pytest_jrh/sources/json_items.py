@@ -1,0 +1,446 @@
+"""Where each conversation of a file begins and ends: the lines of a JSONL file, or the items of a
+JSON list.
+
+One item at a time is in memory, whatever the size of the file.
+
+What of a conversation's JSON is its id, its messages and the rest (rule R2).
+
+Where the parts of conversations are in a file of another shape, for `init` to propose (rule
+R2).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from pytest_jrh.config.suite import MAX_SAMPLE_MB, InputFormat
+from pytest_jrh.core.documents import (
+    MISSING,
+    DamagedError,
+    at,
+    listed,
+    names_in,
+    parsed,
+    pointer_to,
+    printable,
+    shown,
+)
+from pytest_jrh.core.errors import Problem
+from pytest_jrh.core.transcript import storable
+from pytest_jrh.sources.log_pieces import refused, too_big
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+Bytes: TypeAlias = "bytes | mmap.mmap"
+
+LINES = (".jsonl", ".ndjson")
+"""What the names of files end in that hold one conversation a line."""
+_START = 4096
+_BOM = b"\xef\xbb\xbf"
+_CHUNK = 1_000_000
+_PAGES = 32_000_000
+# All up to the next bracket that is in no string.
+_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([{}\[\]])', re.DOTALL)
+_COMMA = re.compile(rb"\s*+,\s*+")
+_BLANK = re.compile(rb"\s*+")
+
+
+class FileItem(NamedTuple):
+    """One conversation in its file: its bytes, and its line (`number`) or place in the list."""
+
+    start: int
+    end: int
+    number: int
+
+
+class ItemFile:
+    """A file of conversations; `most_bytes` is how much one of them may be."""
+
+    def __init__(self, path: Path, most_bytes: int) -> None:
+        self.path = path
+        self.in_lines = path.suffix.lower() in LINES
+        self._most_bytes = most_bytes
+
+    def items(self) -> Iterator[tuple[FileItem, bytes]]:
+        """Each item with its bytes.
+
+        Raises InputError for a file that cannot be read or split, naming the line.
+        """
+        try:
+            if self.path.stat().st_size == 0:
+                raise refused(self.path, "is empty, so it holds no conversation")
+            yield from self._lines() if self.in_lines else self._elements()
+        except IsADirectoryError:
+            raise refused(self.path, "is a folder, not a file of conversations") from None
+        except OSError as error:
+            raise refused(self.path, f"cannot be read: {error.strerror or error}") from None
+
+    def value(self, item: FileItem) -> Any:
+        """The JSON of an item; raises DamagedError."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(item.start)
+                return parsed(file.read(item.end - item.start))
+        except OSError as error:
+            raise DamagedError(f"cannot be read: {error.strerror or error}") from None
+
+    def place(self, item: FileItem) -> str:
+        """The place of an item in words, such as `line 3`."""
+        return f"{'line' if self.in_lines else 'item'} {item.number}"
+
+    def problem(self, item: FileItem, message: str, hint: str | None = None) -> Problem:
+        """Make the problem of one item; in a list its own line is looked up."""
+        if self.in_lines:
+            return Problem(message, str(self.path), item.number, hint=hint)
+        line = self._line_of(item.start)
+        return Problem(message, str(self.path), line, f"item {item.number}", hint)
+
+    def _lines(self) -> Iterator[tuple[FileItem, bytes]]:
+        start = 0
+        number = 0
+        with self.path.open("rb") as file:
+            while line := file.readline(self._most_bytes + 2):
+                number += 1
+                item = FileItem(start, start + len(line), number)
+                start = item.end
+                self._check_size(item, len(line.rstrip(b"\r\n")))
+                if line.strip(b" \t\r\n" + _BOM):
+                    yield item, line
+
+    def _elements(self) -> Iterator[tuple[FileItem, bytes]]:
+        with (
+            self.path.open("rb") as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
+        ):
+            dropped = 0
+            try:
+                for number, (start, end) in enumerate(elements(data), start=1):
+                    item = FileItem(start, end, number)
+                    self._check_size(item, end - start)
+                    yield item, data[start:end]
+                    dropped = _drop_pages(data, dropped, end)
+            except DamagedError as error:
+                hint = "one JSON object a line belongs in a .jsonl file"
+                raise refused(self.path, f"is no whole JSON list: {error}", hint) from None
+
+    def _check_size(self, item: FileItem, size: int) -> None:
+        if size > self._most_bytes:
+            raise refused(self.path, f"{self.place(item)} is {too_big(self._most_bytes)}")
+
+    def _line_of(self, offset: int) -> int | None:
+        try:
+            with self.path.open("rb") as file:
+                lines, left = 1, offset
+                while left > 0 and (chunk := file.read(min(left, _CHUNK))):
+                    lines += chunk.count(b"\n")
+                    left -= len(chunk)
+                return lines
+        except OSError:
+            return None
+
+
+def _drop_pages(data: mmap.mmap, dropped: int, done: int) -> int:
+    """Give back the memory of what was read, which would count as ours up to the file's end."""
+    if done - dropped < _PAGES or not hasattr(mmap, "MADV_DONTNEED"):
+        return dropped
+    until = done - done % mmap.PAGESIZE
+    data.madvise(mmap.MADV_DONTNEED, dropped, until - dropped)
+    return until
+
+
+def begins_list(path: Path) -> bool:
+    """Whether a file begins like a JSON list; False where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(_START).removeprefix(_BOM).lstrip().startswith(b"[")
+    except OSError:
+        return False
+
+
+def elements(data: Bytes) -> Iterator[tuple[int, int]]:
+    """Find the objects and lists right below a JSON list, by their brackets alone.
+
+    Raises DamagedError for brackets that do not match, and other values between the items.
+    """
+    first = _BRACKET.match(data)
+    if first is None or first[1] != b"[" or first.start(1) != _opening(data):
+        raise DamagedError("it does not begin with [")
+    depth, start, done, at = 1, 0, 0, first.end()
+    edge = at
+    while depth:
+        found = _BRACKET.match(data, at)
+        if found is None:
+            raise DamagedError("unexpected end of input: unclosed brace or string")
+        at = found.end()
+        if found[1] in b"{[":
+            depth += 1
+            if depth == 2:  # noqa: PLR2004 - an item of the list
+                start = at - 1
+                _check_between(data, edge, start, first=not done)
+            continue
+        depth -= 1
+        if depth == 1:
+            yield start, at
+            done, edge = done + 1, at
+        elif not depth and found[1] != b"]":
+            raise DamagedError("it does not end with ]")
+    if not _BLANK.fullmatch(data, edge, at - 1):
+        raise DamagedError(f"every item must be an object or a list, see byte {edge}")
+    if not _BLANK.fullmatch(data, at):
+        raise DamagedError(f"unexpected data after byte {at}")
+
+
+def _opening(data: Bytes) -> int:
+    bom = len(_BOM) if data[: len(_BOM)] == _BOM else 0
+    blank = _BLANK.match(data, bom)
+    return blank.end() if blank else bom
+
+
+def _check_between(data: Bytes, edge: int, start: int, *, first: bool) -> None:
+    fits = _BLANK.fullmatch(data, edge, start) if first else _COMMA.fullmatch(data, edge, start)
+    if not fits:
+        raise DamagedError(f"every item must be an object or a list, see byte {edge}")
+
+
+KEY = "input_format"
+_DIGEST = 12
+_DEEPEST = 4
+_MOST_LOOKED_AT = 2_000
+_JOINED_BY = "-"
+
+
+class MisplacedError(DamagedError):
+    """Something is not where it should be; `hint` says where it may be."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What collection has to know of a conversation; `named` is False for an id made of its
+    messages.
+    """
+
+    sample_id: int | str
+    epoch: int
+    cluster: str | None
+    named: bool
+    has_messages: bool
+
+    @property
+    def run_id(self) -> str:
+        """The id as text that can be stored."""
+        return str(storable(str(self.sample_id))[0])
+
+
+def identity(value: Any, places: InputFormat) -> Identity:
+    """Read id, epoch and cluster of a conversation; raises DamagedError."""
+    turns = messages_of(value, places)
+    sample_id = _id(value, places.id)
+    named = sample_id is not None
+    return Identity(
+        sample_id if sample_id is not None else _digest(turns),
+        _epoch(value, places.epoch),
+        _cluster(value, places.cluster),
+        named=named,
+        has_messages=bool(turns),
+    )
+
+
+def messages_of(value: Any, places: InputFormat) -> list[Any]:
+    """The messages as they stand in the file; raises DamagedError where there are none."""
+    if places.messages is None and isinstance(value, list):
+        return value
+    pointer = places.messages if places.messages is not None else "/messages"
+    found = at(value, pointer)
+    if isinstance(found, list):
+        return found
+    what = "has no messages" if found is MISSING else f"has {shown(found)} for messages"
+    elsewhere = [other for other in places_of_messages(value) if other != pointer]
+    hint = f"{KEY}: {{messages: {elsewhere[0]}}} would find some" if elsewhere else None
+    raise MisplacedError(f"{what} at {pointer or 'the top'}; {_keys(value)}", hint)
+
+
+def metadata_of(value: Any, places: InputFormat) -> dict[str, Any]:
+    """The metadata: an object as it is, any other value under its own name."""
+    if places.metadata is None:
+        found = at(value, "/metadata")
+        if found is MISSING or found is None:
+            return {}
+        return found if isinstance(found, dict) else {"metadata": found}
+    if len(places.metadata) == 1 and isinstance(found := at(value, places.metadata[0]), dict):
+        return dict(found)
+    return {_last(pointer): _required(value, pointer, "metadata") for pointer in places.metadata}
+
+
+def text_of(value: Any, pointer: str | None, name: str) -> str | None:
+    """A text such as `input` or `target`; other JSON is written out. None where there is none."""
+    found = at(value, f"/{name}") if pointer is None else _required(value, pointer, name)
+    if found is MISSING or found is None:
+        return None
+    if isinstance(found, str):
+        return found
+    if isinstance(found, list) and all(isinstance(each, str) for each in found):
+        return "\n".join(found)
+    return json.dumps(found, ensure_ascii=False)
+
+
+def system_of(value: Any, places: InputFormat) -> Any:
+    """The system prompt that stands beside the messages, as Anthropic has it; None without."""
+    if places.system is not None:
+        return _required(value, places.system, "system")
+    found = at(value, "/system") if isinstance(value, dict) else None
+    return found if isinstance(found, str | list) else None
+
+
+def places_of_messages(value: Any) -> list[str]:
+    """Pointers to what look like lists of messages, the longest list first."""
+    found: list[tuple[int, str]] = []
+    waiting: list[tuple[Any, tuple[str, ...]]] = [(value, ())]
+    for _ in range(_MOST_LOOKED_AT):
+        if not waiting:
+            break
+        here, path = waiting.pop(0)
+        if isinstance(here, list):
+            if here and all(isinstance(each, dict) and "role" in each for each in here):
+                found.append((len(here), pointer_to(*path)))
+        elif isinstance(here, dict) and len(path) < _DEEPEST:
+            waiting += [(each, (*path, key)) for key, each in here.items()]
+    return [pointer for _, pointer in sorted(found, key=lambda each: -each[0])]
+
+
+def _id(value: Any, pointers: Sequence[str] | None) -> int | str | None:
+    if pointers is None:
+        found = at(value, "/id") if isinstance(value, dict) else None
+        if found is MISSING or found is None:
+            return None
+        return _scalar(found, "/id", "id")
+    parts = [_scalar(_required(value, each, "id"), each, "id") for each in pointers]
+    return parts[0] if len(parts) == 1 else _JOINED_BY.join(map(str, parts))
+
+
+def _cluster(value: Any, pointers: Sequence[str] | None) -> str | None:
+    if pointers is None:
+        found = at(value, "/cluster") if isinstance(value, dict) else None
+        if found is MISSING or found is None:
+            return None
+        parts = [_scalar(found, "/cluster", "cluster")]
+    else:
+        parts = [_scalar(_required(value, each, "cluster"), each, "cluster") for each in pointers]
+    return str(storable(_JOINED_BY.join(map(str, parts)))[0])
+
+
+def _epoch(value: Any, pointer: str | None) -> int:
+    if pointer is None:
+        found = at(value, "/epoch") if isinstance(value, dict) else None
+        if found is MISSING or found is None:
+            return 1
+    else:
+        found = _required(value, pointer, "epoch")
+    if type(found) is not int or found < 0:
+        raise DamagedError(f"has the epoch {shown(found)}; must be an integer >= 0")
+    return found
+
+
+def _required(value: Any, pointer: str, key: str) -> Any:
+    found = at(value, pointer)
+    if found is MISSING or found is None:
+        raise DamagedError(f"has nothing at {pointer} ({KEY}.{key}); {_keys(value)}")
+    return found
+
+
+def _scalar(value: Any, pointer: str, key: str) -> int | str:
+    if isinstance(value, bool) or not isinstance(value, int | str) or value == "":
+        raise DamagedError(
+            f"has {shown(value)} at {pointer} for its {key}; must be text or an integer"
+        )
+    return value
+
+
+def _digest(turns: list[Any]) -> str:
+    """Name a conversation by its messages: the same wherever in a file it stands."""
+    text = json.dumps(turns, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]
+
+
+def _keys(value: Any) -> str:
+    if not isinstance(value, dict):
+        return f"it is {shown(value)}"
+    return f"its keys are {listed(value, 12)}" if value else "it has no keys"
+
+
+def _last(pointer: str) -> str:
+    names = names_in(pointer)
+    return printable(names[-1]) if names else ""
+
+
+_ID = re.compile(r"(?:.*_)?(?:id|uid|uuid|key|name)")
+_TRIAL = re.compile(r"(?:.*_)?(?:trial|epoch|run|attempt|rollout|repeat|seed|sample|index)")
+_LONGEST = 200
+_MOST_KEYS = 40
+
+
+def guessed_format(path: Path) -> InputFormat | None:
+    """Where messages and ids seem to be; None where they are where they are looked for anyway, or
+    nothing looks like messages.
+
+    An id is a field that names each conversation, or a task and a number of its trials. Raises
+    InputError and DamagedError for a file that cannot be read.
+    """
+    values: dict[str, list[Any]] = {}
+    messages = ""
+    for _, data in ItemFile(path, MAX_SAMPLE_MB * 1_000_000).items():
+        value = parsed(data)
+        if not messages:
+            found = places_of_messages(value)
+            if not found or "/messages" in found or not isinstance(value, dict):
+                return None
+            messages = found[0]
+            values = {key: [] for key in list(value)[:_MOST_KEYS]}
+        for key in list(values):
+            part = value.get(key) if isinstance(value, dict) else None
+            if _can_name(part):
+                values[key].append(part)
+            else:
+                del values[key]
+    if "id" in values:
+        return InputFormat(messages=messages)
+    names, cluster = _names(values)
+    return InputFormat(
+        messages=messages,
+        id=tuple(map(pointer_to, names)) or None,
+        cluster=(pointer_to(cluster),) if cluster else None,
+    )
+
+
+def _can_name(value: Any) -> bool:
+    if isinstance(value, str):
+        return 0 < len(value) <= _LONGEST
+    return type(value) is int
+
+
+def _names(values: dict[str, list[Any]]) -> tuple[tuple[str, ...], str | None]:
+    """The fields that name each conversation, and the one whose values several of them share."""
+    tasks = [key for key in values if _ID.fullmatch(key.lower())]
+    trials = [key for key in values if _TRIAL.fullmatch(key.lower())]
+    repeated = [key for key in tasks if 1 < len(set(values[key])) < len(values[key])]
+    own = [key for key in tasks if len(set(values[key])) == len(values[key])]
+    if own:
+        return (own[0],), next(iter(repeated), None)
+    for task, trial in product(tasks, trials):
+        pairs = set(zip(values[task], values[trial], strict=True))
+        if len(pairs) == len(values[task]):
+            return (task, trial), task
+    return (), None

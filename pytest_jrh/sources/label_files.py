@@ -1,0 +1,385 @@
+"""The lines of label files: CSV as spreadsheets and Scout write it, or JSON lines (rule N1).
+
+Nothing is left out in silence: what cannot be read is a problem with its line, and columns that
+mean nothing here are named.
+
+What a label means: its value on the scale of verdicts.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pytest_jrh.core.documents import listed, printable, read_text, shown
+from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.text import nearest
+from pytest_jrh.core.transcript import storable
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "run_id": ("run_id", "id"),
+    "rubric_id": ("rubric_id",),
+    "label": ("label", "target"),
+    "epoch": ("epoch",),
+    "annotator": ("annotator",),
+    "split": ("split",),
+    "note": ("note",),
+}
+"""The columns of a label file, each with the names that it may have."""
+_NEEDED = ("run_id", "label")
+_NAMES = tuple(name for names in COLUMNS.values() for name in names)
+_SEPARATORS = (",", ";", "\t")
+_SHEET = "PK"
+_MOST_NAMES = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRow:
+    """One line: who says what of which run, and where it stands."""
+
+    run_id: str
+    label: Any
+    rubric_id: str = ""
+    epoch: int | None = None
+    annotator: str = ""
+    split: str = ""
+    line: int = 1
+
+
+@dataclass(slots=True)
+class LabelFile:
+    """The rows of a file, what is wrong with others, and the columns that mean nothing here."""
+
+    file: str
+    rows: list[LabelRow] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    unused: dict[str, None] = field(default_factory=dict)
+    _nearest: dict[tuple[str, Sequence[str]], str | None] = field(default_factory=dict)
+
+    def nearest(self, name: str, names: Sequence[str], cutoff: float = 0.6) -> str | None:
+        """What the name of a column most likely means: looked for once, whatever the number of
+        lines, and not for more names than a table of people has.
+        """
+        place = (name, names)
+        if place not in self._nearest and len(self._nearest) < _MOST_NAMES:
+            self._nearest[place] = nearest(name, names, cutoff)
+        return self._nearest.get(place)
+
+    def problem(
+        self, message: str, line: int, key: str | None = None, hint: str | None = None
+    ) -> None:
+        """Add what is wrong with a line."""
+        self.problems.append(Problem(message, self.file, line, key, hint))
+
+
+def read_rows(path: Path, *, file: str) -> LabelFile:
+    """Read a label file: CSV (commas, semicolons or tabs), or JSON lines where it begins with `{`.
+
+    `file` is how messages name it. What is wrong with a line is in `problems`; raises `InputError`
+    for a file that cannot be read at all.
+    """
+    try:
+        text = storable(read_text(path, file))[0]
+    except InputError as error:
+        raise _with_format(error, path) from None
+    if not text.strip():
+        raise InputError(Problem(f"is empty; must have the columns {' and '.join(_NEEDED)}", file))
+    found = LabelFile(file)
+    if text.lstrip().startswith("{"):
+        _read_json_lines(text, found)
+    else:
+        _read_csv(text, found)
+    if not found.rows and not found.problems:
+        found.problem("has no label: there is no line below the names of the columns", 1)
+    return found
+
+
+def _with_format(error: InputError, path: Path) -> InputError:
+    """Say of a spreadsheet's own file what to save it as."""
+    try:
+        with path.open("rb") as opened:
+            is_sheet = opened.read(2) == _SHEET.encode()
+    except OSError:
+        return error
+    if not is_sheet:
+        return error
+    problem = error.problems[0]
+    return InputError(
+        Problem("is a spreadsheet; must be CSV or JSON lines", problem.file, hint="save it as CSV")
+    )
+
+
+def _read_csv(text: str, found: LabelFile) -> None:
+    lines, start = text.splitlines(keepends=True), 0
+    if lines[0].strip().casefold().startswith("sep=") and len(lines) > 1:
+        # What Excel puts before the names of the columns.
+        start = 1
+    separator = max(_SEPARATORS, key=lambda each: len(_known(lines[start].split(each))))
+    reader = csv.reader(
+        io.StringIO("".join(lines[start:]), newline=""), delimiter=separator, strict=True
+    )
+    names: Sequence[str] | None = None
+    line = start + 1
+    while True:
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            found.problem(f"is not valid CSV: {printable(str(error))}", start + reader.line_num)
+            return
+        if cells is None:
+            return
+        if names is None:
+            names = _heads(cells, found, line)
+            if names is None:
+                return
+        elif any(cell.strip() for cell in cells):
+            if len(cells) > len(names):
+                found.problem(
+                    f"has {len(cells)} cells, and there are {len(names)} columns",
+                    line,
+                    hint='put a text with a separator in it between double quotes: "..."',
+                )
+            else:
+                _add(dict(zip(names, cells, strict=False)), found, line)
+        line = start + reader.line_num + 1
+
+
+def _known(cells: Sequence[str]) -> set[str]:
+    return {cell.strip().strip('"').casefold() for cell in cells} & set(_NAMES)
+
+
+def _heads(cells: Sequence[str], found: LabelFile, line: int) -> list[str] | None:
+    """The meanings of the columns, by place; None, with the problems, where they cannot be used."""
+    before = len(found.problems)
+    names = [cell.strip() for cell in cells]
+    meanings = _meanings(names, found, line)
+    return [meanings.get(name, name) for name in names] if len(found.problems) == before else None
+
+
+def _meanings(names: Sequence[str], found: LabelFile, line: int) -> dict[str, str]:
+    """What each name that means something stands for; problems where they cannot be used."""
+    meanings: dict[str, str] = {}
+    unknown: list[str] = []
+    for name in names:
+        meaning = _meaning(name)
+        if meaning is None:
+            unknown.append(name)
+        elif meaning in meanings.values():
+            both = next(other for other, taken in meanings.items() if taken == meaning)
+            what = f"the columns {shown(both)} and {shown(name)} mean the same"
+            found.problem(what if both != name else f"duplicate column {shown(name)}", line)
+        else:
+            meanings[name] = meaning
+    for needed in _NEEDED:
+        if needed not in meanings.values():
+            given = " or ".join(COLUMNS[needed])
+            close = next((name for name in unknown if found.nearest(name, COLUMNS[needed])), None)
+            hint = f"rename {close}" if close else None
+            found.problem(
+                f"has no column {given}; its columns are {listed(names)}", line, hint=hint
+            )
+    for name in unknown:
+        close = found.nearest(name, _NAMES, cutoff=0.8)
+        meant = _meaning(close) if close else None
+        if meant is not None and meant not in (*_NEEDED, *meanings.values()):
+            found.problem(f"unknown column {shown(name)}", line, hint=f"{close} is the nearest")
+    found.unused.update(dict.fromkeys(name for name in unknown if name))
+    return meanings
+
+
+def _meaning(name: str) -> str | None:
+    lowered = name.casefold()
+    return next((column for column, names in COLUMNS.items() if lowered in names), None)
+
+
+def _read_json_lines(text: str, found: LabelFile) -> None:
+    for line, value in read_objects(text, found):
+        before = len(found.problems)
+        meanings = _meanings(list(value), found, line)
+        if len(found.problems) == before:
+            _add({meanings[name]: value[name] for name in meanings}, found, line)
+
+
+def read_objects(text: str, found: LabelFile) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of JSON lines, each with its line; any other line is a problem of the file."""
+    for line, row in enumerate(text.split("\n"), 1):
+        if not row.strip():
+            continue
+        try:
+            value = json.loads(row, object_pairs_hook=_without_duplicates, parse_constant=_refused)
+        except (ValueError, RecursionError) as error:
+            found.problem(f"is not a JSON object: {printable(str(error))}", line)
+            continue
+        if isinstance(value, dict):
+            yield line, value
+        else:
+            found.problem(f"got {shown(value)}; must be a JSON object", line)
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"duplicate key {shown(name)}")
+    return dict(pairs)
+
+
+def _refused(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _add(values: Mapping[str, Any], found: LabelFile, line: int) -> None:
+    """Add a row, or say what is wrong with it."""
+    before = len(found.problems)
+
+    def text(column: str) -> str:
+        value = values.get(column)
+        if value is None:
+            return ""
+        if isinstance(value, str | int) and not isinstance(value, bool):
+            return str(value).strip()
+        found.problem(f"got {shown(value)}; must be text", line, column)
+        return ""
+
+    run_id, epoch, label = (
+        text("run_id"),
+        _epoch(values.get("epoch"), found, line),
+        values.get("label"),
+    )
+    if not run_id and len(found.problems) == before:
+        found.problem("the id of the run is empty", line, "run_id")
+    if isinstance(label, dict | list):
+        found.problem(f"got {shown(label)}; must be one value", line, "label")
+    row = LabelRow(
+        run_id,
+        label,
+        rubric_id=text("rubric_id"),
+        epoch=epoch,
+        annotator=text("annotator"),
+        split=text("split"),
+        line=line,
+    )
+    if len(found.problems) == before:
+        found.rows.append(row)
+
+
+def _epoch(value: Any, found: LabelFile, line: int) -> int | None:
+    if value is None or value == "":
+        return None
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    written = value.strip() if isinstance(value, str) else ""
+    if written.isascii() and written.isdigit() and len(written) < 10:  # noqa: PLR2004 - digits
+        return int(written)
+    if written or not isinstance(value, str):
+        found.problem(f"got {shown(value)}; must be an integer >= 0", line, "epoch")
+    return None
+
+
+WORDS: Mapping[str, int] = {
+    "0": 0,
+    "1": 1,
+    "false": 0,
+    "true": 1,
+    "pass": 0,
+    "fail": 1,
+    "satisfied": 0,
+    "violated": 1,
+}
+"""What a binary label may be, whatever its case: 1 is violated, 0 is satisfied."""
+_LONGEST_NUMBER = 20
+
+
+class NoLabelError(ValueError):
+    """A value that is no label, and the texts of which one was most likely meant."""
+
+    def __init__(self, message: str, text: str = "", choices: Collection[str] = ()) -> None:
+        super().__init__(message)
+        self._text = text
+        self._choices = choices
+
+    @property
+    def hint(self) -> str | None:
+        """The nearest of the choices, looked for where it is asked for."""
+        close = nearest(self._text, self._choices)
+        return f"{close} is the nearest" if close else None
+
+
+def label_value(raw: object, scale: Sequence[int]) -> int:
+    """Read a label: on the `scale` of an ordinal rubric its score, else (empty) one of `WORDS`.
+
+    Raises `NoLabelError` with what may stand there.
+    """
+    text = as_text(raw)
+    if not text:
+        raise NoLabelError(f"the label is empty; must be {_expected(scale)}")
+    number = _whole(raw)
+    if scale:
+        if number in scale and not isinstance(raw, bool):
+            return int(number or 0)
+        raise NoLabelError(f"got {shown(raw)}; must be {_expected(scale)}")
+    found = WORDS.get(text.casefold(), WORDS.get(str(number)))
+    if found is None:
+        raise NoLabelError(f"got {shown(raw)}; must be {_expected(scale)}", text, WORDS)
+    return found
+
+
+def mapped(raw: object, mapping: Mapping[str, Any]) -> Any:
+    """What a `map` of the config makes of a value; a number is found however it is written.
+
+    Raises `NoLabelError` for one that is not in it.
+    """
+    text = as_text(raw)
+    if text in mapping:
+        return mapping[text]
+    number = _number(raw)
+    for key, value in mapping.items():
+        if number is not None and number == _number(key):
+            return value
+    message = f"got {shown(raw)}; the keys of map are {listed(mapping)}"
+    raise NoLabelError(message, text, mapping)
+
+
+def as_text(raw: object) -> str:
+    """A value as the key of a mapping in YAML would be written."""
+    match raw:
+        case None:
+            return ""
+        case bool():
+            return "true" if raw else "false"
+        case _:
+            return str(raw).strip()
+
+
+def _expected(scale: Sequence[int]) -> str:
+    if scale:
+        return f"a score from {scale[0]} to {scale[-1]}"
+    *words, last = WORDS
+    return f"{', '.join(words)} or {last}"
+
+
+def _number(raw: object) -> float | None:
+    if isinstance(raw, bool) or not isinstance(raw, int | float | str):
+        return None
+    try:
+        if isinstance(raw, str) and len(raw) > _LONGEST_NUMBER:
+            return None
+        found = float(raw)
+    except (ValueError, OverflowError):
+        return None
+    return found if math.isfinite(found) else None
+
+
+def _whole(raw: object) -> int | None:
+    """An integer, also as a spreadsheet writes one: `1.0`."""
+    number = _number(raw)
+    return int(number) if number is not None and number.is_integer() else None

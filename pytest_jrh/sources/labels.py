@@ -1,0 +1,407 @@
+"""The labels of a suite's runs, from all the places that its config names (rule N1).
+
+From rows to labels: each is put to its run and rubric, and the votes of annotators are joined
+(rule N1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pytest_jrh.core.documents import MISSING, at, listed, pointer_to, printable, shown
+from pytest_jrh.core.errors import Problem
+from pytest_jrh.core.model import Label
+from pytest_jrh.core.text import counted, nearest
+from pytest_jrh.sources.label_files import (
+    LabelRow,
+    NoLabelError,
+    as_text,
+    label_value,
+    mapped,
+    read_rows,
+)
+from pytest_jrh.sources.source import top_field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_jrh.config.places import Places
+    from pytest_jrh.config.suite import LabelSettings, Suite
+    from pytest_jrh.core.model import LabelledBy, Rubric, RunSummary
+    from pytest_jrh.sources.source import Source
+
+
+LabelKey: TypeAlias = "tuple[str, str, int]"
+"""Rubric id, run id and epoch."""
+_MOST_PROBLEMS = 10
+_REPEATED = "lines that repeat another"
+_UNTARGETED = "lines of rubrics that target_rubric_ids leaves out"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the rows of one source of labels are read.
+
+    `file` names it in messages, `rubric_id` is for rows that name none, and `map` gives labels for
+    its own values; empty where it has labels. With `split`, rows of another split are left out.
+    """
+
+    file: str
+    rubric_id: str = ""
+    map: Mapping[str, Any] = field(default_factory=dict)
+    by: LabelledBy = "people"
+    split: str = ""
+    ordinal: bool = False
+
+
+@dataclass(slots=True)
+class JoinedLabels:
+    """The labels of runs; what is wrong with rows, and sentences about what was left out."""
+
+    labels: dict[LabelKey, Label] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Votes:
+    """What is said of one run under one rubric: the rows by annotator, with their labels."""
+
+    by_annotator: dict[str, tuple[int, LabelRow]] = field(default_factory=dict)
+
+
+class Joiner:
+    """Puts rows to runs and rubrics.
+
+    `rubrics` are those of the suite, `untargeted` the ids in the rubric file that it leaves out;
+    `aliases` are other names of runs, such as the uuid of a sample.
+    """
+
+    def __init__(
+        self,
+        runs: Iterable[RunSummary],
+        rubrics: Sequence[Rubric],
+        untargeted: frozenset[str] = frozenset(),
+        aliases: Mapping[str, tuple[str, int]] | None = None,
+    ) -> None:
+        self._epochs: dict[str, list[int]] = {}
+        self._former: dict[str, str] = {}
+        for run in runs:
+            self._epochs.setdefault(run.run_id, []).append(run.epoch)
+            if run.former_id is not None:
+                self._former[run.former_id] = run.run_id
+        self._some_runs = listed(self._epochs, 5)
+        self._rubrics = {rubric.id: rubric for rubric in rubrics}
+        self._untargeted = untargeted
+        self._aliases = aliases or {}
+
+    def join(self, rows: Iterable[LabelRow], reading: Reading) -> JoinedLabels:
+        """Join the rows of one source of labels; every row is a label, a problem, or counted in a
+        notice.
+        """
+        joined = JoinedLabels()
+        votes: dict[LabelKey, _Votes] = {}
+        left_out = dict.fromkeys((_REPEATED, _UNTARGETED), 0)
+        others = no_label = 0
+        for row in rows:
+            if reading.split and row.split != reading.split:
+                others += 1
+                continue
+            rubric_id = self._rubric(row, reading, joined)
+            if rubric_id in self._untargeted:
+                left_out[_UNTARGETED] += 1
+                continue
+            key = self._run(row, reading, joined)
+            if rubric_id is None or key is None:
+                continue
+            value = self._value(row, rubric_id, reading, joined)
+            if value is None:
+                no_label += 1
+                continue
+            own = votes.setdefault((rubric_id, *key), _Votes())
+            if _add(row, value, own, reading, joined):
+                left_out[_REPEATED] += 1
+        joined.labels = {key: _label(own, reading) for key, own in votes.items()}
+        joined.notices += [
+            f"{reading.file}: {what}: {number:,}." for what, number in left_out.items() if number
+        ]
+        if others:
+            joined.notices.append(
+                f"{reading.file}: lines of other splits than {reading.split}: {others:,}."
+            )
+        if no_label and not joined.problems:
+            joined.notices.append(f"{reading.file}: values that map makes no label: {no_label:,}.")
+        more = len(joined.problems) - _MOST_PROBLEMS
+        if more > 0:
+            rest = Problem(f"and {counted(more, 'more problem')} in the labels", reading.file)
+            joined.problems = [*joined.problems[:_MOST_PROBLEMS], rest]
+        return joined
+
+    def _rubric(self, row: LabelRow, reading: Reading, joined: JoinedLabels) -> str | None:
+        wanted = row.rubric_id or reading.rubric_id
+        if wanted in self._rubrics or wanted in self._untargeted:
+            return wanted
+        if not wanted and len(self._rubrics) == 1:
+            return next(iter(self._rubrics))
+        ids = listed(self._rubrics)
+        hint: str | None
+        if not wanted:
+            message = f"names no rubric; the suite's rubrics are {ids}"
+            hint = "add the column rubric_id, or set rubric_id beside the path of the labels"
+        else:
+            message = f"got {shown(wanted)}; the suite's rubrics are {ids}"
+            hint = _nearest_id(wanted, self._rubrics, joined)
+        joined.problems.append(Problem(message, reading.file, row.line, "rubric_id", hint))
+        return None
+
+    def _run(self, row: LabelRow, reading: Reading, joined: JoinedLabels) -> tuple[str, int] | None:
+        if row.run_id not in self._epochs and row.run_id in self._aliases:
+            return self._aliases[row.run_id]
+        run_id = row.run_id
+        if run_id not in self._epochs:
+            run_id = self._former.get(run_id, run_id)
+        epochs = self._epochs.get(run_id)
+        key, hint = "run_id", None
+        if epochs is None:
+            hint = _nearest_id(row.run_id, self._epochs, joined)
+            message = (
+                f"got {shown(row.run_id)}, and there is no such run; the runs are {self._some_runs}"
+            )
+        elif row.epoch is None and len(epochs) == 1:
+            return run_id, epochs[0]
+        elif row.epoch in epochs:
+            return run_id, row.epoch
+        else:
+            key = "epoch"
+            given = "is missing" if row.epoch is None else f"got {row.epoch}"
+            there = listed([str(epoch) for epoch in sorted(epochs)], 8)
+            message = f"{given}; the epochs of the run {shown(row.run_id)} are {there}"
+        joined.problems.append(Problem(message, reading.file, row.line, key, hint))
+        return None
+
+    def _value(
+        self, row: LabelRow, rubric_id: str, reading: Reading, joined: JoinedLabels
+    ) -> int | None:
+        """The label of a row; None where there is none, with the problem unless `map` says so."""
+        levels = self._rubrics[rubric_id].score_levels if reading.ordinal else ()
+        try:
+            raw = mapped(row.label, reading.map) if reading.map else row.label
+            if reading.map and raw is None:
+                return None
+            return label_value(raw, [level.score for level in levels])
+        except NoLabelError as error:
+            hint = error.hint if len(joined.problems) < _MOST_PROBLEMS else None
+            joined.problems.append(Problem(str(error), reading.file, row.line, "label", hint))
+            return None
+
+
+def _nearest_id(wanted: str, ids: Iterable[str], joined: JoinedLabels) -> str | None:
+    """The hint of a problem that is shown; of others it would take the time for nothing."""
+    close = nearest(wanted, ids) if len(joined.problems) < _MOST_PROBLEMS else None
+    return f"{close} is the nearest id" if close else None
+
+
+def _add(row: LabelRow, value: int, votes: _Votes, reading: Reading, joined: JoinedLabels) -> bool:
+    """Add a vote; whether it only repeats another row."""
+    known = votes.by_annotator.get(row.annotator)
+    first = known or next(iter(votes.by_annotator.values()), None)
+    if first is not None and first[1].split != row.split:
+        message = f"the split differs from line {first[1].line} about the same run"
+        joined.problems.append(Problem(message, reading.file, row.line, "split"))
+        return False
+    if known is None:
+        votes.by_annotator[row.annotator] = (value, row)
+        return False
+    if known[0] == value:
+        return True
+    message = (
+        f"this label ({value}) of the run {shown(row.run_id)} disagrees with line {known[1].line} "
+        f"({known[0]})"
+    )
+    hint = "remove one of the two"
+    if not row.annotator:
+        hint += ", or add the column annotator where they are of two people"
+    joined.problems.append(Problem(message, reading.file, row.line, "label", hint))
+    return False
+
+
+def _label(votes: _Votes, reading: Reading) -> Label:
+    given = list(votes.by_annotator.values())
+    values = tuple(value for value, _ in given)
+    return Label.of(values, reading.by, given[0][1].split)
+
+
+# What Inspect's own scorers say of a right and of a wrong answer.
+_SCORER_MAP: Mapping[str, int] = {"C": 0, "I": 1}
+
+
+def find_labels(
+    suite: Suite, source: Source, runs: Sequence[RunSummary], places: Places
+) -> JoinedLabels:
+    """Find the labels of the runs; `places` names files in messages.
+
+    What is wrong with any label is in the `problems`, and so is it where there is none at all.
+    """
+    whole = JoinedLabels()
+    origins: dict[LabelKey, str] = {}
+    for settings in suite.labels:
+        aliases = source.aliases() if settings.path is not None else {}
+        joiner = Joiner(runs, suite.rubrics, suite.untargeted, aliases)
+        if settings.path is not None:
+            found = _from_file(settings, settings.path, suite, joiner, places)
+        else:
+            found = _from_log(settings, suite, source, runs, joiner)
+        whole.problems += found.problems
+        whole.notices += found.notices
+        where = places.name(settings.path) if settings.path is not None else settings.key
+        for key, label in found.labels.items():
+            if key in origins:
+                whole.problems.append(_twice(key, where, origins[key], settings))
+                break
+            origins[key] = where
+            whole.labels[key] = label
+    if not whole.labels and not whole.problems:
+        message = "no run has a label"
+        whole.problems.append(Problem(message, key=suite.labels[0].key))
+    # In the order of the log, whatever the order of the labels.
+    whole.labels = _in_order(whole.labels, suite, runs)
+    return whole
+
+
+def _from_file(
+    settings: LabelSettings, path: Path, suite: Suite, joiner: Joiner, places: Places
+) -> JoinedLabels:
+    file = places.name(path)
+    read = read_rows(path, file=file)
+    joined = joiner.join(read.rows, _reading(settings, suite, file))
+    joined.problems = [*read.problems, *joined.problems]
+    if settings.split and not joined.labels and not joined.problems:
+        joined.problems.append(_no_split(settings, read.rows))
+    if read.unused:
+        joined.notices.append(f"{file}: columns that are not used: {listed(read.unused)}.")
+    return joined
+
+
+def _from_log(
+    settings: LabelSettings,
+    suite: Suite,
+    source: Source,
+    runs: Sequence[RunSummary],
+    joiner: Joiner,
+) -> JoinedLabels:
+    """Labels that the log itself has; runs without the score or the field have none."""
+    name = settings.scorer or settings.metadata
+    values = _values(settings, source)
+    known = {(run.run_id, run.epoch) for run in runs}
+    rows = [
+        LabelRow(run_id, value, epoch=epoch)
+        for (run_id, epoch), value in values.items()
+        if (run_id, epoch) in known and value is not None
+    ]
+    if not rows:
+        return JoinedLabels(problems=[_nothing_there(settings, source)])
+    if problem := _not_a_label(settings, suite, rows):
+        return JoinedLabels(problems=[problem])
+    joined = joiner.join(rows, _reading(settings, suite, f"{settings.key}: {name}"))
+    joined.problems = _once([_of_config(settings, problem) for problem in joined.problems])
+    if without := len(known) - len(rows):
+        what = "score of" if settings.scorer else "field"
+        joined.notices.append(f"{counted(without, 'run')} without the {what} {name}: no label.")
+    return joined
+
+
+def _values(settings: LabelSettings, source: Source) -> dict[tuple[str, int], object]:
+    """What the log has of each run; None where it has nothing."""
+    if settings.scorer:
+        name, values = settings.scorer, source.scores()
+    else:
+        name = settings.metadata
+        values = source.metadata(top_field(name))
+    pointer = name if name.startswith("/") else pointer_to(name)
+    found = {key: at(given, pointer) for key, given in values}
+    return {key: None if value is MISSING else value for key, value in found.items()}
+
+
+def _reading(settings: LabelSettings, suite: Suite, file: str) -> Reading:
+    mapping = settings.map or (_SCORER_MAP if settings.scorer and suite.mode == "binary" else {})
+    return Reading(
+        file=file,
+        rubric_id=settings.rubric_id,
+        map=mapping,
+        by=settings.by,
+        split=settings.split,
+        ordinal=suite.mode == "ordinal",
+    )
+
+
+def _nothing_there(settings: LabelSettings, source: Source) -> Problem:
+    """No run has the score, or the field: say what there is."""
+    name = settings.scorer or settings.metadata
+    if settings.scorer:
+        there = dict.fromkeys(each for _, scores in source.scores() for each in scores)
+        what = f"the scorers are {listed(there)}" if there else "the log has no scores"
+    else:
+        fields = source.metadata(top_field(settings.metadata))
+        there = dict.fromkeys(each for _, metadata in fields for each in metadata)
+        what = f"the fields are {listed(there)}" if there else "no run has metadata"
+    close = nearest(name, there)
+    hint = f"{printable(close)} is the nearest" if close else None
+    return Problem(f"got {shown(name)}, which no run has; {what}", key=settings.key, hint=hint)
+
+
+def _not_a_label(settings: LabelSettings, suite: Suite, rows: Sequence[LabelRow]) -> Problem | None:
+    """Refuse values of the log of which nobody has said what they mean.
+
+    1 is violated on the scale of verdicts, and right on that of most scorers and rewards.
+    """
+    if settings.map or suite.mode == "ordinal":
+        return None
+    odd = [row.label for row in rows if not isinstance(row.label, str)]
+    if not odd:
+        return None
+    values = sorted({as_text(value) for value in odd})
+    hint = (
+        f"say which are which: map: {{{values[0]}: satisfied"
+        + (f", {values[1]}: violated" if len(values) > 1 else "")
+        + "}, or the other way round"
+    )
+    message = f"has the values {listed(values, 5)}, and no map says which of them is violated"
+    return Problem(message, key=settings.key, hint=hint)
+
+
+def _of_config(settings: LabelSettings, problem: Problem) -> Problem:
+    """A problem of the log's values, at the place of the config that names them."""
+    place = settings.key.rpartition(".")[0]
+    return Problem(problem.message, key=f"{place}.map", hint=problem.hint)
+
+
+def _once(problems: Iterable[Problem]) -> list[Problem]:
+    return list(dict.fromkeys(problems))
+
+
+def _twice(key: LabelKey, where: str, other: str, settings: LabelSettings) -> Problem:
+    rubric_id, run_id, epoch = key
+    message = (
+        f"the run {shown(run_id)} (epoch {epoch}) has a label under {shown(rubric_id)} in {where} "
+        f"and in {other}"
+    )
+    return Problem(message, key=settings.key, hint="keep one of them")
+
+
+def _no_split(settings: LabelSettings, rows: Sequence[LabelRow]) -> Problem:
+    splits = dict.fromkeys(row.split for row in rows if row.split)
+    close = nearest(settings.split, splits)
+    what = f"the splits are {listed(splits)}" if splits else "no line names a split"
+    message = f"got {shown(settings.split)}; {what}"
+    place = settings.key.rpartition(".")[0]
+    hint = f"{printable(close)} is the nearest" if close else None
+    return Problem(message, key=f"{place}.split", hint=hint)
+
+
+def _in_order(
+    labels: Mapping[LabelKey, Label], suite: Suite, runs: Sequence[RunSummary]
+) -> dict[LabelKey, Label]:
+    ordered = ((rubric.id, run.run_id, run.epoch) for rubric in suite.rubrics for run in runs)
+    return {key: labels[key] for key in ordered if key in labels}

@@ -1,0 +1,287 @@
+"""The baseline: the accepted verdict of each judge on each case (rules J2, J3, M7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple, cast
+
+from pytest_jrh.core.model import JUDGED, UNSCORED, CaseResult
+
+DIGEST_LENGTH = 16
+NEVER_REPORTED = "never reported"
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineCase:
+    """One line of the baseline; `reason` is written by a person and kept by updates.
+
+    Digest and fingerprint are the first 16 hex digits, so that a line stays readable. `score` is
+    None where repeats have no majority. `scores` are those of several repeats, and empty where the
+    case was judged once. `reference` are the scores that a drop is held against (rule M7); empty
+    where they are those of the line itself.
+    """
+
+    case_id: str
+    case_digest: str
+    judge_fingerprint: str
+    outcome: Literal["agree", "disagree"]
+    score: int | None
+    reason: str = ""
+    scores: tuple[int, ...] = ()
+    reference: tuple[int, ...] = ()
+
+    @property
+    def all_scores(self) -> tuple[int, ...]:
+        """The scores of all repeats, also where there was one."""
+        return self.scores or (() if self.score is None else (self.score,))
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The accepted verdicts, by case id."""
+
+    cases: Mapping[str, BaselineCase] = field(default_factory=dict)
+
+    def match(self, result: CaseResult) -> BaselineCase | None:
+        """Look up the line of the case that was judged: same id, same digest (rule J3).
+
+        None also where the line contradicts itself.
+        """
+        known = self.cases.get(result.case_id)
+        if known is None or known.case_digest != short(result.case_digest):
+            return None
+        return None if contradiction(known, result) else known
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The cases that a session could have run, and those that it selected, by id.
+
+    `known` holds every case of the suites in play, also what `-k`, `--lf` or a node id left out;
+    `selected` is the rest after that. Cases of other suites are no part of either.
+    """
+
+    known: frozenset[str]
+    selected: frozenset[str]
+
+    @classmethod
+    def of(cls, known: Iterable[str], selected: Iterable[str] | None = None) -> Scope:
+        """Build a scope; without `selected`, all known cases are selected."""
+        everything = frozenset(known)
+        return cls(everything, everything if selected is None else frozenset(selected))
+
+    @property
+    def suites(self) -> frozenset[str]:
+        """The suites of this session, as ids name them."""
+        return frozenset(map(suite_of, self.known | self.selected))
+
+    @property
+    def deselected(self) -> frozenset[str]:
+        """The cases that were deselected."""
+        return self.known - self.selected
+
+
+class Pair(NamedTuple):
+    """A case with a verdict on both sides: its line, and what it came to now."""
+
+    before: BaselineCase
+    now: CaseResult
+
+    @property
+    def same_judge(self) -> bool:
+        """Whether both verdicts are of one judge (model, prompt, parameters)."""
+        return self.before.judge_fingerprint == short(self.now.judge_fingerprint)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A session compared with the baseline, in order of case ids (rule J3).
+
+    `compared` counts the cases with a verdict on both sides and the same digest; `pairs` are those
+    of them that count in figures, all but those of probes. `not_comparable` gives for each other
+    case the reason. `judge_changed` counts the compared cases that another judge has judged since.
+    `flickered` are those of the regressions and fixes whose judge is the same as before: no change
+    has caused them (rule M8). `only_other_suites` names the
+    suites in the baseline where it has no case of the session's.
+    """
+
+    compared: int = 0
+    regressions: tuple[str, ...] = ()
+    fixes: tuple[str, ...] = ()
+    still_wrong: tuple[str, ...] = ()
+    not_comparable: Mapping[str, str] = field(default_factory=dict)
+    judge_changed: int = 0
+    flickered: tuple[str, ...] = ()
+    pairs: tuple[Pair, ...] = ()
+    only_other_suites: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """An updated baseline, and what changed, in order of case ids.
+
+    `kept` gives for each selected case without a verdict the reason, its line, if any, being
+    unchanged: where it is not empty, the session did not finish cleanly.
+    """
+
+    baseline: Baseline
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    kept: Mapping[str, str] = field(default_factory=dict)
+
+
+def suite_of(case_id: str) -> str:
+    """The suite's part of a case id."""
+    return case_id.partition("::")[0]
+
+
+def short(digest: str) -> str:
+    """The hex digits of a SHA-256 that the baseline keeps."""
+    return digest[:DIGEST_LENGTH]
+
+
+def compare(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> Comparison:
+    """Compare the last result of each case with the baseline.
+
+    A case that was deselected is on neither side.
+    """
+    given = {result.case_id: result for result in results}
+    pairs: list[Pair] = []
+    ids: dict[tuple[str, str], list[str]] = {
+        (before, now): [] for before in JUDGED for now in JUDGED
+    }
+    not_comparable: dict[str, str] = {}
+    suites = scope.suites
+    known = {
+        case_id for case_id in baseline.cases if suite_of(case_id) in suites
+    } - scope.deselected
+    for case_id in sorted(known | given.keys()):
+        result, before = given.get(case_id), baseline.cases.get(case_id)
+        if reason := _one_sided(case_id, result, before, scope):
+            not_comparable[case_id] = reason
+        elif result is not None and before is not None:
+            pairs.append(Pair(before, result))
+            ids[before.outcome, result.outcome].append(case_id)
+    others = {suite_of(case_id) for case_id in baseline.cases}
+    return Comparison(
+        only_other_suites=() if others & suites else tuple(sorted(others)),
+        compared=len(pairs),
+        regressions=tuple(ids["agree", "disagree"]),
+        fixes=tuple(ids["disagree", "agree"]),
+        still_wrong=tuple(ids["disagree", "disagree"]),
+        not_comparable=not_comparable,
+        judge_changed=sum(not pair.same_judge for pair in pairs),
+        flickered=tuple(
+            pair.now.case_id
+            for pair in pairs
+            if pair.same_judge and pair.before.outcome != pair.now.outcome
+        ),
+        # Probes count in no figure.
+        pairs=tuple(pair for pair in pairs if not pair.now.derived),
+    )
+
+
+def update(
+    baseline: Baseline,
+    results: Iterable[CaseResult],
+    scope: Scope,
+    *,
+    reset_reference: bool = False,
+) -> Update:
+    """Update a baseline with a session's verdicts, and leave all other lines unchanged (rule J2).
+
+    Cases that were deselected, belong to other suites, are unscored or were never reported keep
+    their lines. A line is removed where its case is no longer in the suite, or is `no_case` now.
+    What a drop is held against stays as it was when the case was first written, unless
+    `reset_reference` makes it the present verdict (rule M7).
+    """
+    cases = dict(baseline.cases)
+    given = {result.case_id: result for result in results}
+    kept: dict[str, str] = {}
+    suites, there = scope.suites, scope.known | given.keys()
+    removed = [case_id for case_id in cases if suite_of(case_id) in suites and case_id not in there]
+    for case_id in sorted(scope.selected | given.keys()):
+        result = given.get(case_id)
+        if result is not None and result.outcome in JUDGED:
+            known = None if reset_reference else cases.get(case_id)
+            cases[case_id] = _line(result, known, _reason(cases.get(case_id)))
+        elif result is not None and result.outcome == "no_case":
+            removed += [case_id] if case_id in cases else []
+        elif result is None or result.outcome in UNSCORED:
+            kept[case_id] = NEVER_REPORTED if result is None else f"unscored: {result.outcome}"
+    for case_id in removed:
+        del cases[case_id]
+    before = baseline.cases
+    return Update(
+        Baseline(dict(sorted(cases.items()))),
+        added=tuple(sorted(cases.keys() - before.keys())),
+        changed=tuple(
+            sorted(each for each in cases.keys() & before.keys() if cases[each] != before[each])
+        ),
+        removed=tuple(sorted(removed)),
+        kept=kept,
+    )
+
+
+def _one_sided(
+    case_id: str, result: CaseResult | None, before: BaselineCase | None, scope: Scope
+) -> str:
+    """Why a case cannot be compared; None where it can, or has no verdict on either side."""
+    judged = result is not None and result.outcome in JUDGED
+    if before is None:
+        return "not in the baseline" if judged else ""
+    if result is None:
+        return NEVER_REPORTED if case_id in scope.selected else "no longer in the suite"
+    if not judged:
+        return f"no verdict now: {result.outcome}"
+    changed = before.case_digest != short(result.case_digest)
+    if changed:
+        return "the case has changed: another rubric text, transcript or label"
+    return contradiction(before, result)
+
+
+def contradiction(before: BaselineCase, result: CaseResult) -> str:
+    """Where a line that was edited by hand says right of a wrong score, or wrong of a right one;
+    empty where it does not. The label is that of `result`, whose digest is the line's.
+    """
+    right = before.score == result.expected
+    if result.expected is None or right == (before.outcome == "agree"):
+        return ""
+    score = "a tie" if before.score is None else before.score
+    return (
+        f"its line contradicts itself: outcome is {before.outcome}, but score is {score} and the "
+        f"label is {result.expected}"
+    )
+
+
+def _reason(before: BaselineCase | None) -> str:
+    return before.reason if before else ""
+
+
+def _line(result: CaseResult, before: BaselineCase | None, reason: str) -> BaselineCase:
+    """The line of a verdict; `before` is the line whose reference holds on."""
+    assert result.case_digest
+    assert result.judge_fingerprint
+    line = BaselineCase(
+        result.case_id,
+        short(result.case_digest),
+        short(result.judge_fingerprint),
+        cast("Literal['agree', 'disagree']", result.outcome),
+        result.score,
+        reason,
+        result.scores if len(result.scores) > 1 else (),
+    )
+    assert line.all_scores
+    if before is None or before.case_digest != line.case_digest:
+        return line
+    reference = before.reference or before.all_scores
+    return line if _alike(reference, line.all_scores) else replace(line, reference=reference)
+
+
+def _alike(one: Sequence[int], other: Sequence[int]) -> bool:
+    """Whether scores are equally frequent, also where there are more of them."""
+    return all(
+        one.count(score) * len(other) == other.count(score) * len(one) for score in {*one, *other}
+    )

@@ -1,0 +1,668 @@
+"""The gate: decides from a session's verdicts, its baseline and the suite's rules (rules J3 to J5,
+M3, M4).
+
+Each item calls `tolerated` in its own process; the controller calls `decide` once, with all
+results. Every tolerated disagreement counts for a threshold, or is in the baseline.
+
+How much of a baseline a session was compared with (rule J9).
+
+The rules of a gate, applied to what a session came to (rules J4, M4).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.core.model import JUDGED, UNSCORED, CaseResult
+from pytest_jrh.core.text import counted
+from pytest_jrh.stats.baseline import Baseline, Comparison, Scope, compare, suite_of
+from pytest_jrh.stats.changes import (
+    KnownFlicker,
+    changes,
+    foreseen,
+    has_moved,
+    known_flicker,
+    losses,
+    repeats_of,
+    right_before,
+    right_now,
+)
+from pytest_jrh.stats.comparison import Change, DropDecision, Judged, decide_drops
+from pytest_jrh.stats.metrics import Figure
+from pytest_jrh.stats.panels import made_case_id
+from pytest_jrh.stats.planning import ForeseenSuite, Prospect, prospects
+from pytest_jrh.stats.probes import RateDecision, decide_rate, flicker_of_bases, tallies_of
+from pytest_jrh.stats.statistics import accuracy_bounds, describe
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from pytest_jrh.config.suite import GateRules
+    from pytest_jrh.core.model import CaseSpec
+    from pytest_jrh.stats.baseline import Pair
+    from pytest_jrh.stats.changes import ChangeRow
+
+
+_JUDGE = re.compile(r"\[e\d+(?:-score_-?\d+)?-(?!score_)(.+)\]", re.ASCII)
+
+
+class FewerRepeats(NamedTuple):
+    """So many compared cases were judged `before` times for the baseline, and `now` times, which is
+    less.
+    """
+
+    cases: int
+    before: int
+    now: int
+
+
+class Missing(NamedTuple):
+    """A judge, rubric or test that the baseline has, and of which no case was compared."""
+
+    kind: Literal["judge", "rubric", "test"]
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of the baseline a session was compared with.
+
+    `of` are the baseline's cases of the suite, of which `compared` could be compared and
+    `deselected` were left out by `-k`, a marker or a node id. `added` are the session's verdicts on
+    cases that the baseline does not have. Names are as in the ids of cases.
+    """
+
+    compared: int
+    of: int
+    added: int = 0
+    deselected: int = 0
+    repeats: tuple[FewerRepeats, ...] = ()
+    missing: tuple[Missing, ...] = ()
+
+    @property
+    def total(self) -> int:
+        """The cases of the baseline, or of the session, whichever has more."""
+        return max(self.of, self.compared + self.added)
+
+    @property
+    def share(self) -> float | None:
+        """The smaller of two shares that were compared: of the baseline's and of the session's
+        cases; None where there are none.
+        """
+        return self.compared / self.total if self.total else None
+
+
+def coverage(
+    baseline: Baseline, comparison: Comparison, results: Iterable[CaseResult], scope: Scope
+) -> Coverage:
+    """Say how much of the baseline's cases of one suite is in a comparison; see `Coverage`."""
+    lines = {case_id for case_id in baseline.cases if suite_of(case_id) in scope.suites}
+    judged = {result.case_id for result in results if result.outcome in JUDGED}
+    compared = (judged & lines) - comparison.not_comparable.keys()
+    return Coverage(
+        compared=len(compared),
+        of=len(lines),
+        added=len(judged - lines),
+        deselected=len(scope.deselected & lines),
+        repeats=tuple(_fewer_repeats(comparison.pairs)),
+        missing=tuple(_missing(lines, compared)),
+    )
+
+
+def _fewer_repeats(pairs: Iterable[Pair]) -> Iterator[FewerRepeats]:
+    counts = Counter((len(pair.before.all_scores), max(1, len(pair.now.scores))) for pair in pairs)
+    for (before, now), cases in sorted(counts.items()):
+        if now < before:
+            yield FewerRepeats(cases, before, now)
+
+
+def _missing(lines: Iterable[str], compared: Iterable[str]) -> Iterator[Missing]:
+    """What is in the ids of the baseline's cases, and in none of those that were compared."""
+    known, there = set(map(_names, lines)), set(map(_names, compared))
+    kinds: tuple[Literal["judge", "rubric", "test"], ...] = ("judge", "rubric", "test")
+    for place, kind in enumerate(kinds):
+        names = {found[place] for found in known} - {found[place] for found in there}
+        yield from (Missing(kind, name) for name in sorted(names - {""}))
+
+
+def _names(case_id: str) -> tuple[str, str, str]:
+    """Judge, rubric and test of an id; a suite's only judge has no name, and that of a case of a
+    probe cannot be told from the variant's.
+    """
+    _, test, rubric, name = case_id.split("::", 3)
+    kind = KINDS.get(test)
+    judge = _JUDGE.search(name) if kind is not None and not kind.derived else None
+    return (judge[1] if judge else "", rubric, test)
+
+
+Rule: TypeAlias = Literal[
+    "min_accuracy",
+    "lower_bound",
+    "max_drop",
+    "max_regressions",
+    "min_cases",
+    "min_compared",
+    "compared",
+    "one_class",
+    "probe_rate",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """One rule applied: `figure` must reach `limit`, or for max_regressions not exceed it.
+
+    Of `min_compared` the figure is the share of the baseline's cases, and of the session's, that
+    were compared, `n` how many these are and `total` of how many.
+    `compared` requires at least one case that can be compared with the baseline; it is listed only
+    where there is none. `one_class` requires cases of two labels; it is listed only where there are
+    those of `label` alone and that is not allowed. Of `probe_rate` the figure is the share of
+    verdicts that the probe `test` has turned, and `rate` says what it comes to. `rule` is
+    `lower_bound` where the lower end of the interval is compared with `min_accuracy`. Of `max_drop`
+    the figure is the drop, and `drop`
+    says what it comes to. `test` and `judge` say whose verdicts they are, empty for all; `n` counts
+    them. `cases` are the ids of the disagreements among them that count. `by_chance` is the number
+    of judges of which the lowest may well be so low: a panel passes then although the figure is
+    below its limit.
+    """
+
+    rule: Rule
+    limit: float
+    figure: Figure
+    passed: bool
+    n: int
+    test: str = ""
+    judge: str = ""
+    cases: tuple[str, ...] = ()
+    drop: DropDecision | None = None
+    rate: RateDecision | None = None
+    by_chance: int = 0
+    label: int | None = None
+    total: int = 0
+
+
+def thresholds(
+    received: Sequence[CaseResult],
+    judged: Sequence[CaseResult],
+    comparison: Comparison | None,
+    covered: Coverage | None,
+    new: Sequence[str],
+    rules: GateRules,
+    *,
+    whole: bool,
+) -> Iterator[Threshold]:
+    """Apply every rule; `covered` says how much of the baseline is in the comparison, `new` are the
+    disagreements that neither baseline nor gate answer for, and `whole` says that no case of the
+    suite was deselected.
+    """
+    to_judge = [
+        result for result in received if result.outcome != "generated" and not result.derived
+    ]
+    own = [result for result in judged if not result.derived]
+    judges = list(dict.fromkeys(result.judge for result in to_judge))
+    for judge in judges:
+        n = sum(result.judge == judge for result in own)
+        passed = n >= rules.min_cases
+        yield Threshold("min_cases", rules.min_cases, Figure(n), passed, n, judge=judge)
+    yield from _accuracies(to_judge, judges, rules)
+    if comparison is not None and judged and not comparison.compared:
+        yield Threshold("compared", 1, Figure(0), rules.allow_uncompared, 0)
+    if covered is not None:
+        yield from _share_compared(covered, rules)
+    if whole:
+        yield from _classes(own, rules)
+    yield from _drops(own, judges, comparison, rules)
+    yield from _probe_rates(received, judges, rules, whole=whole)
+    yield from _regressions(judged, comparison, new, rules)
+
+
+def _share_compared(covered: Coverage, rules: GateRules) -> Iterator[Threshold]:
+    """Hold the share that was compared against its limit, also where cases were deselected on
+    purpose: a part of the suite does not pass for the whole.
+    """
+    limit, share = rules.min_compared, covered.share
+    new_suite = rules.allow_uncompared and not covered.compared
+    if limit is not None and share is not None and not new_suite:
+        yield Threshold(
+            "min_compared",
+            limit,
+            Figure(share),
+            share >= limit,
+            covered.compared,
+            total=covered.total,
+        )
+
+
+def _classes(judged: Sequence[CaseResult], rules: GateRules) -> Iterator[Threshold]:
+    """Fail a gate that a judge would pass which always gives the one label that there is (L6).
+
+    A baseline alone only compares, so that it is left to the warning; so is a single case.
+    """
+    labels = {made_case_id(result): result.expected for result in judged}
+    found = set(labels.values())
+    if rules.decides and not rules.allow_one_class and len(found) == 1 and len(labels) > 1:
+        label = found.pop()
+        yield Threshold("one_class", 2, Figure(1), passed=False, n=len(judged), label=label)
+
+
+def _regressions(
+    judged: Sequence[CaseResult],
+    comparison: Comparison | None,
+    new: Sequence[str],
+    rules: GateRules,
+) -> Iterator[Threshold]:
+    """Count regressions and what is new; those that another rule decides about, only where a
+    limit is set (rule M4).
+    """
+    by_id = {result.case_id: result for result in judged}
+    found = comparison.regressions if comparison is not None else ()
+    if rules.max_regressions is None:
+        found = tuple(case for case in found if not _is_answered(by_id[case], rules))
+    limit = rules.max_regressions or 0
+    cases = tuple(sorted({*new, *found}))
+    compared = comparison is not None and comparison.compared
+    decides = compared and rules.max_drop is None and rules.min_accuracy is None
+    if decides or cases or rules.max_regressions is not None:
+        n = comparison.compared if comparison is not None else len(judged)
+        passed = len(cases) <= limit
+        yield Threshold("max_regressions", limit, Figure(len(cases)), passed, n, cases=cases)
+
+
+def _is_answered(result: CaseResult, rules: GateRules) -> bool:
+    """Whether another rule decides about a regression."""
+    held = rules.max_drop is not None and not result.derived
+    return held or rules.covers(result.test)
+
+
+def _probe_rates(
+    received: Sequence[CaseResult], judges: Sequence[str], rules: GateRules, *, whole: bool
+) -> Iterator[Threshold]:
+    """Hold the share of verdicts that each probe turns against its limit (rule S8).
+
+    A probe without selected cases is left out, unless the session is the whole suite.
+    """
+    for probe, limit in rules.probes.items():
+        given = [result for result in received if result.test == probe]
+        asked = dict.fromkeys(result.judge for result in given)
+        for judge in asked or (judges if whole else ()):
+            own = [each for each in given if each.judge == judge and each.outcome in JUDGED]
+            flicker = flicker_of_bases(own).value
+            found = decide_rate(tallies_of(own), limit, flicker, max(1, len(asked)))
+            tolerable = found.verdict == "INCONCLUSIVE" and rules.inconclusive == "pass"
+            yield Threshold(
+                "probe_rate",
+                limit,
+                Figure(found.rate, found.reason),
+                found.verdict == "PASS" or tolerable,
+                len(own),
+                test=probe,
+                judge=judge,
+                cases=tuple(result.case_id for result in own if result.outcome == "disagree"),
+                rate=found,
+            )
+
+
+def _drops(
+    judged: Sequence[CaseResult],
+    judges: Sequence[str],
+    comparison: Comparison | None,
+    rules: GateRules,
+) -> Iterator[Threshold]:
+    """Hold the drop of each judge since the reference against `max_drop` (rules M4, M7).
+
+    Where nothing can be compared at all, that is a threshold by itself.
+    """
+    if rules.max_drop is None or comparison is None or not comparison.compared:
+        return
+    of_judge = {
+        judge: [pair for pair in comparison.pairs if pair.now.judge == judge] for judge in judges
+    }
+    given = {
+        judge: pairs for judge, pairs in of_judge.items() if pairs or not rules.allow_uncompared
+    }
+    asked = {judge: pairs for judge, pairs in given.items() if not pairs or _may_differ(pairs)}
+    panel = [
+        _judged([each for each in judged if each.judge == judge], pairs)
+        for judge, pairs in asked.items()
+    ]
+    found = dict(zip(asked, decide_drops(panel, rules.max_drop), strict=True))
+    for judge, pairs in given.items():
+        drop = found.get(judge) or _unchanged(len(pairs))
+        tolerable = drop.verdict == "INCONCLUSIVE" and rules.inconclusive == "pass"
+        yield Threshold(
+            "max_drop",
+            rules.max_drop,
+            Figure(drop.drop, None if drop.drop is not None else drop.reason),
+            drop.verdict == "PASS" or tolerable,
+            len(pairs),
+            judge=judge,
+            cases=tuple(pair.now.case_id for pair in pairs if _lost(pair)),
+            drop=drop,
+        )
+
+
+def _unchanged(cases: int) -> DropDecision:
+    """What needs no test: the same judge said the same of so many cases as in the baseline."""
+    many = counted(cases, "compared case")
+    reason = f"judge and verdicts are those of the baseline in {many}"
+    return DropDecision("PASS", 0.0, reason=reason)
+
+
+def _may_differ(pairs: Sequence[Pair]) -> bool:
+    """Whether anything is to be tested: another judge, or another verdict of the same one.
+
+    A session that replays what its baseline and its reference were made of has no drop to find,
+    however small it is.
+    """
+    return any(
+        not pair.same_judge
+        or pair.before.reference
+        or sorted(pair.before.all_scores) != sorted(pair.now.scores or _once(pair.now))
+        for pair in pairs
+    )
+
+
+def _once(result: CaseResult) -> tuple[int, ...]:
+    return () if result.score is None else (result.score,)
+
+
+def _judged(judged: Sequence[CaseResult], pairs: Sequence[Pair]) -> Judged:
+    changes = [Change(float(loss), n) for loss, n in losses(pairs, "reference")]
+    return Judged(changes, known_flicker(judged, pairs).value, repeats_of(pairs))
+
+
+def _lost(pair: Pair) -> bool:
+    """Whether a case is wrong now and was not, or less often, before."""
+    if pair.now.outcome != "disagree":
+        return False
+    before = max(right_before(pair), right_before(pair, "reference"))
+    return pair.before.outcome == "agree" or right_now(pair.now) < before
+
+
+def _accuracies(
+    to_judge: Sequence[CaseResult], judges: Sequence[str], rules: GateRules
+) -> Iterator[Threshold]:
+    """Compare the accuracy of each judge with the rules.
+
+    A test without selected cases is left out.
+    """
+    wanted = rules.min_accuracy
+    limits = wanted if isinstance(wanted, Mapping) else {} if wanted is None else {"": wanted}
+    for test, limit in limits.items():
+        groups = {
+            judge: [
+                result for result in to_judge if result.judge == judge and test in ("", result.test)
+            ]
+            for judge in judges
+        }
+        groups = {judge: group for judge, group in groups.items() if group}
+        low = _surely_below(groups, limit)
+        for judge, group in groups.items():
+            found = describe(group)
+            figure = found.accuracy
+            if rules.lower_bound:
+                figure = Figure(found.interval.lower, found.interval.reason)
+            reached = figure.value is not None and figure.value >= limit
+            spared = figure.value is not None and not rules.lower_bound and judge not in low
+            yield Threshold(
+                rule="lower_bound" if rules.lower_bound else "min_accuracy",
+                limit=limit,
+                figure=figure,
+                passed=reached or spared,
+                n=found.counts.n,
+                test=test,
+                judge=judge,
+                cases=tuple(result.case_id for result in group if result.outcome == "disagree"),
+                by_chance=len(groups) if spared and not reached else 0,
+            )
+
+
+def _surely_below(groups: Mapping[str, Sequence[CaseResult]], limit: float) -> set[str]:
+    """The judges of a panel whose accuracy is below a limit that all must reach (rules J4, L5).
+
+    Of one judge, the accuracy that was seen counts: it is below where a test at the level 1/2 would
+    say so. Of several, the lowest is low by chance more often; Holm's adjustment of that level,
+    1/2k for k judges, keeps how often a panel fails that is right at the limit. With
+    `gate.lower_bound` nothing is adjusted: all judges have to show that they reach the limit, and a
+    panel with one that does not passes no more often than that judge alone (Berger 1982,
+    Technometrics 24:295-300).
+    """
+    low: set[str] = set()
+    while left := [judge for judge in groups if judge not in low]:
+        found = {judge for judge in left if _is_below(groups[judge], limit, len(left))}
+        low |= found
+        if not found:
+            break
+    return low
+
+
+def _is_below(group: Sequence[CaseResult], limit: float, judges: int) -> bool:
+    found = describe(group)
+    if found.accuracy.value is None or found.accuracy.value >= limit:
+        return found.accuracy.value is None
+    if judges == 1:
+        return True
+    judged = [result for result in group if result.outcome in ("agree", "disagree")]
+    upper = accuracy_bounds(judged, 1 - 1 / judges).upper
+    return upper is None or upper < limit
+
+
+WRONG_BEFORE = "wrong in the baseline too"
+LEFT_TO_THE_GATE = "left to the gate"
+
+
+@dataclass(frozen=True, slots=True)
+class Unjudged:
+    """A judge, rubric or test without any verdict: how many cases it has, by outcome."""
+
+    kind: Literal["judge", "rubric", "test"]
+    name: str
+    outcomes: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GateDecision:
+    """The decision about one suite; ids are sorted.
+
+    `active` is False where neither a rule nor a baseline is set: disagreements then fail their
+    items. `new_disagreements` are those that neither the baseline nor a minimal accuracy tolerates;
+    they count as regressions. `never_reported` are selected cases without a result; `unscored`
+    gives the outcome. Either fails the session whatever the thresholds. `changes` compare the
+    correctness with the baseline's last update, per judge and rubric where there are several; the
+    last one is over all, and `p_value` is its. `moved` says that the reference, which a drop is
+    held against, is another than the last update. `flickers` are those of the judges that are
+    compared, and `foreseen` the cases of each, by run. `nothing_ran` means that the suite has no
+    result at all. `unjudged` names judges, rubrics and tests without a verdict. `update_command`
+    updates the baseline; it is set where nothing could be compared. `drop_undecided` says that
+    `max_drop` is set without a baseline, and `is_snapshot` that any regression fails, as no rule
+    says how many, or how much. `coverage` says how much of the baseline was compared, None without
+    one; `undecided` are keys of the gate that decide about a test of which no case was selected.
+    """
+
+    active: bool
+    passed: bool
+    thresholds: tuple[Threshold, ...]
+    comparison: Comparison | None
+    judged: int
+    new_disagreements: tuple[str, ...] = ()
+    never_reported: tuple[str, ...] = ()
+    unscored: Mapping[str, str] = field(default_factory=dict)
+    nothing_ran: bool = False
+    unjudged: tuple[Unjudged, ...] = ()
+    update_command: str = ""
+    changes: tuple[ChangeRow, ...] = ()
+    moved: bool = False
+    flickers: tuple[KnownFlicker, ...] = ()
+    foreseen: Mapping[str, ForeseenSuite] = field(default_factory=dict)
+    drop_undecided: bool = False
+    is_snapshot: bool = False
+    coverage: Coverage | None = None
+    undecided: tuple[str, ...] = ()
+
+    @property
+    def p_value(self) -> Figure:
+        """The two-sided p-value of the sign-flip test over clusters, of all that is compared."""
+        if self.comparison is None:
+            return Figure(None, "there is no baseline")
+        if not self.changes:
+            return Figure(None, "no case can be compared with the baseline")
+        return Figure(self.changes[-1].p_value)
+
+    @property
+    def prospects(self) -> list[Prospect]:
+        """What comparisons like this one show; nothing where there is none (rule M6)."""
+        limits = [each.limit for each in self.thresholds if each.rule == "max_drop"]
+        return prospects(self.foreseen, limits[0] if limits else None)
+
+    @property
+    def holds_a_drop(self) -> bool:
+        """Whether `max_drop` decides: then few cases cannot pass by being few."""
+        return any(threshold.rule == "max_drop" for threshold in self.thresholds)
+
+    @property
+    def flickered(self) -> tuple[str, ...]:
+        """The regressions and fixes whose judge is the same as in the baseline."""
+        return self.comparison.flickered if self.comparison else ()
+
+    @property
+    def uncompared(self) -> bool:
+        """Whether the gate failed because no case could be compared with the baseline."""
+        return any(
+            threshold.rule == "compared" and not threshold.passed for threshold in self.thresholds
+        )
+
+    @property
+    def regressions(self) -> tuple[str, ...]:
+        """Agree in the baseline, disagree now."""
+        return self.comparison.regressions if self.comparison else ()
+
+    @property
+    def fixes(self) -> tuple[str, ...]:
+        """Disagree in the baseline, agree now."""
+        return self.comparison.fixes if self.comparison else ()
+
+    @property
+    def not_comparable(self) -> Mapping[str, str]:
+        """The cases that are on one side only, or have changed, each with the reason."""
+        return self.comparison.not_comparable if self.comparison else {}
+
+
+def tolerated(result: CaseResult, baseline: Baseline | None, rules: GateRules) -> str | None:
+    """Why a case's disagreement does not fail its item; None where it does, or the case agrees
+    (rule J4).
+
+    Needs only the case's own result, so that every xdist worker can call it.
+    """
+    if result.outcome != "disagree":
+        return None
+    before = baseline.match(result) if baseline else None
+    if before is not None and before.outcome == "disagree":
+        return f"{WRONG_BEFORE}: {before.reason}" if before.reason else WRONG_BEFORE
+    counted = rules.covers(result.test) or rules.max_regressions
+    compared = rules.max_drop is not None and before is not None and not result.derived
+    return LEFT_TO_THE_GATE if counted or compared else None
+
+
+def is_active(rules: GateRules, baseline: Baseline | None) -> bool:
+    """Whether there is a rule or a baseline to decide by."""
+    return baseline is not None or rules.decides
+
+
+def decide(
+    results: Iterable[CaseResult],
+    baseline: Baseline | None,
+    rules: GateRules,
+    scope: Scope,
+    left_out: Collection[CaseSpec] = (),
+) -> GateDecision:
+    """Decide about one suite, from the last result of each of its cases (rules J3 to J5).
+
+    `scope` holds the suite's ids alone; `left_out` are cases that a marker or another plugin has
+    skipped, which are in neither. Selected cases without a result are named.
+    """
+    given = {result.case_id: result for result in results}
+    received = [given[case_id] for case_id in sorted(given)]
+    judged = [result for result in received if result.outcome in JUDGED]
+    comparison = compare(baseline, received, scope) if baseline is not None else None
+    active = is_active(rules, baseline)
+    answered = {*comparison.regressions, *comparison.still_wrong} if comparison else set()
+    new = tuple(
+        result.case_id
+        for result in judged
+        if result.outcome == "disagree"
+        and result.case_id not in answered
+        and not rules.covers(result.test)
+    )
+    whole = not scope.deselected
+    covered = coverage(baseline, comparison, received, scope) if baseline and comparison else None
+    found = thresholds(received, judged, comparison, covered, new, rules, whole=whole)
+    applied = tuple(found) if active else ()
+    never_reported = tuple(sorted(scope.selected - given.keys()))
+    unscored = {result.case_id: result.outcome for result in received if result.outcome in UNSCORED}
+    own = [result for result in judged if not result.derived]
+    flickers = tuple(_flickers(own, comparison)) if comparison else ()
+    return GateDecision(
+        active=active,
+        passed=all(threshold.passed for threshold in applied)
+        and not never_reported
+        and not unscored
+        and not (active and not received),
+        thresholds=applied,
+        comparison=comparison,
+        judged=len(judged),
+        new_disagreements=new,
+        never_reported=never_reported,
+        unscored=unscored,
+        nothing_ran=active and not received,
+        unjudged=tuple(_unjudged(received, left_out)),
+        changes=changes(comparison.pairs) if comparison else (),
+        moved=comparison is not None and has_moved(comparison.pairs),
+        flickers=flickers,
+        foreseen=foreseen(flickers, comparison.pairs) if comparison else {},
+        drop_undecided=rules.max_drop is not None and comparison is None,
+        is_snapshot=bool(comparison and comparison.compared) and rules.allows_no_regression,
+        coverage=covered,
+        undecided=tuple(_undecided(rules, applied)) if received else (),
+    )
+
+
+def _undecided(rules: GateRules, applied: Sequence[Threshold]) -> Iterator[str]:
+    """Keys of the gate about tests of which nothing was selected."""
+    for key, limits in (("probes", rules.probes), ("min_accuracy", rules.min_accuracy)):
+        tests = limits if isinstance(limits, Mapping) else {}
+        decided = {threshold.test for threshold in applied}
+        yield from (f"gate.{key}.{test}" for test in tests if test not in decided)
+
+
+def _flickers(judged: Sequence[CaseResult], comparison: Comparison) -> Iterator[KnownFlicker]:
+    for judge in dict.fromkeys(pair.now.judge for pair in comparison.pairs):
+        pairs = [pair for pair in comparison.pairs if pair.now.judge == judge]
+        own = [result for result in judged if result.judge == judge]
+        yield replace(known_flicker(own, pairs), judge=judge)
+
+
+def _unjudged(received: Sequence[CaseResult], left_out: Iterable[CaseSpec]) -> Iterator[Unjudged]:
+    """Judges, rubrics and tests whose cases were all skipped or unscored; a suite's only judge has
+    no name.
+    """
+    found = [
+        *(
+            (one.judge, one.rubric_id, one.test, one.outcome)
+            for one in received
+            if one.outcome != "generated"
+        ),
+        *((spec.judge or "", spec.rubric_id, spec.test, "skipped") for spec in left_out),
+    ]
+    kinds: tuple[Literal["judge", "rubric", "test"], ...] = ("judge", "rubric", "test")
+    for place, kind in enumerate(kinds):
+        outcomes: dict[str, Counter[str]] = {}
+        for names in found:
+            outcomes.setdefault(names[place], Counter())[names[-1]] += 1
+        for name, counts in outcomes.items():
+            if name and not counts.keys() & set(JUDGED):
+                yield Unjudged(kind, name, tuple(sorted(counts.items())))

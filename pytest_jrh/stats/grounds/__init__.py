@@ -1,1 +1,0 @@
-"""Figures by what the labels of their cases rest on (rules N2, N4)."""

@@ -1,1 +1,0 @@
-"""Formulas of statistics: numbers in, numbers out, nothing of judges and cases."""

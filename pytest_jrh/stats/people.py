@@ -1,0 +1,472 @@
+"""Judge and verifier held against the blind labels of people (rule N4).
+
+Figures against people: what all cases say, corrected by those that people looked at (rule N4).
+
+Prediction-powered inference (Angelopoulos et al. 2023, Science 382:669-674) with the weight of
+PPI++ (Angelopoulos, Duchi and Zrnic 2023, arXiv:2311.01453): the suite's labels predict what people
+would say of every case, and the labels of a random sample correct the mean. No independence of the
+errors of judge and verifier is assumed.
+
+Natural beside synthetic cases (rule N2).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.core.model import JUDGED, MADE
+from pytest_jrh.stats.formulas import (
+    Agreement,
+    Share,
+    agreement,
+    cohen_kappa,
+    confusion_matrix,
+    quadratic_kappa,
+    t_quantile,
+)
+from pytest_jrh.stats.intervals import LEVEL, Bounds, Tally, share_bounds, sums_of, wilson
+from pytest_jrh.stats.panels import made_case_id
+from pytest_jrh.stats.statistics import accuracy_bounds, clusters_of, kappa_or_reason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pytest_jrh.core.model import CaseResult
+    from pytest_jrh.stats.metrics import Figure
+
+
+FEWEST_LABELS = 20
+"""With fewer labels of people, no figure is corrected."""
+# What the sample did not show may still be there: a third of a discordant case of each kind, as in
+# the neutral prior of a share (Kerman 2011, Electron J Stat 5:1450-1470). By simulation half a case
+# covers too much, and a quarter too little.
+_UNSEEN_VARIANCE = 2 / 3
+_FEWEST_CLUSTERS = 2
+
+
+class CheckedCase(NamedTuple):
+    """One judged binary case: the judge's answer, the suite's label, and that of people where
+    somebody looked.
+    """
+
+    answer: int
+    label: int
+    people: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Anchored:
+    """A share against people with its bounds; `n` cases of which people labelled `labelled`.
+
+    `value` is None where `bounds.reason` says why; `raw` is the share by the suite's own labels,
+    None where it has no such case.
+    """
+
+    value: float | None
+    bounds: Bounds
+    n: int
+    labelled: int
+    raw: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Estimate:
+    """A mean over all cases, and what each case adds to it beyond the mean."""
+
+    value: float
+    influence: Sequence[float]
+
+
+def anchored_accuracy(clusters: Iterable[Sequence[CheckedCase]]) -> Anchored:
+    """The share of cases that the judge gets right by the labels of people."""
+    return _anchored(clusters, lambda answer, label: answer == label, None)
+
+
+def anchored_recall(clusters: Iterable[Sequence[CheckedCase]]) -> Anchored:
+    """The share of the cases that are violated by people's labels that the judge calls so."""
+    return _anchored(
+        clusters, lambda answer, label: answer == label == 1, lambda _answer, label: label == 1
+    )
+
+
+def anchored_false_positive_rate(clusters: Iterable[Sequence[CheckedCase]]) -> Anchored:
+    """The share of the cases that are satisfied by people's labels that the judge calls
+    violated.
+    """
+    return _anchored(
+        clusters,
+        lambda answer, label: answer == 1 and label == 0,
+        lambda _answer, label: label == 0,
+    )
+
+
+def _anchored(
+    clusters: Iterable[Sequence[CheckedCase]],
+    counts: Callable[[int, int], bool],
+    among: Callable[[int, int], bool] | None,
+) -> Anchored:
+    """The share of cases that count, or of those `among` the cases a ratio of two such shares."""
+    given = [list(cluster) for cluster in clusters if cluster]
+    cases = [case for cluster in given for case in cluster]
+    labelled = sum(case.people is not None for case in cases)
+    raw = _raw(cases, counts, among)
+    reason = _reason(given, labelled)
+    if reason is not None:
+        return Anchored(None, Bounds(reason=reason), len(cases), labelled, raw)
+    upper = _mean(cases, counts)
+    value, influence, scale = upper.value, upper.influence, 1.0
+    if among is not None:
+        lower = _mean(cases, among)
+        scale = lower.value
+        if scale <= 0 or not any(_by_people(case, among) for case in cases):
+            reason = "people labelled no such case"
+            return Anchored(None, Bounds(reason=reason), len(cases), labelled, raw)
+        value = upper.value / scale
+        # The linear part of a ratio (Taylor): what a case adds to it.
+        influence = [
+            (one - value * other) / scale
+            for one, other in zip(upper.influence, lower.influence, strict=True)
+        ]
+    value = min(max(value, 0.0), 1.0)
+    bounds = _bounds(given, influence, value, labelled * scale)
+    return Anchored(value, bounds, len(cases), labelled, raw)
+
+
+def _raw(
+    cases: Sequence[CheckedCase],
+    counts: Callable[[int, int], bool],
+    among: Callable[[int, int], bool] | None,
+) -> float | None:
+    own = [case for case in cases if among is None or among(case.answer, case.label)]
+    return fmean(counts(case.answer, case.label) for case in own) if own else None
+
+
+def _bounds(
+    clusters: Sequence[Sequence[CheckedCase]],
+    influence: Sequence[float],
+    value: float,
+    labelled: float,
+) -> Bounds:
+    """Wilson's interval on the number of cases that would give the estimate its variance, with
+    Student's t.
+
+    A share near its end has a skewed distribution, which a symmetric interval misses: by
+    simulation it covered as little as 85%. `labelled` are the cases of people in the figure.
+    """
+    variance = _variance(clusters, influence) + _UNSEEN_VARIANCE / labelled**2
+    number = sum(case.people is not None for cluster in clusters for case in cluster)
+    t = t_quantile((1 + LEVEL) / 2, min(len(clusters), number) - 1)
+    # Shrunk a little, since a share that is all or nothing would have no variance of its own.
+    shrunk = (value * labelled + 1) / (labelled + 2)
+    lower, upper = wilson(value, t * t * variance / (shrunk * (1 - shrunk)))
+    return Bounds(max(lower, 0.0), min(upper, 1.0))
+
+
+def _reason(clusters: Sequence[Sequence[CheckedCase]], labelled: int) -> str | None:
+    if labelled < FEWEST_LABELS:
+        return f"{labelled} labels of people; at least {FEWEST_LABELS} are needed"
+    if len(clusters) < _FEWEST_CLUSTERS:
+        return "all cases come from one source run"
+    return None
+
+
+def _by_people(case: CheckedCase, counts: Callable[[int, int], bool]) -> bool:
+    return case.people is not None and counts(case.answer, case.people)
+
+
+def _mean(cases: Sequence[CheckedCase], counts: Callable[[int, int], bool]) -> _Estimate:
+    """The mean over all cases by the suite's labels, corrected by the cases with labels of people.
+
+    Each labelled case is corrected with a weight that the others give (a jackknife of PPI++'s), so
+    that the estimate is unbiased; two pseudo pairs, one of each discordant kind, steady it.
+    """
+    predicted = [float(counts(case.answer, case.label)) for case in cases]
+    pairs = [
+        (float(_by_people(case, counts)), guess)
+        for case, guess in zip(cases, predicted, strict=True)
+        if case.people is not None
+    ]
+    weights = _weights(pairs)
+    mean = fmean(predicted)
+    rests = [true - weight * guess for (true, guess), weight in zip(pairs, weights, strict=True)]
+    weight, rest = fmean(weights), fmean(rests)
+    corrected = iter(rests)
+    influence = [
+        weight * (guess - mean) / len(cases)
+        + ((next(corrected) - rest) / len(rests) if case.people is not None else 0.0)
+        for case, guess in zip(cases, predicted, strict=True)
+    ]
+    return _Estimate(weight * mean + rest, influence)
+
+
+def _weights(pairs: Sequence[tuple[float, float]]) -> list[float]:
+    """For each pair, the slope of truth on prediction in the others, from 0 to 1."""
+    number = len(pairs) + 1
+    trues = sum(true for true, _ in pairs) + 1
+    guesses = sum(guess for _, guess in pairs) + 1
+    both = sum(true * guess for true, guess in pairs)
+    weights = []
+    for true, guess in pairs:
+        sum_true, sum_guess = trues - true, guesses - guess
+        covariance = (both - true * guess) - sum_true * sum_guess / number
+        # Guesses are 0 or 1, and so their own squares; the pseudo pairs have one of each.
+        variance = sum_guess - sum_guess * sum_guess / number
+        weights.append(min(max(covariance / variance, 0.0), 1.0))
+    return weights
+
+
+def _variance(clusters: Sequence[Sequence[CheckedCase]], influence: Sequence[float]) -> float:
+    """Squares of the clusters' sums, as clusters and not cases are independent."""
+    parts = iter(influence)
+    squares = sum(sum(next(parts) for _ in cluster) ** 2 for cluster in clusters)
+    return squares * len(clusters) / (len(clusters) - 1)
+
+
+_NO_SCORE = -1
+_UNSEEN = "people labelled no such case"
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRate:
+    """How often a verifier was wrong about cases that people labelled."""
+
+    share: Share
+    bounds: Bounds
+
+
+@dataclass(frozen=True, slots=True)
+class AgainstPeople:
+    """A judge held against the blind labels of people.
+
+    `figures` are those of the judge by their keys in the JSON report. `labelled` counts its cases
+    with a label of people, those that are equal once, and `unclear` those on which people disagree.
+    """
+
+    figures: Mapping[str, Anchored]
+    labelled: int
+    unclear: int
+
+
+@dataclass(frozen=True, slots=True)
+class VerifierAgainstPeople:
+    """A verifier held against the blind labels of people, and these against each other.
+
+    `kappa` is that of people and verifier, on a scale the quadratically weighted one, over the
+    `labelled` cases that it confirmed or rejected.
+    """
+
+    false_confirmations: ErrorRate
+    false_rejections: ErrorRate
+    kappa: Figure
+    kappa_bounds: Bounds
+    reviewers: Agreement
+    labelled: int
+
+
+def against_people(
+    results: Iterable[CaseResult], people: Mapping[str, Sequence[int]], *, ordinal: bool
+) -> AgainstPeople | None:
+    """Hold one judge's results against people; None where they labelled none of its cases.
+
+    `people` has the blind labels by case digest, one for each reviewer. The label of more than half
+    counts, and for one of the cases that are equal: a person has looked once.
+    """
+    judged = [result for result in results if result.outcome in JUDGED]
+    digests = dict.fromkeys(result.case_digest for result in judged)
+    labels = {digest: _majority(people[digest]) for digest in digests if digest in people}
+    if not labels:
+        return None
+    first = _first_of_equals(judged)
+    clusters = [
+        [
+            CheckedCase(
+                _NO_SCORE if result.score is None else result.score,
+                result.expected or 0,
+                labels.get(result.case_digest) if result.case_id in first else None,
+            )
+            for result in cluster
+        ]
+        for cluster in clusters_of(judged)
+    ]
+    figures = {"exact" if ordinal else "accuracy": anchored_accuracy(clusters)}
+    if not ordinal:
+        figures["recall"] = anchored_recall(clusters)
+        figures["false_positive_rate"] = anchored_false_positive_rate(clusters)
+    return AgainstPeople(
+        figures=figures,
+        labelled=sum(label is not None for label in labels.values()),
+        unclear=sum(label is None for label in labels.values()),
+    )
+
+
+def verifier_against_people(
+    results: Iterable[CaseResult], people: Mapping[str, Sequence[int]], *, ordinal: bool
+) -> VerifierAgainstPeople | None:
+    """Hold the verifier of one suite's results against people; None where they labelled nothing
+    that it confirmed or rejected, and no two of them the same case.
+
+    `people` is as in `against_people`.
+    """
+    # The judges of a panel look at the same cases.
+    made = {made_case_id(result): result for result in results}
+    looked = [
+        result for result in made.values() if result.rejected is not None or _confirmed(result)
+    ]
+    digests = dict.fromkeys(digest_of(result) for result in made.values())
+    seen = {digest: people[digest] for digest in digests if digest in people}
+    reviewers = agreement(seen.values(), ordinal=ordinal)
+    labels = {digest: _majority(votes) for digest, votes in seen.items()}
+    first = _first_of_equals(looked)
+    told = {
+        made_case_id(result): label
+        for result in looked
+        if result.case_id in first and (label := labels.get(digest_of(result))) is not None
+    }
+    if not told and not reviewers.units:
+        return None
+    clusters = clusters_of(result for result in looked if made_case_id(result) in told)
+    pairs = [
+        [(told[made_case_id(result)], _verdict(result)) for result in cluster]
+        for cluster in clusters
+    ]
+    matrix = confusion_matrix(pair for cluster in pairs for pair in cluster)
+    kappa = (quadratic_kappa if ordinal else cohen_kappa)(matrix)
+    return VerifierAgainstPeople(
+        false_confirmations=_rate(
+            clusters, _confirmed, lambda result: told[made_case_id(result)] != result.expected
+        ),
+        false_rejections=_rate(
+            clusters,
+            lambda result: result.rejected is not None,
+            lambda result: (
+                result.rejected is not None
+                and told[made_case_id(result)] == result.rejected.expected
+            ),
+        ),
+        kappa=kappa,
+        kappa_bounds=kappa_or_reason(kappa, [sums_of(cluster) for cluster in pairs]),
+        reviewers=reviewers,
+        labelled=len(told),
+    )
+
+
+def digest_of(result: CaseResult) -> str:
+    """The digest of the case that was judged, or that the verifier rejected; empty without one."""
+    return result.rejected.case_digest if result.rejected is not None else result.case_digest
+
+
+def _first_of_equals(results: Iterable[CaseResult]) -> set[str]:
+    """The ids of these cases, of those with one rubric, transcript and label the first alone."""
+    first: dict[str, str] = {}
+    for result in results:
+        first.setdefault(digest_of(result), result.case_id)
+    return set(first.values())
+
+
+def _confirmed(result: CaseResult) -> bool:
+    """Whether the verifier confirmed the label of the case as it is."""
+    return (
+        result.outcome in MADE
+        and result.verified is True
+        and result.labelled_by is None
+        and result.human_reviewed != "edited"
+    )
+
+
+def _verdict(result: CaseResult) -> int:
+    """What the verifier said of the case."""
+    return result.rejected.said if result.rejected is not None else result.expected or 0
+
+
+def _rate(
+    clusters: Iterable[Sequence[CaseResult]],
+    of: Callable[[CaseResult], bool],
+    wrong: Callable[[CaseResult], bool],
+) -> ErrorRate:
+    tallies = []
+    for cluster in clusters:
+        own = [result for result in cluster if of(result)]
+        tallies.append(Tally(sum(map(wrong, own)), len(own)))
+    count, n = sum(tally.right for tally in tallies), sum(tally.n for tally in tallies)
+    if not n:
+        return ErrorRate(Share(0, 0, _UNSEEN), Bounds(reason=_UNSEEN))
+    return ErrorRate(Share(count, n, None), share_bounds(tallies))
+
+
+def _majority(votes: Sequence[int]) -> int | None:
+    most = max(sorted(set(votes)), key=votes.count)
+    return most if 2 * votes.count(most) > len(votes) else None
+
+
+@dataclass(frozen=True, slots=True)
+class SidedShare:
+    """The accuracy of one side, with its interval."""
+
+    share: Share
+    bounds: Bounds
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The accuracy of a judge on natural and on synthetic cases, and natural minus synthetic."""
+
+    natural: SidedShare
+    synthetic: SidedShare
+    gap: float
+    bounds: Bounds
+
+
+def natural_beside_synthetic(results: Iterable[CaseResult]) -> Sides | None:
+    """Both accuracies of one judge's results; None where one side has no verdict.
+
+    The interval of the difference comes from those of the two sides (MOVER: Zou and Donner 2008,
+    Stat Med 27:1693-1702), taken as independent: where both are of the same runs it is wider than
+    it had to be.
+    """
+    sides: dict[bool, list[CaseResult]] = {True: [], False: []}
+    for result in results:
+        if result.outcome in JUDGED and not result.derived:
+            sides[KINDS[result.test].natural].append(result)
+    if not all(sides.values()):
+        return None
+    natural, synthetic = (_side(sides[each]) for each in (True, False))
+    gap = (natural.share.value or 0.0) - (synthetic.share.value or 0.0)
+    return Sides(natural, synthetic, gap, _difference(natural, synthetic))
+
+
+def _side(results: Sequence[CaseResult]) -> SidedShare:
+    right = sum(result.outcome == "agree" for result in results)
+    return SidedShare(Share(right, len(results), None), accuracy_bounds(results))
+
+
+def _difference(one: SidedShare, other: SidedShare) -> Bounds:
+    low, high, lowest, highest = (
+        one.bounds.lower,
+        one.bounds.upper,
+        other.bounds.lower,
+        other.bounds.upper,
+    )
+    if low is None or high is None or lowest is None or highest is None:
+        return Bounds(reason=one.bounds.reason or other.bounds.reason)
+    first, second = one.share.value or 0.0, other.share.value or 0.0
+    gap = first - second
+    return Bounds(
+        gap - math.hypot(first - low, highest - second),
+        gap + math.hypot(high - first, second - lowest),
+    )
+
+
+def sides_levels(results: Sequence[CaseResult]) -> list[tuple[str, Sides]]:
+    """Both accuracies of one judge's results: the total with the name "", and where it has several
+    rubrics each that has verdicts on both sides.
+    """
+    rubrics = dict.fromkeys(result.rubric_id for result in results)
+    levels = [("", natural_beside_synthetic(results))]
+    for rubric in rubrics if len(rubrics) > 1 else ():
+        own = [result for result in results if result.rubric_id == rubric]
+        levels.append((rubric, natural_beside_synthetic(own)))
+    return [(rubric, sides) for rubric, sides in levels if sides is not None]

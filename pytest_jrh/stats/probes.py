@@ -1,0 +1,268 @@
+"""The figures of probes: how many verdicts turned, per variant, and which way (rule S8).
+
+Whether verdicts turn more often than by chance, and more often than is allowed (rule S8).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from pytest_jrh.cases.probes import PROBES
+from pytest_jrh.cases.probes.probe import ProbeSettings
+from pytest_jrh.cases.tests import TESTS
+from pytest_jrh.core.model import JUDGED
+from pytest_jrh.stats.comparison import POWER, holm
+from pytest_jrh.stats.formulas import binomial_tail, normal_quantile
+from pytest_jrh.stats.intervals import (
+    LEVEL,
+    NOT_ASKED_TWICE,
+    Bounds,
+    Flicker,
+    RepeatedCase,
+    Tally,
+    effective_size,
+    flicker,
+    share_bounds,
+)
+from pytest_jrh.stats.statistics import answer_of
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from pytest_jrh.core.model import CaseResult
+    from pytest_jrh.stats.comparison import DropVerdict
+
+
+SUPPOSED_FLICKER = 0.02
+"""How often a verdict turns by itself, at the least: of a judge that was never asked twice that is
+not known, and one that never contradicted itself may yet do so.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RateDecision:
+    """What the share of turned verdicts comes to, and its bounds, each one-sided at 95%.
+
+    `cases` would decide an INCONCLUSIVE one with a power of 80%, unless the true share is close to
+    the limit. `reason` says why there are no bounds.
+    """
+
+    verdict: DropVerdict
+    rate: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    cases: int | None = None
+    reason: str | None = None
+
+
+def by_chance(flicker: float | None) -> float:
+    """The share of verdicts that turn without any change, as far as that is known."""
+    return max(flicker or 0.0, SUPPOSED_FLICKER)
+
+
+def chance_of(tallies: Sequence[Tally], chance: float) -> float:
+    """The probability that so many verdicts turn where each does with the probability `chance`.
+
+    One-sided, by the binomial distribution on as many cases as these are good for (rule L1); 1
+    where none turned.
+    """
+    turned, n = sum(each.right for each in tallies), sum(each.n for each in tallies)
+    if not turned:
+        return 1.0
+    size = effective_size(tallies)
+    return binomial_tail(turned * size / n, size, chance)
+
+
+def decide_rate(
+    tallies: Sequence[Tally], limit: float, flicker: float | None = None, judges: int = 1
+) -> RateDecision:
+    """Decide whether verdicts turn no more often than `limit`, as `max_drop` is decided (rule M4).
+
+    `tallies` count the turned verdicts of each cluster. PASS where the upper bound is no higher;
+    FAIL where the lower bound is above the flicker and the share itself above the limit; else
+    INCONCLUSIVE. With several `judges` all that PASS, and all that FAIL, do so together at 95%
+    (Bonferroni).
+    """
+    bounds = share_bounds(tallies, 1 - 2 * (1 - LEVEL) / judges)
+    if bounds.lower is None or bounds.upper is None:
+        return RateDecision("INCONCLUSIVE", reason=bounds.reason)
+    turned, n = sum(each.right for each in tallies), sum(each.n for each in tallies)
+    rate = turned / n
+    if bounds.upper <= limit:
+        return RateDecision("PASS", rate, bounds.lower, bounds.upper)
+    if rate > limit and bounds.lower > (flicker or 0.0):
+        return RateDecision("FAIL", rate, bounds.lower, bounds.upper)
+    # The share seen for the true one, but half of the limit away from the limit.
+    distance = max(abs(limit - rate), limit / 2)
+    quantiles = normal_quantile(1 - (1 - LEVEL) / judges) + normal_quantile(POWER)
+    independent = quantiles**2 * limit * (1 - limit) / distance**2
+    cases = math.ceil(independent * n / effective_size(tallies))
+    # One that does not decide by these numbers either needs some more all the same.
+    return RateDecision("INCONCLUSIVE", rate, bounds.lower, bounds.upper, max(cases, n + 1))
+
+
+LARGEST_P = 0.05
+"""Of a finding, adjusted by Holm's method over the probes of a suite and their judges."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeRow:
+    """What became of the verdicts on changed cases, where the judge is right on the unchanged ones.
+
+    `variant` is empty for all of a probe. `turned` of `n` verdicts are wrong; `rate` is their share
+    with its interval in `bounds`, None without a verdict. `net` is that less the judge's flicker on
+    the unchanged cases, None where that is not known. `satisfied` and `violated` are those turned
+    towards either in a binary suite, and `shift` is the mean change of the score in an ordinal one.
+    `no_case` and `unscored` have no verdict.
+    """
+
+    variant: str
+    n: int
+    turned: int
+    rate: float | None
+    bounds: Bounds
+    net: float | None = None
+    satisfied: int = 0
+    violated: int = 0
+    shift: float | None = None
+    no_case: int = 0
+    unscored: int = 0
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The parts of the variant's name, such as an attack and its place."""
+        return tuple(self.variant.split("-")) if self.variant else ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeTable:
+    """One probe under one judge of a suite: all its cases, and those of each variant.
+
+    `flicker` is the judge's on the unchanged cases. `p_value` is the probability of what was seen,
+    or more, if verdicts turned by flicker alone, `adjusted` the same after Holm's adjustment over
+    the tables of the suite. `ordinal` says which figures there are.
+    """
+
+    suite: str
+    judge: str
+    probe: str
+    total: ProbeRow
+    rows: tuple[ProbeRow, ...]
+    ordinal: bool
+    flicker: Flicker = NOT_ASKED_TWICE
+    p_value: float = 1.0
+    adjusted: float = 1.0
+    cases: tuple[str, ...] = field(default=(), repr=False)
+    """The ids of the cases whose verdict turned."""
+
+    @property
+    def is_finding(self) -> bool:
+        """Whether verdicts turn more often than by flicker."""
+        return self.adjusted < LARGEST_P
+
+
+def probe_tables(results: Iterable[CaseResult]) -> tuple[ProbeTable, ...]:
+    """Compute the figures of probes, by suite and judge in the order in which they appear."""
+    groups: dict[tuple[str, str, str], list[CaseResult]] = {}
+    for result in results:
+        if result.derived and result.outcome != "generated":
+            groups.setdefault((result.suite, result.judge, result.test), []).append(result)
+    order = {name: place for place, name in enumerate(TESTS)}
+    keys = list(groups)
+    first = {key[:2]: place for place, key in reversed(list(enumerate(keys)))}
+    keys.sort(key=lambda key: (first[key[:2]], order.get(key[2], len(order))))
+    tables = [_table(*key, groups[key]) for key in keys]
+    adjusted: dict[int, float] = {}
+    for suite in dict.fromkeys(table.suite for table in tables):
+        own = [place for place, table in enumerate(tables) if table.suite == suite]
+        adjusted |= zip(own, holm([tables[place].p_value for place in own]), strict=True)
+    return tuple(replace(table, adjusted=adjusted[place]) for place, table in enumerate(tables))
+
+
+def tallies_of(judged: Iterable[CaseResult]) -> list[Tally]:
+    """The turned verdicts of each cluster."""
+    clusters: dict[Hashable, Tally] = {}
+    for result in judged:
+        turned, n = clusters.get(result.cluster_id, Tally(0, 0))
+        clusters[result.cluster_id] = Tally(turned + (result.outcome == "disagree"), n + 1)
+    return list(clusters.values())
+
+
+def flicker_of_bases(judged: Iterable[CaseResult]) -> Flicker:
+    """How often the judge contradicts itself on the unchanged cases of these."""
+    bases = {
+        (one.base, one.rubric_id, one.run_id, one.epoch, one.target_score): RepeatedCase(
+            one.cluster_id, one.base_scores, binary=one.target_score is None
+        )
+        for one in judged
+    }
+    return flicker(bases.values())
+
+
+def _table(suite: str, judge: str, probe: str, results: Sequence[CaseResult]) -> ProbeTable:
+    judged = [result for result in results if result.outcome in JUDGED]
+    found = flicker_of_bases(judged)
+    # As the probe lists them, and after these what a pack of the user's adds.
+    known = [variant.name for variant in PROBES[probe].variants(ProbeSettings())]
+    there = dict.fromkeys(result.variant for result in results)
+    names = [
+        *(name for name in known if name in there),
+        *(name for name in there if name not in known),
+    ]
+    rows = [
+        _row(name, [result for result in results if result.variant == name], found)
+        for name in names
+    ]
+    return ProbeTable(
+        suite,
+        judge,
+        probe,
+        _row("", results, found),
+        tuple(rows),
+        ordinal=any(result.target_score is not None for result in results),
+        flicker=found,
+        p_value=_p_value(judged, by_chance(found.value)),
+        cases=tuple(result.case_id for result in judged if result.outcome == "disagree"),
+    )
+
+
+def _row(variant: str, results: Sequence[CaseResult], found: Flicker) -> ProbeRow:
+    judged = [result for result in results if result.outcome in JUDGED]
+    turned = [result for result in judged if result.outcome == "disagree"]
+    ordinal = any(result.target_score is not None for result in judged)
+    rate = len(turned) / len(judged) if judged else None
+    shifts = [
+        result.score - result.base_score
+        for result in (judged if ordinal else ())
+        if result.score is not None and result.base_score is not None
+    ]
+    return ProbeRow(
+        variant,
+        len(judged),
+        len(turned),
+        rate,
+        share_bounds(tallies_of(judged)),
+        net=None if rate is None or found.value is None else rate - found.value,
+        satisfied=0 if ordinal else sum(answer_of(result) == 0 for result in turned),
+        violated=0 if ordinal else sum(answer_of(result) == 1 for result in turned),
+        shift=fmean(shifts) if ordinal and shifts else None,
+        no_case=sum(result.outcome == "no_case" for result in results),
+        unscored=sum(result.outcome not in (*JUDGED, "no_case") for result in results),
+    )
+
+
+def _p_value(judged: Sequence[CaseResult], chance: float) -> float:
+    """The smallest of all cases together and of each part of a variant's name, such as an attack,
+    times their number (Bonferroni): a judge may fall for one of many.
+    """
+    parts = dict.fromkeys(part for result in judged for part in result.variant.split("-"))
+    groups = [
+        judged,
+        *([result for result in judged if part in result.variant.split("-")] for part in parts),
+    ]
+    values = [chance_of(tallies_of(group), chance) for group in groups]
+    return min(1.0, min(values) * len(values))

@@ -1,1 +1,0 @@
-"""How often a change that must not matter turns a judge's verdict: pure (rule S8)."""

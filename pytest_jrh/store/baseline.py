@@ -1,0 +1,688 @@
+"""The baseline's file: JSON to commit, sorted, one case per line, with an error for every mistake
+in it (rule J2).
+
+What the judges said when a baseline was written, and their prompts: a file beside it, so that a
+report can show old and new side by side (rule I10).
+
+Nothing is decided by it: a baseline without it, or one that is newer, is compared all the same.
+
+The file of `--jrh-baseline` in a session: read once when first needed, and updated at the end
+(rules J2, M7).
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pytest_jrh.core.documents import (
+    Findings,
+    KeyPath,
+    listed,
+    read_document,
+    read_text,
+    received,
+    shown,
+)
+from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.files import atomic_write, relative_path
+from pytest_jrh.core.model import JUDGED, most_frequent
+from pytest_jrh.core.redact import REDACTED, Redactor
+from pytest_jrh.core.sections import MAX_REPEATS
+from pytest_jrh.core.text import counted, one_line
+from pytest_jrh.core.transcript import storable
+from pytest_jrh.judges.judge import PromptedJudge
+from pytest_jrh.stats import gate
+from pytest_jrh.stats.baseline import DIGEST_LENGTH, Baseline, BaselineCase, short, update
+from pytest_jrh.stats.changes import Lowered, accuracies, lowered
+from pytest_jrh.stats.figures import percent
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_jrh.config.suite import GateRules, Suite
+    from pytest_jrh.core.model import CaseResult
+    from pytest_jrh.judges.judge import SuiteJudge
+    from pytest_jrh.stats.baseline import Comparison, Scope, Update
+
+
+FORMAT = 1
+_KEYS = (
+    "id",
+    "outcome",
+    "score",
+    "scores",
+    "case_digest",
+    "judge_fingerprint",
+    "reference",
+    "reason",
+)
+_OPTIONAL = ("scores", "reference", "reason")
+_ID_JOINTS = 3
+_SEVERAL = 2
+_HOW = "a baseline is written with --jrh-baseline=FILE --jrh-update-baseline"
+_NOT_ASCII = re.compile("[^ -~]")
+_HEX = re.compile(rf"[0-9a-f]{{{DIGEST_LENGTH}}}", re.ASCII)
+
+
+def render(baseline: Baseline) -> str:
+    """Render the file's text: sorted by id, one case per line, equal for equal content."""
+    lines = [json_line(_record(case)) for _, case in sorted(baseline.cases.items())]
+    listing = "[\n" + ",\n".join(lines) + "\n]" if lines else "[]"
+    return f'{{\n"format": {FORMAT},\n"cases": {listing}\n}}\n'
+
+
+def save(path: Path, baseline: Baseline) -> None:
+    """Write the file atomically; raises `OSError` if the write fails."""
+    atomic_write(path, render(baseline))
+
+
+def load(path: Path, *, file: str | None = None) -> Baseline:
+    """Read a baseline; `file` is how messages name it.
+
+    Raises `InputError` with every mistake and its line.
+    """
+    name = file or str(path)
+    if not path.exists():
+        raise InputError(Problem("no such file", name, hint=_HOW))
+    _refuse_conflict(read_text(path, name), name)
+    document = read_document(path, file=name)
+    findings = Findings(document, list(document.problems))
+    entries = _entries(document.data, findings)
+    cases: dict[str, BaselineCase] = {}
+    first: dict[str, int] = {}
+    for index, entry in enumerate(entries):
+        case = _case(entry, ("cases", index), findings)
+        if case is None:
+            continue
+        if case.case_id in first:
+            message = f"duplicate case {shown(case.case_id)}, first in line {first[case.case_id]}"
+            findings.add(("cases", index), message, "keep one of them")
+        first.setdefault(case.case_id, document.line(("cases", index)))
+        cases[case.case_id] = case
+    if findings.problems:
+        raise InputError(findings.problems)
+    return Baseline(cases)
+
+
+def _record(case: BaselineCase) -> dict[str, Any]:
+    record = {
+        "id": case.case_id,
+        "outcome": case.outcome,
+        "score": case.score,
+        "scores": case.scores,
+        "case_digest": case.case_digest,
+        "judge_fingerprint": case.judge_fingerprint,
+        "reference": case.reference,
+        "reason": case.reason,
+    }
+    return {key: value for key, value in record.items() if value or key not in _OPTIONAL}
+
+
+def json_line(value: object) -> str:
+    """One line of JSON in which characters that do not print, or break or reorder a line of a diff,
+    are escaped.
+    """
+    text = json.dumps(value, ensure_ascii=False)
+    return _NOT_ASCII.sub(
+        lambda match: match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1], text
+    )
+
+
+def _refuse_conflict(text: str, name: str) -> None:
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith(("<<<<<<< ", ">>>>>>> ")):
+            hint = (
+                "keep the lines of both sides, or take one side and run with --jrh-update-baseline"
+            )
+            raise InputError(Problem("contains a merge conflict", name, number, hint=hint))
+
+
+def _entries(data: object, findings: Findings) -> list[object]:
+    """The list under `cases`, where the file is a baseline of this format."""
+    if not isinstance(data, dict):
+        findings.add(
+            (),
+            f"got {shown(data)}; must be a mapping with `format` and `cases`",
+            _HOW,
+        )
+    elif "format" not in data:
+        findings.add((), "has no `format`, so it is not a baseline", _HOW)
+    elif data["format"] != FORMAT or isinstance(data["format"], bool):
+        findings.add(("format",), f"got {shown(data['format'])}; must be {FORMAT}", _HOW)
+    elif not isinstance(data.get("cases"), list):
+        findings.add(("cases",), received(data.get("cases"), "a list of cases"), _HOW)
+    else:
+        _unknown_keys(data, (), ("format", "cases"), findings)
+        return list(data["cases"])
+    raise InputError(findings.problems)
+
+
+def _case(entry: object, path: KeyPath, findings: Findings) -> BaselineCase | None:
+    """One line as a case; None where it is invalid, which is reported in `findings`."""
+    if not isinstance(entry, dict):
+        findings.add(path, received(entry, f"a mapping with the keys {listed(_KEYS)}"))
+        return None
+    before = len(findings.problems)
+    misspelled = _unknown_keys(entry, path, _KEYS, findings)
+    for key in _KEYS:
+        if key in entry:
+            if expected := _expected(key, entry[key]):
+                hint = findings.nearest(str(entry[key]), JUDGED) if key == "outcome" else None
+                findings.add(
+                    (*path, key), received(entry[key], expected), hint and f"{hint} is the nearest"
+                )
+        elif key not in (*_OPTIONAL, *misspelled):
+            findings.add(path, f"the key {key} is missing; a case has {listed(_KEYS)}")
+    if len(findings.problems) > before or not _fit_together(entry, path, findings):
+        return None
+    return BaselineCase(
+        case_id=entry["id"],
+        case_digest=entry["case_digest"],
+        judge_fingerprint=entry["judge_fingerprint"],
+        outcome=entry["outcome"],
+        score=entry["score"],
+        reason=entry.get("reason", ""),
+        scores=tuple(entry.get("scores", ())),
+        reference=tuple(entry.get("reference", ())),
+    )
+
+
+def _fit_together(entry: Mapping[str, Any], path: KeyPath, findings: Findings) -> bool:
+    """Whether score and scores of one line can be: reported in `findings` where they cannot."""
+    score, scores = entry["score"], entry.get("scores", ())
+    message = ""
+    if score is None and not scores:
+        message = "got nothing; without `scores` it must be an integer"
+    elif score is None and entry["outcome"] == "agree":
+        message = "got nothing; a case without a majority is `disagree`"
+    elif scores and (most := most_frequent(scores)) != score:
+        message = (
+            f"got {shown(score)}, but the most frequent of `scores` is "
+            f"{'not a single one' if most is None else shown(most)}"
+        )
+    if message:
+        findings.add((*path, "score"), message)
+    return not message
+
+
+def _unknown_keys(
+    mapping: Mapping[str, object], path: KeyPath, known: Collection[str], findings: Findings
+) -> set[str]:
+    """Report unknown keys; returns the nearest known ones."""
+    meant = set()
+    for key in mapping.keys() - set(known):
+        close = findings.nearest(key, known)
+        findings.add(
+            (*path, key),
+            f"unknown key; the keys are {listed(known)}",
+            close and f"{close} is the nearest key",
+        )
+        meant |= {close} if close else set()
+    return meant
+
+
+def _expected(key: str, value: object) -> str | None:
+    """What the value must be; None where it is valid."""
+    match key:
+        case "id":
+            fits, expected = (
+                isinstance(value, str) and value.count("::") >= _ID_JOINTS,
+                "a case id: SUITE::TEST::...",
+            )
+        case "case_digest" | "judge_fingerprint":
+            fits = isinstance(value, str) and _HEX.fullmatch(value) is not None
+            expected = f"{DIGEST_LENGTH} hexadecimal digits"
+        case "outcome":
+            fits, expected = value in JUDGED, "agree or disagree"
+        case "score":
+            fits, expected = value is None or _is_score(value), "an integer"
+        case "scores":
+            fits = _are_scores(value, _SEVERAL)
+            expected = f"a list of two to {MAX_REPEATS} integers"
+        case "reference":
+            fits, expected = _are_scores(value, 1), f"a list of one to {MAX_REPEATS} integers"
+        case _:
+            fits, expected = isinstance(value, str), "text"
+    return None if fits else expected
+
+
+def _is_score(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _are_scores(value: object, fewest: int) -> bool:
+    return (
+        isinstance(value, list)
+        and fewest <= len(value) <= MAX_REPEATS
+        and all(map(_is_score, value))
+    )
+
+
+KEPT_FORMAT = 1
+LONGEST_REASONING = 2_000
+LONGEST_PROMPT = 60_000
+_LARGEST = 64 * 2**20
+_VERDICT = {"id": str, "judge_fingerprint": str, "reasoning": str}
+_PROMPT = {"suite": str, "judge": str, "judge_fingerprint": str, "prompt": str}
+
+
+@dataclass(frozen=True, slots=True)
+class KeptVerdict:
+    """What a judge said of a case; the fingerprint is cut as in the baseline."""
+
+    case_id: str
+    judge_fingerprint: str
+    score: int | None
+    reasoning: str
+
+
+@dataclass(frozen=True, slots=True)
+class JudgePrompt:
+    """The prompt of a judge of a suite; `judge` is empty for its only one, `file` for a built-in
+    prompt, and where it is read from a baseline.
+
+    `fingerprint_with` gives the short fingerprint that the judge has with another prompt; None
+    where that cannot be told from a text alone.
+    """
+
+    suite: str
+    judge: str
+    judge_fingerprint: str
+    text: str
+    file: str = ""
+    fingerprint_with: Callable[[str], str] | None = field(default=None, compare=False, repr=False)
+
+    def is_of(self, text: str, fingerprint: str) -> bool:
+        """Whether this judge, with that text as its prompt, may have that fingerprint.
+
+        What was kept without secrets or in part, or is several texts joined, cannot tell.
+        """
+        if text == self.text:
+            return fingerprint == self.judge_fingerprint
+        whole = REDACTED not in text and len(text) < LONGEST_PROMPT and not text.startswith("[")
+        if self.fingerprint_with is None or not whole:
+            return True
+        return self.fingerprint_with(text) == fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class PromptChange:
+    """A judge whose verdicts are compared with those of another one; `before` is the prompt of that
+    one, None where it was not kept.
+
+    `explains` is False where the fingerprints of both judges do not fit a change of the prompt
+    alone: other settings have changed, or what was kept is not the prompt of that judge.
+    """
+
+    now: JudgePrompt
+    before: str | None
+    explains: bool = True
+
+    @property
+    def line(self) -> int:
+        """The first line of the prompt that is another than before, from 1."""
+        old, new = (self.before or "").splitlines(), self.now.text.splitlines()
+        both = min(len(old), len(new))
+        first = next((place for place in range(both) if old[place] != new[place]), both)
+        return 1 if self.before is None else max(1, min(first + 1, len(new)))
+
+
+@dataclass(frozen=True, slots=True)
+class KeptVerdicts:
+    """The file's content: verdicts by case id, prompts by the fingerprint of their judge.
+
+    `unread` counts the lines that cannot be used; `unusable` says why the whole file cannot.
+    """
+
+    verdicts: Mapping[str, KeptVerdict] = field(default_factory=dict)
+    prompts: Mapping[str, JudgePrompt] = field(default_factory=dict)
+    unread: int = 0
+    unusable: str = ""
+
+    def of(self, comparison: Comparison) -> dict[str, KeptVerdict]:
+        """The verdicts that a comparison compares with, by case id."""
+        found = {}
+        for pair in comparison.pairs:
+            kept = self.verdicts.get(pair.before.case_id)
+            if kept is not None and _fits(kept, pair.before.judge_fingerprint, pair.before.score):
+                found[pair.before.case_id] = kept
+        return found
+
+    def changes(self, comparison: Comparison, prompts: Iterable[JudgePrompt]) -> list[PromptChange]:
+        """Of the judges that are not those of the baseline, the prompts before and now, as far as
+        they are known.
+        """
+        changes = []
+        for prompt in prompts:
+            earlier = {
+                pair.before.judge_fingerprint
+                for pair in comparison.pairs
+                if (pair.now.suite, pair.now.judge) == (prompt.suite, prompt.judge)
+                and not pair.same_judge
+            }
+            if not earlier:
+                continue
+            known = [self.prompts[each] for each in sorted(earlier) if each in self.prompts]
+            if known:
+                before = known[0]
+                explains = prompt.is_of(before.text, before.judge_fingerprint)
+                changes.append(PromptChange(prompt, before.text, explains))
+            else:
+                changes.append(PromptChange(prompt, None))
+        return changes
+
+
+def kept_path(baseline: Path) -> Path:
+    """The file beside a baseline: `support.verdicts.jsonl` beside `support.json`."""
+    return baseline.with_name(f"{baseline.stem}.verdicts.jsonl")
+
+
+def judge_prompts(suite: Suite, judges: Mapping[str | None, SuiteJudge]) -> tuple[JudgePrompt, ...]:
+    """The prompts of a suite's judges; those without one are left out."""
+    files = {settings.name: settings.stage.prompt_path or "" for settings in suite.judges}
+    return tuple(
+        JudgePrompt(
+            suite.name,
+            name or "",
+            short(judge.fingerprint),
+            _joined(judge.prompts),
+            files.get(name, ""),
+            _fingerprint_with(judge),
+        )
+        for name, judge in judges.items()
+        if isinstance(judge, PromptedJudge)
+    )
+
+
+def _fingerprint_with(judge: PromptedJudge) -> Callable[[str], str] | None:
+    """How the judge's fingerprint follows from its prompt; None where it has several texts."""
+    if len(judge.prompts) > 1:
+        return None
+    [name] = judge.prompts
+    return lambda text: short(judge.with_prompt(name, text).fingerprint)
+
+
+def clean_prompt(prompt: JudgePrompt, redactor: Redactor) -> JudgePrompt:
+    """The prompt as it may be shown and kept: without secrets, and bounded."""
+    text = storable(redactor.text(prompt.text))[0]
+    return replace(prompt, text=text[:LONGEST_PROMPT])
+
+
+def updated(
+    before: KeptVerdicts,
+    baseline: Baseline,
+    results: Iterable[CaseResult],
+    prompts: Iterable[JudgePrompt],
+    redactor: Redactor,
+) -> KeptVerdicts:
+    """What is to be kept of a baseline that was just written: the new verdicts, and of the others
+    those that still are in it.
+    """
+    now = {
+        result.case_id: KeptVerdict(
+            result.case_id,
+            short(result.judge_fingerprint),
+            result.score,
+            storable(redactor.text(result.reasoning))[0][:LONGEST_REASONING],
+        )
+        for result in results
+        if result.outcome in JUDGED
+    }
+    lines = baseline.cases
+    verdicts = {
+        case: kept
+        for case, kept in {**before.verdicts, **now}.items()
+        if case in lines and _fits(kept, lines[case].judge_fingerprint, lines[case].score)
+    }
+    used = {line.judge_fingerprint for line in lines.values()}
+    known = {**before.prompts, **{prompt.judge_fingerprint: prompt for prompt in prompts}}
+    return KeptVerdicts(
+        verdicts,
+        {fingerprint: prompt for fingerprint, prompt in known.items() if fingerprint in used},
+    )
+
+
+def load_kept(path: Path) -> KeptVerdicts:
+    """Read the file beside a baseline, line by line: what cannot be used is counted and left out.
+
+    Empty where there is no such file, or with the reason where it cannot be read.
+    """
+    try:
+        lines = _lines(path)
+    except OSError as error:
+        return KeptVerdicts(unusable=str(error.strerror))
+    verdicts: dict[str, KeptVerdict] = {}
+    prompts: dict[str, JudgePrompt] = {}
+    unread = 0
+    for line in lines:
+        value = _object(line)
+        if _has(value, _VERDICT) and "score" in value and _is_kept_score(value["score"]):
+            verdicts[value["id"]] = KeptVerdict(
+                value["id"], value["judge_fingerprint"], value["score"], value["reasoning"]
+            )
+        elif _has(value, _PROMPT):
+            fingerprint = value["judge_fingerprint"]
+            text = value["prompt"][:LONGEST_PROMPT]
+            prompts[fingerprint] = JudgePrompt(value["suite"], value["judge"], fingerprint, text)
+        elif value.get("format") != KEPT_FORMAT:
+            unread += 1
+    return KeptVerdicts(verdicts, prompts, unread)
+
+
+def save_kept(path: Path, kept: KeptVerdicts) -> None:
+    """Write the file atomically, one verdict a line, sorted; raises `OSError` if that fails."""
+    values: list[Mapping[str, Any]] = [{"format": KEPT_FORMAT}]
+    for _, prompt in sorted(kept.prompts.items()):
+        described = {"suite": prompt.suite, "judge": prompt.judge}
+        values.append(
+            {**described, "judge_fingerprint": prompt.judge_fingerprint, "prompt": prompt.text}
+        )
+    for _, verdict in sorted(kept.verdicts.items()):
+        described = {"id": verdict.case_id, "judge_fingerprint": verdict.judge_fingerprint}
+        values.append({**described, "score": verdict.score, "reasoning": verdict.reasoning})
+    atomic_write(path, "".join(f"{json_line(value)}\n" for value in values))
+
+
+def _joined(texts: Mapping[str, str]) -> str:
+    """Several texts of a judge, each under its name."""
+    if len(texts) == 1:
+        return next(iter(texts.values()))
+    return "\n\n".join(f"[{name}]\n{text}" for name, text in texts.items())
+
+
+def _fits(kept: KeptVerdict, fingerprint: str, score: int | None) -> bool:
+    return (kept.judge_fingerprint, kept.score) == (fingerprint, score)
+
+
+def _lines(path: Path) -> Sequence[bytes]:
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        return ()
+    if not path.is_file():
+        raise OSError(errno.EINVAL, "it is not a file")
+    if size > _LARGEST:
+        raise OSError(errno.EFBIG, f"it is larger than {_LARGEST // 2**20} MiB")
+    return [line for line in path.read_bytes().splitlines() if line.strip()]
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _has(value: Mapping[str, Any], keys: Mapping[str, type]) -> bool:
+    return all(isinstance(value.get(key), kind) for key, kind in keys.items())
+
+
+def _is_kept_score(value: object) -> bool:
+    return value is None or (isinstance(value, int) and not isinstance(value, bool))
+
+
+_MOST_KEPT = 20
+
+
+class BaselineFile:
+    """The file of `--jrh-baseline`: each process reads it once, when first needed.
+
+    The controller writes it.
+    """
+
+    def __init__(
+        self, path: Path | None, folder: Path, *, update: bool, reset_reference: bool = False
+    ) -> None:
+        self._path = path
+        self._folder = folder
+        self._update = update
+        self._reset_reference = reset_reference
+
+    @cached_property
+    def content(self) -> Baseline | None:
+        """The baseline; None without one, or where this session is the first to write it.
+
+        Raises `InputError` with every mistake in the file, or where it is missing.
+        """
+        if self._path is None or (self._update and not self._path.exists()):
+            return None
+        return load(self._path, file=self.name)
+
+    @property
+    def path(self) -> Path | None:
+        """The file; None without one."""
+        return self._path
+
+    @cached_property
+    def kept(self) -> KeptVerdicts:
+        """What is kept beside the baseline; nothing without one."""
+        if self._path is None or self.content is None:
+            return KeptVerdicts()
+        return load_kept(kept_path(self._path))
+
+    def unread_sentences(self) -> list[str]:
+        """Say that what is kept beside the baseline, or some of it, cannot be read."""
+        if self._path is None or not (self.kept.unread or self.kept.unusable):
+            return []
+        name = one_line(str(relative_path(kept_path(self._path), self._folder)))
+        if self.kept.unusable:
+            return [
+                f"{name} cannot be read ({self.kept.unusable}), and the reports lack what it says."
+            ]
+        return [
+            f"{counted(self.kept.unread, 'line')} of {name} cannot be read, and the reports lack "
+            "what they said; --jrh-update-baseline writes the file anew."
+        ]
+
+    @property
+    def updating(self) -> bool:
+        """Whether this session updates the file with its verdicts."""
+        return self._update and self._path is not None
+
+    @property
+    def name(self) -> str:
+        """The file as messages name it."""
+        return str(self._path and relative_path(self._path, self._folder))
+
+    def tolerated(self, result: CaseResult, rules: GateRules) -> str | None:
+        """Why a disagreement does not fail its item, or None where it does (rule J4)."""
+        return gate.tolerated(result, self.content, rules)
+
+    def accept(
+        self,
+        results: Iterable[CaseResult],
+        scope: Scope,
+        node: Callable[[str], str],
+        *,
+        finished: bool,
+        prompts: Iterable[JudgePrompt] = (),
+        redactor: Redactor | None = None,
+    ) -> list[str]:
+        """Update the file with a session's verdicts if `--jrh-update-baseline` is given, and beside
+        it what the judges said (rule I10); returns lines about what was done.
+
+        A session that did not finish, or lacks a verdict on a case that has one in the file, leaves
+        the file unchanged: a baseline never gets worse by accident (rule J2). Raises `OSError` if
+        the write fails.
+        """
+        if not self._update or self._path is None:
+            return []
+        if not finished:
+            return [
+                f"The baseline {self.name} was not updated, because the session did not finish."
+            ]
+        before = self.content or Baseline()
+        given = list(results)
+        made = update(before, given, scope, reset_reference=self._reset_reference)
+        if lost := {case: why for case, why in made.kept.items() if case in before.cases}:
+            many = f"{counted(len(lost), 'case')} of it"
+            head = (
+                f"The baseline {self.name} was not updated, because this session has no verdict on"
+                f" {many}:"
+            )
+            return [
+                _named(head, lost, node),
+                "Make these cases give a verdict, or deselect them, and update again.",
+            ]
+        if not made.baseline.cases and self.content is None:
+            return [f"The baseline {self.name} was not written, because no case has a verdict."]
+        save(self._path, made.baseline)
+        kept = updated(self.kept, made.baseline, given, prompts, redactor or Redactor())
+        save_kept(kept_path(self._path), kept)
+        told = _told(self.name, made, node)
+        return [*told, *_about_figures(before, made, given, reset=self._reset_reference)]
+
+
+def _about_figures(
+    before: Baseline, made: Update, results: list[CaseResult], *, reset: bool
+) -> list[str]:
+    """Say what the update makes of the reference, and of which rubrics it makes less."""
+    told = []
+    found = accuracies(made, results)
+    if found is not None and (reset or found.reference != found.now):
+        over = f"over {counted(found.n, 'case')}"
+        told.append(
+            f"Its reference is set to these verdicts: accuracy {percent(found.now)} {over}."
+            if reset
+            else f"Accuracy {over}: {percent(found.now)} now, {percent(found.reference)} in the "
+            "reference, which max_drop is still held against; --jrh-reset-reference makes the "
+            "present verdicts the reference."
+        )
+    return [*told, *map(_lowered, lowered(before, made, results))]
+
+
+def _lowered(row: Lowered) -> str:
+    by = f" by {one_line(row.judge)}" if row.judge else ""
+    return (
+        f"Lowered by this update: the lower bound of the accuracy on {one_line(row.rubric)}{by}, "
+        f"from {percent(row.before)} to {percent(row.now)}."
+    )
+
+
+def _told(name: str, made: Update, node: Callable[[str], str]) -> list[str]:
+    changes = (
+        f"{len(made.added):,} added, {len(made.changed):,} changed, {len(made.removed):,} removed"
+    )
+    told = [
+        f"The baseline {name} now holds {counted(len(made.baseline.cases), 'case')}: {changes}."
+    ]
+    if made.kept:
+        told.append(
+            _named(
+                f"Not updated, because they have no verdict ({len(made.kept):,}):", made.kept, node
+            )
+        )
+    return told
+
+
+def _named(head: str, cases: Mapping[str, str], node: Callable[[str], str]) -> str:
+    lines = [f"  {one_line(node(case))} ({why})" for case, why in cases.items()]
+    more = [f"  and {len(lines) - _MOST_KEPT:,} more"] if len(lines) > _MOST_KEPT else []
+    return "\n".join([head, *lines[:_MOST_KEPT], *more])

@@ -1,0 +1,130 @@
+"""The files that a suite leaves, written one by one: what cannot be written does not stop the
+others.
+
+The debug bundle of a perturbed case: what was planned and edited, and both transcripts (rule
+H1).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_jrh.cases.ids import artifact_stem
+from pytest_jrh.core.files import atomic_write, inside
+from pytest_jrh.core.text import visible
+from pytest_jrh.core.transcript import render_transcript
+from pytest_jrh.store.records import json_value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pytest_jrh.core.errors import InputError
+    from pytest_jrh.core.model import CaseSpec
+    from pytest_jrh.core.redact import Redactor
+
+
+class Outputs:
+    """`paths` are the files that are there now, `problems` sentences about those that are not.
+
+    `failed` says that something is missing on the disk that should be there.
+    """
+
+    def __init__(self, redactor: Redactor) -> None:
+        self.redactor = redactor
+        self.paths: list[Path] = []
+        self.problems: list[str] = []
+        self.failed = False
+
+    def problem(self, sentence: str) -> None:
+        """Say what is missing on the disk."""
+        self.failed = True
+        self.problems.append(self.redactor.text(sentence))
+
+    def write(self, path: Path, text: str) -> None:
+        """Write a file."""
+        try:
+            atomic_write(path, text)
+        except OSError as error:
+            self.problem(f"{path} was not written: {cause(error)}.")
+        else:
+            self.paths.append(path)
+
+    def write_json(self, path: Path, value: Any, *, sort: bool = False) -> None:
+        """Write a value as JSON, without secrets."""
+        clean = self.redactor.value(json_value(value))
+        text = json.dumps(clean, indent=2, ensure_ascii=False, allow_nan=False, sort_keys=sort)
+        self.write(path, text + "\n")
+
+
+def cause(error: OSError | InputError) -> str:
+    """Say why a file could not be read or written, without its name."""
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+
+
+@dataclass(frozen=True, slots=True)
+class DebugPaths:
+    """Where the bundle of a case is, or will be once it is written."""
+
+    audit: Path
+    original: Path
+    perturbed: Path
+
+    def all(self) -> tuple[Path, Path, Path]:
+        """Give the three paths in order."""
+        return self.audit, self.original, self.perturbed
+
+    def newer_than(self, written: int) -> bool:
+        """Whether all three are younger than what was written at this time (in ns, as a file's
+        mtime).
+        """
+        try:
+            return all(path.lstat().st_mtime_ns > written for path in self.all())
+        except OSError:
+            return False
+
+
+def debug_paths(output_dir: Path, spec: CaseSpec) -> DebugPaths:
+    """Name the files of a case's bundle in a test's `output.dir`."""
+    stem, folder = artifact_stem(spec), output_dir / "debug"
+    return DebugPaths(
+        inside(folder, f"{stem}_edits_audit.json"),
+        inside(folder / "transcripts", f"{stem}_original.txt"),
+        inside(folder / "transcripts", f"{stem}_perturbed.txt"),
+    )
+
+
+def write_debug(record: Mapping[str, Any], paths: DebugPaths) -> tuple[Path, ...]:
+    """Write the bundle of a record that has edits; a case without edits has none.
+
+    Transcripts are written for reading: reasoning shown, control characters as escapes.
+    """
+    perturbation = record["perturbation"]
+    if not perturbation["steps"]:
+        return ()
+    audit = {
+        "run_id": record["run_id"],
+        "epoch": record["epoch"],
+        "case_id": record["case_id"],
+        "expected": record["expected"],
+        "verified": record["verified"],
+        "target_rubric": record["target_rubric"],
+        "failure_confirmed": perturbation["failure_confirmed"],
+        "failure_rationale": perturbation["failure_rationale"],
+        "final_summary": perturbation["final_summary"],
+        "plan": perturbation["plan"],
+        "edits": perturbation["steps"],
+    }
+    atomic_write(paths.audit, json.dumps(audit, indent=2, ensure_ascii=False) + "\n")
+    for path, key in ((paths.original, "gold_messages"), (paths.perturbed, "perturbed_messages")):
+        atomic_write(path, visible(render_transcript(record[key], show_reasoning=True)) + "\n")
+    for path in paths.all():
+        # What was right already is younger than the records now, or every later run would render it
+        # again.
+        with contextlib.suppress(OSError):
+            os.utime(path)
+    return paths.all()

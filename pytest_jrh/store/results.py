@@ -1,0 +1,568 @@
+"""Case results on disk, a JSON line each: what the shards of a suite are merged from.
+
+The result of a case: what is known of it by its spec, the case and the judge.
+
+Results of earlier sessions that still hold: what a run of a selection leaves as it is (rules H1,
+H2).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from dataclasses import field as dataclasses_field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pydantic import TypeAdapter, ValidationError
+
+from pytest_jrh.cases.deriving import Derivation, changed
+from pytest_jrh.cases.ids import CASES_FILE, case_id
+from pytest_jrh.cases.probes import PROBES
+from pytest_jrh.cases.tests import BASES, KINDS, TESTS
+from pytest_jrh.core.documents import shown
+from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem
+from pytest_jrh.core.model import (
+    JUDGED,
+    MADE,
+    CaseResult,
+    CaseSpec,
+    Rejection,
+    SharedCall,
+    Spending,
+    Usage,
+    Verdict,
+    most_frequent,
+)
+from pytest_jrh.core.sections import MAX_REPEATS
+from pytest_jrh.core.text import counted
+from pytest_jrh.stats.metrics import reasoning_disagrees
+from pytest_jrh.store.records import case_digest, content_digest, from_record, reworded
+from pytest_jrh.store.reuse import rejected_cases
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pytest_jrh.config.suite import Suite
+    from pytest_jrh.core.model import Case, Judgment
+    from pytest_jrh.store.spools import RecordEntry, RecordIndex
+
+
+RESULTS_NAME = "case_results.jsonl"
+_AGAIN = "Run the shard again; a truncated or edited file is not used."
+_MOST_PROBLEMS = 10
+# What a float holds exactly: means and sums are made of these.
+_MOST = 2**53
+_HEX = re.compile("[0-9a-f]{64}", re.ASCII)
+
+
+def result_data(result: CaseResult) -> dict[str, Any]:
+    """The result as plain JSON values, which `result_of` reads."""
+    # Field by field, since `dataclasses.asdict` copies deeply, which is twenty times the work, for
+    # every report.
+    judge, shared, minority = result.judge_spending, result.shared, result.minority
+    rejected = result.rejected
+    data = _fields(result)
+    del data["minority"], data["reworded"], data["altered"], data["rejected"]
+    if not result.variant:
+        del data["base"], data["variant"], data["base_scores"]
+    return {
+        **data,
+        # Only where there is something to say, so that other lines stay as short as they were.
+        **({} if minority is None else {"minority": _fields(minority)}),
+        **({"reworded": True} if result.reworded else {}),
+        **({"altered": True} if result.altered else {}),
+        **({} if rejected is None else {"rejected": _fields(rejected)}),
+        "spending": _spending_data(result.spending),
+        "judge_spending": None if judge is None else _spending_data(judge),
+        "shared": None
+        if shared is None
+        else {**_fields(shared), "spending": _spending_data(shared.spending)},
+    }
+
+
+def stored_data(result: CaseResult, *, config: str = "", kept: bool = False) -> dict[str, Any]:
+    """The line of a result, with what is beside it; see `StoredResult`."""
+    beside: dict[str, Any] = {"config": config} if config else {}
+    marks = {"reasoning_disagrees": reasoning_disagrees(result)} | ({"kept": True} if kept else {})
+    return {**result_data(result), **beside, **marks}
+
+
+def result_of(data: Mapping[str, Any]) -> CaseResult:
+    """The result of these values; raises `KeyError` or `TypeError` where they are none."""
+    judge, shared = data.get("judge_spending"), data.get("shared")
+    minority, rejected = data.get("minority"), data.get("rejected")
+    spendings = {
+        "spending": _spending_of(data["spending"]),
+        "judge_spending": None if judge is None else _spending_of(judge),
+        "shared": None
+        if shared is None
+        else SharedCall(shared["fingerprint"], _spending_of(shared["spending"])),
+    }
+    return CaseResult(
+        **{
+            **data,
+            **spendings,
+            "scores": tuple(data.get("scores", ())),
+            "base_scores": tuple(data.get("base_scores", ())),
+            "minority": None if minority is None else Verdict(**minority),
+            "rejected": None if rejected is None else Rejection(**rejected),
+        }
+    )
+
+
+def _spending_data(spending: Spending) -> dict[str, Any]:
+    return {**_fields(spending), "usage": _fields(spending.usage)}
+
+
+def _spending_of(data: Mapping[str, Any]) -> Spending:
+    return Spending(**{**data, "usage": Usage(**data["usage"])})
+
+
+def result_text(result: CaseResult) -> str:
+    """The result as one JSON text, which `result_from` reads.
+
+    It travels between processes as a report's attribute: taken apart by execnet it would be a
+    hundred values.
+    """
+    return json.dumps(result_data(result))
+
+
+def result_from(text: str) -> CaseResult:
+    """The result of a text that `result_text` wrote."""
+    return result_of(json.loads(text))
+
+
+def _fields(
+    value: CaseResult | Rejection | SharedCall | Spending | Usage | Verdict,
+) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in value.__dataclass_fields__}
+
+
+class StoredResult(NamedTuple):
+    """A result, and its line in the file that it was read from.
+
+    `config` is the suite's config file, where the line names it; `kept` says that an earlier
+    session gave the result, and the one that wrote the file left it as it was.
+    """
+
+    result: CaseResult
+    line: int
+    config: str = ""
+    kept: bool = False
+
+
+def read_results(path: Path) -> dict[str, StoredResult]:
+    """Read the results of a file by case id, in the file's order.
+
+    Raises `InputError` with file and line for each line that holds no result, a result that
+    contradicts itself, or a second result of a case.
+    """
+    found: dict[str, StoredResult] = {}
+    problems: list[Problem] = []
+    if path.exists() and not path.is_file():
+        # Reading a named pipe would wait for someone to write into it.
+        raise InputError(Problem("this is not a regular file", str(path), hint=_AGAIN))
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    stored = _checked(line)
+                except ValueError as error:
+                    problems.append(_problem(error, path, number))
+                    continue
+                result = CaseResult(**{name: getattr(stored, name) for name in _NAMES})
+                if result.case_id in found:
+                    message = (
+                        f"duplicate case_id {result.case_id!r}, first on line "
+                        f"{found[result.case_id].line}"
+                    )
+                    problems.append(Problem(message, str(path), number, hint=_AGAIN))
+                config, kept = str(stored.config), stored.kept is not False
+                found[result.case_id] = StoredResult(result, number, config, kept)
+    except OSError as error:
+        raise InputError(
+            Problem(f"this file cannot be read: {error.strerror}", str(path))
+        ) from error
+    if problems:
+        more = len(problems) - _MOST_PROBLEMS
+        rest = [Problem(f"and {more} more lines", str(path))] if more > 0 else []
+        raise InputError([*problems[:_MOST_PROBLEMS], *rest])
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Line(CaseResult):
+    """A line of the file, read in one go with what is beside the result."""
+
+    config: Any = ""
+    kept: Any = False
+
+
+_NAMES = tuple(field.name for field in fields(CaseResult))
+
+
+@lru_cache(maxsize=1)
+def _schema() -> TypeAdapter[_Line]:
+    # Built when a file is read: no session without one pays for it.
+    return TypeAdapter(_Line)
+
+
+def _checked(line: bytes) -> _Line:
+    """Read a line; raises `ValueError`, of which pydantic's error is one, where it is no result."""
+    result = _schema().validate_json(line, strict=True)
+    # Readers differ in which of the values they take.
+    json.loads(line, object_pairs_hook=_unique)
+    for mistake in _contradictions(result):
+        raise ValueError(mistake)
+    return result
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    data = dict(pairs)
+    if len(data) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"duplicate key {shown(twice)}")
+    return data
+
+
+def _contradictions(result: CaseResult) -> Iterator[str]:
+    """Say where a result contradicts itself, or lacks what its outcome implies (rules F, J2)."""
+    outcome, score, expected = result.outcome, result.score, result.expected
+    if result.test not in TESTS:
+        yield f"test must be one of {', '.join(TESTS)}, got {shown(result.test)}"
+        return
+    if odd := _odd_base(result):
+        yield odd
+        return
+    if (own := _own_id(result)) != result.case_id:
+        yield f"case_id is {shown(result.case_id)}, but the other fields are those of {shown(own)}"
+    if result.epoch < 0 or not all(map(_is_amount, _amounts(result))):
+        yield (
+            "epoch and the figures of spending, judge_spending and shared must be "
+            "numbers from 0 to 2**53"
+        )
+    if outcome in MADE and not _HEX.fullmatch(result.case_digest):
+        yield f"case_digest must be 64 hexadecimal digits, got {shown(result.case_digest)}"
+    yield from _odd_rejection(result)
+    yield from _odd_scores(result)
+    if outcome not in JUDGED:
+        return
+    if expected is None or (score is None and not result.repeated):
+        yield f"score and expected must be integers where outcome is {outcome}"
+    elif (score == expected) != (outcome == "agree"):
+        yield f"outcome is {outcome}, but score is {score} and expected is {expected}"
+    if not _HEX.fullmatch(result.judge_fingerprint):
+        yield (
+            "judge_fingerprint must be 64 hexadecimal digits, got "
+            f"{shown(result.judge_fingerprint)}"
+        )
+
+
+def _odd_base(result: CaseResult) -> str:
+    """What is wrong with the base case of a probe's result, or with one where there is no probe."""
+    if KINDS[result.test].derived:
+        if result.base not in BASES or not result.variant:
+            return (
+                f"base must be one of {', '.join(BASES)} and variant a name, got "
+                f"{shown(result.base)} and {shown(result.variant)}"
+            )
+        if len(result.base_scores) > MAX_REPEATS:
+            return f"base_scores must be at most {MAX_REPEATS}, got {len(result.base_scores)}"
+        return ""
+    if result.base or result.variant or result.base_scores:
+        return f"base, variant and base_scores are for probes, which {result.test} is not"
+    return ""
+
+
+def _odd_rejection(result: CaseResult) -> Iterator[str]:
+    if result.rejected is None:
+        return
+    if result.outcome != "no_case":
+        yield f"rejected must be absent where outcome is {result.outcome}"
+    if not _HEX.fullmatch(digest := result.rejected.case_digest):
+        yield f"rejected.case_digest must be 64 hexadecimal digits, got {shown(digest)}"
+
+
+def _odd_scores(result: CaseResult) -> Iterator[str]:
+    """Say where the repeats do not give the score; a file of an earlier version has none."""
+    if result.outcome not in JUDGED:
+        if result.score is not None:
+            yield f"score must be null where outcome is {result.outcome}, got {result.score}"
+        if result.scores or result.minority is not None:
+            yield f"scores must be empty, and minority absent, where outcome is {result.outcome}"
+        return
+    if not result.scores:
+        return
+    if len(result.scores) > MAX_REPEATS:
+        yield f"scores must be at most {MAX_REPEATS}, got {len(result.scores)}"
+    elif (score := most_frequent(result.scores)) != result.score:
+        yield (
+            f"score is {result.score}, but the most frequent of scores is "
+            f"{'not a single one' if score is None else score}"
+        )
+    if (result.minority is not None) != result.flickers:
+        yield "minority must be there exactly where scores differ"
+    elif result.minority is not None and result.minority.score not in result.scores:
+        yield f"minority has the score {result.minority.score}, which is not in scores"
+
+
+def _own_id(result: CaseResult) -> str:
+    test = result.test
+    place = (result.suite, test, result.rubric_id, result.run_id, result.epoch, result.target_score)
+    judge, base = result.judge or None, result.base
+    return case_id(CaseSpec(*place, judge=judge, base=base, variant=result.variant))
+
+
+def _amounts(result: CaseResult) -> Iterator[float]:
+    shared = result.shared.spending if result.shared is not None else None
+    for spending in (result.spending, result.judge_spending, shared):
+        if spending is not None:
+            yield from (
+                value for value in _fields(spending).values() if not isinstance(value, Usage)
+            )
+            yield from _fields(spending.usage).values()
+
+
+def _is_amount(value: object) -> bool:
+    return not isinstance(value, int | float) or 0 <= value <= _MOST
+
+
+def _problem(error: ValueError, path: Path, line: int) -> Problem:
+    if not isinstance(error, ValidationError):
+        return Problem(str(error), str(path), line, hint=_AGAIN)
+    first = error.errors(include_url=False, include_input=False)[0]
+    key = ".".join(str(part) for part in first["loc"]) or None
+    return Problem(
+        f"not a case result: {first['msg'][:1].lower()}{first['msg'][1:]}",
+        str(path),
+        line,
+        key,
+        hint=_AGAIN,
+    )
+
+
+def case_result(
+    spec: CaseSpec,
+    case: Case | None,
+    outcome: str,
+    *,
+    judgment: Judgment | None = None,
+    detail: str = "",
+    judge_fingerprint: str = "",
+    rejected: Case | None = None,
+) -> CaseResult:
+    """The result of one spec, without what it took; `case` is None where none was made, and
+    `rejected` the one that the verifier rejected.
+    """
+    return CaseResult(
+        case_id=case_id(spec),
+        suite=spec.suite,
+        test=spec.test,
+        rubric_id=spec.rubric_id,
+        run_id=spec.run_id,
+        epoch=spec.epoch,
+        cluster=spec.cluster,
+        judge=spec.judge or "",
+        target_score=spec.target_score,
+        outcome=outcome,  # type: ignore[arg-type]
+        reworded=case.reworded if case else False,
+        altered=case.altered if case else False,
+        expected=case.expected if case else None,
+        verified=case.verified if case else None,
+        labelled_by=case.label.by if case and case.label else None,
+        score=judgment.score if judgment else None,
+        scores=judgment.scores if judgment else (),
+        reasoning=judgment.shown.reasoning if judgment else "",
+        minority=judgment.minority if judgment else None,
+        detail=detail,
+        case_digest=case_digest(case) if case else "",
+        judge_fingerprint=judge_fingerprint,
+        rejected=None if rejected is None else _rejection(rejected),
+        base=spec.base,
+        variant=spec.variant,
+        content=content_digest(case) if case else "",
+    )
+
+
+def rejected_results(suite: Suite) -> tuple[CaseResult, ...]:
+    """What stands for the cases that the verifier rejected in earlier sessions.
+
+    Raises `InputError` where their file cannot be used.
+    """
+    return tuple(
+        case_result(case.spec, None, "no_case", rejected=case) for case in rejected_cases(suite)
+    )
+
+
+def _rejection(case: Case) -> Rejection:
+    said = case.outcome.verification
+    assert said is not None
+    verdict = int(said.verdict == "FAIL") if said.score is None else said.score
+    return Rejection(case_digest(case), case.expected, verdict)
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteCases:
+    """All cases of a suite as it is now, by id in its order, and by judge what says which one it
+    is.
+
+    `runs` are the ids and epochs of all runs of its log, sampled or not; None where that is not
+    known, as in a frozen suite or one whose log another one stands in for.
+    """
+
+    specs: Mapping[str, CaseSpec]
+    fingerprints: Mapping[str | None, str]
+    runs: frozenset[tuple[str, int]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """The results that are kept, by case id, and sentences about those that are not."""
+
+    results: Mapping[str, CaseResult] = dataclasses_field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def earlier_results(
+    suite: Suite,
+    cases: SuiteCases,
+    ran: Mapping[str, CaseResult],
+    record_of: Callable[[CaseSpec], Mapping[str, Any] | None],
+) -> Earlier:
+    """Pick the results of the file that this session has none of, and that are of the cases and
+    judges of today.
+
+    `record_of` reads the made case of a spec. Those of another version of a case, of another judge,
+    or of a case that is no longer in the suite are left out, with a note where somebody may miss
+    them.
+    """
+    path = suite.output.dir / RESULTS_NAME
+    if all(case in ran for case in cases.specs) or not path.exists():
+        return Earlier()
+    try:
+        found = read_results(path)
+    except InputError as error:
+        aside = path.with_name(f"{path.name}.unreadable")
+        path.replace(aside)
+        return Earlier(
+            notes=(
+                "The results of earlier sessions cannot be used; they were moved to "
+                f"{aside.name}.\n{error}",
+            )
+        )
+    kept: dict[str, CaseResult] = {}
+    left: Counter[str] = Counter()
+    for case, stored in found.items():
+        spec = cases.specs.get(case)
+        own = stored.result.suite == suite.name and stored.config in ("", suite.key)
+        if spec is None or case in ran or not own:
+            continue
+        if reason := _outdated(suite, cases, spec, stored.result, record_of):
+            left[reason] += 1
+        else:
+            kept[case] = stored.result
+    notes = (
+        f"{counted(number, 'result')} of earlier sessions left out of {path.name}: {reason}."
+        for reason, number in left.items()
+    )
+    return Earlier(kept, tuple(notes))
+
+
+def without_gone(suite: Suite, cases: SuiteCases, index: RecordIndex) -> RecordIndex:
+    """The records without those of the suite's cases that can no longer exist: another run, rubric
+    or score.
+    """
+    if cases.runs is None:
+        return index
+    scales: dict[str, list[int | None]] = {
+        rubric.id: [*(level.score for level in rubric.score_levels)] or [None]
+        for rubric in suite.rubrics
+    }
+
+    def gone(entry: RecordEntry) -> bool:
+        if entry.suite != suite.name:
+            return False
+        known = entry.rubric in suite.untargeted or entry.target_score in scales.get(
+            entry.rubric, ()
+        )
+        return not known or (entry.run_id, entry.epoch) not in (cases.runs or ())
+
+    return replace(
+        index, entries={case: entry for case, entry in index.entries.items() if not gone(entry)}
+    )
+
+
+def _outdated(
+    suite: Suite,
+    cases: SuiteCases,
+    spec: CaseSpec,
+    result: CaseResult,
+    record_of: Callable[[CaseSpec], Mapping[str, Any] | None],
+) -> str:
+    """Say why a result is not of the case and judge of today.
+
+    Nothing where it is, or where there is no way to tell.
+    """
+    if result.judge_fingerprint and result.judge_fingerprint != cases.fingerprints.get(spec.judge):
+        return "the judge has changed (model, prompt or parameters)"
+    if result.outcome in JUDGED and (len(result.scores) or 1) != suite.repeats_of(spec.judge):
+        return "repeats has changed"
+    if result.outcome not in MADE:
+        return ""
+    evaluated = next(test.evaluate for test in suite.tests if test.name == spec.test)
+    if evaluated != (result.outcome in JUDGED):
+        return "tests_to_evaluate has changed"
+    if spec.variant:
+        return _other_base(suite, spec, result, record_of(spec.base_case))
+    return _other_case(suite, spec, result, record_of(spec))
+
+
+def _other_base(
+    suite: Suite, spec: CaseSpec, result: CaseResult, record: Mapping[str, Any] | None
+) -> str:
+    """Say whether a probe makes another case now of the one that it changes (rule S1)."""
+    if record is None:
+        return f"the case that is changed is not in {CASES_FILE}"
+    if PROBES[spec.test].asks:
+        return "what models make of a case for a probe is in no file"
+    rubric = next(rubric for rubric in suite.rubrics if rubric.id == spec.rubric_id)
+    made = set()
+    try:
+        base = from_record(record, judge=spec.judge, rubric=rubric)
+    except InputError:
+        return "the case cannot be used"
+    derivation = Derivation.of(base, spec, suite.probes[spec.test])
+    # Whether the judge reads text makes no other case: it decides whether there is one.
+    for reads_text in (True, False):
+        with contextlib.suppress(NoVerdictCase):
+            derived = derivation.made(reads_text=reads_text)
+            made.add(case_digest(changed(base, spec, derived)))
+    return "" if result.case_digest in made else "the case has changed"
+
+
+def _other_case(
+    suite: Suite, spec: CaseSpec, result: CaseResult, record: Mapping[str, Any] | None
+) -> str:
+    if record is None:
+        return f"the case is not in {CASES_FILE}"
+    rubric = next(rubric for rubric in suite.rubrics if rubric.id == spec.rubric_id)
+    try:
+        case = from_record(record, judge=spec.judge, rubric=rubric)
+    except InputError:
+        return "the case cannot be used"
+    # A frozen file keeps the case as it was made, and the verdict is about the case as it was
+    # edited in review.
+    edited = result.human_reviewed == "edited" and suite.replay.frozen is not None
+    if suite.replay.frozen is not None and case.rubric is not rubric:
+        taken = reworded(case, rubric)
+        same = taken is not None and (edited or case_digest(taken) == result.case_digest)
+    else:
+        same = case.rubric is rubric and (edited or case_digest(case) == result.case_digest)
+    return "" if same else "the case has changed (rubric, transcript or label)"

@@ -1,0 +1,287 @@
+"""Cases that are on disk already: frozen suites, and `output.overwrite: false` (rules G6, H1).
+
+Whether the cases of a frozen file are those of the suite that takes them from it (rule G6).
+
+A case that the suite does not take would be missing from every figure without a word. So what the
+config leaves out on purpose (`tests_to_run`, `target_rubric_ids`, `score_targets`) is left out, and
+all else that does not fit is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_jrh.cases.ids import CASES_FILE, REJECTED_FILE, generation_id
+from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.config.probes import with_probes
+from pytest_jrh.config.suite import Suite
+from pytest_jrh.core.documents import listed, shown
+from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.model import Case, CaseSpec, Rubric
+from pytest_jrh.core.text import counted, nearest
+from pytest_jrh.store.records import from_record, reworded
+from pytest_jrh.store.spools import RecordEntry, read_jsonl, read_record
+
+if TYPE_CHECKING:
+    from pytest_jrh.config.suite import SuiteTest
+
+
+@dataclass(frozen=True, slots=True)
+class MadeCases:
+    """The made cases of a JSONL file, by generation id: places in the file, never the cases.
+
+    `foreign` counts the lines that are not ours.
+    """
+
+    path: Path
+    entries: Mapping[str, RecordEntry]
+    foreign: int = 0
+
+    @classmethod
+    def load(cls, path: Path, *, rejected: bool = False) -> MadeCases:
+        """Index a JSONL file, of cases that the verifier `rejected` or of others; a missing one
+        holds no cases.
+
+        Raises `InputError` for a line that cannot be used.
+        """
+        index = read_jsonl(path, rejected=rejected)
+        return cls(path, index.entries, len(index.foreign))
+
+    def clustered(self, suite: str, cluster_key: str) -> MadeCases:
+        """The same cases, those of a suite with the clusters that their runs' metadata names.
+
+        Raises `InputError` where none of them has the field.
+        """
+        # With it comes the room of logs, which few suites need that are read from here.
+        from pytest_jrh.sources.source import clusters_by
+
+        own = {case: entry for case, entry in self.entries.items() if entry.suite == suite}
+        clusters = clusters_by(cluster_key, _metadata(own.values()))
+        placed = {
+            case: entry._replace(cluster=clusters[entry.run_id, entry.epoch])
+            for case, entry in own.items()
+        }
+        return replace(self, entries={**self.entries, **placed})
+
+    def case(self, spec: CaseSpec, rubric: Rubric, *, rewording: bool = False) -> Case | None:
+        """Read the case of a spec, or None where there is none.
+
+        With `rewording`, one that was made for another text of the rubric is taken under the
+        present one, and says so. Raises `InputError` where the record cannot be used, or was made
+        for other instructions or scores than the rubric has now.
+        """
+        entry = self.entries.get(generation_id(spec))
+        if entry is None:
+            return None
+        place = str(entry.path)
+        try:
+            record = read_record(entry)
+        except (OSError, ValueError) as error:
+            raise InputError(
+                Problem(f"the case cannot be read: {error}", place, entry.line)
+            ) from error
+        case = from_record(record, judge=spec.judge, rubric=rubric, file=place, line=entry.line)
+        if (case.rubric.file, case.rubric.line) != (rubric.file, rubric.line):
+            taken = reworded(case, rubric) if rewording else None
+            if taken is not None:
+                return taken
+            raise InputError(
+                Problem(
+                    f"the case was made for other instructions than rubric {rubric.id!r} has now",
+                    place,
+                    entry.line,
+                    hint="Make it again from the log, or restore the rubric "
+                    f"({rubric.file}:{rubric.line}).",
+                )
+            )
+        return case
+
+    def specs(self, suite: Suite) -> Iterator[CaseSpec]:
+        """Every case of the suite that the file holds, in the suite's order of tests and rubrics,
+        then file order, and those that probes derive of them.
+        """
+        return with_probes(suite, self._own(suite))
+
+    def _own(self, suite: Suite) -> Iterator[CaseSpec]:
+        own: dict[tuple[str, str], list[RecordEntry]] = {}
+        for entry in self.entries.values():
+            if entry.suite == suite.name:
+                own.setdefault((entry.test, entry.rubric), []).append(entry)
+        for test in suite.tests:
+            judges = [judge.name for judge in suite.judges] if test.evaluate else [None]
+            for rubric in suite.rubrics:
+                for entry in own.get((test.name, rubric.id), ()):
+                    if entry.target_score not in test.targets[rubric.id]:
+                        continue
+                    for judge in judges:
+                        yield CaseSpec(
+                            suite.name,
+                            test.name,
+                            rubric.id,
+                            entry.run_id,
+                            entry.epoch,
+                            entry.target_score,
+                            judge,
+                            cluster=entry.cluster,
+                        )
+
+
+def rejected_before(suite: Suite) -> dict[str, MadeCases]:
+    """By test the cases that the verifier rejected, as earlier sessions left them; those of a
+    frozen suite lie beside its file.
+
+    Raises `InputError` for a line that cannot be used.
+    """
+    frozen = suite.replay.frozen
+    folders = {test.name: frozen.parent if frozen else test.output_dir for test in suite.tests}
+    files = {
+        folder: MadeCases.load(folder / REJECTED_FILE, rejected=True)
+        for folder in dict.fromkeys(folders.values())
+    }
+    return {test: files[folder] for test, folder in folders.items()}
+
+
+def rejected_cases(suite: Suite) -> Iterator[Case]:
+    """The cases of `rejected_before` that are of the suite's tests and rubrics as they are now.
+
+    Raises `InputError` for a record that cannot be used.
+    """
+    rubrics = {rubric.id: rubric for rubric in suite.rubrics}
+    for test, made in rejected_before(suite).items():
+        for entry in made.entries.values():
+            if (entry.suite, entry.test) == (suite.name, test) and entry.rubric in rubrics:
+                place, rubric = str(entry.path), rubrics[entry.rubric]
+                yield from_record(read_record(entry), rubric=rubric, file=place, line=entry.line)
+
+
+def made_before(suite: Suite) -> dict[str, MadeCases]:
+    """The cases by test that a suite takes from the disk: all of a frozen one, and those that one
+    without `output.overwrite` keeps.
+
+    Raises `InputError` for a line that cannot be used, and for a case that is among those that the
+    verifier rejected, too.
+    """
+    if suite.replay.frozen is None and suite.generation.overwrite:
+        return {}
+    frozen = suite.replay.frozen
+    paths = {test.name: frozen or test.output_dir / CASES_FILE for test in suite.tests}
+    files = {path: MadeCases.load(path) for path in dict.fromkeys(paths.values())}
+    made = {test: files[path] for test, path in paths.items()}
+    if problems := list(_made_and_rejected(suite, made)):
+        raise InputError(dict.fromkeys(problems))
+    return made
+
+
+def _made_and_rejected(suite: Suite, made: Mapping[str, MadeCases]) -> Iterator[Problem]:
+    """Name the suite's cases that are on the disk both as made and as rejected ones: one of the two
+    is wrong.
+    """
+    for test, rejected in rejected_before(suite).items():
+        for case_id, entry in rejected.entries.items():
+            taken = made[test].entries.get(case_id)
+            if entry.suite == suite.name and taken is not None:
+                yield Problem(
+                    f"the case {shown(case_id)} is among the made cases "
+                    f"({taken.path.name}:{taken.line}) and among those that the verifier rejected",
+                    str(entry.path),
+                    entry.line,
+                    hint="remove it from one of the two files, or make it again from the log",
+                )
+
+
+def _metadata(
+    entries: Iterable[RecordEntry],
+) -> Iterator[tuple[tuple[str, int], Mapping[str, Any]]]:
+    """The metadata of each run, from its first record."""
+    seen = set()
+    for entry in entries:
+        key = (entry.run_id, entry.epoch)
+        if key not in seen:
+            seen.add(key)
+            case = from_record(read_record(entry), file=str(entry.path), line=entry.line)
+            yield key, case.run.metadata
+
+
+_MOST_LINES = 10
+
+
+def misfits(suite: Suite, entries: Iterable[RecordEntry]) -> list[Problem]:
+    """List the cases of the suite that are in the file and cannot be cases of the suite as it is
+    now.
+
+    Cases of the same mistake are one problem, placed at the first of them. Cases of other suites,
+    which may share the file, are no misfits.
+    """
+    rubrics = {rubric.id: rubric for rubric in suite.rubrics}
+    tests: dict[str, SuiteTest] = {test.name: test for test in suite.tests}
+    found: dict[str, list[RecordEntry]] = {}
+    unknown: dict[str, list[RecordEntry]] = {}
+    for entry in entries:
+        test, rubric = tests.get(entry.test), rubrics.get(entry.rubric)
+        if entry.suite != suite.name or test is None or entry.rubric in suite.untargeted:
+            continue
+        if rubric is None:
+            unknown.setdefault(entry.rubric, []).append(entry)
+        elif mistake := _mistake(suite, entry, test, rubric):
+            found.setdefault(mistake, []).append(entry)
+    return [
+        *(
+            _problem(*_unknown(rubric_id, list(rubrics)), where)
+            for rubric_id, where in unknown.items()
+        ),
+        *(_problem(mistake, None, where) for mistake, where in found.items()),
+    ]
+
+
+def without_cases(suite: Suite, path: Path, entries: Iterable[RecordEntry]) -> tuple[str, ...]:
+    """Say which of the suite's tests and rubrics the file has no case of."""
+    own = {(entry.test, entry.rubric) for entry in entries if entry.suite == suite.name}
+    return tuple(
+        f"{path.name} has no case of the test {test.name} for the rubric {rubric.id!r}."
+        for test in suite.tests
+        if not KINDS[test.name].derived
+        for rubric in suite.rubrics
+        if (test.name, rubric.id) not in own
+    )
+
+
+def _unknown(rubric_id: str, ids: list[str]) -> tuple[str, str]:
+    close = nearest(rubric_id, ids)
+    hint = f"{close} is the nearest id; " if close else ""
+    message = (
+        f"made for the rubric {shown(rubric_id)}, which is not in the rubric file; its ids are "
+        f"{listed(ids)}"
+    )
+    return message, f"{hint}give the rubric its id back, or remove the lines of its cases"
+
+
+def _mistake(suite: Suite, entry: RecordEntry, test: SuiteTest, rubric: Rubric) -> str | None:
+    if entry.mode != suite.mode:
+        return f"made for a suite in {entry.mode} mode; this suite is {suite.mode}"
+    # An ordinal case aims at its score, whatever the objective.
+    if suite.mode == "binary" and entry.objective != test.objective:
+        return f"made with the objective {entry.objective}; that of {test.name} is {test.objective}"
+    scores = [level.score for level in rubric.score_levels] if suite.mode == "ordinal" else [0, 1]
+    on_offer = f"the scores of the rubric {shown(rubric.id)} are {listed(map(str, scores))}"
+    if entry.target_score is not None and entry.target_score not in scores:
+        return f"target_score is {entry.target_score}; {on_offer}"
+    if entry.expected not in scores:
+        return f"expected is {entry.expected}; {on_offer}"
+    highest = test.targets[rubric.id][-1]
+    if KINDS[test.name].highest_only and entry.target_score != highest:
+        return (
+            f"target_score is {entry.target_score}; {test.name} has the highest score alone, "
+            f"{highest}"
+        )
+    # On the scale, and not among the targets: left out by `score_targets`.
+    return None
+
+
+def _problem(mistake: str, hint: str | None, entries: list[RecordEntry]) -> Problem:
+    lines = [entry.line for entry in entries]
+    where = f" (lines {listed(map(str, lines), _MOST_LINES)})" if len(lines) > 1 else ""
+    message = f"{counted(len(lines), 'case')}{where} cannot be used: {mistake}"
+    return Problem(message, str(entries[0].path), lines[0], hint=hint)

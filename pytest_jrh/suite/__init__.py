@@ -1,1 +1,0 @@
-"""Suites: configs, rubrics, agent logs, and the cases they expand to."""
