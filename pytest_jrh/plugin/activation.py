@@ -6,8 +6,10 @@ then needs.
 
 from __future__ import annotations
 
+import os
+import threading
 import warnings
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -71,6 +73,7 @@ def activate(config: pytest.Config) -> SuiteSession:
         config.pluginmanager.register(TimeLimits(), "jrh-time-limits")
         if config.pluginmanager.has_plugin("warnings"):
             config.pluginmanager.register(_Warnings(config), "jrh-warnings")
+        config.pluginmanager.register(_Environment(), "jrh-environment")
         if session.options.split is not None:
             config.pluginmanager.register(Splits(session.options.split), "jrh-splits")
         if not session.is_worker:
@@ -368,6 +371,35 @@ class _Warnings:
                             "location": None,
                         }
                     )
+
+
+class _Environment:
+    """Lets the engine's threads read the whole environment while pytest changes it.
+
+    A thread that goes through the environment just as pytest removes `PYTEST_CURRENT_TEST`, at the
+    end of an item, would get a `KeyError`. So no other thread meets that name on its way through;
+    asked for by its name, the variable is as it is.
+    """
+
+    _NAME = b"PYTEST_CURRENT_TEST"
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """Leave the name out from the first item to the last."""
+        environ: Any = type(os.environ)
+        all_names, running_items = environ.__iter__, threading.get_ident()
+
+        def names(variables: Any) -> Iterator[str]:
+            is_here = threading.get_ident() == running_items
+            for name in all_names(variables):
+                if is_here or os.fsencode(name) != self._NAME:
+                    yield name
+
+        environ.__iter__ = names
+        try:
+            return (yield)
+        finally:
+            environ.__iter__ = all_names
 
 
 def _specs(items: Iterable[pytest.Item]) -> list[CaseSpec]:

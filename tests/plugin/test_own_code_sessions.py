@@ -207,6 +207,55 @@ def test_the_session_outlives_a_judge_that_would_end_it(
         assert "raised SystemExit: os._exit(0)" in words(done)
 
 
+MOMENTS = """
+import os, threading
+under_way, begun, removed = threading.Event(), threading.Event(), threading.Event()
+
+
+def walk():
+    walks = [iter(os.environ.items()), iter(os.environ.values())]
+    assert under_way.wait(60)
+    read = [next(walk) for walk in walks]
+    begun.set()
+    assert removed.wait(60)
+    for walk in walks:
+        read += walk
+"""
+WHILE_AN_ITEM_ENDS = """
+import os, pytest
+from moments import begun, removed, under_way
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown():
+    assert "PYTEST_CURRENT_TEST" in dict(os.environ)
+    under_way.set()
+    assert begun.wait(60)
+    yield
+    assert "PYTEST_CURRENT_TEST" not in os.environ
+    removed.set()
+"""
+WALKING = """
+from moments import walk
+
+{kind} judge(case):
+    if "order 1002" in case.transcript:
+        walk()
+    return "ok-marker-violation" in case.transcript
+"""
+
+
+@pytest.mark.parametrize("kind", ["def", "async def"])
+def test_code_may_read_the_environment_while_an_item_ends(
+    judged: MakeJudged, pytester: pytest.Pytester, kind: str
+) -> None:
+    pytester.makepyfile(moments=MOMENTS)
+    pytester.makeconftest(WHILE_AN_ITEM_ENDS)
+    made = judged(WALKING.format(kind=kind))
+    two = ("-k", "perturbation and (run-1 or run-2)")
+    done = run_pytest(pytester.path, made.suite.option, RECORD("once"), *two)
+    assert "2 passed" in summary(done), done.stdout
+
+
 def test_a_key_that_a_judge_takes_from_a_file_is_not_kept(
     judged: MakeJudged, pytester: pytest.Pytester
 ) -> None:
