@@ -296,7 +296,7 @@ def test_what_a_service_answers_is_read_up_to_the_limit_of_models(
     judged: MakeJudged, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, library: str
 ) -> None:
     limit = 2**20
-    for module in ("llm.wire", "recording.own_code.http_client"):
+    for module in ("llm.transport", "recording.watch"):
         monkeypatch.setattr(f"pytest_jrh.{module}.LONGEST_ANSWER", limit)
     answers = [gzip.compress(b" " * (limit - 1) + b"1"), gzip.compress(b" " * limit + b"1")]
     headers = {"content-encoding": "gzip"}
