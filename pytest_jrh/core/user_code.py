@@ -4,11 +4,15 @@ in a few lines instead of a traceback.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import os
 import sysconfig
 import textwrap
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from functools import cache
 from pathlib import Path
 
 from pytest_jrh.core.errors import Unscored
@@ -32,6 +36,42 @@ class SessionEnd(BaseException):
     def __init__(self, error: BaseException) -> None:
         self.error = error
         super().__init__(repr(type(error)))
+
+
+@cache
+def kept_process() -> ContextVar[int]:
+    """The process that the code of the present context must not end; 0 where it may end any."""
+    return ContextVar("kept_process", default=0)
+
+
+@contextlib.contextmanager
+def keeping_process() -> Iterator[None]:
+    """Run user code in this context, which must not end the process while it is kept."""
+    token = kept_process().set(os.getpid())
+    try:
+        yield
+    finally:
+        kept_process().reset(token)
+
+
+@contextlib.contextmanager
+def exits_refused() -> Iterator[None]:
+    """Let `os._exit` raise `SystemExit` in user code, until the block ends.
+
+    It would end the session with its argument as the exit status, 0 for instance, and no report.
+    """
+    leave = os._exit
+
+    def stay(status: int) -> None:
+        if kept_process().get() == os.getpid():
+            raise SystemExit(f"os._exit({status})")
+        leave(status)
+
+    os._exit = stay  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        os._exit = leave
 
 
 def source_of(function: Callable[..., object]) -> str:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_jrh.core.model import CaseResult
-from pytest_jrh.core.user_code import SessionEnd
+from pytest_jrh.core.user_code import SessionEnd, exits_refused
 from pytest_jrh.engine.attempts import EngineSettings
 from pytest_jrh.engine.own_code import Threads
 from pytest_jrh.engine.runner import CaseRunner
@@ -50,6 +50,7 @@ class Engine:
         judges = (judge for ready in suites.values() for judge in ready.judges.values())
         self._runs_code = any(judge.runs_code for judge in judges)
         self._patches = contextlib.ExitStack()
+        self._patches.enter_context(exits_refused())
         self._loop = asyncio.new_event_loop()
         self._threads = Threads()
         self._loop.set_default_executor(self._threads)

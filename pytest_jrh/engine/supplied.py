@@ -6,12 +6,19 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import UNSCORED
-from pytest_jrh.core.user_code import SessionEnd, error_places, error_text, is_outcome
+from pytest_jrh.core.user_code import (
+    SessionEnd,
+    error_places,
+    error_text,
+    is_outcome,
+    kept_process,
+)
 from pytest_jrh.llm.calls import Answer, Stopped
 
 if TYPE_CHECKING:
@@ -117,6 +124,8 @@ class SuppliedExchange:
 
     async def _text(self, request: CallRequest) -> str:
         stage = request.stage.stage
+        # Until the end of this task, which is the client's alone.
+        kept_process().set(os.getpid())
         try:
             asked = self._complete(request.stage, request.messages, request.response_model)
             if not inspect.isawaitable(asked):

@@ -29,6 +29,7 @@ from urllib.parse import urlsplit
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.redact import Redactor, covers, dotenv_secrets
 from pytest_jrh.core.transcript import image_sizes, text_of
+from pytest_jrh.core.user_code import keeping_process
 from pytest_jrh.llm.calls import CallRequest
 from pytest_jrh.llm.transport import bounded, check_length, install, uncompressed
 from pytest_jrh.recording.exchanges import Exchanges, Opened, body_text, canonical
@@ -148,7 +149,7 @@ class HttpRecorder:
         own, watcher = self._own.set(exchanges), watched().set(watch)
         judging().add(watch)
         try:
-            with bounded():
+            with bounded(), keeping_process():
                 yield
         finally:
             judging().discard(watch)

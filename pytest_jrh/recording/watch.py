@@ -147,25 +147,12 @@ def _notice(watch: Watch | None, what: str, *, sends: bool = False) -> None:
 
 @contextlib.contextmanager
 def calls_watched() -> Iterator[None]:
-    """Tell of what no audit event tells of, and keep this process, until the block ends.
-
-    `os._exit` would end the session with its argument as the exit status, 0 for instance, and no
-    report: in a judge's code it is `SystemExit`.
-    """
+    """Tell of what no audit event tells of, until the block ends."""
     import multiprocessing.process  # noqa: F401 - so that its start is among what is wrapped
 
-    current, leave = watched(), os._exit
+    watched()
     _threads_before()
-
-    def staying(status: int) -> None:
-        watch = current.get()
-        if watch is not None and watch.process == os.getpid():
-            raise SystemExit(f"os._exit({status})")
-        leave(status)
-
     with contextlib.ExitStack() as undo:
-        undo.callback(setattr, os, "_exit", leave)
-        os._exit = staying  # type: ignore[assignment]
         for module, owner, names, describe in _CALLS:
             found: Any = getattr(sys.modules.get(module), owner, None)
             for name in names:
