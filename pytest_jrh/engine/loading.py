@@ -25,8 +25,8 @@ from pytest_jrh.core.redact import read_dotenv
 from pytest_jrh.core.text import counted, nearest
 from pytest_jrh.judges import JUDGES, supplied_judge
 from pytest_jrh.stats.metrics import metric_problem
-from pytest_jrh.store.decisions import has_decisions
 from pytest_jrh.store.labels import Grounds, grounds_of, read_people
+from pytest_jrh.store.outputs import has_decisions
 from pytest_jrh.store.results import SuiteCases, rejected_results
 from pytest_jrh.store.reuse import MadeCases, made_before, misfits, without_cases
 from pytest_jrh.store.spools import RecordIndex

@@ -110,7 +110,8 @@ def _text(path: str) -> str:
 
 
 _KEY = "http"
-_VARIABLE = re.compile(r"\$\{([^}]*)\}")
+# No name of a variable is longer.
+_VARIABLE = re.compile(r"\$\{([^}]{0,200})\}")
 _SECRET_WORDS = ("auth", "key", "token", "secret", "cookie", "credential", "password")
 _FIRST_ERROR = 300
 _LONGEST = 300

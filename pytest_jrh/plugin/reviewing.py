@@ -14,7 +14,7 @@ import pytest
 
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.review.keyboard import Keyboard, terminal_input
-from pytest_jrh.store.decisions import has_decisions
+from pytest_jrh.store.outputs import has_decisions
 from pytest_jrh.store.reuse import rejected_cases
 
 if TYPE_CHECKING:

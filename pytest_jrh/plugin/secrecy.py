@@ -8,6 +8,8 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import _pytest
+import pluggy
 import pytest
 
 import pytest_jrh
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 
 _PACKAGE = Path(pytest_jrh.__file__).parent
+_PYTEST = Path(_pytest.__file__).parent
+_PLUGGY = Path(pluggy.__file__).parent
 _BUG = "This is a mistake in pytest-jrh, not in your files: please report it, with the lines above."
 
 
@@ -31,8 +35,18 @@ def mistake_text(excinfo: ExceptionInfo[BaseException], redactor: Redactor) -> s
     """
     shown = excinfo.getrepr(style="short", showlocals=False, funcargs=False, truncate_locals=True)
     text = redactor.of_code(str(shown))
-    ours = any(Path(entry.path).is_relative_to(_PACKAGE) for entry in excinfo.traceback)
-    return f"{text}\n\n{_BUG}" if ours else text
+    return f"{text}\n\n{_BUG}" if _is_ours(excinfo) else text
+
+
+def _is_ours(excinfo: ExceptionInfo[BaseException]) -> bool:
+    """Whether what was raised came out of our code, rather than through a hook that we wrap."""
+    for entry in reversed(excinfo.traceback):
+        path = Path(entry.path)
+        if path.is_relative_to(_PACKAGE):
+            return True
+        if path.is_relative_to(_PYTEST) or path.is_relative_to(_PLUGGY):
+            return False
+    return False
 
 
 class Secrecy:

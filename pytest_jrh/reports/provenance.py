@@ -1,6 +1,6 @@
 """Where a session's figures come from, in words that are the same in every report (rule J7).
 
-Where a session's figures come from, as values; `pytest_jrh.provenance` finds them out.
+Where a session's figures come from, as values; `pytest_jrh.engine.provenance` finds them out.
 
 Where the figures come from, as values of the page's part `provenance.html` (rule J7).
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from pytest_jrh.stats.changes import ChangeRow
 
 
-_JUDGE = re.compile(r"\[e\d+(?:-score_-?\d+)?-(?!score_)(.+)\]", re.ASCII)
+_JUDGE = re.compile(r"\[e\d+(?:-score_-?\d+)?-(?!score_)([^\[\]]+)\]", re.ASCII)
 
 
 class FewerRepeats(NamedTuple):

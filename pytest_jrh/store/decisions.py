@@ -17,6 +17,7 @@ from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem
 from pytest_jrh.core.files import AppendedFile, encoded
 from pytest_jrh.core.model import Edit
 from pytest_jrh.core.transcript import message_text, replace_text, storable
+from pytest_jrh.store.outputs import decisions_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -24,16 +25,6 @@ if TYPE_CHECKING:
 
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import Case, Message
-
-
-def decisions_path(output_dir: Path) -> Path:
-    """Where the decisions about the cases of a test's folder are kept (rule K2)."""
-    return output_dir / "review" / "decisions.jsonl"
-
-
-def has_decisions(suite: Suite) -> bool:
-    """Whether anybody has ever decided about cases of this suite's folders."""
-    return any(decisions_path(test.output_dir).exists() for test in suite.tests)
 
 
 Action = Literal["accepted", "rejected", "edited"]

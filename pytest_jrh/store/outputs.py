@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.errors import InputError
     from pytest_jrh.core.model import CaseSpec
     from pytest_jrh.core.redact import Redactor
@@ -128,3 +129,13 @@ def write_debug(record: Mapping[str, Any], paths: DebugPaths) -> tuple[Path, ...
         with contextlib.suppress(OSError):
             os.utime(path)
     return paths.all()
+
+
+def decisions_path(output_dir: Path) -> Path:
+    """Where the decisions about the cases of a test's folder are kept (rule K2)."""
+    return output_dir / "review" / "decisions.jsonl"
+
+
+def has_decisions(suite: Suite) -> bool:
+    """Whether anybody has ever decided about cases of this suite's folders."""
+    return any(decisions_path(test.output_dir).exists() for test in suite.tests)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.store.decisions import DecisionStore, decisions_path
+from pytest_jrh.store.decisions import DecisionStore
+from pytest_jrh.store.outputs import decisions_path
 from tests.browser.material import made_case
 
 if TYPE_CHECKING:

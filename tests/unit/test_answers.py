@@ -29,7 +29,7 @@ def test_a_cost_that_no_cassette_could_keep_is_none(cost: object, kept: float | 
     message = SimpleNamespace(content="{}", tool_calls=None, provider_specific_fields=None)
     response = SimpleNamespace(
         choices=[SimpleNamespace(message=message, finish_reason="stop")],
-        usage=None,
+        usage=SimpleNamespace(prompt_tokens=3, completion_tokens=2),
         _hidden_params={"response_cost": cost},
     )
     answer = answer_of(response, Sending(frozenset(), "json_schema"))

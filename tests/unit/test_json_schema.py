@@ -12,13 +12,13 @@ import pytest
 import yaml
 
 import pytest_jrh
-from pytest_jrh import sections as parts
 from pytest_jrh.config import json_schema, schema
 from pytest_jrh.config import schema as probing
 from pytest_jrh.config.fitting import fit
 from pytest_jrh.config.load import load_suite
 from pytest_jrh.config.rubrics import read_rubrics
 from pytest_jrh.config.schema import Config
+from pytest_jrh.core import sections as parts
 from pytest_jrh.core.documents import read_document
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.sections import ConfigSection

@@ -15,7 +15,8 @@ from pytest_jrh.core.errors import InputError, NoVerdictCase
 from pytest_jrh.core.model import Case, Judgment, Verdict
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.review.board import ReviewBoard, Reviewed
-from pytest_jrh.store.decisions import DecisionStore, decisions_path
+from pytest_jrh.store.decisions import DecisionStore
+from pytest_jrh.store.outputs import decisions_path
 from pytest_jrh.store.records import case_digest
 from tests.support.made_cases import make_case, make_spec
 from tests.support.reviews import as_reviewed
@@ -283,11 +284,10 @@ def test_many_threads_lose_no_case_and_no_decision(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_refuses_leaves_the_decision_as_it_was(tmp_path: Path) -> None:
-    (tmp_path / "negatives").write_text("a file where the folder should be")
-    store = DecisionStore(tmp_path / "absent" / "decisions.jsonl")
+    store = DecisionStore(decisions_path(tmp_path / "negatives"))
     board = ReviewBoard({("refunds", "agent_perturbation"): store}, digest=case_digest)
     board.add(replace(make_case()))
-    store.path = decisions_path(tmp_path / "negatives")
+    (tmp_path / "negatives").write_text("a file where the folder should be")
     with pytest.raises(OSError, match="negatives"):
         board.decide(*key_of(board), "accepted")
     assert first(board).decision is None

@@ -16,10 +16,10 @@ from pytest_jrh.store.decisions import (
     Decision,
     DecisionStore,
     TurnEdit,
-    decisions_path,
     obeyed,
     open_stores,
 )
+from pytest_jrh.store.outputs import decisions_path
 from pytest_jrh.store.records import case_digest
 from tests.support.made_cases import LEVELS, RUBRIC, make_case, make_suite
 
