@@ -27,6 +27,12 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     with contextlib.suppress(ImportError):
         import numpy  # noqa: F401
+    with contextlib.suppress(ImportError):
+        from hypothesis import settings
+
+        # How long an example takes says more about the machine than about the code.
+        settings.register_profile("any machine", deadline=None)
+        settings.load_profile("any machine")
     if config.option.dist != "no" and not hasattr(config, "workerinput"):
         started = contextlib.ExitStack()
         folder = started.enter_context(tempfile.TemporaryDirectory())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import xml.etree.ElementTree as ET
 from collections import Counter
@@ -295,7 +296,8 @@ def test_workers_repeat_attempts_and_pass_on_what_their_clients_have_to_say(tmp_
         done = run_pytest(tmp_path, *options, env=server.environment)
         assert server.peak_in_flight <= 2
     assert done.code == pytest.ExitCode.OK, done.stdout
-    assert "4 passed, 1 rerun" in done.stdout
+    # What litellm warns of is listed, too.
+    assert re.search(r"4 passed, (\d+ warnings?, )?1 rerun", done.stdout)
     assert any(line.split()[:3] == ["rubric-1", "4", "100.0%"] for line in done.lines)
     assert done.stdout.count("does not accept temperature") == 1
     assert_told_once(tmp_path / "junit.xml", cases=4)
