@@ -1,17 +1,10 @@
-"""The perturber: drives summarizer, planner, edits and verifier to one outcome (rules D1, D3, D6,
-D7).
+"""How a case is made: planner, editor, summarizer, verifier, and the perturber that drives them to
+one outcome.
 
-The editor: one assistant turn rewritten, and the rewriting put in its place (rules D3, D4).
-
-What a case is to become, and so what a right judge must answer.
-
-The planner: which assistant turns to change, and to what end (rule D2).
-
-The summarizer: a rolling summary of the conversation, updated only when a turn changed (rule
-D5).
-
-The verifier: a second opinion on the label of a case, given without knowing the label (rule
-D6).
+The planner names the assistant turns to change, and to what end; the editor rewrites one turn and
+puts it in its place; the summarizer keeps a rolling summary, updated only when a turn has changed;
+the verifier gives a second opinion on the label, without knowing it. `Goal` is what a case is to
+become, and so what a right judge must answer.
 """
 
 from __future__ import annotations

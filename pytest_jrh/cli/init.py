@@ -1,11 +1,8 @@
-"""The files of a new suite: a config, rubrics to fill in, the judge's prompt, and a workflow that
-guards them (rule M5).
+"""The files of a new suite: a config, rubrics to fill in, labels, the judge's prompt, and a
+workflow that guards them.
 
-The labels that a new suite begins with (rule N1).
-
-What a new suite is told to do next, and what a clone of it needs.
-
-What the transcripts are that a new suite begins with: their files, runs and form.
+It looks at the transcripts that the suite begins with (their files, runs and form), and says what
+to do next, and what a clone of the suite needs.
 """
 
 from __future__ import annotations

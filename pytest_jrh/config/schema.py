@@ -1,12 +1,8 @@
-"""The shape of a config file: RAND's schema and our own sections (rules A1, A6, A10).
+"""The shape of a config file: RAND's schema and our own sections.
 
 The text below a field is its description: what it is for. Every key may be left out or null; what
-must be there in the end is decided in `suite.resolve`, which knows the fallbacks. What a field
-takes is said by `Takes`; editors show both (`suite.json_schema`).
-
-The section `input_format` of a config: where the parts of a conversation are (rule R2).
-
-The sections of a config that are about probes, with a key for each (rules S1, S8).
+must be there in the end is decided in `config.resolve`, which knows the fallbacks. What a field
+takes is said by `Takes`; editors show both (`config.json_schema`).
 """
 
 from __future__ import annotations

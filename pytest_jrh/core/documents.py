@@ -1,19 +1,9 @@
-"""Reads YAML and JSON files as plain data, with the line of every key.
+"""Reads YAML and JSON files as plain data, with the line of every key, and reports the mistakes of
+a document, each once, with places and received values.
 
 Only plain YAML is read: one document, string keys, no tags beyond the standard scalars. Deep
-nesting, alias bombs and huge files are rejected before anything is built.
-
-Texts about problems in a user's file: places and received values.
-
-The data of a file being read, with the lines of its keys.
-
-Reads JSON with the line of every key; the standard decoder does strings, numbers and names.
-
-JSON as the standard has it: what Python's reader lets pass would be lost or changed later.
-
-The mistakes of one document, each reported once.
-
-JSON pointers (RFC 6901): a place in JSON as text, such as `/task/id`.
+nesting, alias bombs and huge files are rejected before anything is built. JSON is read as the
+standard has it: what Python's reader lets pass would be lost or changed later.
 """
 
 from __future__ import annotations

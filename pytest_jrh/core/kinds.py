@@ -1,13 +1,4 @@
-"""A kind of test; nothing else compares the name of one.
-
-`agent_perturbation`: a transcript edited until it violates its rubric, or lands on a chosen
-score (rules B).
-
-`agent_positives`: a transcript that satisfies its rubric, kept as it is or repaired (rules B,
-D7).
-
-`agent_labels`: a run as it is, with the label that people or a program gave it (rule N1).
-"""
+"""The kinds of tests whose cases come from runs; nothing else compares the name of one."""
 
 from __future__ import annotations
 

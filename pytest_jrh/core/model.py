@@ -1,21 +1,8 @@
-"""The data model: frozen values that all packages share.
+"""The data model: frozen values that all packages share, from runs and rubrics over cases and how
+they are made to verdicts, results and outcomes.
 
 Messages are Inspect's own chat messages as plain JSON dictionaries (`role`, `content` as text or a
 list of blocks, `tool_calls`, `tool_call_id`, `function`, `error`); nobody may change one in place.
-
-The words that have a fixed set of values: modes, stages, record modes.
-
-Model calls: a stage's settings, an answer, and what it took.
-
-What people, or a program, say of a run as it is (rule N1).
-
-What is judged, and by which rule: the runs of an agent and the rubrics.
-
-How a case is made, from what collection knows of it to the transcript with a known answer.
-
-How a case can end: judged, made and not judged, without a case, or unscored (rules F).
-
-What comes of a case: the judge's verdict and the result of the item.
 """
 
 from __future__ import annotations

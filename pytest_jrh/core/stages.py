@@ -1,16 +1,5 @@
-"""The stages of the work, each in a file of its own, in the order in which they are listed.
-
-What a stage of the work is before it has a model; nothing else compares the name of one.
-
-The editor: one assistant turn rewritten (rules D3, D4).
-
-The judge under test, where it is a model with a prompt (rules E).
-
-The planner: which assistant turns to change, and to what end (rule D2).
-
-The summarizer: what the conversation was about, for editor and verifier (rule D5).
-
-The verifier: a second opinion on the label of a case (rule D6).
+"""The stages of the work, before they have a model, in the order in which they are listed; nothing
+else compares the name of one.
 """
 
 from __future__ import annotations

@@ -1,16 +1,9 @@
-"""Prompt templates and pages: the only importer of jinja2 (rules D9, D10, K4).
+"""Prompt templates and pages: the only importer of jinja2.
 
 A template is the user's or ours; what is put into it is hostile. So a template is rendered once, no
-value is ever read as a template, and no value can close a delimiter that the template opened. Pages
-are ours alone, and whatever is put into them is escaped.
-
-Messages about mistakes in both kinds of templates.
-
-RAND's templates: a plain name in single braces (rule D9).
-
-jinja2's templates: sandboxed, bounded, and checked before they are used (rule D9).
-
-The package's own pages: whatever is put into them is escaped (rule K4).
+value is ever read as a template, and no value can close a delimiter that the template opened.
+Prompts are jinja2's, sandboxed, bounded and checked before they are used, or RAND's, with plain
+names in single braces. Pages are ours alone, and whatever is put into them is escaped.
 """
 
 from __future__ import annotations

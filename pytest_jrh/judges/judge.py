@@ -1,11 +1,5 @@
-"""What a judge of a suite owns, whatever it is (rule Q7); the engine knows no more of one.
-
-The values that judges give in place of scores, and the key that a `score_map` has for each (rule
-Q1).
-
-What a judge's own code sees of a case: nothing of how it was made (rules E2, Q2).
-
-The images of a transcript, as parts of the message to a judge that takes them (rule R5).
+"""What the engine knows of a judge, whatever it is, and what judges get: a case without anything of
+how it was made, its images where the judge takes them, and the map of values in place of scores.
 """
 
 from __future__ import annotations

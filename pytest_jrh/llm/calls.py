@@ -1,13 +1,8 @@
 """One model call as a value: the request, the answer, and the re-asks between the two.
 
 An `Exchange` answers one request with one answer. Around it, `make_complete` builds the `Complete`
-that the pipeline and the judge use: it parses strictly and re-asks at most twice, carrying the
-validation error. Nothing here knows a provider or a cassette.
-
-The shapes that models answer in: what an answer is read as, strictly, and what is wrong with one
-that does not fit.
-
-One stage: its model, its prompt, and how to call the model.
+that the pipeline and the judge use: it parses strictly, by the shapes below, and re-asks at most
+twice, carrying the validation error. Nothing here knows a provider or a cassette.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
-"""The only importer of litellm, which takes seconds to import.
+"""What lies below a call: litellm (imported here alone, for it takes seconds to import), when a
+call may be sent, and what is accepted from a server.
 
-When a call may be sent, and sent again: rate limits, a shared slow-down, and retries.
-
-What is accepted from a server: answers of bounded size, and of a model's server only those with
-status 200, from the requested origin.
-
-The guard sits in httpcore's connection pools, which every httpx client of litellm and the provider
-SDKs goes through, and below vcrpy, which reads answers whole. (litellm's other transport, aiohttp,
-is switched off in `provider`.) It applies to requests made for a suite only, not to other users of
-httpx in the process.
+Rate limits, a shared slow-down and retries say when. Answers are of bounded size, and those of a
+model's server have status 200 and come from the requested origin. The guard for this sits in
+httpcore's connection pools, which every httpx client of litellm and the provider SDKs goes through,
+and below vcrpy, which reads answers whole. (litellm's other transport, aiohttp, is switched off.)
+It applies to requests made for a suite only, not to other users of httpx in the process.
 """
 
 from __future__ import annotations

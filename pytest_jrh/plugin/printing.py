@@ -1,13 +1,8 @@
-"""pytest's sections FAILURES and ERRORS, with the texts of cases in few words (rule J6).
+"""What a session prints beside the figures: its head, notes that are worth reading once, unused
+cassettes, and pytest's sections FAILURES and ERRORS with the texts of cases in few words.
 
-What is printed differs from what the reports of items hold: JUnit, editors and other plugins get
-those, with the whole texts.
-
-The head of a session: its suites, where their calls are answered from, and who judges.
-
-Notes on a suite that are worth reading once, and not at the end of each run.
-
-The cassettes that no case uses: `--jrh-report-unused` and `--jrh-prune` (rule G7).
+What is printed of a case differs from what the report of its item holds: JUnit, editors and other
+plugins get those, with the whole texts.
 """
 
 from __future__ import annotations

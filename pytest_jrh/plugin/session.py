@@ -1,11 +1,5 @@
-"""What a pytest process holds for its suites, and how it runs their cases.
-
-The gate in a pytest session: the controller's decision about each suite (rules J).
-
-Importing a lot at once: out of the garbage collector's way.
-
-Time limits on items (pytest-timeout's): waiting for a model's answer does not count towards
-them.
+"""What a pytest process holds for its suites: how it runs their cases, what the controller decides
+about each suite, and how long an item may wait for a model without being late.
 """
 
 from __future__ import annotations

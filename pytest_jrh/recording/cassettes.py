@@ -1,18 +1,10 @@
 """The file in which a case's calls are kept: a vcrpy cassette whose metadata answers without vcrpy.
 
 The metadata comes first in the file and holds one entry per finished call; the HTTP interactions,
-as vcrpy records them, follow. A replay by fingerprint reads this head alone. Files are written
-whole, to a temporary file that is then renamed, after every call (rules G3, G5).
-
-The text of a cassette: a head in JSON inside of YAML, then vcrpy's interactions.
-
-JSON is YAML, so vcrpy and every other reader of YAML read the whole file; a replay reads the head
-alone, with `json`. What was written before, by hand or by another YAML serializer is read as YAML.
-
-What a cassette must hold to be used: a file on disk is hostile until it has been looked at.
-
-Cassettes that no case uses any more: found by their names, and removed inside their folder alone
-(rule G7).
+as vcrpy records them, follow. The metadata is JSON, which is YAML, so that vcrpy and every other
+reader of YAML read the whole file, and a replay reads this head alone, with `json`; a head in other
+YAML is read as such. Files are written whole, after every call, to a temporary file that is read
+back and then renamed. A file on disk is hostile until it has been looked at.
 """
 
 from __future__ import annotations

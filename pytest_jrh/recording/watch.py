@@ -1,29 +1,21 @@
 """Notices what a judge's code opens, starts and sends by itself, past the HTTP libraries that are
-recorded (rule Q4).
+recorded, and routes what `http.client` sends to whom it belongs to.
 
 Python's audit events tell of connections, look-ups of names and programs, whichever library it is
 that asks for them. A hook for these events cannot be removed: there is one for a process, from the
 first session on that has such a judge, and it does nothing while no such judge runs. What is told
 by no event is wrapped: data on connections from before, and work for processes from before. What
-libraries in C do by themselves, such as gRPC's, is seen by neither: see `native`.
+libraries in C do by themselves, such as gRPC's, is seen by neither; on Linux, `/proc` lists the
+connections that they have left open.
 
-Code is known as a judge's by its context. Other code is left alone where the session's own thread
-has started it; a thread or a context that nobody knows may be a judge's, and is treated as one of
-all judges that run.
+Code is known as a judge's by its context, which the threads that it starts keep. Other code is left
+alone where the session's own thread has started it; a thread or a context that nobody knows may be
+a judge's, and is treated as one of all judges that run.
 
-Routes what `http.client` sends to whom it belongs to: requests, urllib3, urllib.request and
-boto3 are built on it.
-
-vcrpy replaces these libraries' classes of connections, and puts the old ones back for the time of
-every real request, for all threads at once. Judges run in threads side by side, so here the methods
-of the one class below them all are wrapped instead, once.
-
-Lets threads go on in the context that they were started from, as tasks do.
-
-A judge's code may hand its requests to threads; each is to be known as that judge's.
-
-Finds TCP connections that were opened outside of Python, by libraries in C such as gRPC's, which
-raise no audit event (rule Q4). On Linux, whose `/proc` lists the sockets of a process.
+requests, urllib3, urllib.request and boto3 are built on `http.client`. vcrpy replaces these
+libraries' classes of connections, and puts the old ones back for the time of every real request,
+for all threads at once. Judges run in threads side by side, so here the methods of the one class
+below them all are wrapped instead, once.
 """
 
 from __future__ import annotations

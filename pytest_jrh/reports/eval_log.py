@@ -1,8 +1,5 @@
-"""The judged cases as an Inspect log (rule I8: `--jrh-eval-log`).
-
-A judged case as one sample of an Inspect log.
-
-Judged cases as an Inspect log, for `inspect view` and everything else that reads such logs.
+"""The judged cases as an Inspect log (`--jrh-eval-log`), for `inspect view` and everything else
+that reads such logs.
 
 The archive is put together here, one sample at a time, from Inspect's own models: its writer wants
 every sample in memory, and stamps what it writes with random ids and the time of day.

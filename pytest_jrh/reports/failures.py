@@ -1,13 +1,9 @@
-"""The report of a case that fails or has no verdict, as pure text (rules F).
+"""The texts of cases that fail or have no verdict: whole, as JUnit and editors get them, and as the
+terminal prints them, where what all of a rubric have in common, and equal errors, are said once.
 
 Text of models and logs is wrapped, bounded, indented, and shown with control characters as escapes.
-Each part of the text begins with a title at the start of a line (`reporting.printed.failures` tells
-the parts by these).
-
-The texts of failed cases as the terminal prints them, where saying each whole would say the same
-again: what all of a rubric have in common once, and equal errors once (rule J6).
-
-`reporting.explain` writes the whole texts, which JUnit and editors get.
+Each part of a text begins with a title at the start of a line, by which the terminal tells them
+apart.
 """
 
 from __future__ import annotations

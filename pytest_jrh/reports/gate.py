@@ -1,12 +1,5 @@
-"""The gate's decision as pure text: what changed, one sentence, and the cases (rule J5).
-
-The rule of a gate for a probe, as text (rule S8).
-
-One threshold of a gate as text: the rule, the figure and the limit (rule J5).
-
-What changed since the baseline, in sentences (rules M3, M4, M7, M8).
-
-How much of the baseline a gate's decision rests on, in sentences (rule J9).
+"""The gate's decision as pure text: one sentence, the rules and their figures, what changed since
+the baseline, how much of it was compared, and the cases.
 """
 
 from __future__ import annotations

@@ -1,13 +1,5 @@
-"""What the labels of a session rest on, and what follows for its figures, in sentences that all
-reports share (rules N2, N4 to N6).
-
-Judges and verifier of a suite against the blind labels of people: in total, and per rubric where
-there are several (rule N4).
-
-What labels rest on, for reports that have no text to say it in: figures of people and of natural
-beside synthetic cases, one by one, and the sentence (rules N2, N4, N6).
-
-What the labels of a judge's cases rest on, as JSON values (rules N2, N4 to N6).
+"""What the labels of a session rest on, and what follows for its figures: sentences that all
+reports share, figures one by one for reports without texts, and JSON values.
 """
 
 from __future__ import annotations

@@ -1,17 +1,9 @@
-"""A session as one HTML file that opens from disk and asks the network for nothing (rule I8:
-`--jrh-report`).
+"""A session as one HTML file that opens from disk and asks the network for nothing
+(`--jrh-report`).
 
 The overview and the table of cases are plain HTML, escaped by jinja; transcripts lie compressed in
-data blocks and reach the page as text nodes alone. A content security policy that names the one
-script and style by their hashes stands behind both.
-
-The table of figures on the HTML report's page, with its bars and heat maps.
-
-The history as values of the page's part `history.html`, a small line each (rule J8).
-
-The values of the HTML report's page: gate, figures, panels and the table of cases.
-
-The HTML report as a file: the page, and the cases of one source run at a time.
+data blocks, one source run at a time, and reach the page as text nodes alone. A content security
+policy that names the one script and style by their hashes stands behind both.
 """
 
 from __future__ import annotations

@@ -1,10 +1,5 @@
-"""The table of probes as text, and its findings as sentences: the same in every report.
-
-The probes as Markdown: findings, the table, and attacks by place as a grid.
-
-The probes at the end of a session, in the terminal.
-
-The probes as JSON values, for `{model}_report.json` and for the page of the HTML report.
+"""What probes found: sentences and a table that are the same in every report, for the terminal, as
+Markdown, and as JSON values.
 """
 
 from __future__ import annotations

@@ -1,10 +1,5 @@
-"""Where a session's figures come from, in words that are the same in every report (rule J7).
-
-Where a session's figures come from, as values; `pytest_jrh.engine.provenance` finds them out.
-
-Where the figures come from, as values of the page's part `provenance.html` (rule J7).
-
-Where the figures come from, as lines of Markdown (rule J7).
+"""Where a session's figures come from, in words that are the same in every report, and as values;
+`engine.provenance` finds them out.
 """
 
 from __future__ import annotations

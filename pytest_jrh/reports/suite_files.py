@@ -1,15 +1,8 @@
-"""What a suite leaves on disk at the end of a session, written by the controller alone (rules
-H).
+"""What a suite leaves on disk at the end of a session, written by the controller alone.
 
-The summary of the cases in a folder (rule H1).
-
-The made cases of a session put together with those that are there: one JSONL and one summary for
-each folder of a suite (rule H1).
-
-What a suite leaves of each case: rows of tables, and the debug bundle, written in one pass that
-reads each record once (rules H1, H2).
-
-What a session ran of one suite: what its files, reports and decision come from.
+The made cases of the session are put together with those that are there: one JSONL and one summary
+for each folder. Rows of tables and debug bundles are written in one pass that reads each record
+once.
 """
 
 from __future__ import annotations

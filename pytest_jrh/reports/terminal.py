@@ -1,12 +1,5 @@
-"""The `jrh` section of the terminal as styled lines: figures, changes, the gate's decision, panels
-(rules J).
-
-What `-q` leaves of a session: a line for each judge of each suite, what the gate decided, and
-what was paid for (rule J6).
-
-The table of figures of one judge, in the width of the terminal (rule J1).
-
-The intervals of a judge's figures in the terminal: in a line, and with `-v` in a table.
+"""The `jrh` section of the terminal as styled lines: figures with their intervals in the width of
+the terminal, changes, the gate's decision, panels, and what `-q` leaves of them.
 """
 
 from __future__ import annotations

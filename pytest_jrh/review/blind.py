@@ -1,18 +1,11 @@
 """The state of blind labelling: the cases that were drawn, what each reviewer may see of them, and
-what was said (rule N3).
+what was said.
 
-The engine's thread adds cases and verdicts, the page's threads label, the session's waits for the
-end.
-
-Which cases are labelled, by whom, and in which order: chance alone, from a seed (rule N3).
-
-Cases go by their digests, and chance by digests of these: a case that comes or goes changes as
-little as possible of what is drawn, and the order in which cases were made changes nothing.
-
-Where the engine hands its cases in for blind labelling: none waits for it, and none is changed
-by it (rule N3).
-
-Blind labelling of a session's suites, from what is on their disk (rule N3).
+The engine's thread adds cases and verdicts, and waits for no label; the page's threads label, the
+session's waits for the end. Which cases are labelled, by whom, and in which order is chance alone,
+from a seed. Cases go by their digests, and chance by digests of these: a case that comes or goes
+changes as little as possible of what is drawn, and the order in which cases were made changes
+nothing.
 """
 
 from __future__ import annotations

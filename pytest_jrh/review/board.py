@@ -1,16 +1,8 @@
 """The state of a review: the cases made so far, what was decided about each, and who wants to know.
 
-The engine's thread adds cases and verdicts, the page's threads decide, the session's waits for
-Finalize.
-
-A case under review, and what was decided about it, as values.
-
-What a person may change of a decision, as pure functions.
-
-What every page of a session has: a state that many threads change, and an end.
-
-Where the engine hands its cases in for review, and gets them back as people
-decided (rule K2).
+The engine's thread hands cases in at the `ReviewDesk` and gets them back as people decided; the
+page's threads decide, the session's waits for Finalize. What a person may change of a decision is
+said by pure functions.
 """
 
 from __future__ import annotations

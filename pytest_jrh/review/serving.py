@@ -1,14 +1,8 @@
-"""Serving the page on loopback, in a thread of its own: the only importer of uvicorn (rule K1).
+"""Serving a page on loopback, in a thread of its own: the only importer of starlette and uvicorn.
 
-Access control of the page: browsers on this machine that have the session's token (rule K4).
-
-Plain ASGI around the app, so that nothing of a request is looked at before it has passed.
-
-Requests and answers of a page as values, without a web framework: what all pages share.
-
-Whatever a page shows is named by keys that the session made; no text of a request reaches a path.
-
-The page's web application: the only importer of starlette (rules K).
+Only browsers on this machine that have the session's token have access. The guard is plain ASGI
+around the app, so that nothing of a request is looked at before it has passed. Whatever a page
+shows is named by keys that the session made; no text of a request reaches a path.
 """
 
 from __future__ import annotations

@@ -1,15 +1,10 @@
-"""Runs from Inspect logs: summaries to collect from, samples read one at a time (rules C1 to C3,
-C5).
-
-The only importer of inspect_ai, which says what a stored sample of any log version means.
-
-Inspect log files on disk, read one piece at a time: an `.eval` archive or a `.json` file.
+"""Runs from Inspect logs, an `.eval` archive or a `.json` file: summaries to collect from, samples
+read one at a time.
 
 Collecting thousands of runs must neither import inspect_ai nor hold the log in memory, and reading
-one sample must not cost more in a bigger log. So the pieces are found here, with the standard
-library; what a sample means is inspect_ai's to say (`eval_logs`).
-
-What the summaries of an Inspect log hold beside ids: metadata, scores and uuids of samples.
+one sample must not cost more in a bigger log. So the pieces of a file are found with the standard
+library; what a stored sample of any log version means is inspect_ai's to say, which is imported
+late.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""Where each conversation of a file begins and ends: the lines of a JSONL file, or the items of a
-JSON list.
+"""The conversations of a file: where each begins and ends, the lines of a JSONL file or the items
+of a JSON list, and what of its JSON is its id, its messages and the rest.
 
-One item at a time is in memory, whatever the size of the file.
-
-What of a conversation's JSON is its id, its messages and the rest (rule R2).
-
-Where the parts of conversations are in a file of another shape, for `init` to propose (rule
-R2).
+One item at a time is in memory, whatever the size of the file. For a file of another shape, the
+places of these parts are guessed, for `init` to propose.
 """
 
 from __future__ import annotations

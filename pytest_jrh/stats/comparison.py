@@ -1,10 +1,7 @@
-"""Whether a change is more than chance: tests over clusters, and Holm's adjustment.
+"""Whether a change is more than chance, and whether a judge has become worse by no more than is
+allowed: tests over clusters, Holm's adjustment, PASS, FAIL or INCONCLUSIVE.
 
-Whether a judge has become worse by no more than is allowed: PASS, FAIL or INCONCLUSIVE.
-
-How often a judge that has not changed passes `max_drop`, and what makes it pass at 80% power.
-
-A suite as it is planned: its runs, and what one of them may lose where a judge gets worse.
+Also how often a judge that has not changed passes `max_drop`, and what makes it pass at 80% power.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""The table of figures that every report shows: a section per judge, a row per rubric, test and all
-(rule J1).
+"""The table of figures that every report shows: a section per judge, a row per rubric, test and
+all.
 
-The figures of a judge, each declared once; every report and the schema of the JSON report derive
-from this table.
-
-A new metric is its computation in `Statistics` and one line here.
-
-How often a judge contradicts itself, and how often its repeats tie, in sentences (rule M2).
+Each figure is declared once, as a column; every report and the schema of the JSON report derive
+from these. A new one is its computation in `Statistics` and one line here.
 """
 
 from __future__ import annotations

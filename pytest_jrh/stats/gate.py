@@ -1,12 +1,8 @@
-"""The gate: decides from a session's verdicts, its baseline and the suite's rules (rules J3 to J5,
-M3, M4).
+"""The gate: decides from a session's verdicts, its baseline and the suite's rules, and says how
+much of the baseline was compared.
 
 Each item calls `tolerated` in its own process; the controller calls `decide` once, with all
 results. Every tolerated disagreement counts for a threshold, or is in the baseline.
-
-How much of a baseline a session was compared with (rule J9).
-
-The rules of a gate, applied to what a session came to (rules J4, M4).
 """
 
 from __future__ import annotations

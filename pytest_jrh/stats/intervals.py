@@ -1,11 +1,8 @@
-"""Intervals of shares whose cases come in clusters (rule L1).
+"""Intervals of figures whose cases come in clusters: shares, kappa, mean error, bias, and how often
+a judge that is asked again says something else.
 
 A cluster is one sample of the log over all its epochs and cases. Cases of one cluster are right and
 wrong together, so that a hundred cases of ten runs say less than a hundred runs.
-
-Intervals of kappa, mean error and bias over clusters of cases (rule L2).
-
-How often a judge that is asked again says something else.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
-"""Judge and verifier held against the blind labels of people (rule N4).
+"""Judge and verifier held against the blind labels of people, and natural beside synthetic cases.
 
-Figures against people: what all cases say, corrected by those that people looked at (rule N4).
-
-Prediction-powered inference (Angelopoulos et al. 2023, Science 382:669-674) with the weight of
-PPI++ (Angelopoulos, Duchi and Zrnic 2023, arXiv:2311.01453): the suite's labels predict what people
-would say of every case, and the labels of a random sample correct the mean. No independence of the
-errors of judge and verifier is assumed.
-
-Natural beside synthetic cases (rule N2).
+Figures of all cases are corrected by those that people looked at. Prediction-powered inference
+(Angelopoulos et al. 2023, Science 382:669-674) with the weight of PPI++ (Angelopoulos, Duchi and
+Zrnic 2023, arXiv:2311.01453): the suite's labels predict what people would say of every case, and
+the labels of a random sample correct the mean. No independence of the errors of judge and verifier
+is assumed.
 """
 
 from __future__ import annotations

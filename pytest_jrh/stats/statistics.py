@@ -1,12 +1,7 @@
-"""Figures of the judges: per judge, test and rubric, and over all (rule J1).
+"""Figures of the judges, with their intervals: per judge, test and rubric, and over all; what
+repeats say about a judge, and what an ordinal judge gives to the cases of each level.
 
 Only agree and disagree count. A figure that cannot be computed is None with the reason.
-
-What the repeats of a judge's verdicts say about the judge (rules M1, M2).
-
-The interval of every figure of a set of verdicts (rules L1 to L3).
-
-What an ordinal judge gives to the cases of each level: their mean, spread and bias (rule J1).
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
-"""The baseline's file: JSON to commit, sorted, one case per line, with an error for every mistake
-in it (rule J2).
+"""The file of `--jrh-baseline`: JSON to commit, sorted, one case per line, with an error for every
+mistake in it; read once when first needed, and updated at the end.
 
-What the judges said when a baseline was written, and their prompts: a file beside it, so that a
-report can show old and new side by side (rule I10).
-
-Nothing is decided by it: a baseline without it, or one that is newer, is compared all the same.
-
-The file of `--jrh-baseline` in a session: read once when first needed, and updated at the end
-(rules J2, M7).
+Beside it is kept what the judges said and their prompts, so that a report can show old and new side
+by side. Nothing is decided by that: a baseline without it, or one that is newer, is compared all
+the same.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""The tables for people and notebooks: CSV or XLSX, row by row (rule H2).
+"""The tables for people and notebooks, CSV or XLSX, written row by row; the columns of the tables
+of cases, RAND's and ours, are declared once.
 
 Cells are hostile: what a spreadsheet would run as a formula is prefixed with `'`, ANSI sequences
-and control characters are dropped, and XLSX cells are cut at the limit of the format.
-
-Tables that are written row by row beside others, which go on where one of them cannot.
-
-The columns of the tables of cases, RAND's and ours, each declared once (rule H2).
+and control characters are dropped, and XLSX cells are cut at the limit of the format. Where one
+table cannot be written, the others go on.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""A probe: a change of a transcript that must not change a judge's verdict (rule S1).
+"""A probe: a change of a transcript that must not change a judge's verdict.
 
-Copies of chat messages with some of their texts changed: what derivations of probes share.
-
-The layouts in which a prompt judge may get a transcript (rule S3).
-
-Each keeps what `render_transcript` promises: no text of a transcript can stand where a header does,
-and nothing of it is cut.
+Here is what derivations of probes share: copies of chat messages with some of their texts changed,
+and the layouts in which a prompt judge may get a transcript. Each layout keeps what
+`render_transcript` promises: no text of a transcript can stand where a header does, and nothing of
+it is cut.
 """
 
 from __future__ import annotations
