@@ -18,12 +18,13 @@ import hashlib
 import importlib.util
 import itertools
 import json
+import os
 import re
 import sys
 import sysconfig
 import types
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from importlib.machinery import ModuleSpec
 from pathlib import Path, PurePath
@@ -41,12 +42,20 @@ _NO_PART = frozenset({"pytest", "pytest_jrh"})
 """Packages that run a judge, and are no part of it."""
 _LARGEST = 10 * 2**20
 """How many bytes of a file count; of a larger one its size does, too."""
+_MOST_BYTES = 200 * 2**20
+"""How many bytes of all files count; of those after them only the sizes do."""
 _MOST_FILES = 1_000
-"""How many files a pattern or a folder may stand for."""
+"""How many files a pattern or a folder may stand for, and how many folders may be in it."""
 _MOST_VALUES = 10_000
 _DEEPEST = 100
 _LONGEST_NAME = 300
 _WRITTEN = frozenset({".db", ".lock", ".log", ".pid", ".pyc", ".sqlite", ".sqlite3", ".tmp"})
+_RESULTS = "outputs"
+"""The folder of sessions' results, which no folder or pattern stands for."""
+_CASSETTE = re.compile(r"\.(?:generation|judge-[^/]*)\.yaml$")
+_WRITE_MODE = re.compile(r"[wax][bt]?")
+_SKIPPED = frozenset({*_INSTALLED, "__pycache__", "node_modules"})
+_WRITES = frozenset({"write_text", "write_bytes", "touch", "mkdir"})
 _RESOURCES = frozenset({"files", "get_data", "open_text", "read_text", "PackageLoader"})
 """Calls whose first argument may be a package, and what they are called with a file in it."""
 _PATH_CALLS = _RESOURCES | {
@@ -121,18 +130,22 @@ class _Files:
         self.packages: set[str] = set()
         self._folders = folders
         self._pending: list[Path] = []
+        self._followed: set[Path] = set()
         self._digests: dict[Path, str] = {}
+        self._bytes_left = _MOST_BYTES
         self._listings: dict[Path, frozenset[str]] = {}
 
-    def add(self, path: Path, name: str) -> None:
-        """Count a file, and of a module what it reaches, too."""
+    def add(self, path: Path, name: str, *, follow: bool = True) -> None:
+        """Count a file, and to `follow` a module, what it reaches, too."""
         if path not in self._digests:
-            digest = _digest(path)
-            if digest is None:
+            content = _content(path, min(_LARGEST, self._bytes_left))
+            if content is None:
                 return
-            self._digests[path] = digest
-            if path.suffix == ".py":
-                self._pending.append(path)
+            self._bytes_left = max(0, self._bytes_left - len(content))
+            self._digests[path] = hashlib.sha256(content).hexdigest()
+        if follow and path.suffix == ".py" and path not in self._followed:
+            self._followed.add(path)
+            self._pending.append(path)
         self.read.add((name, self._digests[path]))
 
     def add_code(self, file: str) -> bool:
@@ -182,7 +195,7 @@ class _Files:
         if not name or len(name) > _LONGEST_NAME or "\n" in name or "\0" in name or "://" in name:
             return
         if module is not None and _SUFFIX.fullmatch(name):
-            self._add_all([module.with_suffix(name)], module.parent)
+            self._add_all([(module.with_suffix(name), True)], module.parent)
             return
         if name[0] == "/" and _is_file(Path(name)):
             self.name_of(Path(name))
@@ -193,11 +206,19 @@ class _Files:
         if not pattern.strip("./*") or not (is_path or "." in pattern or "/" in pattern):
             return
         first = pattern.partition("/")[0]
-        if "*" in first and ("/" in pattern or not _SUFFIX.search(pattern)):
+        rest = pattern.removeprefix("**/")
+        if "*" in first and ("/" in rest or not _SUFFIX.search(rest)):
             return
         for base in [*self._bases(module, own_only="*" in first), *packages]:
             if first in (".", "..") or "*" in first or first.casefold() in self._listing(base):
-                self._add_all(_matching(base, pattern, is_path=is_path), base)
+                deep = self._is_inside(base / pattern.partition("*")[0], module)
+                self._add_all(_matching(base, pattern, is_path=is_path, deep=deep), base)
+
+    def _is_inside(self, path: Path, module: Path | None) -> bool:
+        """Whether a place is inside of the project, or of a module's folder."""
+        place = Path(os.path.normpath(path))
+        folders = [*self._folders, *([] if module is None else [module.parent])]
+        return any(place.is_relative_to(folder) for folder in folders)
 
     def _listing(self, folder: Path) -> frozenset[str]:
         """What is in a folder, so that not each text of a module is looked for on the disk."""
@@ -232,15 +253,16 @@ class _Files:
         if not (_is_file(path) or _is_folder(path)):
             return None if base is None else path.relative_to(base).as_posix()
         if base is not None:
-            self._add_all(_matching(path.parent, path.name, is_path=True), path.parent)
+            matches = _matching(path.parent, path.name, is_path=True, deep=True)
+            self._add_all(matches, path.parent)
         return path.name
 
-    def _add_all(self, paths: Iterable[Path], base: Path) -> None:
-        for path in paths:
+    def _add_all(self, paths: Iterable[tuple[Path, bool]], base: Path) -> None:
+        for path, follow in paths:
             name = path.relative_to(base) if path.is_relative_to(base) else Path(path.name)
             hidden = any(part.startswith(".") for part in name.parts if part not in (".", ".."))
             if not hidden and path.suffix not in _WRITTEN:
-                self.add(path, name.as_posix())
+                self.add(path, name.as_posix(), follow=follow)
 
     def _add_module(self, name: str, importer: Path) -> Path | None:
         """Count an imported module; its file, where that is the project's."""
@@ -419,6 +441,8 @@ class _Values:
 
 def _imported_names(nodes: Iterable[ast.AST]) -> set[str]:
     """The modules that a module imports, anywhere in it: `pkg.mod`, or `..mod` from its folder."""
+    nodes = list(nodes)
+    names = _texts_by_name(nodes)
     found: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -430,7 +454,7 @@ def _imported_names(nodes: Iterable[ast.AST]) -> set[str]:
             for alias in node.names:
                 found.add(f"{dots}{name}{'.' if name else ''}{alias.name}")
         elif isinstance(node, ast.Call) and _called(node) in _IMPORTS and node.args:
-            name = _text_of(node.args[0], set()) or ""
+            name = _text_of(node.args[0], set(), names) or ""
             if re.fullmatch(r"\.*\w+(\.\w+)*", name):
                 dots = name[: len(name) - len(name.lstrip("."))]
                 found.update(dots + each for each in _with_packages(name.lstrip(".")))
@@ -448,26 +472,70 @@ def _named_files(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, bool]]:
     """The texts of a module that may name a file, with `*` for what is put in when it runs, and
     whether the code makes a path of them.
     """
-    inner: set[int] = set()
+    nodes = list(nodes)
+    names = _texts_by_name(nodes)
+    inner = {id(part) for node in nodes if isinstance(node, ast.Call) for part in _written(node)}
     for node in nodes:
         if id(node) in inner:
             continue
-        if isinstance(node, _TEXTS) and (text := _text_of(node, inner)) is not None:
+        if isinstance(node, _TEXTS) and (text := _text_of(node, inner, names)) is not None:
             yield text, isinstance(node, ast.Call)
-        parts: Sequence[ast.expr] = ()
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-            parts = _operands(node, ast.Div, inner)
-        elif isinstance(node, ast.Call) and _called(node) in _PATH_CALLS:
-            parts = node.args
-            if isinstance(node.func, ast.Attribute) and node.func.attr == "joinpath":
-                parts = [node.func.value, *parts]
-        texts = [_text_of(part, inner) for part in parts]
+        texts = [_text_of(part, inner, names) for part in _path_parts(node, inner)]
         known = list(itertools.dropwhile(lambda text: text is None, texts))
         if known:
             yield "/".join(text or "*" for text in known), True
             if isinstance(node, ast.Call) and _called(node) in _RESOURCES:
                 known[0] = (known[0] or "").replace(".", "/")
                 yield "/".join(text or "*" for text in known), True
+
+
+def _path_parts(node: ast.AST, inner: set[int]) -> Sequence[ast.expr]:
+    """The parts of the path that an operation or a call makes; none where it makes no path."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        return _operands(node, ast.Div, inner)
+    if not isinstance(node, ast.Call):
+        return ()
+    called = _called(node)
+    if called == "open":
+        return node.args[:1]
+    if called == "rglob":
+        return [ast.Constant("**"), *node.args[:1]]
+    if called == "joinpath" and isinstance(node.func, ast.Attribute):
+        return [node.func.value, *node.args]
+    return node.args if called in _PATH_CALLS else ()
+
+
+def _texts_by_name(nodes: Iterable[ast.AST]) -> dict[str, str]:
+    """The names that a module sets to one text, and to nothing else."""
+    values: dict[str, list[ast.expr | None]] = {}
+    for node in nodes:
+        targets: list[ast.expr] = []
+        if isinstance(node, ast.Assign):
+            targets = node.targets
+        elif isinstance(node, ast.AnnAssign | ast.AugAssign):
+            targets = [node.target]
+        for target in targets:
+            if isinstance(target, ast.Name):
+                assert isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign)
+                values.setdefault(target.id, []).append(node.value)
+    return {
+        name: held[0].value
+        for name, held in values.items()
+        if len(held) == 1 and isinstance(held[0], ast.Constant) and isinstance(held[0].value, str)
+    }
+
+
+def _written(node: ast.Call) -> Iterator[ast.AST]:
+    """The parts of a call that name a file which it writes: what is written is no part of code."""
+    function = node.func
+    if isinstance(function, ast.Attribute) and function.attr in _WRITES:
+        yield from ast.walk(function.value)
+    if _called(node) != "open":
+        return
+    modes = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "mode")]
+    texts = [mode.value for mode in modes if isinstance(mode, ast.Constant)]
+    if any(isinstance(text, str) and _WRITE_MODE.fullmatch(text) for text in texts):
+        yield from ast.walk(node)
 
 
 def _operands(node: ast.expr, operator: type[ast.operator], inner: set[int]) -> list[ast.expr]:
@@ -481,24 +549,32 @@ def _operands(node: ast.expr, operator: type[ast.operator], inner: set[int]) -> 
     return [node, *reversed(operands)]
 
 
-def _text_of(node: ast.expr, inner: set[int]) -> str | None:
+def _text_of(node: ast.expr, inner: set[int], names: Mapping[str, str]) -> str | None:
     """The text that an expression is, with `*` for what is not known; None where it is none.
 
-    That of a package's resources, or of a module whose name is made when the code runs, is a path.
+    `names` are those that stand for a text. That of a package's resources, or of a module whose
+    name is made when the code runs, is a path.
     """
-    if isinstance(node, ast.Constant):
-        return node.value if isinstance(node.value, str) else None
-    if isinstance(node, ast.JoinedStr):
-        return "".join(_text_of(part, inner) or "*" for part in node.values)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        texts = [_text_of(part, inner) for part in _operands(node, ast.Add, inner)]
-        return "".join(text or "*" for text in texts) if any(texts) else None
-    if isinstance(node, ast.Call) and node.args and _called(node) in {"files", *_IMPORTS}:
-        name = _text_of(node.args[0], inner)
+    text: str | None = None
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        text = node.value
+    elif isinstance(node, ast.Name):
+        text = names.get(node.id)
+    elif isinstance(node, ast.FormattedValue):
+        text = _text_of(node.value, inner, names)
+    elif isinstance(node, ast.JoinedStr):
+        text = "".join(_text_of(part, inner, names) or "*" for part in node.values)
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        operands = _operands(node, ast.Add, inner)
+        texts = [_text_of(part, inner, names) for part in operands]
+        text = "".join(part or "*" for part in texts) if any(texts) else None
+    elif isinstance(node, ast.Call) and node.args and _called(node) in {"files", *_IMPORTS}:
+        name = _text_of(node.args[0], inner, names)
         if name is not None and _called(node) == "files":
-            return name.replace(".", "/")
-        return f"{name.replace('.', '/')}.py" if name is not None and "*" in name else None
-    return None
+            text = name.replace(".", "/")
+        elif name is not None and "*" in name:
+            text = f"{name.replace('.', '/')}.py"
+    return text
 
 
 def _called(node: ast.Call) -> str:
@@ -534,31 +610,75 @@ def _spec(name: str) -> ModuleSpec | None:
         return None
 
 
-def _matching(base: Path, pattern: str, *, is_path: bool) -> list[Path]:
-    """The files that a text may name from a folder."""
+def _matching(
+    base: Path, pattern: str, *, is_path: bool, deep: bool
+) -> Iterable[tuple[Path, bool]]:
+    """The files that a text may name from a folder, and whether what they reach counts, too.
+
+    A folder stands for the files in it, and where it is to be `deep`, for those in its folders.
+    """
     try:
+        if "**" in pattern:
+            start, _, rest = pattern.partition("**")
+            last = re.escape(rest.rpartition("/")[2]).replace(r"\*", ".*")
+            found = _below(base / start, deep=deep)
+            return [(path, near) for path, near in found if re.fullmatch(last, path.name)]
         if "*" in pattern:
-            return sorted(base.glob(pattern))[:_MOST_FILES]
+            paths = sorted(base.glob(pattern))[:_MOST_FILES]
+            return [(path, True) for path in paths if not _is_of_session(path, base)]
         path = base / pattern
         if _is_folder(path):
-            return sorted(path.iterdir())[:_MOST_FILES] if is_path or pattern[-1] == "/" else []
+            wanted = (is_path or pattern[-1] == "/") and not _is_of_session(path, base)
+            return _below(path, deep=deep) if wanted else []
     except (OSError, ValueError, NotImplementedError, IndexError):
         return []
-    return [path]
+    return [(path, True)]
 
 
-def _digest(path: Path) -> str | None:
-    """SHA-256 of a file, whatever its line ends; None where it cannot be read, or is no file."""
+def _below(folder: Path, *, deep: bool) -> list[tuple[Path, bool]]:
+    """The files in a folder, those directly in it first and marked; where it is `deep`, those in
+    its folders, too.
+
+    Left out is what is hidden, installed or of sessions; links to folders are not followed.
+    """
+    files: list[tuple[Path, bool]] = []
+    folders = [folder]
+    for around in folders:
+        entries: list[Path] = []
+        with contextlib.suppress(OSError):
+            entries = sorted(around.iterdir())
+        for path in entries:
+            if path.name[0] == "." or path.name in _SKIPPED or _is_of_session(path, folder):
+                continue
+            if not _is_folder(path):
+                files.append((path, around == folder))
+            elif deep and not path.is_symlink() and len(folders) < _MOST_FILES:
+                folders.append(path)
+        if len(files) >= _MOST_FILES:
+            break
+    return files[:_MOST_FILES]
+
+
+def _is_of_session(path: Path, base: Path) -> bool:
+    """Whether sessions write a file: a recording, or what is in the folder of results."""
+    return path.relative_to(base).parts[:1] == (_RESULTS,) or bool(_CASSETTE.search(path.name))
+
+
+def _content(path: Path, most: int) -> bytes | None:
+    """What counts of a file: of a text whatever its line ends, of one with more than `most` bytes
+    its size, too; None where it cannot be read, or is no file.
+    """
     try:
         if not _is_file(path):
             return None
         with path.open("rb") as file:
-            content = file.read(_LARGEST)
+            content = file.read(most)
         size = path.stat().st_size
     except OSError:
         return None
-    more = b"" if size <= _LARGEST else str(size).encode()
-    return hashlib.sha256(content.replace(b"\r\n", b"\n") + more).hexdigest()
+    if b"\0" not in content:
+        content = content.replace(b"\r\n", b"\n")
+    return content if size <= most else content + str(size).encode()
 
 
 def _is_file(path: Path) -> bool:

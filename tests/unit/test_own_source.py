@@ -182,6 +182,24 @@ def judging(body: str, head: str = "") -> str:
         ({"judges.py": judging("import_module(f'rules.{case}')")}, {"rules/first.py": "A = 1"}),
         ({"judges.py": judging("import_module('.' + case)")}, {"first.py": "A = 1"}),
         ({"judges.py": judging("FILE.with_suffix('.txt')")}, {"judges.txt": "Be kind."}),
+        # Names that stand for a text.
+        (
+            {"judges.py": judging("HERE / NAME / case", "HERE = 0.5\nNAME = 'prompts'")},
+            {"prompts/first": "Be kind."},
+        ),
+        (
+            {"judges.py": judging("join(HERE, NAME, case)", "NAME: str = 'prompts'")},
+            {"prompts/first": "Be kind."},
+        ),
+        ({"judges.py": judging("import_module(NAME)", "NAME = 'late'")}, {"late.py": "A = 1"}),
+        # What is in folders of a folder.
+        ({"judges.py": judging("FileSystemLoader('texts')")}, {"texts/v1/a.j2": "Be kind."}),
+        ({"judges.py": judging("HERE / 'prompts'", "HERE = 0.5")}, {"prompts/a/b.md": "A"}),
+        ({"judges.py": judging("case.rglob('*.md')")}, {"a/b/first.md": "Be kind."}),
+        ({"judges.py": judging("case.glob('**/*.md')")}, {"a/b/first.md": "Be kind."}),
+        # Files without a suffix, and such as are no text.
+        ({"judges.py": judging("open('prompt').read()")}, {"prompt": "Be kind."}),
+        ({"judges.py": judging("open('prompt', 'r')")}, {"prompt": "Be kind."}),
         # A module that is loaded by its file, and what that imports.
         (
             {"judges.py": judging("run_path('script.py')"), "script.py": "import late"},
@@ -336,6 +354,17 @@ def test_the_digest_is_that_of_every_clone_and_process(project: Project, tmp_pat
         ({"judges.py": judging("f'{case}/{case}' + f'{case}.{case}' + '*'")}, {"a.md": "A"}),
         ({"judges.py": judging("f'{case}/{case}', f'{case}.{case}', '*', 1 / 2")}, {"a.md": "A"}),
         ({"judges.py": judging("import pytest, pytest_jrh, json")}, {"json.md": "A"}),
+        # What the judge or a session writes.
+        ({"judges.py": judging("open('trace.jsonl', 'a')")}, {"trace.jsonl": "It was asked."}),
+        ({"judges.py": judging("open('a/b.txt', mode='wb')")}, {"a/b.txt": "It was asked."}),
+        ({"judges.py": judging("(case / 'a.txt').write_text('')")}, {"a.txt": "It was asked."}),
+        ({"judges.py": judging("Path('outputs')")}, {"outputs/suite/results.json": "[]"}),
+        (
+            {"judges.py": judging("Path('inputs')")},
+            {"inputs/cassettes/r/a.e1.judge-default.yaml": "a: 1"},
+        ),
+        ({"judges.py": judging("Path('pkg')")}, {"pkg/__pycache__/a.txt": "A"}),
+        ({"judges.py": judging("Path('.venv'), Path('env')")}, {"env/site-packages/a.py": "A"}),
     ],
 )
 def test_what_it_does_not_reach_is_no_part_of_it(
@@ -464,6 +493,41 @@ def test_files_that_cannot_be_read_whole_stop_nothing(
     code = project.judge()
     (project.folder / "judges.py").unlink()
     assert own_source(code, [project.folder]).digest != first
+
+
+def test_line_ends_of_what_is_no_text_count(project: Project) -> None:
+    project.write({"judges.py": judging("open('model.bin')"), "model.bin": "\0\r\n"})
+    before = project.digest()
+    project.write({"model.bin": "\0\n"})
+    assert project.digest() != before
+
+
+def test_a_folder_that_is_named_has_a_limit(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write({f"texts/{folder}/{name}.md": "A" for folder in "abc" for name in "abcd"})
+    project.write({"texts/a/code.py": "import late", "late.py": ""})
+    (tmp_path / "far" / "below").mkdir(parents=True)
+    (tmp_path / "far" / "below" / "near.md").write_text("A", "utf-8")
+    (project.folder / "texts" / "again").symlink_to(project.folder / "texts")
+    project.write({"judges.py": judging("Path('texts'), '../**/*.md'")})
+
+    def names() -> set[str]:
+        files = module._Files([project.folder])
+        module._Values(files).digestible(project.judge())
+        files.follow()
+        return {name for name, _ in files.read}
+
+    texts = {f"texts/{folder}/{name}.md" for folder in "abc" for name in "abcd"}
+    assert names() == {"judges.py", "texts/a/code.py", *texts}
+    monkeypatch.setattr(module, "_MOST_FILES", 7)
+    assert len(names()) == 8
+    monkeypatch.setattr(module, "_MOST_BYTES", 2)
+    before = project.digest()
+    project.write({"texts/a/a.md": "B"})
+    assert project.digest() == before
+    project.write({"texts/a/a.md": "of another size"})
+    assert project.digest() != before
 
 
 def test_a_link_counts_by_what_it_leads_to(project: Project, tmp_path: Path) -> None:
