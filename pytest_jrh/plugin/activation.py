@@ -10,6 +10,7 @@ import os
 import threading
 import warnings
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,7 +22,13 @@ from pytest_jrh.config.rubrics import looks_like_rubrics
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import absolute
 from pytest_jrh.plugin.collect import CaseItem, SuiteFile
-from pytest_jrh.plugin.options import OPTIONS_READ, YAML_SUFFIXES, typed_arguments, typed_configs
+from pytest_jrh.plugin.options import (
+    OPTIONS_READ,
+    YAML_SUFFIXES,
+    typed_arguments,
+    typed_configs,
+    typed_values,
+)
 from pytest_jrh.plugin.printing import WholeReports
 from pytest_jrh.plugin.reporter import Reporter
 from pytest_jrh.plugin.secrecy import Secrecy
@@ -114,6 +121,10 @@ def activate_named(config: pytest.Config) -> None:
     covered = {absolute(folder / argument.partition("::")[0]) for argument in others}
     configs = config.stash[OPTIONS_READ].configs
     typed = bool(typed_configs(config))
+    if not typed:
+        configs = tuple(
+            path for path in configs if path in covered or not _is_ignored(config, path)
+        )
     if others and not typed and (not stand_ins or not covered.isdisjoint(configs)):
         configs = tuple(path for path in configs if path in covered)
     if configs:
@@ -121,9 +132,24 @@ def activate_named(config: pytest.Config) -> None:
         for argument, what in stand_ins.items():
             _replace(session, what, argument, absolute(folder / argument))
         _load(session, configs)
+        session.named_configs = configs
         # Where nothing is named, pytest knows by itself what to collect beside the suites.
         kept = others if typed or arguments else config.args
         config.args[:] = [*kept, *(str(path) for path in configs if path not in covered)]
+
+
+def _is_ignored(config: pytest.Config, path: Path) -> bool:
+    """Whether the command line leaves a file out with `--ignore` or `--ignore-glob`.
+
+    Without those of settings: they are for folders, and the suite is named by settings, too.
+    """
+    folder = config.invocation_params.dir
+    ignored = {absolute(folder / name) for name in typed_values(config, "--ignore")}
+    patterns = [str(absolute(folder / name)) for name in typed_values(config, "--ignore-glob")]
+    return any(
+        place in ignored or any(fnmatch(str(place), pattern) for pattern in patterns)
+        for place in (path, *path.parents)
+    )
 
 
 def _load(session: SuiteSession, configs: Iterable[Path]) -> None:
@@ -155,7 +181,7 @@ def collect(file_path: Path, parent: pytest.Collector, *, certain: bool) -> Suit
     """
     if not certain and not looks_like_suite(file_path):
         return None
-    activate(parent.config)
+    activate(parent.config).collected_configs.add(file_path)
     return SuiteFile.from_parent(
         parent, path=file_path, nodeid=file_node(file_path, parent.config.rootpath)
     )
@@ -242,6 +268,21 @@ class _SuiteHooks:
 
     def __init__(self, session: SuiteSession) -> None:
         self._session = session
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(
+        self, session: pytest.Session, items: list[pytest.Item]
+    ) -> None:
+        """Collect the named suites that pytest left out.
+
+        Since pytest 9 an argument inside of a folder that is an argument, too, is collected with
+        that folder alone, and not at all where `norecursedirs` or a conftest leaves it out.
+        """
+        for path in self._session.named_configs:
+            if path not in self._session.collected_configs:
+                suite_file = collect(path, session, certain=True)
+                if suite_file is not None:
+                    items.extend(session.genitems(suite_file))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:

@@ -93,10 +93,15 @@ def typed_arguments(config: pytest.Config) -> list[str]:
 
 def typed_configs(config: pytest.Config) -> list[str]:
     """The suites that the command line names with `--jrh-config`, without those of `addopts`."""
-    flag = "--jrh-config"
+    return typed_values(config, "--jrh-config")
+
+
+def typed_values(config: pytest.Config, flag: str) -> list[str]:
+    """The values of an option that may be repeated, without those of `addopts`."""
     in_settings = sum(name == flag or name.startswith(f"{flag}=") for name in _addopts(config))
+    values: list[str] = config.getoption(flag) or []
     # pytest puts its settings' arguments before those that were typed.
-    return (config.getoption("jrh_config") or [])[in_settings:]
+    return values[in_settings:]
 
 
 def may_be_case(nodeid: str) -> bool:

@@ -154,6 +154,9 @@ class SuiteSession:
         # Read now: pytest's arguments are about to be those of the suites, too.
         self.named = named_suites(config, options)
         self.selected: set[str] = set()
+        # Of the first, pytest is to collect all; the others have a collector.
+        self.named_configs: tuple[Path, ...] = ()
+        self.collected_configs: set[Path] = set()
         self._token = secrets.token_hex(16)
         given = config.workerinput.get(HANDOVER_KEY, {}) if self.is_worker else None  # type: ignore[attr-defined]
         self.handover = Handover(self._token, self.redactor, given)

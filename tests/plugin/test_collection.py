@@ -167,6 +167,10 @@ COLLECTED = {
     f"--jrh-config={SCALE} -o addopts=tests tests": [*ORDINAL, UNIT],
     f"-o jrh_config={SCALE}": [*ORDINAL, UNIT],
     f"-o 'jrh_config={SCALE} {TINY}' {TINY}": BINARY,
+    f"--ignore={TINY}": [UNIT],
+    "--ignore-glob='*.yml' -o testpaths=": [PACKAGED, UNIT],
+    f"--ignore=inputs {BINARY[1]}": [BINARY[1]],
+    f"--ignore=inputs --jrh-config={TINY}": BINARY,
     IN_ADDOPTS: [*BINARY, UNIT],
     f"{IN_ADDOPTS} tests": [UNIT],
     f"{IN_ADDOPTS} {BINARY[1]}": [BINARY[1]],
@@ -181,6 +185,48 @@ def test_a_suite_of_the_settings_is_collected_beside_what_pytest_collects_by_its
 ) -> None:
     (pytester.path / "typed.txt").write_text(f"--jrh-config={SCALE}\ntests\n", encoding="utf-8")
     assert sorted(collected(pytester, *shlex.split(line))) == sorted(wanted)
+
+
+LEFT_OUT = {
+    "-o testpaths= -o norecursedirs=inputs": [*BINARY, PACKAGED, UNIT],
+    "-o 'testpaths=tests inputs' -o norecursedirs=configs": [*BINARY, UNIT],
+    "-o testpaths= -o addopts=--ignore=inputs": [*BINARY, PACKAGED, UNIT],
+    "-o testpaths= -p ignoring": [*BINARY, PACKAGED, UNIT],
+    f"-o jrh_config= -o norecursedirs=configs --jrh-config={TINY} .": [*BINARY, PACKAGED, UNIT],
+    f"-o norecursedirs=configs . {TINY}": [*BINARY, PACKAGED, UNIT],
+    f"-o testpaths= -o norecursedirs=configs -o 'jrh_config={SCALE} {TINY}'": [
+        *BINARY, *ORDINAL, PACKAGED, UNIT,
+    ],
+    "-o norecursedirs=configs .": [PACKAGED, UNIT],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "wanted"), LEFT_OUT.items(), ids=LEFT_OUT)
+def test_a_named_suite_is_collected_where_pytest_leaves_its_folder_out(
+    pytester: pytest.Pytester, mixed: Recorded, line: str, wanted: list[str]
+) -> None:
+    """Pytest 9 merges an argument into the folder that it is in, where that is one, too."""
+    pytester.syspathinsert()
+    pytester.makepyfile(
+        ignoring="""
+        def pytest_ignore_collect(collection_path):
+            return True if collection_path.suffix == ".yml" else None
+        """
+    )
+    assert sorted(collected(pytester, *shlex.split(line))) == sorted(wanted)
+
+
+@WORKERS
+def test_a_suite_in_a_folder_that_is_left_out_fails_and_runs_again(
+    pytester: pytest.Pytester, mixed: Recorded, workers: list[str]
+) -> None:
+    pytester.makeini(f"[pytest]\nnorecursedirs = configs package\njrh_config = {TINY}\n")
+    done = pytester.runpytest(*workers)
+    done.assert_outcomes(failed=2, passed=4, skipped=2, errors=1)
+    pytester.runpytest("--lf", *workers).assert_outcomes(failed=2, errors=1)
+    pytester.runpytest("-k", "run-2", *workers).assert_outcomes(
+        failed=1, passed=1, deselected=0 if workers else 7
+    )
 
 
 def test_a_suite_of_the_settings_is_collected_from_a_subfolder_too(
