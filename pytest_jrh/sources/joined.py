@@ -66,6 +66,7 @@ class Joined(Source):
         self._lock = threading.Lock()
         self._said = dict.fromkeys(notices)
         self._rows: dict[Key, tuple[_Place, RunSummary]] | None = None
+        self._unclear: dict[str, tuple[str, ...]] = {}
 
     @classmethod
     def recognizes(cls, path: Path) -> bool:
@@ -95,6 +96,13 @@ class Joined(Source):
                     key = names[_Place(number, run_id), epoch]
                     found[name] = key if name not in found else None
         return {name: key for name, key in found.items() if key is not None}
+
+    def unclear_names(self) -> Mapping[str, Sequence[str]]:
+        """See `Source`: where the files do not say which of them was begun first, one that is added
+        may have taken the name.
+        """
+        self._index()
+        return self._unclear
 
     def read(self, run_id: str, epoch: int, *, whole: bool = False) -> tuple[AgentRun, Any]:
         """Read a run of the file that it is in."""
@@ -182,7 +190,8 @@ class Joined(Source):
         self, runs: Sequence[tuple[_Place, RunSummary]], shared: Collection[str]
     ) -> dict[_Place, tuple[str, str | None]]:
         """The id of each run whose id is shared, and its former one, where that is another."""
-        order = self._by_age()
+        times = self._times()
+        order = self._by_age(times)
         labels = _labels([self._files[number] for number in order])
         former_labels = _former_labels(self._files)
         epochs: dict[int, dict[str, set[int]]] = {number: {} for number in order}
@@ -201,19 +210,24 @@ class Joined(Source):
                     new_id = former_id
                 place = _Place(number, run_id)
                 renamed[place] = (new_id, None if new_id == former_id else former_id)
+        self._unclear = _unclear_names(self._files, shared, epochs, times)
         self._say_renamed(renamed, len(shared), order)
         return renamed
 
-    def _by_age(self) -> list[int]:
-        """The numbers of the files: those that say when they were begun by that time, then others.
-
-        One file more changes the order of no others.
-        """
+    def _times(self) -> dict[int, datetime]:
+        """When each file was begun, by its number, of those that say so."""
         times: dict[int, datetime] = {}
         for number in range(len(self._files)):
             with self._source(number) as source:
                 if (time := source.created()) is not None:
                     times[number] = time
+        return times
+
+    def _by_age(self, times: Mapping[int, datetime]) -> list[int]:
+        """The numbers of the files: those that say when they were begun by that time, then others.
+
+        One file more changes the order of no others.
+        """
         others = [number for number in range(len(self._files)) if number not in times]
         return [*sorted(times, key=lambda number: times[number]), *others]
 
@@ -266,6 +280,32 @@ def _shared_ids(runs: Sequence[tuple[_Place, RunSummary]]) -> set[str]:
         for place, run in runs
         if seen.setdefault((run.run_id, run.epoch), place.file) != place.file
     }
+
+
+def _unclear_names(
+    files: Sequence[Path],
+    shared: Collection[str],
+    epochs: Mapping[int, Mapping[str, Collection[int]]],
+    times: Mapping[int, datetime],
+) -> dict[str, tuple[str, ...]]:
+    """The names that the order of the files alone gives to one of several runs; clear ones of each.
+
+    A name is clear where all files with such a run say when they were begun, and one did so first.
+    """
+    former_labels = _former_labels(files)
+    holders: dict[str, list[int]] = {}
+    for number in range(len(files)):
+        for run_id in epochs[number]:
+            holders.setdefault(run_id, []).append(number)
+            holders.setdefault(f"{run_id}@{files[number].stem}", []).append(number)
+    ids = {f"{run_id}@{file.stem}": run_id for run_id in shared for file in files}
+    unclear: dict[str, tuple[str, ...]] = {}
+    for name, numbers in holders.items():
+        begun = sorted(times[number] for number in numbers if number in times)
+        if len(numbers) > 1 and (len(begun) < len(numbers) or begun[0] == begun[1]):
+            run_id = ids.get(name, name)
+            unclear[name] = tuple(f"{run_id}@{former_labels[number]}" for number in numbers)
+    return unclear
 
 
 def _labels(files: Sequence[Path]) -> list[str]:

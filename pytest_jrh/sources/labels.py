@@ -76,7 +76,8 @@ class Joiner:
     """Puts rows to runs and rubrics.
 
     `rubrics` are those of the suite, `untargeted` the ids in the rubric file that it leaves out;
-    `aliases` are other names of runs, such as the uuid of a sample.
+    `aliases` are other names of runs, such as the uuid of a sample; `unclear` names may mean one of
+    several runs, and each has clear names of them.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Joiner:
         rubrics: Sequence[Rubric],
         untargeted: frozenset[str] = frozenset(),
         aliases: Mapping[str, tuple[str, int]] | None = None,
+        unclear: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self._epochs: dict[str, list[int]] = {}
         self._former: dict[str, str] = {}
@@ -96,6 +98,7 @@ class Joiner:
         self._rubrics = {rubric.id: rubric for rubric in rubrics}
         self._untargeted = untargeted
         self._aliases = aliases or {}
+        self._unclear = unclear or {}
 
     def join(self, rows: Iterable[LabelRow], reading: Reading) -> JoinedLabels:
         """Join the rows of one source of labels; every row is a label, a problem, or counted in a
@@ -157,6 +160,15 @@ class Joiner:
         return None
 
     def _run(self, row: LabelRow, reading: Reading, joined: JoinedLabels) -> tuple[str, int] | None:
+        if row.run_id in self._unclear:
+            message = (
+                f"got {shown(row.run_id)}, which several files have, and they do not say which was "
+                "begun first"
+            )
+            clear_names = listed(self._unclear[row.run_id], 5)
+            how = f"name the run with its file, one of {clear_names}"
+            joined.problems.append(Problem(message, reading.file, row.line, "run_id", how))
+            return None
         if row.run_id not in self._epochs and row.run_id in self._aliases:
             return self._aliases[row.run_id]
         run_id = row.run_id
@@ -247,8 +259,10 @@ def find_labels(
     whole = JoinedLabels()
     origins: dict[LabelKey, str] = {}
     for settings in suite.labels:
-        aliases = source.aliases() if settings.path is not None else {}
-        joiner = Joiner(runs, suite.rubrics, suite.untargeted, aliases)
+        by_file = settings.path is not None
+        aliases = source.aliases() if by_file else {}
+        unclear = source.unclear_names() if by_file else {}
+        joiner = Joiner(runs, suite.rubrics, suite.untargeted, aliases, unclear)
         if settings.path is not None:
             found = _from_file(settings, settings.path, suite, joiner, places)
         else:

@@ -105,6 +105,12 @@ class Source(ABC):
         """Other names that label files may know runs by, each with the run's key; here none."""
         return {}
 
+    def unclear_names(self) -> Mapping[str, Sequence[str]]:
+        """Names that a label file cannot mean one run by, each with clear names of the runs that it
+        may mean; here none.
+        """
+        return {}
+
     def created(self) -> datetime | None:
         """When the runs were written down, as the source itself says; here it says nothing."""
         return None

@@ -39,6 +39,30 @@ def test_no_model_but_the_judge_is_asked(labelled: Labelled) -> None:
     assert recorded == [f"run-{number}.e1.judge-default.yaml" for number in (1, 2, 4)]
 
 
+def test_a_file_that_is_added_takes_no_label_of_another(
+    pytester: pytest.Pytester, labelled: Labelled
+) -> None:
+    turns = [{"role": "assistant", "content": "Go away."}]
+    added = labelled.suite.data / "added.jsonl"
+    added.write_text(json.dumps({"id": "run-1", "messages": turns}), encoding="utf-8")
+    text = labelled.suite.config.read_text("utf-8")
+    labelled.suite.config.write_text(
+        text.replace("  labels:\n", "  input_log_path: inputs/data/natural\n  labels:\n"),
+        encoding="utf-8",
+    )
+    done = pytester.runpytest(labelled.suite.option)
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    done.stderr.fnmatch_lines(
+        [
+            '*labels.csv:2: run_id: got "run-1", which several files have*',
+            "*run-1@added, run-1@runs*",
+        ]
+    )
+    labelled.labels("run_id,label", "run-1@runs,satisfied", "run-2,violated")
+    done = pytester.runpytest(labelled.suite.option)
+    done.assert_outcomes(passed=1, failed=1)
+
+
 @WORKERS
 def test_labelled_runs_are_cases(
     pytester: pytest.Pytester, labelled: Labelled, workers: list[str]

@@ -155,6 +155,52 @@ def test_labels_may_know_a_run_by_its_former_name(tmp_path: Path) -> None:
     assert list(joined_labels.labels) == [("kind", "1", 1), ("kind", "1", 2)]
 
 
+def test_a_label_whose_run_the_order_of_file_names_alone_decides_is_refused(
+    tmp_path: Path,
+) -> None:
+    """A file that is added before the labelled one takes its ids."""
+    labelled = write_lines(tmp_path / "b.jsonl", 1, 2)
+    source = opened(write_lines(tmp_path / "a.jsonl", 1), labelled)
+    joiner = Joiner(
+        source.summaries(), [Rubric("kind", "Be kind.")], unclear=source.unclear_names()
+    )
+    rows = [LabelRow(name, 1, line=line) for line, name in enumerate(("1", "1@a", "1@b", "2"), 2)]
+    labels = joiner.join(rows, Reading("labels"))
+    assert list(labels.labels) == [("kind", "1", 1), ("kind", "1@b", 1), ("kind", "2", 1)]
+    assert [str(problem) for problem in labels.problems] == [
+        'labels:2: run_id: got "1", which several files have, and they do not say which was begun '
+        "first\n    name the run with its file, one of 1@a, 1@b"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("times", "unclear"),
+    [
+        (["2026-05-01T10:00:00", "2026-05-02T10:00:00", "2026-05-02T10:00:00"], []),
+        (["2026-05-01T12:00:00+02:00", "2026-05-01T10:00:00", "2026-05-02"], ["1"]),
+        (["2026-05-01T10:00:00", "2026-05-02T10:00:00", "yesterday"], ["1"]),
+        ([None, None, None], ["1"]),
+    ],
+)
+def test_an_id_is_clear_where_one_file_was_begun_first(
+    tmp_path: Path, times: list[str | None], unclear: list[str]
+) -> None:
+    files = [log_of(tmp_path / f"{n}.json", time, sample(1)) for n, time in enumerate(times)]
+    source = opened(*files, write_lines(tmp_path / "other.jsonl", 2))
+    assert list(source.unclear_names()) == unclear
+    assert not opened(files[0]).unclear_names()
+
+
+def test_a_name_with_a_file_is_unclear_where_several_files_are_called_so(tmp_path: Path) -> None:
+    paths = [f"{month}/{name}.jsonl" for month in ("june", "may") for name in ("other", "runs")]
+    source = opened(*(write_lines(tmp_path / path, 1) for path in paths))
+    assert source.unclear_names() == {
+        "1": tuple(f"1@{path}" for path in paths),
+        "1@other": ("1@june/other.jsonl", "1@may/other.jsonl"),
+        "1@runs": ("1@june/runs.jsonl", "1@may/runs.jsonl"),
+    }
+
+
 def test_an_id_that_another_run_already_has_is_refused(tmp_path: Path) -> None:
     one = write_lines(tmp_path / "a.jsonl", 1)
     two = write_lines(tmp_path / "b.jsonl", 1, "1@b")
