@@ -74,6 +74,15 @@ class Engine:
         asyncio.run_coroutine_threadsafe(self._runner.feed(list(fresh.items())), self._loop)
 
     @property
+    def unreported(self) -> list[CaseResult]:
+        """What took calls and was not asked for: their spending alone holds of those that have not
+        come to an end.
+        """
+        ended = [future for future in self._futures.values() if future.done()]
+        results = [future.result() for future in ended if future.exception() is None]
+        return [*results, *self._runner.unfinished]
+
+    @property
     def progress(self) -> Progress:
         """How far the cases are that were set to work."""
         return replace(self._runner.progress, in_flight=self._runner.calls.in_flight)

@@ -65,6 +65,7 @@ class CaseRunner:
         self._maker = CaseMaker(settings, self.calls, keep=2 * self._most_at_work, asks=asks)
         self._bases = Bases(self._made_and_judged, keep=max(_MOST_BASES, 2 * self._most_at_work))
         self._announced: set[CaseSpec] = set()
+        self.unfinished: list[CaseResult] = []
         self._finalized: asyncio.Task[None] | None = None
         self._said: dict[str, None] = {}
         self.progress = Progress(0, 0)
@@ -127,12 +128,19 @@ class CaseRunner:
     def _give(self, future: Future[CaseResult], result: CaseResult | BaseException) -> None:
         """Set the result of a case, unless the end of the session has done so."""
         if future not in self._pending:
+            if not isinstance(result, BaseException):
+                self.unfinished.append(result)
             return
         self._pending.remove(future)
         if isinstance(result, BaseException):
             future.set_exception(result)
         else:
             future.set_result(result)
+
+    def _leave(self, attempt: Attempt) -> None:
+        """Keep what a case took that came to no result."""
+        if attempt.tapes or attempt.base is not None:
+            self.unfinished.append(attempt.result("unrecorded"))
 
     async def close(self) -> None:
         """Let the calls in flight end, then take everything down."""
@@ -145,22 +153,25 @@ class CaseRunner:
         await self.calls.close()
 
     async def _work(self, spec: CaseSpec, future: Future[CaseResult]) -> None:
+        attempt = Attempt(spec)
         try:
             if self._stopping:
                 raise Stopped
-            result = await self._result(spec)
+            result = await self._result(attempt)
             done = self.progress
             self.progress = Progress(done.done + 1, done.total, done.spending + result.spending)
             self._give(future, result)
         except SessionEnd as end:
+            self._leave(attempt)
             self.end(end.error)
         except BaseException as error:  # noqa: BLE001 - raised again where the result is asked for
+            self._leave(attempt)
             self._give(future, error)
         finally:
             self._places.release()
 
-    async def _result(self, spec: CaseSpec) -> CaseResult:
-        attempt = Attempt(spec)
+    async def _result(self, attempt: Attempt) -> CaseResult:
+        spec = attempt.spec
         try:
             async with _settled(attempt):
                 judgment = await self._judged(attempt)

@@ -364,6 +364,7 @@ class _SuiteHooks:
         """End the engine before results are written."""
         self._session.stop()
         if self._session.is_worker:
+            self._session.hand_over_unreported()
             self._session.config.workeroutput[NOTICES_KEY] = list(self._session.notices)  # type: ignore[attr-defined]
 
     @pytest.hookimpl(trylast=True)

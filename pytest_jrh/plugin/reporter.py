@@ -127,7 +127,9 @@ class Reporter:
         """
         places = self._places()
         nodes = case_ids([*self._selected, *self.results], places)
-        concluded = not self._heard.isdisjoint(nodes.values())
+        concluded = not self._heard.isdisjoint(nodes.values()) or bool(
+            nodes and self._was_interrupted(session)
+        )
         green = self._conclude(session, list(places.values()), nodes) if concluded else True
         green = (
             self._all_decided(session, places.values() if concluded else ())
@@ -211,6 +213,11 @@ class Reporter:
         self._lost = True
         self._problems.append(problem)
 
+    def _was_interrupted(self, session: pytest.Session) -> bool:
+        """Whether cases were at work when the session was interrupted."""
+        runs = not (session.config.option.collectonly or self._options.plan)
+        return runs and session.exitstatus == pytest.ExitCode.INTERRUPTED
+
     def _all_decided(self, session: pytest.Session, decided: Iterable[ReadySuite]) -> bool:
         """Whether each suite that the command line names has a decision where it has something to
         decide by.
@@ -278,6 +285,7 @@ class Reporter:
                 wall_seconds=time.monotonic() - self._started,
                 stopped=bool(session.shouldfail or session.shouldstop)
                 or session.exitstatus not in _FINISHED,
+                unreported=self._session.unreported,
             ),
         )
         self._concluded = concluded

@@ -30,6 +30,7 @@ from pytest_jrh.plugin.progress import ProgressLine, live_line
 from pytest_jrh.plugin.reviewing import Reviewing
 from pytest_jrh.stats import gate
 from pytest_jrh.store.baseline import BaselineFile
+from pytest_jrh.store.results import result_from, result_text
 from pytest_jrh.store.spools import Handover
 
 if TYPE_CHECKING:
@@ -178,6 +179,20 @@ class SuiteSession:
         engine = self._engine.notices if self._engine else ()
         own = (*self.suites.notices, *engine, *self._workers_notices, *self.handover.notices)
         return tuple(dict.fromkeys(own))
+
+    @property
+    def unreported(self) -> list[CaseResult]:
+        """What took calls, in whichever process, and is in no item's report."""
+        engine = self._engine.unreported if self._engine else []
+        sent = self.handover.unreported(ready.suite for ready in self.suites)
+        return [*engine, *map(result_from, sent)]
+
+    def hand_over_unreported(self) -> None:
+        """Leave the controller of xdist what is in no item's report."""
+        unreported = self._engine.unreported if self._engine else []
+        for result in unreported:
+            suite = self.suites.named(result.suite).suite
+            self.handover.leave_unreported(suite, result_text(result))
 
     def add_notices(self, notices: Sequence[str]) -> None:
         """Add the notices of an xdist worker."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_jrh.config.suite import Suite
+    from pytest_jrh.core.model import CaseResult
     from pytest_jrh.core.redact import Redactor
     from pytest_jrh.reports.report import AskedFiles, Display
     from pytest_jrh.reports.session import SessionResults
@@ -49,7 +50,8 @@ class EndSettings:
     ended.
 
     `folder` is where it was started: paths are named relative to it. `stopped` says that it was
-    ended before its time. `update_command` gives the command that updates the baseline of a suite.
+    ended before its time; `unreported` are cases that took calls and whose items did not run.
+    `update_command` gives the command that updates the baseline of a suite.
     `origin` says where the figures come from.
     """
 
@@ -61,6 +63,7 @@ class EndSettings:
     record_command: str = ""
     wall_seconds: float = 0.0
     stopped: bool = False
+    unreported: Sequence[CaseResult] = ()
     origin: SessionOrigin = NO_ORIGIN
 
 
@@ -94,9 +97,13 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
     problems = [*unread, *(problem for end in ends for problem in end.problems)]
     unwritten = any(end.failed for end in ends)
     written: Sequence[Path] = ()
-    if session.results:
+    if session.results or settings.stopped:
+        asked = dict(settings.reports)
+        if not session.results:
+            # Without a figure there is no run to add.
+            asked.pop(HistoryReport.option, None)
         written, missing = write_reports(
-            settings.reports,
+            asked,
             Material(
                 session,
                 [end.records for end in ends],
@@ -209,6 +216,7 @@ def _gathered(
         nodes={case: node for run in runs for case, node in run.nodes.items()},
         commands={case: command for run in runs for case, command in run.commands.items()},
         record_command=settings.record_command,
+        unreported=settings.unreported,
     )
 
 

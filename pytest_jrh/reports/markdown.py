@@ -250,7 +250,7 @@ def markdown_report(
 
     `records` say where the made cases lie. Nothing where no suite ran.
     """
-    if not session.results:
+    if not session.results and not session.extents:
         return ""
     page = BoundedPage(limit)
     page.block([f"## {_MARKS[session.passed]}Judge reliability\n", f"{prose(subtitle(session))}\n"])

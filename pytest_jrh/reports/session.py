@@ -59,6 +59,7 @@ class SessionResults:
     what was said when the baseline was written, as far as it was kept, and `prompt_changes` are the
     judges that are others since. `origin` says where all of it comes from,
     and `history` are the earlier runs of its suites and this one, where a history is kept.
+    `unreported` are cases that took calls and whose items did not run.
     """
 
     results: tuple[CaseResult, ...]
@@ -77,11 +78,12 @@ class SessionResults:
     probes: tuple[ProbeTable, ...] = ()
     origin: SessionOrigin = NO_ORIGIN
     history: tuple[PastRun, ...] = ()
+    unreported: tuple[CaseResult, ...] = ()
 
     @property
     def spending(self) -> Spending:
-        """What all cases together took."""
-        return total_spending(self.results)
+        """What all cases together took, those whose items did not run among them."""
+        return total_spending((*self.results, *self.unreported))
 
     @property
     def passed(self) -> bool | None:
@@ -112,6 +114,7 @@ def gather(
     earlier: Mapping[str, KeptVerdict] | None = None,
     prompt_changes: Sequence[PromptChange] = (),
     origin: SessionOrigin = NO_ORIGIN,
+    unreported: Iterable[CaseResult] = (),
 ) -> SessionResults:
     """Compute all figures of a session once, for every report."""
     given = tuple({result.case_id: result for result in results}.values())
@@ -131,12 +134,13 @@ def gather(
         earlier=earlier or {},
         prompt_changes=tuple(prompt_changes),
         origin=origin,
+        unreported=tuple(unreported),
     )
 
 
 def suite_names(session: SessionResults) -> list[str]:
-    """The suites of a session, each once."""
-    return list(dict.fromkeys(result.suite for result in session.results))
+    """The suites of a session, each once; where no case has a result, those that were to run."""
+    return list(dict.fromkeys(result.suite for result in session.results) or session.extents)
 
 
 def subtitle(session: SessionResults) -> str:

@@ -261,12 +261,24 @@ class TerminalReport(Report):
             return session_lines(
                 session, width=display.width, verbosity=display.verbosity, skips=display.skips
             )
-        # No figures, but a worker may have died before the first result.
-        return [
-            line
-            for decision in session.decisions.values()
-            for line in gate_lines(decision, session.node, width=display.width)
-        ]
+        # No figures, but the session was interrupted, or a worker died, before the first result.
+        lines: list[Styled] = []
+        if any(extent.interrupted for extent in session.extents.values()):
+            lines += _extent_lines(session, display.width)
+        for decision in session.decisions.values():
+            lines += gate_lines(decision, session.node, width=display.width)
+        if session.unreported:
+            lines += map(Styled, spending_lines(session.spending, display.width))
+        return lines
+
+
+def _extent_lines(session: SessionResults, width: int) -> list[Styled]:
+    """How much of each suite was run, where it was not all of it."""
+    return [
+        Styled(line, "yellow")
+        for said in extent_sentences(session)
+        for line in wrapped(one_line(said), width)
+    ]
 
 
 def session_lines(
@@ -287,11 +299,7 @@ def session_lines(
         for line in _section(section, every_section, session, width, verbosity)
     ]
     lines += terminal_lines(session.probes, width, verbose=verbosity > 0)
-    lines += [
-        Styled(line, "yellow")
-        for said in extent_sentences(session)
-        for line in wrapped(one_line(said), width)
-    ]
+    lines += _extent_lines(session, width)
     lines += _left_out(session)
     if skips:
         lines += _skips(session, width)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _BOM = b"\xef\xbb\xbf"
 _MOST_PROBLEMS = 10
+_UNREPORTED = ".unreported"
 _ESCAPED_SURROGATE = re.compile(rb"(?i)\\ud[89a-f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 ReadRecord: TypeAlias = Callable[[str], "dict[str, Any] | None"]
@@ -447,6 +448,26 @@ class Handover:
                 f"{error.strerror}."
             ]
         return []
+
+    def leave_unreported(self, suite: Suite, result: str) -> None:
+        """Leave the controller a result, as one line of text, that no report carries to it."""
+        folder = _given_folder(self._given or {}, suite)
+        if folder is None:
+            return
+        # Where nothing can be written, what it took is not counted.
+        with (
+            contextlib.suppress(OSError),
+            (folder / f"{os.getpid()}{_UNREPORTED}").open("a", encoding="utf-8") as file,
+        ):
+            file.write(f"{result}\n")
+
+    def unreported(self, suites: Iterable[Suite]) -> list[str]:
+        """What the workers have left that no report carries."""
+        lines: list[str] = []
+        for folder in dict.fromkeys(map(self.folder, suites)):
+            for path in sorted(folder.glob(f"*{_UNREPORTED}")):
+                lines += path.read_text(encoding="utf-8").splitlines()
+        return lines
 
     def close(self) -> None:
         """Close the spools; their folders stay until `clear`."""

@@ -99,6 +99,42 @@ def test_ctrl_c_awaits_the_calls_in_flight_and_begins_no_other(tmp_path: Path) -
     assert "KeyboardInterrupt" in rest
 
 
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])
+def test_ctrl_c_before_the_first_item_has_ended_counts_and_reports(
+    tmp_path: Path, workers: list[str]
+) -> None:
+    suite = write_suite(tmp_path, runs=6, tests=["agent_positives"])
+    page, summary = tmp_path / "report.html", tmp_path / "summary.md"
+    with ModelServer() as server:
+        hang = Fault.hang()
+        server.faults.add(fault=hang, times=None, stage="verifier")
+        asked = [
+            f"--jrh-report={page}",
+            f"--jrh-summary={summary}",
+            f"--jrh-eval-log={tmp_path / 'judged.eval'}",
+            f"--jrh-history={tmp_path / 'history.jsonl'}",
+            f"--junitxml={tmp_path / 'junit.xml'}",
+            *workers,
+        ]
+        with running(suite, server, *asked) as process:
+            server.wait_for(2, "verifier", timeout=PATIENCE)
+            interrupt(process)
+            hang.release()
+            rest, _ = process.communicate(timeout=PATIENCE)
+        assert process.returncode == pytest.ExitCode.INTERRUPTED
+        answered = server.count(answered=True)
+    assert "= judge reliability =" in rest
+    assert f"{answered} calls made, 0 replayed |" in rest, rest
+    assert "Interrupted: this session did not run to its end; 0 of 6 cases have a result." in rest
+    assert "history.jsonl" not in rest
+    assert answered == recorded_calls(suite)
+    assert "Traceback" not in rest
+    assert "INTERNALERROR" not in rest
+    for report in (page, summary):
+        said = report.read_text(encoding="utf-8")
+        assert "Interrupted: this session did not run to its end; 0 of 6 cases" in said
+
+
 def test_a_second_ctrl_c_leaves_at_once(tmp_path: Path) -> None:
     suite = write_suite(tmp_path, runs=2, tests=["agent_positives"])
     with ModelServer() as server:
