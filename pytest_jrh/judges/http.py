@@ -249,16 +249,16 @@ class _Asked:
         headers = {"content-type": "application/json", **headers}
         ends = time.monotonic() + self.timeout
         longest = self.service.timeout or self.timeout
+        # A name in another script is written as it is asked for: xn--...
+        url = httpx.URL(self.service.url)
         async with httpx.AsyncClient(timeout=longest, follow_redirects=True) as client:
             late = 0
             for attempt in range(1, self.retry.attempts + 1):
                 try:
                     # httpx's own limit begins anew with every byte that comes.
                     async with asyncio.timeout(longest):
-                        with kept_to_origin(self.service.url):
-                            response = await client.post(
-                                self.service.url, content=self.body, headers=headers
-                            )
+                        with kept_to_origin(str(url)):
+                            response = await client.post(url, content=self.body, headers=headers)
                 except UnusableAnswer as error:
                     raise self._failed(str(error), attempt) from error
                 except (httpx.HTTPError, TimeoutError) as error:

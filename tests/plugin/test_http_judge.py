@@ -144,6 +144,26 @@ def test_a_redirect_to_another_server_gets_neither_key_nor_transcript(
     assert said in " ".join(done.stdout.str().split())
 
 
+@pytest.mark.parametrize(
+    "path", ["http://xn--bcher-kva.example/moved", "/moved", "//BÜCHER.example/moved"]
+)
+def test_a_service_with_a_name_in_another_script_is_one_server(
+    suite: SuiteFiles, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    def reply(asked: str, _body: str) -> tuple[int, dict[str, str], bytes]:
+        if asked.endswith("/judge"):
+            return 307, {"location": path}, b""
+        return 200, {}, b'{"score": 1}'
+
+    with JudgeService(reply=reply) as service:
+        # A proxy gets what the name's own server would get.
+        monkeypatch.setenv("HTTP_PROXY", service.url)
+        configure(suite, url="http://Bücher.example/judge")
+        done = pytester.runpytest_inprocess(suite.option, RECORD, *ONE)
+    done.assert_outcomes(passed=1, deselected=7)
+    assert [headers["host"] for headers in service.headers] == ["xn--bcher-kva.example"] * 2
+
+
 def test_a_recorded_redirect_to_another_server_is_not_followed_there(
     suite: SuiteFiles, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
