@@ -288,6 +288,8 @@ _EVENTS: dict[str, Callable[[tuple[Any, ...]], str]] = {
     "os.exec": lambda args: _program(args[0]),
     "os.fork": _process,
     "os.forkpty": _process,
+    # The hook does not see what is run in another interpreter.
+    "cpython.PyInterpreterState_New": lambda _: "started an interpreter",
 }
 # Module, class, methods, and what a call of one is; modules that are imported later can have opened
 # nothing before.
@@ -297,7 +299,7 @@ _CALLS: tuple[tuple[str, str, tuple[str, ...], Callable[[Any], str]], ...] = (
     ("multiprocessing.queues", "Queue", ("put",), _work),
     ("multiprocessing.connection", "_ConnectionBase", ("send", "send_bytes"), _work),
     ("concurrent.futures.process", "ProcessPoolExecutor", ("submit",), _work),
-    ("socket", "socket", ("send", "sendall"), _sent),
+    ("socket", "socket", ("send", "sendall", "sendfile"), _sent),
     ("ssl", "SSLSocket", ("send", "write"), _sent),
 )
 

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import ctypes
 import ctypes.util
+import importlib
 import multiprocessing
 import os
 import platform
@@ -19,6 +20,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextvars import Context, copy_context
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -128,6 +130,19 @@ def test_what_the_machine_is_may_be_asked() -> None:
     assert told == []
 
 
+def test_another_interpreter_is_told_of_and_stopped() -> None:
+    name = "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
+    with calls_watched(), Running(replays=True) as judge:
+        token = watched().set(judge._watch)
+        try:
+            # Python says no more than that there is none.
+            with pytest.raises((RuntimeError, Halted)):
+                importlib.import_module(name).create()
+        finally:
+            watched().reset(token)
+    assert judge.told == [Opened("started an interpreter")]
+
+
 def by_thread(call: Callable[[], object]) -> None:
     threading.Thread(target=call, name="w").start()
 
@@ -223,7 +238,7 @@ def line_from_before() -> Iterator[socket.socket]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="connects by the C library")
-@pytest.mark.parametrize("how", ["send", "sendall", "sendmsg", "makefile", "loop"])
+@pytest.mark.parametrize("how", ["send", "sendall", "sendmsg", "sendfile", "makefile", "loop"])
 def test_data_on_a_connection_from_before_is_told_and_stopped(
     line_from_before: socket.socket, how: str
 ) -> None:
@@ -239,10 +254,15 @@ def test_data_on_a_connection_from_before_is_told_and_stopped(
             file.flush()
         raise Halted
 
+    def by_sendfile() -> None:
+        with Path(__file__).open("rb") as file:
+            line.sendfile(file)
+
     calls: dict[str, Callable[[], object]] = {
         "send": lambda: line.send(b"?"),
         "sendall": lambda: line.sendall(b"?"),
         "sendmsg": lambda: line.sendmsg([b"?"]),
+        "sendfile": by_sendfile,
         "makefile": by_file,
         "loop": lambda: asyncio.run(by_loop()),
     }
