@@ -211,6 +211,8 @@ class Calls:
         limit = next(each.stage.rate_limit for each in suite.judges if each.name == judge)
 
         def kept(tape: Tape) -> KeptRequests:
+            # A variable that its headers name may have been set since the suite was loaded.
+            tape.recording.redactor.add(made.secrets)
             return KeptRequests(
                 tape,
                 self._recorder(),
