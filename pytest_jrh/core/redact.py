@@ -28,6 +28,10 @@ _SHORTEST_ALONE = 3
 # A text that is cut in the middle of a secret holds at least so much of it.
 _LEAST_CUT = 4
 _MOST_SEEN = 500
+# So that one text, such as a transcript full of passwords, leaves those that other places told of.
+_MOST_LEARNED = 50
+# Of a setting that is named like a secret, such as `USE_AUTH=true`; every JSON has them.
+_NO_SECRETS = frozenset({"true", "false", "null", "none", "yes", "no", "on", "off"})
 _LARGEST_DOTENV = 2**20
 _CREDENTIAL_WORD = re.compile(
     r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PASS|CREDENTIAL|AUTH|AUTHORIZATION|BEARER|COOKIE|PAT)S?\d*$",
@@ -73,12 +77,14 @@ _HTML_ESCAPES: tuple[Mapping[str, str], ...] = (
 # The names of fields whose text is a secret whatever it is, and of those where it is one if it
 # looks like one.
 _SURE_FIELD = (
-    r"(?:passw(?:or)?d|passphrase|pwd|secret|authorization|cookie|credentials?|assertion"
+    r"(?:passw(?:or)?d|passphrase|pwd|secret|authorization|cookie|credentials?"
     r"|(?:access|refresh|id|auth|session|bearer|security|api|oauth)[_-]?token"
     r"|(?:api|access|private|subscription|signing|secret(?:[_-]?access)?)[_-]?key)"
 )
 _SECRET_NAME = re.compile(rf"{_SURE_FIELD}$", re.IGNORECASE)
-_PERHAPS_SECRET_NAME = re.compile(r"(?:token|key|jwt|sig|signature|sid|session)$", re.IGNORECASE)
+_PERHAPS_SECRET_NAME = re.compile(
+    r"(?:token|key|jwt|sig|signature|sid|session|assertion)$", re.IGNORECASE
+)
 # `"name": "`, also in JSON inside of JSON, and as Python shows it.
 _FIELD = re.compile(
     r"(?P<quote>\\{0,7}[\"'])(?P<name>[\w.-]{1,60})(?P=quote)\s{0,9}[:=]\s{0,9}b?"
@@ -99,6 +105,9 @@ _PLACES = (_PART, _PARAMETER, _IN_URL, _TOKEN_IN_URL, _SCHEMED)
 # Behind no letter or digit, unless that is the end of an escape.
 _BEFORE_ALONE = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4}))"
 _NO_JSON_NUMBER = r"(?!\s*[,}\]])"
+_BEFORE_JSON_KEY = re.compile(r"[{,](?:\s|\\{1,7}[nrt]){0,99}\\{0,7}\"\Z")
+_BEHIND_JSON_KEY = re.compile(r"\\{0,7}\"\s{0,9}:")
+_LONGEST_BEFORE_KEY = 120
 _PLAIN_WORD = re.compile(r"[A-Za-z]{1,12}|\d{1,12}")
 _WORDS = re.compile(r"(?:[A-Za-z]{0,20}\d{0,4}|\d{1,8}[A-Za-z]{0,2})")
 # Made up anew for each request.
@@ -201,13 +210,15 @@ class Redactor:
     def see(self, values: Iterable[str]) -> None:
         """Take in values that are secrets by their place, for `of_code`.
 
-        One of under 8 characters, or a plain word, is found where it stands alone. The newest 500
-        are kept: a judge may get a token for each request.
+        One of under 8 characters, or a plain word, is found where it stands alone. The 500 that
+        were seen last are kept: a judge may get a token for each request.
         """
         with self._lock:
             seen = dict(self._seen)
             for part in sorted({part for value in values for part in _parts_of(value)}):
-                if part not in seen and part not in self.secrets:
+                if part in seen:
+                    seen[part] = seen.pop(part)
+                elif part not in self.secrets:
                     seen[part] = _found_alone(part) if _is_weak(part) else _found_anywhere(part)
             for oldest in list(seen)[:-_MOST_SEEN]:
                 del seen[oldest]
@@ -251,22 +262,26 @@ class Redactor:
         for place in _PLACES:
             text = place.sub(hidden, text)
         if learn:
-            self.see(values)
+            self.see(values[-_MOST_LEARNED:])
         text = self.text(text)
         for forms in self._seen.values():
             for form, pattern in forms:
                 if form in text:
-                    text = pattern.sub(REDACTED, text)
+                    text = pattern.sub(_redacted_but_keys, text)
         return self._without_cut(text) if ELLIPSIS in text else text
 
     def _without_cut(self, text: str) -> str:
         """The text without the beginnings of secrets that an ellipsis cuts."""
         forms = [*self._forms, *(form for seen in self._seen.values() for form, _ in seen)]
+        beginnings: dict[str, list[str]] = {}
+        for form in forms:
+            beginnings.setdefault(form[:_LEAST_CUT], []).append(form)
+        longest = max(map(len, forms), default=0)
         parts = text.split(ELLIPSIS)
         for number, part in enumerate(parts[:-1]):
-            cut = max((_overlap(part, form) for form in forms), default=0)
-            if cut >= _LEAST_CUT:
-                parts[number] = part[:-cut] + REDACTED
+            start = _start_of_cut(part, beginnings, longest)
+            if start is not None:
+                parts[number] = part[:start] + REDACTED
         return ELLIPSIS.join(parts)
 
     def _take(self, values: Iterable[str]) -> None:
@@ -354,10 +369,16 @@ def _without_fields(text: str, values: list[str]) -> str:
             continue
         close = re.escape(field_start["open"])
         found = re.compile(rf"(?:(?!{close})(?:\\.|[^\\])){{1,8192}}", re.DOTALL).match(text, start)
-        if found is None or REDACTED in found[0]:
+        if found is None:
             continue
-        if is_sure or _looks_random(found[0], _SHORTEST):
-            values.append(found[0])
+        if REDACTED in found[0]:
+            # Such as `Bearer [REDACTED]`, of code that was answered without the secret.
+            hides = is_sure
+        else:
+            hides = is_sure or _looks_random(found[0], _SHORTEST)
+            if hides:
+                values.append(found[0])
+        if hides:
             kept += [text[end:start], REDACTED]
             end = found.end()
     return "".join([*kept, text[end:]])
@@ -381,7 +402,11 @@ def _parts_of(value: str) -> set[str]:
             continue
         bare = bare | {pair.partition(":")[2]}
     found = bare or texts
-    return {text for text in found if len(text) >= _SHORTEST_ALONE and REDACTED not in text}
+    return {
+        text
+        for text in found
+        if len(text) >= _SHORTEST_ALONE and REDACTED not in text and text.lower() not in _NO_SECRETS
+    }
 
 
 def _is_weak(value: str) -> bool:
@@ -407,10 +432,26 @@ def _found_alone(value: str) -> _Forms:
     return (*alone, *((form, re.compile(re.escape(form))) for form in sorted(long)))
 
 
-def _overlap(text: str, form: str) -> int:
-    """How many characters at the end of a text are the beginning of a form."""
-    longest = min(len(form) - 1, len(text))
-    return next((n for n in range(longest, 0, -1) if text.endswith(form[:n])), 0)
+def _start_of_cut(text: str, beginnings: Mapping[str, Iterable[str]], longest: int) -> int | None:
+    """Where the longest beginning of a form starts that the text ends with; None for none.
+
+    `beginnings` has the forms, of at most `longest` characters, by their first four.
+    """
+    for start in range(max(len(text) - longest + 1, 0), len(text) - _LEAST_CUT + 1):
+        for form in beginnings.get(text[start : start + _LEAST_CUT], ()):
+            if len(form) > len(text) - start and form.startswith(text[start:]):
+                return start
+    return None
+
+
+def _redacted_but_keys(match: re.Match[str]) -> str:
+    """What stands for a value; the value itself where it is a plain word and a key of JSON."""
+    text, word = match.string, match[0]
+    if word.isalpha() and _BEHIND_JSON_KEY.match(text, match.end()):
+        before = text[max(match.start() - _LONGEST_BEFORE_KEY, 0) : match.start()]
+        if _BEFORE_JSON_KEY.search(before):
+            return word
+    return REDACTED
 
 
 def _names_a_credential(name: str) -> bool:

@@ -211,3 +211,42 @@ def test_the_value_of_a_header_is_a_secret_whatever_its_variable_is(
     assert "It is [REDACTED], yes" in judged.cassette.read_text(encoding="utf-8")
     monkeypatch.delenv("HEADER_OF_MINE")
     pytester.runpytest_inprocess(*arguments, *ONE).assert_outcomes(passed=1, deselected=7)
+
+
+def test_settings_named_like_secrets_leave_the_answer_readable(
+    recorded: Recorded, pytester: pytest.Pytester
+) -> None:
+    judged = judged_suite(recorded.tiny, "")
+    env = judged.suite.config.with_name(".env")
+    env.write_text("USE_AUTH=true\nDB_PASSWORD=verdict\n", encoding="utf-8")
+    said = b'{\n  "verdict": true, "why": "The verdict is plain."}'
+    with JudgeService(reply=lambda _path, _body: (200, {}, said)) as service:
+        http = {"url": service.url, "score": "/verdict", "reasoning": "/why"}
+        judged.configure({"http": http, "score_map": {"true": 1, "false": 0}})
+        done = pytester.runpytest_inprocess(judged.suite.option, RECORD, *ONE)
+        done.assert_outcomes(passed=1, deselected=7)
+    assert "The [REDACTED] is plain." in judged.cassette.read_text(encoding="utf-8")
+    replayed = pytester.runpytest_inprocess(judged.suite.option, *ONE)
+    replayed.assert_outcomes(passed=1, deselected=7)
+
+
+def test_a_variable_that_is_set_after_the_suite_was_loaded_is_a_secret(
+    recorded: Recorded, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "set-Late-77aa"
+    monkeypatch.delenv("SET_LATE", raising=False)
+    pytester.makeconftest(
+        f"import os\ndef pytest_collection_finish(session): os.environ['SET_LATE'] = {secret!r}\n"
+    )
+    judged = judged_suite(recorded.tiny, "")
+    said = json.dumps({"score": 1, "why": f"You are {secret}."}).encode()
+    with JudgeService(reply=lambda _path, _body: (200, {}, said)) as service:
+        http = {"url": service.url, "headers": {"X-Ours": "${SET_LATE}"}, "reasoning": "/why"}
+        judged.configure({"http": http})
+        arguments = (judged.suite.option, "--jrh-report=report.html", "-rA", "-vv")
+        done = run_pytest(pytester.path, *arguments, RECORD, *ONE)
+    assert summary(done) == "1 passed, 7 deselected", done.stdout
+    assert service.headers[0]["x-ours"] == secret
+    written = {path for path in pytester.path.rglob("*") if path.name.startswith("conftest.")}
+    texts = {**texts_of(pytester.path, written), **outputs(done)}
+    assert [name for name, text in texts.items() if secret.encode() in text] == []

@@ -172,6 +172,8 @@ PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "core.redact._PERHAPS_SECRET_NAME": pumped("token", "key", end="!"),
     "core.redact._PLAIN_WORD": pumped("a", "1"),
     "core.redact._WORDS": pumped("a", "1"),
+    "core.redact._BEFORE_JSON_KEY": "at most 120 characters",
+    "core.redact._BEHIND_JSON_KEY": "at most 17 characters from each place",
     "core.redact._found_alone": "secrets of the session, each at most as long as its value",
     "core.redact._found_anywhere": "secrets of the session, each at most as long as its value",
     "core.redact._is_key": "names of at most 60 characters",

@@ -20,6 +20,7 @@ from pytest_jrh.core.redact import (
     without_credentials,
 )
 from pytest_jrh.llm.transport import seconds_asked_for
+from tests.support.cpu import cpu_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -299,6 +300,8 @@ def test_a_secret_that_needs_no_escape_has_no_more_forms_for_html() -> None:
         ('{"primary_key": "user_id"}', '{"primary_key": "user_id"}'),
         ("https://h/v1?max_tokens=5", "https://h/v1?max_tokens=5"),
         ("a basic understanding", "a basic understanding"),
+        ('{"assertion": "The agent asks first."}', '{"assertion": "The agent asks first."}'),
+        ('{"assertion": "eyJhbGciOiJIUzI1NiJ9.e30.abc"}', '{"assertion": "*"}'),
     ],
 )
 def test_what_is_a_secret_by_its_place_is_taken_out_of_what_code_says(text: str, kept: str) -> None:
@@ -343,6 +346,45 @@ def test_what_headers_and_files_say_of_who_asks_is_a_secret() -> None:
     assert redactor.of_code(said) == f"{' '.join([REDACTED] * 5)} gpt-4o-mini"
 
 
+def test_a_text_of_many_ellipses_is_searched_at_once() -> None:
+    redactor = Redactor((KEY,))
+    redactor.see(f"s3en/{number}+{KEY}" for number in range(20))
+    with cpu_seconds(10):
+        redactor.of_code("as they say \u2026 " * 20_000)
+
+
 def test_a_secret_that_is_cut_leaves_no_beginning() -> None:
     redactor = Redactor((KEY,))
     assert redactor.of_code(f"it answered {KEY[:9]}… and") == f"it answered {REDACTED}… and"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("true", '{"violated": true, "of": "true"}'),
+        ("None", "{'score': None}"),
+        ("score", '{"score": 1, "n": {"score" : 2}}'),
+        ("score", '"{\\"a\\": 0,\\n  \\"score\\": 1}"'),
+    ],
+)
+def test_a_short_value_leaves_json_readable(value: str, text: str) -> None:
+    redactor = Redactor()
+    redactor.add([value])
+    assert redactor.of_code(text) == text
+
+
+def test_a_word_before_a_colon_is_found_where_it_is_no_key() -> None:
+    redactor = Redactor()
+    redactor.add(["sunshine"])
+    for text in ('the password "sunshine": wrong', '{"a": "sunshine"}', "{sunshine: 1}"):
+        assert "sunshine" not in redactor.of_code(text)
+
+
+def test_a_text_full_of_passwords_makes_no_other_secret_forgotten() -> None:
+    redactor = Redactor()
+    redactor.see_headers({"X-Api-Key": ["of-Header/77aa"]})
+    for number in range(20):
+        redactor.see_headers({"X-Api-Key": ["of-Header/77aa"]})
+        transcript = [{"password": f"pw-{number}-{field}"} for field in range(600)]
+        redactor.of_code(json.dumps(transcript), learn=True)
+    assert redactor.of_code("echo: of-Header/77aa") == f"echo: {REDACTED}"
