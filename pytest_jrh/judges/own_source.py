@@ -24,6 +24,7 @@ import sys
 import sysconfig
 import types
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from importlib.machinery import ModuleSpec
@@ -505,24 +506,28 @@ def _path_parts(node: ast.AST, inner: set[int]) -> Sequence[ast.expr]:
     return node.args if called in _PATH_CALLS else ()
 
 
-def _texts_by_name(nodes: Iterable[ast.AST]) -> dict[str, str]:
-    """The names that a module sets to one text, and to nothing else."""
-    values: dict[str, list[ast.expr | None]] = {}
+def _texts_by_name(nodes: Sequence[ast.AST]) -> dict[str, str]:
+    """The names that a module sets to one text, and that stand for nothing else anywhere in it."""
+    bound = [node.arg for node in nodes if isinstance(node, ast.arg)]
+    bound += [
+        node.id for node in nodes if isinstance(node, ast.Name) and type(node.ctx) is ast.Store
+    ]
+    times = Counter(bound)
+    texts: dict[str, str] = {}
     for node in nodes:
-        targets: list[ast.expr] = []
-        if isinstance(node, ast.Assign):
-            targets = node.targets
-        elif isinstance(node, ast.AnnAssign | ast.AugAssign):
-            targets = [node.target]
-        for target in targets:
-            if isinstance(target, ast.Name):
-                assert isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign)
-                values.setdefault(target.id, []).append(node.value)
-    return {
-        name: held[0].value
-        for name, held in values.items()
-        if len(held) == 1 and isinstance(held[0], ast.Constant) and isinstance(held[0].value, str)
-    }
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target, value = node.targets[0], node.value
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            target, value = node.target, node.value
+        else:
+            continue
+        if isinstance(target, ast.Name) and times[target.id] == 1 and _is_text(value):
+            texts[target.id] = ast.literal_eval(value)
+    return texts
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def _written(node: ast.Call) -> Iterator[ast.AST]:
@@ -532,7 +537,8 @@ def _written(node: ast.Call) -> Iterator[ast.AST]:
         yield from ast.walk(function.value)
     if _called(node) != "open":
         return
-    modes = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "mode")]
+    positional = node.args[1:] if isinstance(function, ast.Name) else node.args
+    modes = [*positional, *(keyword.value for keyword in node.keywords if keyword.arg == "mode")]
     texts = [mode.value for mode in modes if isinstance(mode, ast.Constant)]
     if any(isinstance(text, str) and _WRITE_MODE.fullmatch(text) for text in texts):
         yield from ast.walk(node)

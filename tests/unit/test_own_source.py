@@ -192,6 +192,20 @@ def judging(body: str, head: str = "") -> str:
             {"prompts/first": "Be kind."},
         ),
         ({"judges.py": judging("import_module(NAME)", "NAME = 'late'")}, {"late.py": "A = 1"}),
+        # Names that stand for other things, too.
+        (
+            {
+                "judges.py": judging(
+                    "name = 'other'",
+                    "def load(name):\n    return open(f'in-{name}.md').read()\n",
+                )
+            },
+            {"in-first.md": "Be kind."},
+        ),
+        (
+            {"judges.py": judging("name = 'other'\n    for name in case: f'in-{name}.md'")},
+            {"in-first.md": "Be kind."},
+        ),
         # What is in folders of a folder.
         ({"judges.py": judging("FileSystemLoader('texts')")}, {"texts/v1/a.j2": "Be kind."}),
         ({"judges.py": judging("HERE / 'prompts'", "HERE = 0.5")}, {"prompts/a/b.md": "A"}),
@@ -200,6 +214,7 @@ def judging(body: str, head: str = "") -> str:
         # Files without a suffix, and such as are no text.
         ({"judges.py": judging("open('prompt').read()")}, {"prompt": "Be kind."}),
         ({"judges.py": judging("open('prompt', 'r')")}, {"prompt": "Be kind."}),
+        ({"judges.py": judging("open('a').read()")}, {"a": "Be kind."}),
         # A module that is loaded by its file, and what that imports.
         (
             {"judges.py": judging("run_path('script.py')"), "script.py": "import late"},
