@@ -21,6 +21,7 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from weakref import WeakSet
 
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import UNSCORED
@@ -199,7 +200,8 @@ class _Run:
         )
 
 
-_LAST_WAIT = 1.0
+_LAST_WAIT = 2.0
+_SHORTLY = 0.01
 _LONGEST_HOLD = 60.0
 
 
@@ -319,6 +321,9 @@ class _SharedLoop:
         self._held = 0.0
         self._holder: tuple[RunningCode, float] | None = None
         self._loop = asyncio.new_event_loop()
+        self._programs: WeakSet[asyncio.SubprocessTransport] = WeakSet()
+        for name in ("subprocess_exec", "subprocess_shell"):
+            setattr(self._loop, name, self._noted(getattr(self._loop, name)))
         self._thread = threading.Thread(target=self._serve, name="jrh-judges", daemon=True)
         self._thread.start()
 
@@ -348,11 +353,38 @@ class _SharedLoop:
 
     def close(self) -> None:
         """End the loop; code that does not end is left to itself."""
-        asyncio.run_coroutine_threadsafe(_end_tasks(), self._loop)
+        asyncio.run_coroutine_threadsafe(self._ended(), self._loop)
         self._loop.call_soon_threadsafe(self._loop.call_later, _LAST_WAIT / 2, self._loop.stop)
         self._thread.join(_LAST_WAIT)
         if not self._thread.is_alive():
             self._loop.close()
+
+    def _noted(self, start: Callable[..., Any]) -> Callable[..., Any]:
+        """Note the programs that code starts on the loop: those that a module keeps would be closed
+        when the interpreter ends, which takes a loop that is open.
+        """
+
+        async def started(*args: Any, **kwargs: Any) -> Any:
+            program, protocol = await start(*args, **kwargs)
+            self._programs.add(program)
+            return program, protocol
+
+        return started
+
+    async def _ended(self) -> None:
+        """Cancel what waits, and end the programs that are left, before the loop is closed."""
+        current = asyncio.current_task()
+        for task in asyncio.all_tasks():
+            if task is not current:
+                task.cancel()
+        await asyncio.sleep(0)
+        programs = list(self._programs)
+        for program in programs:
+            program.close()
+        while any(program.get_returncode() is None for program in programs):
+            await asyncio.sleep(_SHORTLY)
+        await self._loop.shutdown_asyncgens()
+        self._loop.stop()
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -407,15 +439,6 @@ def _stepwise(loop: _SharedLoop, code: RunningCode) -> Generator[Any, None, obje
 async def _called(call: Callable[[], object]) -> object:
     value = call()
     return await value if inspect.isawaitable(value) else value
-
-
-async def _end_tasks() -> None:
-    current = asyncio.current_task()
-    for task in asyncio.all_tasks():
-        if task is not current:
-            task.cancel()
-    await asyncio.sleep(0)
-    asyncio.get_running_loop().stop()
 
 
 T = TypeVar("T")

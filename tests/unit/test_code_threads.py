@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -70,6 +72,38 @@ def test_code_that_waits_for_a_held_loop_is_excused(
     assert other.ended.result(LONG).value == "quick"
     assert holder.ended.result(LONG).value == "held"
     assert 0.2 <= other.waited <= time.monotonic() - began
+
+
+KEEPING = """
+import asyncio, contextlib, os, signal, threading
+from pytest_jrh.engine.own_code import CodeThreads
+
+kept = []
+
+
+async def judge():
+    pipe = asyncio.subprocess.PIPE
+    kept.append(await asyncio.create_subprocess_exec("cat", stdin=pipe, stdout=pipe))
+    return "judged"
+
+
+threads = CodeThreads()
+print(threads.start(judge, is_async=True).ended.result().value)
+threads.close()
+with contextlib.suppress(ProcessLookupError):
+    os.kill(kept[0].pid, signal.SIGKILL)
+for thread in threading.enumerate():
+    if "waitpid" in thread.name:
+        thread.join()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="starts cat")
+def test_a_program_that_a_module_keeps_ends_before_its_loop() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", KEEPING], capture_output=True, text=True, check=True, timeout=LONG
+    )
+    assert (done.stdout, done.stderr) == ("judged\n", "")
 
 
 def test_what_has_not_begun_leaves_a_loop_that_is_not_given_back(
