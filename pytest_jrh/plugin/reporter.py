@@ -215,8 +215,11 @@ class Reporter:
 
     def _was_interrupted(self, session: pytest.Session) -> bool:
         """Whether cases were at work when the session was interrupted."""
-        runs = not (session.config.option.collectonly or self._options.plan)
-        return runs and session.exitstatus == pytest.ExitCode.INTERRUPTED
+        if session.config.option.collectonly or self._options.plan:
+            return False
+        # An error of collection interrupts a session, too, before anything is asked.
+        began = self._session.is_running or bool(self._session.unreported)
+        return began and session.exitstatus == pytest.ExitCode.INTERRUPTED
 
     def _all_decided(self, session: pytest.Session, decided: Iterable[ReadySuite]) -> bool:
         """Whether each suite that the command line names has a decision where it has something to

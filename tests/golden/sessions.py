@@ -204,6 +204,7 @@ MASKS = tuple(
         ),
         (r'"(pytest-jrh|pytest_jrh|litellm|inspect_ai)": ?"\d[^"]*"', r'"\1": "VERSION"'),
         (r" -- \S+/python\S*", " -- PYTHON"),
+        (r"(?m)^hypothesis profile .*$", "hypothesis profile NAME"),
         (r"(?m)^plugins: .*(\n .*)*$", "plugins: NAMES"),
         # Ids that Inspect draws for a log, its messages and events.
         (r'"(eval_id|run_id|task_id|uuid|eval_set_id)": ?"[\w-]{22}"', r'"\1": "RANDOM"'),
