@@ -220,7 +220,6 @@ class Calls:
                 paced=partial(self._paced, StageModel(JUDGE.name, name, rate_limit=limit)),
                 later=loop.call_soon_threadsafe,
                 unseen=lambda opened: self._say(_unseen(suite.name, name, opened)),
-                native=lambda peer: self._say(_native(suite.name, name, peer)),
             )
 
         if self._code is None:
@@ -333,14 +332,6 @@ def _unseen(suite: str, judge: str, opened: Opened) -> str:
         f"suite {suite}: {opened.said_of(f'the judge {judge}')}; what it asks there is not "
         f"recorded, so a replay stops it. {foreign_urllib3()}`replay: verdict` on the judge "
         "answers from its recorded verdict."
-    )
-
-
-def _native(suite: str, judge: str, peer: str) -> str:
-    return (
-        f"suite {suite}: while the judge {judge} judged, a connection to {peer} was opened outside "
-        "of Python, as libraries in C do; what is asked there is not recorded, and asked again. "
-        "`replay: verdict` on the judge answers from its recorded verdict."
     )
 
 

@@ -191,7 +191,7 @@ class KeptRequests:
 
     `admit` counts a request that is about to be sent, or says why it must not be; `paced` waits
     until a verdict may be asked for. `later` runs a function in the engine's loop, from any thread.
-    `unseen` is told what the code opened by itself, and `native` what was opened outside of Python.
+    `unseen` is told what the code opened by itself.
     """
 
     def __init__(
@@ -203,7 +203,6 @@ class KeptRequests:
         paced: Callable[[], Awaitable[None]],
         later: Callable[[Callable[[], None]], object],
         unseen: Callable[[Opened], None],
-        native: Callable[[str], None],
     ) -> None:
         self._tape = tape
         self._http = http
@@ -211,7 +210,6 @@ class KeptRequests:
         self._paced = paced
         self._later = later
         self._unseen = unseen
-        self._native = native
 
     async def verdict(self, judging: Judging, work: Callable[[], Awaitable[Verdict]]) -> Verdict:
         """The verdict that `work` comes to, or the one that is recorded where that is enough.
@@ -339,8 +337,6 @@ class KeptRequests:
             )
             for what in exchanges.unseen:
                 self._unseen(what)
-            for peer in self._http.opened_natively() if live else ():
-                self._native(peer)
             # Unchanged files stay as they are; a new verdict of old requests is no new recording.
             stale = judging.from_head or entry is None or _verdict(entry) is None
             if live and (exchanges.sent or (verdict is not None and stale)):

@@ -35,7 +35,6 @@ from pytest_jrh.llm.transport import bounded, check_length, install, uncompresse
 from pytest_jrh.recording.exchanges import Exchanges, Opened, body_text, canonical
 from pytest_jrh.recording.watch import (
     HttpClientPatch,
-    NativeConnections,
     Watch,
     calls_watched,
     judging,
@@ -73,7 +72,6 @@ class HttpRecorder:
         self._router = _Router(self._current, self._own, self._sending, redactor)
         self._patches = contextlib.ExitStack()
         self._routes_code = False
-        self._native: NativeConnections | None = None
 
     def install(self) -> None:
         """Patch the HTTP libraries that litellm uses; undone by `remove`."""
@@ -124,10 +122,6 @@ class HttpRecorder:
         with self._using(Capture(playable=interactions)) as capture:
             yield capture
 
-    def opened_natively(self) -> list[str]:
-        """The peers of connections since the last look that were opened outside of Python."""
-        return self._native.found() if self._native is not None else []
-
     @contextlib.contextmanager
     def judging(self, exchanges: Exchanges) -> Iterator[None]:
         """Send what is asked in this context, in whichever thread it goes on, through `exchanges`.
@@ -142,7 +136,6 @@ class HttpRecorder:
             self._patches.enter_context(_aiohttp_bounded(self._own))
             self._patches.enter_context(_dotenv_seen(self._own))
             install()
-            self._native = NativeConnections()
 
         def tell(opened: Opened) -> None:
             if not self._sending.get():

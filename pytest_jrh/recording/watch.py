@@ -5,8 +5,7 @@ Python's audit events tell of connections, look-ups of names and programs, which
 that asks for them. A hook for these events cannot be removed: there is one for a process, from the
 first session on that has such a judge, and it does nothing while no such judge runs. What is told
 by no event is wrapped: data on connections from before, and work for processes from before. What
-libraries in C do by themselves, such as gRPC's, is seen by neither; on Linux, `/proc` lists the
-connections that they have left open.
+libraries in C do by themselves, such as gRPC's, is seen by neither.
 
 Code is known as a judge's by its context, which the threads that it starts keep. Other code is left
 alone where the session's own thread has started it; a thread or a context that nobody knows may be
@@ -25,7 +24,6 @@ import http.client
 import io
 import os
 import socket
-import struct
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -33,9 +31,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from functools import cache
-from ipaddress import IPv6Address, ip_address
-from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from ipaddress import ip_address
+from pathlib import PurePath
+from typing import Any
 from weakref import WeakSet
 
 from pytest_jrh.llm.transport import LONGEST_ANSWER, check_length
@@ -57,12 +55,6 @@ class Watch:
     tell: Callable[[Opened], None]
     process: int
     replays: bool
-
-
-@cache
-def connected() -> set[tuple[str, int]]:
-    """Where Python code of this process has connected to, since the hook is there."""
-    return set()
 
 
 @cache
@@ -94,8 +86,6 @@ def watched() -> ContextVar[Watch | None]:
                 _notice(watch, what, sends=event == "socket.sendmsg")
         if event == "socket.connect" and isinstance(args[0], socket.socket):
             _opened().add(args[0])
-            if isinstance(args[1], tuple):
-                connected().add((_text(args[1][0]), args[1][1]))
         if event == "os.exec" and watch is not None and watch.process == os.getpid():
             raise RuntimeError("the code of a judge must not put a program in the session's place")
 
@@ -609,82 +599,3 @@ def threads_keep_context() -> Iterator[None]:
     finally:
         threading.Thread.start = start  # type: ignore[method-assign]
         ThreadPoolExecutor.submit = submit  # type: ignore[method-assign]
-
-
-_SOCKETS = Path("/proc/self/fd")
-_TABLES = (Path("/proc/self/net/tcp"), Path("/proc/self/net/tcp6"))
-_LINK = "socket:["
-_LISTENING = "0A"
-
-
-class NativeConnections:
-    """Tells of each connection once; those that are there when it is made are nobody's."""
-
-    def __init__(self) -> None:
-        self._known = _own_sockets()
-
-    def found(self) -> list[str]:
-        """The peers of connections since the last look that no Python code opened."""
-        new = _own_sockets() - self._known
-        if not new:
-            return []
-        rows = [row for table in _TABLES for row in _rows(table)]
-        listening = {row.local_port for row in rows if row.state == _LISTENING}
-        by_python = connected()
-        by_name = {port for host, port in by_python if not is_address(host)}
-        peers = []
-        for row in rows:
-            if row.inode not in new or not row.port:
-                continue
-            self._known.add(row.inode)
-            inbound = row.local_port in listening
-            if not inbound and (row.host, row.port) not in by_python and row.port not in by_name:
-                peers.append(f"{row.host}:{row.port}")
-        return sorted(set(peers))
-
-
-class _Row(NamedTuple):
-    """A line of the kernel's table: the peer is `host` and `port`, 0 where there is none."""
-
-    local_port: int
-    host: str
-    port: int
-    state: str
-    inode: str
-
-
-def _own_sockets() -> set[str]:
-    """The inodes of this process's sockets; none where there is no `/proc`."""
-    found: set[str] = set()
-    try:
-        entries = list(_SOCKETS.iterdir())
-    except OSError:
-        return found
-    for entry in entries:
-        try:
-            link = str(entry.readlink())
-        except OSError:
-            # Closed meanwhile, such as the one of the listing.
-            continue
-        if link.startswith(_LINK):
-            found.add(link.removeprefix(_LINK).removesuffix("]"))
-    return found
-
-
-def _rows(table: Path) -> Iterator[_Row]:
-    try:
-        lines = table.read_text(encoding="ascii").splitlines()[1:]
-    except OSError:
-        return
-    for line in lines:
-        _, local, remote, state, _, _, _, _, _, inode, *_ = line.split()
-        host, _, port = remote.partition(":")
-        yield _Row(int(local.partition(":")[2], 16), _host(host), int(port, 16), state, inode)
-
-
-def _host(digits: str) -> str:
-    """An address as the table has it, in words of 32 bits of this machine's own order."""
-    words = [int(digits[start : start + 8], 16) for start in range(0, len(digits), 8)]
-    address = ip_address(struct.pack(f"={len(words)}I", *words))
-    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return str(mapped or address)

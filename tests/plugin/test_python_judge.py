@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -510,31 +509,6 @@ def test_the_projects_own_tests_connect_while_a_judge_replays(
     own = pytester.makepyfile(test_own=OWN_TEST.format(folder=str(made.suite.config.parent)))
     done = run_pytest(pytester.path, str(own), made.suite.option, "-k", "test_own or run-1")
     assert "3 passed" in summary(done), done.stdout
-
-
-NATIVE = """
-import ctypes, socket, struct
-LINES = []
-def judge(case):
-    line = socket.socket()
-    at = struct.pack("=HH4s8x", line.family, socket.htons({port}), socket.inet_aton("127.0.0.1"))
-    assert ctypes.CDLL(None).connect(line.fileno(), at, len(at)) == 0
-    LINES.append(line)
-    return "ok-marker-violation" in case.transcript
-"""
-
-
-@pytest.mark.skipif(not Path("/proc/self/net/tcp").exists(), reason="there is no such /proc")
-def test_a_connection_outside_of_python_is_named(
-    judged: MakeJudged, pytester: pytest.Pytester
-) -> None:
-    with JudgeService() as service:
-        port = int(service.url.split(":")[2].partition("/")[0])
-        made = judged(NATIVE.format(port=port))
-        first = run_pytest(pytester.path, made.suite.option, RECORD, *ONE)
-    assert summary(first) == "1 passed, 7 deselected"
-    said = f"judged, a connection to 127.0.0.1:{port} was opened outside of Python"
-    assert said in words(first)
 
 
 def test_a_program_is_named_and_stopped(judged: MakeJudged, pytester: pytest.Pytester) -> None:
