@@ -66,7 +66,7 @@ def html() -> list[Line]:
 
 
 def _long(result: CaseResult) -> list[Message]:
-    rng = random.Random(result.run_id)
+    rng = random.Random(result.spec.run_id)
     words = [
         "".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(2, 10)))
         for _ in range(2_000)

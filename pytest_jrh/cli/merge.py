@@ -161,8 +161,8 @@ def _collected(folders: Sequence[Path], suite: Suite) -> tuple[dict[str, _Found]
         own: dict[str, _Found] = {}
         for path in paths:
             for case, (result, line, config, kept) in read_results(path).items():
-                if result.suite != suite.name:
-                    others.add(result.suite)
+                if result.spec.suite != suite.name:
+                    others.add(result.spec.suite)
                 elif config and suite.key and config != suite.key:
                     others.add(config)
                 elif not kept:
@@ -232,7 +232,7 @@ def _refuse_misfits(
             if len(problems) >= _MOST_PROBLEMS:
                 break
             continue
-        scale = scales[result.rubric_id] if suite.mode == "ordinal" else [0, 1]
+        scale = scales[result.spec.rubric_id] if suite.mode == "ordinal" else [0, 1]
         problems += [
             Problem(message, str(path), line, name)
             for name, message in _misfits(suite, scale, result)

@@ -303,13 +303,6 @@ class PerturbationOutcome:
     rejected: tuple[Message, ...] | None = None
 
 
-def cluster_id(suite: str, cluster: str | None, run_id: str) -> ClusterId:
-    """The same for cases that are no independent observations: of one run in any epoch, or of runs
-    with one `cluster` (rule L3).
-    """
-    return (suite, cluster, "" if cluster is not None else run_id)
-
-
 @dataclass(frozen=True, slots=True)
 class CaseSpec:
     """What one pytest item stands for, known before any model is asked.
@@ -326,15 +319,23 @@ class CaseSpec:
     epoch: int
     target_score: int | None = None
     judge: str | None = None
-    skip_reason: str | None = None
+    # No part of which case it is.
+    skip_reason: str | None = field(default=None, compare=False)
     cluster: str | None = None
     base: str = ""
     variant: str = ""
 
     @property
+    def derived(self) -> bool:
+        """Whether it is of a probe: then it counts in no figure of the judge's accuracy."""
+        return bool(self.variant)
+
+    @property
     def cluster_id(self) -> ClusterId:
-        """The cluster of the case, as that of its result."""
-        return cluster_id(self.suite, self.cluster, self.run_id)
+        """The same for cases that are no independent observations: of one run in any epoch, or of
+        runs with one `cluster`.
+        """
+        return (self.suite, self.cluster, "" if self.cluster is not None else self.run_id)
 
     @property
     def base_case(self) -> CaseSpec:
@@ -514,36 +515,30 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """What one item came to: small, so that thousands fit in memory and travel between processes.
+    """What the item of a spec came to: small, so that thousands fit in memory and travel between
+    processes.
 
-    `detail` is prose for a person: the reason of a skip, the paragraph of an error, or the whole
-    explanation of a disagreement. `case_digest` says which case was judged and `judge_fingerprint`
-    by which judge (rule J2); both are empty where there was no case, or no judge was asked.
-    `human_reviewed` is what people decided about the case (rule K2); empty where no review is in
-    play. `judge_spending` is the judge's part of the spending, and told of a panel's judges alone:
-    the rest went into making the case that they share. `shared` is the part of `spending` that
-    other cases have too. `cluster` is that of the run (`RunSummary.cluster`). `scores` are those of
-    all repeats, in order; empty where there is no verdict, or the session did not keep them.
-    `score` is None in a tie of the repeats, which is a disagreement, and `reasoning` that of the
-    first verdict with that score; `minority` is the first one with another score (rule M1).
-    `rejected` says which case the verifier rejected, where that is why there is none (rule D6).
-    `labelled_by` says whose label it is where no stage made the case (rule N1).
-    `reworded` says that the case was made, and its label given, for another text of the rubric than
-    the judge had (rule G6), and `altered` that its record was changed on the disk since. A result
-    of a probe has the test `base` of the case that the `variant` changed, and `base_scores`, what
-    the judge gave to that in all repeats (rule S2). `content` is the same for cases with one rubric
-    and transcript, whatever their labels; empty where an earlier version wrote the result.
+    `case_id` is that of the spec (`ids.case_id`). `detail` is prose for a person: the reason of a
+    skip, the paragraph of an error, or the whole explanation of a disagreement. `case_digest` says
+    which case was judged and `judge_fingerprint` by which judge; both are empty where there was no
+    case, or no judge was asked. `human_reviewed` is what people decided about the case; empty where
+    no review is in play. `judge_spending` is the judge's part of the spending, and told of a
+    panel's judges alone: the rest went into making the case that they share. `shared` is the part
+    of `spending` that other cases have too. `scores` are those of all repeats, in order; empty
+    where there is no verdict, or the session did not keep them. `score` is None in a tie of the
+    repeats, which is a disagreement, and `reasoning` that of the first verdict with that score;
+    `minority` is the first one with another score. `rejected` says which case the verifier
+    rejected, where that is why there is none. `labelled_by` says whose label it is where no stage
+    made the case. `reworded` says that the case was made, and its label given, for another text of
+    the rubric than the judge had, and `altered` that its record was changed on the disk since. A
+    result of a probe has in `base_scores` what the judge gave in all repeats to the case that was
+    changed. `content` is the same for cases with one rubric and transcript, whatever their labels;
+    empty where an earlier version wrote the result.
     """
 
+    spec: CaseSpec
     case_id: str
-    suite: str
-    test: str
-    rubric_id: str
-    run_id: str
-    epoch: int
     outcome: Outcome
-    judge: str = ""
-    target_score: int | None = None
     expected: int | None = None
     score: int | None = None
     reasoning: str = ""
@@ -555,22 +550,19 @@ class CaseResult:
     human_reviewed: HumanReview = ""
     judge_spending: Spending | None = None
     shared: SharedCall | None = None
-    cluster: str | None = None
     scores: tuple[int, ...] = ()
     minority: Verdict | None = None
     labelled_by: LabelledBy | None = None
     reworded: bool = False
     altered: bool = False
     rejected: Rejection | None = None
-    base: str = ""
-    variant: str = ""
     base_scores: tuple[int, ...] = ()
     content: str = ""
 
     @property
-    def derived(self) -> bool:
-        """Whether it is of a probe: then it counts in no figure of the judge's accuracy."""
-        return bool(self.variant)
+    def judge(self) -> str:
+        """The name of the panel's member; empty for the suite's only judge."""
+        return self.spec.judge or ""
 
     @property
     def base_score(self) -> int | None:
@@ -591,11 +583,6 @@ class CaseResult:
     def given(self) -> str:
         """What the judge gave: the score, and of repeats how often each."""
         return given(self.score, self.scores)
-
-    @property
-    def cluster_id(self) -> ClusterId:
-        """The cluster of the case (`models.made_cases.cluster_id`)."""
-        return cluster_id(self.suite, self.cluster, self.run_id)
 
 
 @dataclass(frozen=True, slots=True)

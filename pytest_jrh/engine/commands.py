@@ -64,7 +64,7 @@ class Commands:
 
         Empty where nothing is.
         """
-        missing = {result.suite for result in results if result.outcome == "unrecorded"}
+        missing = {result.spec.suite for result in results if result.outcome == "unrecorded"}
         if not missing:
             return ""
         options = self._options

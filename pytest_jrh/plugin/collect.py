@@ -215,7 +215,7 @@ def _properties(result: CaseResult, spending: Spending) -> list[tuple[str, objec
         result.expected,
         result.score,
         result.outcome,
-        result.rubric_id,
+        result.spec.rubric_id,
         spending.usage.total,
         round(spending.cost, 6),
     )
@@ -227,9 +227,9 @@ def _properties(result: CaseResult, spending: Spending) -> list[tuple[str, objec
         scores = " ".join(map(str, result.scores))
         repeats = (len(result.scores), scores, "true" if result.flickers else "false")
         named += zip(_OF_REPEATS, repeats, strict=True)
-    if result.derived:
+    if result.spec.derived:
         base = "" if result.base_score is None else result.base_score
-        named += zip(_OF_PROBES, (result.variant, result.base, base), strict=True)
+        named += zip(_OF_PROBES, (result.spec.variant, result.spec.base, base), strict=True)
     return named
 
 

@@ -191,7 +191,7 @@ class SuiteSession:
         """Leave the controller of xdist what is in no item's report."""
         unreported = self._engine.unreported if self._engine else []
         for result in unreported:
-            suite = self.suites.named(result.suite).suite
+            suite = self.suites.named(result.spec.suite).suite
             self.handover.leave_unreported(suite, result_text(result))
 
     def add_notices(self, notices: Sequence[str]) -> None:

@@ -67,7 +67,7 @@ def annotation_lines(session: SessionResults, base: Path) -> list[str]:
             result,
             node,
             "warning" if passed else "error",
-            session.rubrics.get((result.suite, result.rubric_id)),
+            session.rubrics.get((result.spec.suite, result.spec.rubric_id)),
             base,
             flickered=result.case_id in flickered,
         )
@@ -126,7 +126,7 @@ def _annotation(
     flickered: bool = False,
 ) -> str:
     what = "Flicker" if flickered else "Regression"
-    properties = {"title": f"{what}: {one_line(result.rubric_id)}"}
+    properties = {"title": f"{what}: {one_line(result.spec.rubric_id)}"}
     place = _place(rubric, base)
     if place is not None and rubric is not None:
         properties = {"file": place, "line": str(rubric.line), **properties}

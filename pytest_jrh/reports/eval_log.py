@@ -53,7 +53,7 @@ class InspectLog(Report):
     def write(self, path: Path, material: Material) -> None:
 
         results = material.session.results
-        suites = list(dict.fromkeys(result.suite for result in results))
+        suites = list(dict.fromkeys(result.spec.suite for result in results))
         with RecordIndex.joined(material.records).reading() as read:
             write_judged_log(
                 path,
@@ -140,7 +140,7 @@ def judged_cases(results: Iterable[CaseResult], read: ReadRecord) -> Iterator[Ju
     case, of which there is no record.
     """
     for result in results:
-        if result.derived:
+        if result.spec.derived:
             continue
         if result.outcome in JUDGED or result.outcome in (*UNSCORED, "no_case"):
             yield _case(result, read(made_case_id(result)) or {})
@@ -159,7 +159,7 @@ def _case(result: CaseResult, record: Mapping[str, Any]) -> JudgedSample:
         reasoning=result.reasoning,
         detail=result.detail,
         metadata=_about(result, record),
-        name=result.run_id,
+        name=result.spec.run_id,
         usage=result.spending.usage,
     )
 
@@ -177,12 +177,12 @@ def _times(seconds: float) -> tuple[str, str]:
 
 def _about(result: CaseResult, record: Mapping[str, Any]) -> dict[str, Any]:
     about: dict[str, Any] = {
-        "suite": result.suite,
-        "test": result.test,
-        "rubric": result.rubric_id,
-        "run": result.run_id,
-        "run_epoch": result.epoch,
-        "target_score": result.target_score,
+        "suite": result.spec.suite,
+        "test": result.spec.test,
+        "rubric": result.spec.rubric_id,
+        "run": result.spec.run_id,
+        "run_epoch": result.spec.epoch,
+        "target_score": result.spec.target_score,
         "label_verified": result.verified,
     }
     if result.repeated:

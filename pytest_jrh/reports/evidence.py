@@ -51,8 +51,8 @@ def score_text(result: CaseResult, score: int | None, session: SessionResults) -
     """Give a score of a case with its meaning; None is a tie of the repeats."""
     if score is None:
         return "a tie"
-    rubric = session.rubrics.get((result.suite, result.rubric_id))
-    grounds = session.grounds.get(result.suite)
+    rubric = session.rubrics.get((result.spec.suite, result.spec.rubric_id))
+    grounds = session.grounds.get(result.spec.suite)
     binary = rubric is None or (grounds is not None and not grounds.ordinal)
     return meant(score, () if binary or rubric is None else rubric.score_levels)
 
@@ -172,7 +172,7 @@ class WhoSaid:
     def _people(self, result: CaseResult) -> Iterator[tuple[str, int | None]]:
         if result.human_reviewed in _DECIDED:
             yield "a person in the review", result.expected
-        grounds = self._session.grounds.get(result.suite)
+        grounds = self._session.grounds.get(result.spec.suite)
         for label in grounds.people if grounds is not None else ():
             if label.case_digest == result.case_digest and label.label is not None:
                 yield f"{one_line(label.reviewer)}{', blind' if label.blind else ''}", label.label
@@ -224,9 +224,9 @@ class Changes:
         for pair in pairs:
             now = pair.now
             sums = right_before(pair), right_now(now)
-            for rubric in {now.rubric_id, ""}:
-                for test in {now.test, ""}:
-                    self._add((now.suite, now.judge, rubric, test), *sums)
+            for rubric in {now.spec.rubric_id, ""}:
+                for test in {now.spec.test, ""}:
+                    self._add((now.spec.suite, now.judge, rubric, test), *sums)
 
     @classmethod
     def since_baseline(cls, session: SessionResults) -> Changes:

@@ -67,14 +67,14 @@ def people_levels(results: Iterable[CaseResult], grounds: Grounds) -> list[Peopl
     if not grounds.people:
         return []
     people = blind_labels(grounds.people)
-    given = grounds.with_rejected(result for result in results if not result.derived)
+    given = grounds.with_rejected(result for result in results if not result.spec.derived)
     judges = dict.fromkeys(result.judge for result in given if result.rejected is None)
-    rubrics = dict.fromkeys(result.rubric_id for result in given)
+    rubrics = dict.fromkeys(result.spec.rubric_id for result in given)
     if len(rubrics) == 1:
         rubrics = {}
     levels = []
     for rubric in ("", *rubrics):
-        own = [result for result in given if rubric in ("", result.rubric_id)]
+        own = [result for result in given if rubric in ("", result.spec.rubric_id)]
         level = PeopleLevel(
             rubric,
             {
@@ -94,7 +94,9 @@ def people_levels(results: Iterable[CaseResult], grounds: Grounds) -> list[Peopl
 
 def unmatched(results: Iterable[CaseResult], grounds: Grounds) -> int:
     """How many blind labels are of no case of this session, and of none that was rejected."""
-    known = {digest_of(result) for result in grounds.with_rejected(results) if not result.derived}
+    known = {
+        digest_of(result) for result in grounds.with_rejected(results) if not result.spec.derived
+    }
     labels = blind_labels(grounds.people)
     return sum(len(votes) for digest, votes in labels.items() if digest not in known)
 
@@ -116,7 +118,11 @@ def label_sentences(session: SessionResults) -> list[str]:
 def _sentences(session: SessionResults) -> Iterator[str]:
     several = len(session.grounds) > 1
     for suite, grounds in session.grounds.items():
-        own = [result for result in session.results if result.suite == suite and not result.derived]
+        own = [
+            result
+            for result in session.results
+            if result.spec.suite == suite and not result.spec.derived
+        ]
         of = f"{suite}: " if several else ""
         if rest := rest_sentence(own, grounds):
             yield of + rest
@@ -147,7 +153,7 @@ def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> dict[str, in
     made = {
         made_case_id(result): result
         for result in results
-        if result.outcome in MADE and not result.derived
+        if result.outcome in MADE and not result.spec.derived
     }
     counts = Counter(map(_ground, made.values()))
     # Cases that are equal have one label of a person.
@@ -187,7 +193,7 @@ def rest_sentence(results: Sequence[CaseResult], grounds: Grounds) -> str:
     refused = {
         made_case_id(result)
         for result in grounds.with_rejected(results)
-        if result.rejected is not None and not result.derived
+        if result.rejected is not None and not result.spec.derived
     }
     if refused and counts["confirmed"]:
         parts[0] += f" ({len(refused):,} rejected)"
@@ -320,7 +326,7 @@ def label_figures(
     """The figures of one suite by judge and rubric, which are empty for all; those of the verifier
     are no judge's, and probes count in none.
     """
-    results = [result for result in results if not result.derived]
+    results = [result for result in results if not result.spec.derived]
     for judge in dict.fromkeys(result.judge for result in results):
         own = [result for result in results if result.judge == judge]
         for rubric, sides in sides_levels(own):
@@ -345,7 +351,11 @@ def label_properties(session: SessionResults) -> Iterator[tuple[str, str]]:
     `stats.named.properties` has the others.
     """
     for suite, grounds in session.grounds.items():
-        own = [result for result in session.results if result.suite == suite and not result.derived]
+        own = [
+            result
+            for result in session.results
+            if result.spec.suite == suite and not result.spec.derived
+        ]
         for judge, rubric, figure in label_figures(own, grounds):
             place = "::".join(part for part in (suite, judge, rubric) if part)
             missing = figure.reason or figure.bounds.reason

@@ -541,7 +541,7 @@ def _block(
 
 
 def _rubric_place(session: SessionResults, result: CaseResult, base: Path | None) -> str:
-    rubric = session.rubrics.get((result.suite, result.rubric_id))
+    rubric = session.rubrics.get((result.spec.suite, result.spec.rubric_id))
     if rubric is None or not rubric.file:
         return ""
     path = Path(rubric.file)

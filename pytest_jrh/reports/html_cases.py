@@ -44,7 +44,7 @@ _LONGEST_WHEN_CUT = 2_000
 
 def run_key(result: CaseResult) -> RunKey:
     """Which source run a result is about."""
-    return result.suite, result.run_id, result.epoch
+    return result.spec.suite, result.spec.run_id, result.spec.epoch
 
 
 def by_run(session: SessionResults) -> dict[RunKey, list[CaseResult]]:
@@ -189,7 +189,7 @@ def _instructions(
     result: CaseResult, record: Mapping[str, Any] | None, session: SessionResults
 ) -> str:
     """The rubric's text as the judge had it; where it was reworded, beside that of the label."""
-    rubric = session.rubrics.get((result.suite, result.rubric_id))
+    rubric = session.rubrics.get((result.spec.suite, result.spec.rubric_id))
     if record is None:
         return rubric.instructions if rubric is not None else ""
     own = str(record["target_rubric"]["instructions"])
@@ -383,9 +383,9 @@ def _in_order(text: str) -> tuple[bool, int, str]:
 
 
 def _run(result: CaseResult, _change: str) -> str:
-    epoch = "" if result.epoch == 1 else f", epoch {result.epoch}"
-    target = "" if result.target_score is None else f", score {result.target_score}"
-    return f"{result.run_id}{epoch}{target}"
+    epoch = "" if result.spec.epoch == 1 else f", epoch {result.spec.epoch}"
+    target = "" if result.spec.target_score is None else f", score {result.spec.target_score}"
+    return f"{result.spec.run_id}{epoch}{target}"
 
 
 def _given(result: CaseResult) -> str:
@@ -425,22 +425,22 @@ COLUMNS: tuple[CaseColumn, ...] = (
         "suite",
         "suite",
         "The config that the case belongs to.",
-        lambda result, _: result.suite,
+        lambda result, _: result.spec.suite,
         filtered=True,
-        shown=lambda session: len({result.suite for result in session.results}) > 1,
+        shown=lambda session: len({result.spec.suite for result in session.results}) > 1,
     ),
     CaseColumn(
         "rubric",
         "rubric",
         "The criterion that the case is judged by.",
-        lambda result, _: result.rubric_id,
+        lambda result, _: result.spec.rubric_id,
         filtered=True,
     ),
     CaseColumn(
         "test",
         "test",
         "How the case was made: which kind of test it belongs to.",
-        lambda result, _: result.test,
+        lambda result, _: result.spec.test,
         filtered=True,
     ),
     CaseColumn("run", "run", "The agent's run that the case was made of.", _run),
@@ -448,8 +448,10 @@ COLUMNS: tuple[CaseColumn, ...] = (
         "variant",
         "changed by",
         "What a probe has changed in a case, and of which test that is.",
-        lambda result, _: f"{result.variant} of {result.base}" if result.derived else "",
-        shown=lambda session: any(result.derived for result in session.results),
+        lambda result, _: (
+            f"{result.spec.variant} of {result.spec.base}" if result.spec.derived else ""
+        ),
+        shown=lambda session: any(result.spec.derived for result in session.results),
     ),
     CaseColumn(
         "judge",

@@ -131,14 +131,14 @@ class CaseBlocks:
     def write(self) -> None:
         """Add the disagreements, regressions first, then whatever else is odd about a case."""
         given = self._session.results
-        results = [each for each in given if not each.derived]
+        results = [each for each in given if not each.spec.derived]
         self._disagreements([each for each in results if each.outcome == "disagree"])
         right = [each for each in results if each.outcome == "agree"]
         odd = [each for each in right if reasoning_disagrees(each)]
         self._part(f"Right, but {REASONING_DISAGREES}", odd)
         torn = [each for each in flickering(results) if each.outcome == "agree"]
         self._part("Right, but flickering", torn)
-        turned = [each for each in given if each.derived and each.outcome == "disagree"]
+        turned = [each for each in given if each.spec.derived and each.outcome == "disagree"]
         self._part("Turned by a probe", turned)
         self._part("Without a verdict", [each for each in given if each.outcome in UNSCORED])
 
@@ -169,7 +169,7 @@ class CaseBlocks:
         parts = [f"<p>Who says what: {inert(self._who_said.sentence(result, record))}</p>"]
         if said := review_text(result, record):
             parts.append(f"<p>Reviewed by a person: {inert(self._clean(said))}.</p>")
-        rubric = self._session.rubrics.get((result.suite, result.rubric_id))
+        rubric = self._session.rubrics.get((result.spec.suite, result.spec.rubric_id))
         if rubric is not None:
             parts.append(self._quote("The rubric", rubric.instructions))
         parts += self._edits(record)

@@ -108,8 +108,12 @@ def judge_report(
     """
     levels = {(suite.name, rubric.id): rubric for rubric in suite.rubrics}
     seed = suite.source.sampling_seed if seed is None else seed
-    own = [result for result in results if not result.derived]
-    tests = [test.name for test in suite.tests if test.evaluate and not KINDS[test.name].derived]
+    own = [result for result in results if not result.spec.derived]
+    metrics: dict[str, Any] = {}
+    for test in suite.tests:
+        if test.evaluate and not KINDS[test.name].derived:
+            of_test = [result for result in own if result.spec.test == test.name]
+            metrics[test.name] = _test_report(suite.output.metric, of_test, seed)
     return {
         "format": 2,
         "meta_data": {
@@ -121,12 +125,7 @@ def judge_report(
             "mode": suite.mode,
         },
         "provenance": None if origin is None else origin_data(origin, judge.name or ""),
-        "all_metrics": {
-            test: _test_report(
-                suite.output.metric, [result for result in results if result.test == test], seed
-            )
-            for test in tests
-        },
+        "all_metrics": metrics,
         "spending": _spending(total_spending(results)),
         "statistics": table_data(tabulate(results, scales(levels))),
         "probes": probe_data(probe_tables(results)),
@@ -243,7 +242,7 @@ class CaseTables(Report):
     def suite_tables(self, suite: SuiteMaterial) -> Iterator[SuiteTable]:
         suffix, _ = table_format(suite.suite.output.format)
         scores = scales({(suite.suite.name, rubric.id): rubric for rubric in suite.suite.rubrics})
-        results = [result for _, result in suite.results if not result.derived]
+        results = [result for _, result in suite.results if not result.spec.derived]
         table = tabulate(results, scores)
         yield SuiteTable(
             suite.suite.output.dir / f"{FIGURES_NAME}.{suffix}",
@@ -295,7 +294,7 @@ def _results(
                     case.record,
                     perturbed_idx=perturbed_idx(case.spec),
                     transcript=case.transcript,
-                    rubric=rubrics.get(result.rubric_id) if result.reworded else None,
+                    rubric=rubrics.get(result.spec.rubric_id) if result.reworded else None,
                 )
 
     return rows

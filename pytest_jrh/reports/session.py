@@ -140,7 +140,7 @@ def gather(
 
 def suite_names(session: SessionResults) -> list[str]:
     """The suites of a session, each once; where no case has a result, those that were to run."""
-    return list(dict.fromkeys(result.suite for result in session.results) or session.extents)
+    return list(dict.fromkeys(result.spec.suite for result in session.results) or session.extents)
 
 
 def subtitle(session: SessionResults) -> str:
@@ -282,7 +282,7 @@ def reworded_rubrics(results: Iterable[CaseResult]) -> list[RewordedRubric]:
     found: dict[tuple[str, str], list[CaseResult]] = {}
     for result in _each_once(results):
         if result.reworded and result.human_reviewed not in ("accepted", "edited"):
-            found.setdefault((result.suite, result.rubric_id), []).append(result)
+            found.setdefault((result.spec.suite, result.spec.rubric_id), []).append(result)
     return [RewordedRubric(suite, rubric, tuple(own)) for (suite, rubric), own in found.items()]
 
 
@@ -322,7 +322,7 @@ def contradicting_cases(results: Iterable[CaseResult]) -> list[tuple[CaseResult,
     equal: dict[tuple[str, str], list[CaseResult]] = {}
     for result in _each_once(results):
         if result.outcome in MADE and result.content:
-            equal.setdefault((result.suite, result.content), []).append(result)
+            equal.setdefault((result.spec.suite, result.content), []).append(result)
     return [tuple(cases) for cases in equal.values() if len({one.expected for one in cases}) > 1]
 
 
@@ -371,7 +371,14 @@ def _once(session: SessionResults) -> Iterable[CaseResult]:
 def _each_once(results: Iterable[CaseResult]) -> Iterable[CaseResult]:
     """One result of each case, however many judges it had."""
     return {
-        (one.suite, one.test, one.rubric_id, one.run_id, one.epoch, one.target_score): one
+        (
+            one.spec.suite,
+            one.spec.test,
+            one.spec.rubric_id,
+            one.spec.run_id,
+            one.spec.epoch,
+            one.spec.target_score,
+        ): one
         for one in results
-        if not one.derived
+        if not one.spec.derived
     }.values()

@@ -31,7 +31,7 @@ def total_spending(results: Iterable[CaseResult]) -> Spending:
     """
     given = list(results)
     total = sum((result.spending for result in given), Spending())
-    shared = [(result.suite, result.shared) for result in given if result.shared is not None]
+    shared = [(result.spec.suite, result.shared) for result in given if result.shared is not None]
     made = {(suite, call.fingerprint) for suite, call in shared if call.spending.calls}
     # The case that made the call comes first, so that what was paid now is never left out.
     shared.sort(key=lambda each: not each[1].spending.calls)

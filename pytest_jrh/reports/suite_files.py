@@ -73,7 +73,7 @@ def perturbations_summary(
         group["human_reviewed"] += entry.human_reviewed
     asked: set[tuple[str, str, str]] = set()
     for result in results:
-        key = (result.suite, result.test, result.rubric_id)
+        key = (result.spec.suite, result.spec.test, result.spec.rubric_id)
         asked.add(key)
         group = groups.setdefault(key, _no_cases())
         if result.outcome == "no_case":

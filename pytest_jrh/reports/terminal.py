@@ -353,7 +353,8 @@ def _own(section: Section, session: SessionResults) -> list[CaseResult]:
     return [
         result
         for result in session.results
-        if (result.suite, result.judge) == (section.suite, section.judge) and not result.derived
+        if (result.spec.suite, result.judge) == (section.suite, section.judge)
+        and not result.spec.derived
     ]
 
 

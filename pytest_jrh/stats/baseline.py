@@ -179,7 +179,7 @@ def compare(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> 
             if pair.same_judge and pair.before.outcome != pair.now.outcome
         ),
         # Probes count in no figure.
-        pairs=tuple(pair for pair in pairs if not pair.now.derived),
+        pairs=tuple(pair for pair in pairs if not pair.now.spec.derived),
     )
 
 

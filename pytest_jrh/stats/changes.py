@@ -104,9 +104,9 @@ def losses(pairs: Iterable[Pair], since: Since = "update") -> list[Loss]:
     """
     sums: dict[Cluster, Loss] = {}
     for pair in pairs:
-        loss, n = sums.get(pair.now.cluster_id, Loss(Fraction(), 0))
+        loss, n = sums.get(pair.now.spec.cluster_id, Loss(Fraction(), 0))
         lost = right_before(pair, since) - right_now(pair.now)
-        sums[pair.now.cluster_id] = Loss(loss + lost, n + 1)
+        sums[pair.now.spec.cluster_id] = Loss(loss + lost, n + 1)
     return list(sums.values())
 
 
@@ -118,7 +118,7 @@ def changes(pairs: Sequence[Pair]) -> tuple[ChangeRow, ...]:
         return ()
     groups: dict[tuple[str, str], list[Pair]] = {}
     for pair in pairs:
-        groups.setdefault((pair.now.judge, pair.now.rubric_id), []).append(pair)
+        groups.setdefault((pair.now.judge, pair.now.spec.rubric_id), []).append(pair)
     total = _change(pairs)
     if len(groups) == 1:
         return (total,)
@@ -165,7 +165,7 @@ def foreseen(flickers: Iterable[KnownFlicker], pairs: Iterable[Pair]) -> dict[st
     """The compared cases of each judge by run, as a later comparison would have them (rule M6)."""
     clusters: dict[str, Counter[Cluster]] = {}
     for pair in pairs:
-        clusters.setdefault(pair.now.judge, Counter())[pair.now.cluster_id] += 1
+        clusters.setdefault(pair.now.judge, Counter())[pair.now.spec.cluster_id] += 1
     return {
         known.judge: ForeseenSuite(
             tuple(sorted(clusters[known.judge].values())), known.repeats, known.value
@@ -226,7 +226,9 @@ def accuracies(made: Update, results: Iterable[CaseResult]) -> Accuracies | None
     pairs = [
         Pair(made.baseline.cases[result.case_id], result)
         for result in results
-        if result.outcome in JUDGED and result.case_id in made.baseline.cases and not result.derived
+        if result.outcome in JUDGED
+        and result.case_id in made.baseline.cases
+        and not result.spec.derived
     ]
     if not pairs:
         return None
@@ -240,7 +242,7 @@ def lowered(before: Baseline, made: Update, results: Iterable[CaseResult]) -> li
     """The rubrics whose lower bound of the accuracy is lower after an update than it was, over the
     cases that the session has a result of.
     """
-    given = [result for result in results if not result.derived]
+    given = [result for result in results if not result.spec.derived]
     old, new = _lower_bounds(before, given), _lower_bounds(made.baseline, given)
     return [
         Lowered(rubric, judge, bound, new[judge, rubric])
@@ -254,8 +256,8 @@ def _lower_bounds(baseline: Baseline, results: Iterable[CaseResult]) -> Mapping[
     for result in results:
         line = baseline.cases.get(result.case_id)
         if line is not None:
-            clusters = groups.setdefault((result.judge, result.rubric_id), {})
-            right, n = clusters.get(result.cluster_id, Tally(0, 0))
-            clusters[result.cluster_id] = Tally(right + (line.outcome == "agree"), n + 1)
+            clusters = groups.setdefault((result.judge, result.spec.rubric_id), {})
+            right, n = clusters.get(result.spec.cluster_id, Tally(0, 0))
+            clusters[result.spec.cluster_id] = Tally(right + (line.outcome == "agree"), n + 1)
     bounds = {group: share_bounds(clusters.values()).lower for group, clusters in groups.items()}
     return {group: lower for group, lower in bounds.items() if lower is not None}

@@ -197,9 +197,9 @@ def thresholds(
     suite was deselected.
     """
     to_judge = [
-        result for result in received if result.outcome != "generated" and not result.derived
+        result for result in received if result.outcome != "generated" and not result.spec.derived
     ]
-    own = [result for result in judged if not result.derived]
+    own = [result for result in judged if not result.spec.derived]
     judges = list(dict.fromkeys(result.judge for result in to_judge))
     for judge in judges:
         n = sum(result.judge == judge for result in own)
@@ -271,8 +271,8 @@ def _regressions(
 
 def _is_answered(result: CaseResult, rules: GateRules) -> bool:
     """Whether another rule decides about a regression."""
-    held = rules.max_drop is not None and not result.derived
-    return held or rules.covers(result.test)
+    held = rules.max_drop is not None and not result.spec.derived
+    return held or rules.covers(result.spec.test)
 
 
 def _probe_rates(
@@ -283,7 +283,7 @@ def _probe_rates(
     A probe without selected cases is left out, unless the session is the whole suite.
     """
     for probe, limit in rules.probes.items():
-        given = [result for result in received if result.test == probe]
+        given = [result for result in received if result.spec.test == probe]
         asked = dict.fromkeys(result.judge for result in given)
         for judge in asked or (judges if whole else ()):
             own = [each for each in given if each.judge == judge and each.outcome in JUDGED]
@@ -392,7 +392,9 @@ def _accuracies(
     for test, limit in limits.items():
         groups = {
             judge: [
-                result for result in to_judge if result.judge == judge and test in ("", result.test)
+                result
+                for result in to_judge
+                if result.judge == judge and test in ("", result.spec.test)
             ]
             for judge in judges
         }
@@ -559,8 +561,8 @@ def tolerated(result: CaseResult, baseline: Baseline | None, rules: GateRules) -
     before = baseline.match(result) if baseline else None
     if before is not None and before.outcome == "disagree":
         return f"{WRONG_BEFORE}: {before.reason}" if before.reason else WRONG_BEFORE
-    counted = rules.covers(result.test) or rules.max_regressions
-    compared = rules.max_drop is not None and before is not None and not result.derived
+    counted = rules.covers(result.spec.test) or rules.max_regressions
+    compared = rules.max_drop is not None and before is not None and not result.spec.derived
     return LEFT_TO_THE_GATE if counted or compared else None
 
 
@@ -592,7 +594,7 @@ def decide(
         for result in judged
         if result.outcome == "disagree"
         and result.case_id not in answered
-        and not rules.covers(result.test)
+        and not rules.covers(result.spec.test)
     )
     whole = not scope.deselected
     covered = coverage(baseline, comparison, received, scope) if baseline and comparison else None
@@ -600,7 +602,7 @@ def decide(
     applied = tuple(found) if active else ()
     never_reported = tuple(sorted(scope.selected - given.keys()))
     unscored = {result.case_id: result.outcome for result in received if result.outcome in UNSCORED}
-    own = [result for result in judged if not result.derived]
+    own = [result for result in judged if not result.spec.derived]
     flickers = tuple(_flickers(own, comparison)) if comparison else ()
     return GateDecision(
         active=active,
@@ -648,7 +650,7 @@ def _unjudged(received: Sequence[CaseResult], left_out: Iterable[CaseSpec]) -> I
     """
     found = [
         *(
-            (one.judge, one.rubric_id, one.test, one.outcome)
+            (one.judge, one.spec.rubric_id, one.spec.test, one.outcome)
             for one in received
             if one.outcome != "generated"
         ),

@@ -75,7 +75,7 @@ def reasoning_disagrees(result: CaseResult) -> bool:
     """
     if result.score is None or not result.reasoning:
         return False
-    said = stated_score(result.reasoning, binary=result.target_score is None)
+    said = stated_score(result.reasoning, binary=result.spec.target_score is None)
     return said is not None and said != result.score
 
 
@@ -195,7 +195,7 @@ def group_stats(results: Iterable[CaseResult]) -> list[GroupStats]:
     """
     groups: dict[tuple[str, str, str, str], Counter[str]] = {}
     for result in results:
-        key = (result.suite, result.test, result.rubric_id, result.judge)
+        key = (result.spec.suite, result.spec.test, result.spec.rubric_id, result.judge)
         outcomes = groups.setdefault(key, Counter())
         outcomes[result.outcome] += 1
         outcomes["unverified"] += result.verified is False
@@ -287,7 +287,9 @@ def bootstrap(results: Iterable[CaseResult], seed: int) -> Interval:
     runs: dict[tuple[str, str, int], list[int]] = {}
     for result in results:
         if result.outcome in JUDGED:
-            counts = runs.setdefault((result.suite, result.run_id, result.epoch), [0, 0])
+            counts = runs.setdefault(
+                (result.spec.suite, result.spec.run_id, result.spec.epoch), [0, 0]
+            )
             counts[0] += result.outcome == "agree"
             counts[1] += 1
     if len(runs) < 2:  # noqa: PLR2004 - one value has no spread

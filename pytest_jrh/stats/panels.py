@@ -91,16 +91,16 @@ def panels(results: Iterable[CaseResult]) -> list[Panel]:
     Cases of probes are no part of it.
     """
     suites: dict[str, list[_Verdict]] = {}
-    given = [result for result in results if not result.derived]
+    given = [result for result in results if not result.spec.derived]
     judges: dict[str, set[str]] = {}
     for result in given:
-        judges.setdefault(result.suite, set()).add(result.judge)
+        judges.setdefault(result.spec.suite, set()).add(result.judge)
     for result in given:
-        if len(judges[result.suite]) == 1:
+        if len(judges[result.spec.suite]) == 1:
             continue
         if result.outcome in JUDGED and result.expected is not None:
             verdict = _Verdict(made_case_id(result), result, result.expected, result.score)
-            suites.setdefault(result.suite, []).append(verdict)
+            suites.setdefault(result.spec.suite, []).append(verdict)
     found = [_panel(suite, verdicts) for suite, verdicts in suites.items()]
     return [panel for panel in found if len(panel.judges) > 1]
 
@@ -160,16 +160,16 @@ class _Verdict:
 
 def made_case_id(result: CaseResult) -> str:
     """The id of the made case that a result is about: several judges look at one."""
-    test = result.test
+    test = result.spec.test
     spec = CaseSpec(
-        result.suite,
+        result.spec.suite,
         test,
-        result.rubric_id,
-        result.run_id,
-        result.epoch,
-        result.target_score,
-        base=result.base,
-        variant=result.variant,
+        result.spec.rubric_id,
+        result.spec.run_id,
+        result.spec.epoch,
+        result.spec.target_score,
+        base=result.spec.base,
+        variant=result.spec.variant,
     )
     return generation_id(spec)
 
@@ -180,7 +180,7 @@ def _panel(suite: str, verdicts: Sequence[_Verdict]) -> Panel:
     for verdict in verdicts:
         cases.setdefault(verdict.case, {})[verdict.result.judge] = verdict
     votes = tuple(_vote(list(given.values()), len(judges)) for given in cases.values())
-    clusters = {verdict.case: verdict.result.cluster_id for verdict in verdicts}
+    clusters = {verdict.case: verdict.result.spec.cluster_id for verdict in verdicts}
     decided = [vote for vote in votes if vote.score is not None]
     right = sum(map(_is_right, decided))
     return Panel(
@@ -222,7 +222,7 @@ def _pair(one: str, other: str, cases: Mapping[str, Mapping[str, _Verdict]]) -> 
     }
     scores = {case: (a, b) for case, (a, b) in both.items() if a is not None and b is not None}
     different = tuple(case for case, (first, second) in scores.items() if first != second)
-    ordinal = any(cases[case][one].result.target_score is not None for case in scores)
+    ordinal = any(cases[case][one].result.spec.target_score is not None for case in scores)
     matrix = confusion_matrix(scores.values())
     kappa = quadratic_kappa(matrix) if ordinal else cohen_kappa(matrix)
     if not scores:
@@ -232,7 +232,7 @@ def _pair(one: str, other: str, cases: Mapping[str, Mapping[str, _Verdict]]) -> 
     same = Share(len(scores) - len(different), len(scores))
     clusters: dict[Cluster, list[Pair]] = {}
     for case, pair in scores.items():
-        clusters.setdefault(cases[case][one].result.cluster_id, []).append(pair)
+        clusters.setdefault(cases[case][one].result.spec.cluster_id, []).append(pair)
     agreement = share_bounds(
         Tally(sum(first == second for first, second in each), len(each))
         for each in clusters.values()
@@ -252,7 +252,9 @@ def _vote(given: Sequence[_Verdict], judges: int) -> PanelVote:
     )
     score, most = counts[0] if counts else (None, 0)
     first = given[0]
-    vote = PanelVote(first.case, first.result.test, first.result.rubric_id, first.expected, counts)
+    vote = PanelVote(
+        first.case, first.result.spec.test, first.result.spec.rubric_id, first.expected, counts
+    )
     if 2 * most > judges:
         return replace(vote, score=score)
     missing = judges - sum(number for _, number in counts)

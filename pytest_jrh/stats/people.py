@@ -426,8 +426,8 @@ def natural_beside_synthetic(results: Iterable[CaseResult]) -> Sides | None:
     """
     sides: dict[bool, list[CaseResult]] = {True: [], False: []}
     for result in results:
-        if result.outcome in JUDGED and not result.derived:
-            sides[KINDS[result.test].natural].append(result)
+        if result.outcome in JUDGED and not result.spec.derived:
+            sides[KINDS[result.spec.test].natural].append(result)
     if not all(sides.values()):
         return None
     natural, synthetic = (_side(sides[each]) for each in (True, False))
@@ -461,9 +461,9 @@ def sides_levels(results: Sequence[CaseResult]) -> list[tuple[str, Sides]]:
     """Both accuracies of one judge's results: the total with the name "", and where it has several
     rubrics each that has verdicts on both sides.
     """
-    rubrics = dict.fromkeys(result.rubric_id for result in results)
+    rubrics = dict.fromkeys(result.spec.rubric_id for result in results)
     levels = [("", natural_beside_synthetic(results))]
     for rubric in rubrics if len(rubrics) > 1 else ():
-        own = [result for result in results if result.rubric_id == rubric]
+        own = [result for result in results if result.spec.rubric_id == rubric]
         levels.append((rubric, natural_beside_synthetic(own)))
     return [(rubric, sides) for rubric, sides in levels if sides is not None]

@@ -169,8 +169,10 @@ def probe_tables(results: Iterable[CaseResult]) -> tuple[ProbeTable, ...]:
     """Compute the figures of probes, by suite and judge in the order in which they appear."""
     groups: dict[tuple[str, str, str], list[CaseResult]] = {}
     for result in results:
-        if result.derived and result.outcome != "generated":
-            groups.setdefault((result.suite, result.judge, result.test), []).append(result)
+        if result.spec.derived and result.outcome != "generated":
+            groups.setdefault((result.spec.suite, result.judge, result.spec.test), []).append(
+                result
+            )
     order = {name: place for place, name in enumerate(TESTS)}
     keys = list(groups)
     first = {key[:2]: place for place, key in reversed(list(enumerate(keys)))}
@@ -187,17 +189,21 @@ def tallies_of(judged: Iterable[CaseResult]) -> list[Tally]:
     """The turned verdicts of each cluster."""
     clusters: dict[Hashable, Tally] = {}
     for result in judged:
-        turned, n = clusters.get(result.cluster_id, Tally(0, 0))
-        clusters[result.cluster_id] = Tally(turned + (result.outcome == "disagree"), n + 1)
+        turned, n = clusters.get(result.spec.cluster_id, Tally(0, 0))
+        clusters[result.spec.cluster_id] = Tally(turned + (result.outcome == "disagree"), n + 1)
     return list(clusters.values())
 
 
 def flicker_of_bases(judged: Iterable[CaseResult]) -> Flicker:
     """How often the judge contradicts itself on the unchanged cases of these."""
     bases = {
-        (one.base, one.rubric_id, one.run_id, one.epoch, one.target_score): RepeatedCase(
-            one.cluster_id, one.base_scores, binary=one.target_score is None
-        )
+        (
+            one.spec.base,
+            one.spec.rubric_id,
+            one.spec.run_id,
+            one.spec.epoch,
+            one.spec.target_score,
+        ): RepeatedCase(one.spec.cluster_id, one.base_scores, binary=one.spec.target_score is None)
         for one in judged
     }
     return flicker(bases.values())
@@ -208,13 +214,13 @@ def _table(suite: str, judge: str, probe: str, results: Sequence[CaseResult]) ->
     found = flicker_of_bases(judged)
     # As the probe lists them, and after these what a pack of the user's adds.
     known = [variant.name for variant in PROBES[probe].variants(ProbeSettings())]
-    there = dict.fromkeys(result.variant for result in results)
+    there = dict.fromkeys(result.spec.variant for result in results)
     names = [
         *(name for name in known if name in there),
         *(name for name in there if name not in known),
     ]
     rows = [
-        _row(name, [result for result in results if result.variant == name], found)
+        _row(name, [result for result in results if result.spec.variant == name], found)
         for name in names
     ]
     return ProbeTable(
@@ -223,7 +229,7 @@ def _table(suite: str, judge: str, probe: str, results: Sequence[CaseResult]) ->
         probe,
         _row("", results, found),
         tuple(rows),
-        ordinal=any(result.target_score is not None for result in results),
+        ordinal=any(result.spec.target_score is not None for result in results),
         flicker=found,
         p_value=_p_value(judged, by_chance(found.value)),
         cases=tuple(result.case_id for result in judged if result.outcome == "disagree"),
@@ -233,7 +239,7 @@ def _table(suite: str, judge: str, probe: str, results: Sequence[CaseResult]) ->
 def _row(variant: str, results: Sequence[CaseResult], found: Flicker) -> ProbeRow:
     judged = [result for result in results if result.outcome in JUDGED]
     turned = [result for result in judged if result.outcome == "disagree"]
-    ordinal = any(result.target_score is not None for result in judged)
+    ordinal = any(result.spec.target_score is not None for result in judged)
     rate = len(turned) / len(judged) if judged else None
     shifts = [
         result.score - result.base_score
@@ -259,10 +265,13 @@ def _p_value(judged: Sequence[CaseResult], chance: float) -> float:
     """The smallest of all cases together and of each part of a variant's name, such as an attack,
     times their number (Bonferroni): a judge may fall for one of many.
     """
-    parts = dict.fromkeys(part for result in judged for part in result.variant.split("-"))
+    parts = dict.fromkeys(part for result in judged for part in result.spec.variant.split("-"))
     groups = [
         judged,
-        *([result for result in judged if part in result.variant.split("-")] for part in parts),
+        *(
+            [result for result in judged if part in result.spec.variant.split("-")]
+            for part in parts
+        ),
     ]
     values = [chance_of(tallies_of(group), chance) for group in groups]
     return min(1.0, min(values) * len(values))

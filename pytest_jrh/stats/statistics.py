@@ -52,7 +52,7 @@ def answer_of(result: CaseResult) -> int | None:
 
     None for a tie of an ordinal judge: there is no telling how far off it is.
     """
-    if result.score is None and result.expected is not None and result.target_score is None:
+    if result.score is None and result.expected is not None and result.spec.target_score is None:
         return 1 - result.expected
     return result.score
 
@@ -60,7 +60,7 @@ def answer_of(result: CaseResult) -> int | None:
 def repeated_case(result: CaseResult, earlier: Iterable[int] = ()) -> RepeatedCase:
     """The scores of a case, with those that the same judge gave the same case `earlier`."""
     scores = (*earlier, *result.scores)
-    return RepeatedCase(result.cluster_id, scores, binary=result.target_score is None)
+    return RepeatedCase(result.spec.cluster_id, scores, binary=result.spec.target_score is None)
 
 
 def flicker_of(results: Iterable[CaseResult]) -> Flicker:
@@ -81,7 +81,7 @@ def clusters_of(results: Iterable[CaseResult]) -> list[list[CaseResult]]:
     """Put together what is no independent observation: all cases of one cluster (rule L3)."""
     clusters: dict[Cluster, list[CaseResult]] = {}
     for result in results:
-        clusters.setdefault(result.cluster_id, []).append(result)
+        clusters.setdefault(result.spec.cluster_id, []).append(result)
     return list(clusters.values())
 
 
@@ -151,10 +151,16 @@ def whole_pairs(judged: Iterable[CaseResult]) -> dict[Cluster, list[bool]]:
     """
     pairs: dict[tuple[Cluster, str, str, str, int], dict[str, bool]] = {}
     for result in judged:
-        if KINDS[result.test].natural:
+        if KINDS[result.spec.test].natural:
             continue
-        key = (result.cluster_id, result.run_id, result.judge, result.rubric_id, result.epoch)
-        pairs.setdefault(key, {})[result.test] = result.outcome == "agree"
+        key = (
+            result.spec.cluster_id,
+            result.spec.run_id,
+            result.judge,
+            result.spec.rubric_id,
+            result.spec.epoch,
+        )
+        pairs.setdefault(key, {})[result.spec.test] = result.outcome == "agree"
     clusters: dict[Cluster, list[bool]] = {}
     for (cluster, *_), pair in pairs.items():
         if len(pair) > 1:
@@ -267,7 +273,7 @@ def tabulate(results: Iterable[CaseResult], scales: Scales | None = None) -> Sta
     `scales` gives the scores of an ordinal rubric by suite and rubric id, so that its matrix shows
     them all.
     """
-    given = [result for result in results if not result.derived]
+    given = [result for result in results if not result.spec.derived]
     # With one judge, or one test, the levels are the same sets again.
     known: dict[tuple[int, ...], Statistics] = {}
 
@@ -285,29 +291,38 @@ def tabulate(results: Iterable[CaseResult], scales: Scales | None = None) -> Sta
         return replace(known[indices], counts=counts)
 
     return StatisticsTable(
-        groups=level(lambda result: (result.suite, result.test, result.rubric_id, result.judge)),
-        rubrics=level(lambda result: (result.suite, "", result.rubric_id, result.judge)),
-        judges=level(lambda result: (result.suite, "", "", result.judge)),
+        groups=level(
+            lambda result: (
+                result.spec.suite,
+                result.spec.test,
+                result.spec.rubric_id,
+                result.judge,
+            )
+        ),
+        rubrics=level(lambda result: (result.spec.suite, "", result.spec.rubric_id, result.judge)),
+        judges=level(lambda result: (result.spec.suite, "", "", result.judge)),
         overall=described(("", "", "", ""), tuple(range(len(given)))),
     )
 
 
 def describe(results: Iterable[CaseResult], scales: Scales | None = None) -> Statistics:
     """Compute the figures of one set of results, taken together; probes count in none."""
-    given = [result for result in results if not result.derived]
+    given = [result for result in results if not result.spec.derived]
     judged = [result for result in given if result.outcome in JUDGED]
-    binary = any(result.target_score is None for result in given)
-    ordinal = any(result.target_score is not None for result in given)
+    binary = any(result.spec.target_score is None for result in given)
+    ordinal = any(result.spec.target_score is not None for result in given)
     counts = totals(group_stats(given))
     return Statistics(
         counts=counts,
         accuracy=Figure(counts.accuracy, None if judged else NO_VERDICT),
         interval=accuracy_bounds(judged),
         flicker=flicker_of(judged),
-        binary=_binary([result for result in judged if result.target_score is None])
+        binary=_binary([result for result in judged if result.spec.target_score is None])
         if binary
         else None,
-        ordinal=_ordinal([result for result in judged if result.target_score is not None], scales)
+        ordinal=_ordinal(
+            [result for result in judged if result.spec.target_score is not None], scales
+        )
         if ordinal
         else None,
         judged=judged,
@@ -347,7 +362,10 @@ def _binary(judged: Sequence[CaseResult]) -> BinaryStats:
 
 
 def _ordinal(judged: Sequence[CaseResult], scales: Scales | None) -> OrdinalStats:
-    used = {tuple((scales or {}).get((result.suite, result.rubric_id), ())) for result in judged}
+    used = {
+        tuple((scales or {}).get((result.spec.suite, result.spec.rubric_id), ()))
+        for result in judged
+    }
     pairs = pairs_of(judged)
     matrix = confusion_matrix(pairs, {score for scale in used for score in scale})
     exact = sum(label == answer for label, answer in pairs)
@@ -386,7 +404,7 @@ def _of_two_labels(matrix: ConfusionMatrix, figure: Figure) -> Figure:
 
 
 def _counting_in(figure: str, results: Iterable[CaseResult]) -> list[CaseResult]:
-    return [result for result in results if figure in KINDS[result.test].figures]
+    return [result for result in results if figure in KINDS[result.spec.test].figures]
 
 
 def _share(count: int, n: int, missing: str) -> Share:

@@ -359,7 +359,7 @@ class KeptVerdicts:
             earlier = {
                 pair.before.judge_fingerprint
                 for pair in comparison.pairs
-                if (pair.now.suite, pair.now.judge) == (prompt.suite, prompt.judge)
+                if (pair.now.spec.suite, pair.now.judge) == (prompt.suite, prompt.judge)
                 and not pair.same_judge
             }
             if not earlier:

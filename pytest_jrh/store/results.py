@@ -31,6 +31,9 @@ from pytest_jrh.core.model import (
     MADE,
     CaseResult,
     CaseSpec,
+    HumanReview,
+    LabelledBy,
+    Outcome,
     Rejection,
     SharedCall,
     Spending,
@@ -61,15 +64,59 @@ _MOST = 2**53
 _HEX = re.compile("[0-9a-f]{64}", re.ASCII)
 
 
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line of the file: a result's fields and its spec's, in this order, and what is beside."""
+
+    case_id: str
+    suite: str
+    test: str
+    rubric_id: str
+    run_id: str
+    epoch: int
+    outcome: Outcome
+    judge: str = ""
+    target_score: int | None = None
+    expected: int | None = None
+    score: int | None = None
+    reasoning: str = ""
+    verified: bool | None = None
+    detail: str = ""
+    spending: Spending = Spending()
+    case_digest: str = ""
+    judge_fingerprint: str = ""
+    human_reviewed: HumanReview = ""
+    judge_spending: Spending | None = None
+    shared: SharedCall | None = None
+    cluster: str | None = None
+    scores: tuple[int, ...] = ()
+    minority: Verdict | None = None
+    labelled_by: LabelledBy | None = None
+    reworded: bool = False
+    altered: bool = False
+    rejected: Rejection | None = None
+    base: str = ""
+    variant: str = ""
+    base_scores: tuple[int, ...] = ()
+    content: str = ""
+    config: Any = ""
+    kept: Any = False
+
+
+_KEYS = [field.name for field in fields(_Line) if field.name not in ("config", "kept")]
+# Those of the spec; a result's own `judge` is empty where the spec has none.
+_OF_SPEC = {field.name for field in fields(CaseSpec)} & {*_KEYS} - {"judge"}
+
+
 def result_data(result: CaseResult) -> dict[str, Any]:
     """The result as plain JSON values, which `result_of` reads."""
     # Field by field, since `dataclasses.asdict` copies deeply, which is twenty times the work, for
     # every report.
     judge, shared, minority = result.judge_spending, result.shared, result.minority
     rejected = result.rejected
-    data = _fields(result)
+    data = {name: getattr(result.spec if name in _OF_SPEC else result, name) for name in _KEYS}
     del data["minority"], data["reworded"], data["altered"], data["rejected"]
-    if not result.variant:
+    if not result.spec.variant:
         del data["base"], data["variant"], data["base_scores"]
     return {
         **data,
@@ -104,8 +151,8 @@ def result_of(data: Mapping[str, Any]) -> CaseResult:
         if shared is None
         else SharedCall(shared["fingerprint"], _spending_of(shared["spending"])),
     }
-    return CaseResult(
-        **{
+    return _of_values(
+        {
             **data,
             **spendings,
             "scores": tuple(data.get("scores", ())),
@@ -114,6 +161,14 @@ def result_of(data: Mapping[str, Any]) -> CaseResult:
             "rejected": None if rejected is None else Rejection(**rejected),
         }
     )
+
+
+def _of_values(values: Mapping[str, Any]) -> CaseResult:
+    """The result of the values of a line; those of its spec stand beside the others."""
+    names = values.keys() & _OF_SPEC
+    spec = CaseSpec(**{name: values[name] for name in names}, judge=values.get("judge") or None)
+    others = values.keys() - names - {"judge"}
+    return CaseResult(spec, **{name: values[name] for name in others})
 
 
 def _spending_data(spending: Spending) -> dict[str, Any]:
@@ -139,7 +194,7 @@ def result_from(text: str) -> CaseResult:
 
 
 def _fields(
-    value: CaseResult | Rejection | SharedCall | Spending | Usage | Verdict,
+    value: Rejection | SharedCall | Spending | Usage | Verdict,
 ) -> dict[str, Any]:
     return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
@@ -172,18 +227,16 @@ def read_results(path: Path) -> dict[str, StoredResult]:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 try:
-                    stored = _checked(line)
+                    result, config, kept = _checked(line)
                 except ValueError as error:
                     problems.append(_problem(error, path, number))
                     continue
-                result = CaseResult(**{name: getattr(stored, name) for name in _NAMES})
                 if result.case_id in found:
                     message = (
                         f"duplicate case_id {result.case_id!r}, first on line "
                         f"{found[result.case_id].line}"
                     )
                     problems.append(Problem(message, str(path), number, hint=_AGAIN))
-                config, kept = str(stored.config), stored.kept is not False
                 found[result.case_id] = StoredResult(result, number, config, kept)
     except OSError as error:
         raise InputError(
@@ -196,31 +249,24 @@ def read_results(path: Path) -> dict[str, StoredResult]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Line(CaseResult):
-    """A line of the file, read in one go with what is beside the result."""
-
-    config: Any = ""
-    kept: Any = False
-
-
-_NAMES = tuple(field.name for field in fields(CaseResult))
-
-
 @lru_cache(maxsize=1)
-def _schema() -> TypeAdapter[_Line]:
+def _line_type() -> TypeAdapter[_Line]:
     # Built when a file is read: no session without one pays for it.
     return TypeAdapter(_Line)
 
 
-def _checked(line: bytes) -> _Line:
-    """Read a line; raises `ValueError`, of which pydantic's error is one, where it is no result."""
-    result = _schema().validate_json(line, strict=True)
+def _checked(line: bytes) -> tuple[CaseResult, str, bool]:
+    """Read a line: the result, its suite's config file, and whether it was kept.
+
+    Raises `ValueError`, of which pydantic's error is one, where it is no result.
+    """
+    read = _line_type().validate_json(line, strict=True)
     # Readers differ in which of the values they take.
     json.loads(line, object_pairs_hook=_unique)
+    result = _of_values({name: getattr(read, name) for name in _KEYS})
     for mistake in _contradictions(result):
         raise ValueError(mistake)
-    return result
+    return result, str(read.config), read.kept is not False
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -235,15 +281,17 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _contradictions(result: CaseResult) -> Iterator[str]:
     """Say where a result contradicts itself, or lacks what its outcome implies (rules F, J2)."""
     outcome, score, expected = result.outcome, result.score, result.expected
-    if result.test not in TESTS:
-        yield f"test must be one of {', '.join(TESTS)}, got {shown(result.test)}"
+    if result.spec.test not in TESTS:
+        yield f"test must be one of {', '.join(TESTS)}, got {shown(result.spec.test)}"
         return
     if odd := _odd_base(result):
         yield odd
         return
-    if (own := _own_id(result)) != result.case_id:
-        yield f"case_id is {shown(result.case_id)}, but the other fields are those of {shown(own)}"
-    if result.epoch < 0 or not all(map(_is_amount, _amounts(result))):
+    if (named := case_id(result.spec)) != result.case_id:
+        yield (
+            f"case_id is {shown(result.case_id)}, but the other fields are those of {shown(named)}"
+        )
+    if result.spec.epoch < 0 or not all(map(_is_amount, _amounts(result))):
         yield (
             "epoch and the figures of spending, judge_spending and shared must be "
             "numbers from 0 to 2**53"
@@ -267,17 +315,17 @@ def _contradictions(result: CaseResult) -> Iterator[str]:
 
 def _odd_base(result: CaseResult) -> str:
     """What is wrong with the base case of a probe's result, or with one where there is no probe."""
-    if KINDS[result.test].derived:
-        if result.base not in BASES or not result.variant:
+    if KINDS[result.spec.test].derived:
+        if result.spec.base not in BASES or not result.spec.variant:
             return (
                 f"base must be one of {', '.join(BASES)} and variant a name, got "
-                f"{shown(result.base)} and {shown(result.variant)}"
+                f"{shown(result.spec.base)} and {shown(result.spec.variant)}"
             )
         if len(result.base_scores) > MAX_REPEATS:
             return f"base_scores must be at most {MAX_REPEATS}, got {len(result.base_scores)}"
         return ""
-    if result.base or result.variant or result.base_scores:
-        return f"base, variant and base_scores are for probes, which {result.test} is not"
+    if result.spec.base or result.spec.variant or result.base_scores:
+        return f"base, variant and base_scores are for probes, which {result.spec.test} is not"
     return ""
 
 
@@ -311,13 +359,6 @@ def _odd_scores(result: CaseResult) -> Iterator[str]:
         yield "minority must be there exactly where scores differ"
     elif result.minority is not None and result.minority.score not in result.scores:
         yield f"minority has the score {result.minority.score}, which is not in scores"
-
-
-def _own_id(result: CaseResult) -> str:
-    test = result.test
-    place = (result.suite, test, result.rubric_id, result.run_id, result.epoch, result.target_score)
-    judge, base = result.judge or None, result.base
-    return case_id(CaseSpec(*place, judge=judge, base=base, variant=result.variant))
 
 
 def _amounts(result: CaseResult) -> Iterator[float]:
@@ -362,16 +403,9 @@ def case_result(
     `rejected` the one that the verifier rejected.
     """
     return CaseResult(
-        case_id=case_id(spec),
-        suite=spec.suite,
-        test=spec.test,
-        rubric_id=spec.rubric_id,
-        run_id=spec.run_id,
-        epoch=spec.epoch,
-        cluster=spec.cluster,
-        judge=spec.judge or "",
-        target_score=spec.target_score,
-        outcome=outcome,  # type: ignore[arg-type]
+        spec,
+        case_id(spec),
+        outcome,  # type: ignore[arg-type]
         reworded=case.reworded if case else False,
         altered=case.altered if case else False,
         expected=case.expected if case else None,
@@ -385,8 +419,6 @@ def case_result(
         case_digest=case_digest(case) if case else "",
         judge_fingerprint=judge_fingerprint,
         rejected=None if rejected is None else _rejection(rejected),
-        base=spec.base,
-        variant=spec.variant,
         content=content_digest(case) if case else "",
     )
 
@@ -461,7 +493,7 @@ def earlier_results(
     left: Counter[str] = Counter()
     for case, stored in found.items():
         spec = cases.specs.get(case)
-        own = stored.result.suite == suite.name and stored.config in ("", suite.key)
+        own = stored.result.spec.suite == suite.name and stored.config in ("", suite.key)
         if spec is None or case in ran or not own:
             continue
         if reason := _outdated(suite, cases, spec, stored.result, record_of):

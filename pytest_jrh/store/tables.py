@@ -317,7 +317,7 @@ def result_row(
         transcript = transcript_of(record)
     judged = _Judged(result, record, transcript, perturbed_idx, rubric)
     repeats = _REPEATS if result.repeated else {}
-    columns = {**_RESULT, **repeats, **(_PROBES if result.derived else {})}
+    columns = {**_RESULT, **repeats, **(_PROBES if result.spec.derived else {})}
     return {name: value(judged) for name, value in columns.items()}
 
 
@@ -426,19 +426,19 @@ _RESULT: Mapping[str, Callable[[_Judged], Any]] = {
     "idx": lambda judged: judged.result.case_id,
     "perturbed_idx": lambda judged: judged.perturbed_idx,
     "rubric": lambda judged: judged.rubric_text,
-    "rubric_id": lambda judged: judged.result.rubric_id,
+    "rubric_id": lambda judged: judged.result.spec.rubric_id,
     "transcript": lambda judged: judged.transcript,
     "generation_response": lambda judged: judged.of_record(_after),
     "original_request": lambda judged: judged.of_record(_request),
-    "original_idx": lambda judged: judged.result.run_id,
+    "original_idx": lambda judged: judged.result.spec.run_id,
     "expected": lambda judged: (
         judged.result.expected if judged.record is None else judged.record["expected"]
     ),
     "validation_score": lambda judged: judged.of_record(_validation_score),
-    "agent_mode": lambda judged: KINDS[judged.result.test].label,
+    "agent_mode": lambda judged: KINDS[judged.result.spec.test].label,
     "plan_thesis": lambda judged: judged.of_record(_thesis),
     "planned_steps": lambda judged: judged.of_record(_planned),
-    "test_name": lambda judged: judged.result.test,
+    "test_name": lambda judged: judged.result.spec.test,
     "score_levels_table": lambda judged: judged.levels,
     "autograder_score": lambda judged: judged.result.score,
     "autograder_reasoning": _reason,
@@ -460,8 +460,8 @@ _REPEATS: Mapping[str, Callable[[_Judged], Any]] = {
 }
 # Of probes.
 _PROBES: Mapping[str, Callable[[_Judged], Any]] = {
-    "variant": lambda judged: judged.result.variant,
-    "base_test": lambda judged: judged.result.base,
+    "variant": lambda judged: judged.result.spec.variant,
+    "base_test": lambda judged: judged.result.spec.base,
     "base_score": lambda judged: judged.result.base_score,
 }
 SYNTHETIC_COLUMNS: tuple[str, ...] = tuple(_SYNTHETIC)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from tests.support.judged_sessions import (
     spooled,
     wrong_on,
 )
-from tests.support.made_cases import MESSAGES, make_result, make_spec
+from tests.support.made_cases import MESSAGES, make_result, make_spec, result_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -313,7 +312,7 @@ def test_page_fits_the_screen_and_can_be_looked_at(
 
 def test_hostile_text_is_text(opened: Any, tmp_path: Path) -> None:
     made = [
-        replace(result, reasoning=HOSTILE, rubric_id=HOSTILE, judge=HOSTILE)
+        result_with(result, reasoning=HOSTILE, rubric_id=HOSTILE, judge=HOSTILE)
         for result in judged(wrong_on("run-000"), runs=2, rubrics=("tone",), judge="j")
     ]
     messages = [{**message, "content": HOSTILE} for message in MESSAGES]

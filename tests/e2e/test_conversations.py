@@ -73,8 +73,8 @@ def test_real_runs_are_made_into_cases_and_judged(make_bench: MakeBench) -> None
     assert len(bench.ready.runs) == 200
     session = bench.run("once")
     assert session.outcomes == [("agree", 1)] * 4
-    assert [result.cluster for result in session.results] == [
-        result.run_id.partition("-")[0] for result in session.results
+    assert [result.spec.cluster for result in session.results] == [
+        result.spec.run_id.partition("-")[0] for result in session.results
     ]
     assert bench.replay().transcripts == session.transcripts
 
@@ -130,7 +130,7 @@ def test_steps_become_messages_and_a_python_judge_looks_its_verdicts_up(
             given[row["trajectory_id"]] = row["faulty"]
     known = {row["trajectory_id"]: row["label"]["faulty"] for row in rows}
     assert len(session.results) == len(rows) == 400
-    assert len({result.cluster for result in session.results}) == 141
-    assert {result.run_id: (result.expected, result.score) for result in session.results} == {
+    assert len({result.spec.cluster for result in session.results}) == 141
+    assert {result.spec.run_id: (result.expected, result.score) for result in session.results} == {
         name: (int(known[name]), int(given[name])) for name in known
     }

@@ -344,6 +344,6 @@ def test_a_fault_in_one_case_leaves_the_others_alone(
         times=None,
         when=lambda request: "1002" in request.text,
     )
-    outcomes = [(result.run_id, result.outcome) for result in bench.run().results]
+    outcomes = [(result.spec.run_id, result.outcome) for result in bench.run().results]
     expected = [("run-1", "agree"), ("run-2", "model_error"), ("run-3", "agree")]
     assert outcomes == expected * 2

@@ -184,7 +184,7 @@ def test_an_ordinal_score_is_the_most_frequent_one(
     bench = make_bench(mode="ordinal", overrides=repeating(6))
     for result in bench.run().results:
         assert result.score == 1
-        assert result.outcome == ("agree" if result.target_score == 1 else "disagree")
+        assert result.outcome == ("agree" if result.spec.target_score == 1 else "disagree")
 
 
 def test_each_judge_of_a_panel_repeats_into_a_cassette_of_its_own(

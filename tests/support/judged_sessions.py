@@ -108,14 +108,14 @@ def session_of(
     what was kept beside the baseline, and `prompts` are those of its judges now.
     """
     given = list(results)
-    rubrics = {(result.suite, result.rubric_id): rubric_of(result) for result in given}
+    rubrics = {(result.spec.suite, result.spec.rubric_id): rubric_of(result) for result in given}
     decisions = {}
-    for suite in dict.fromkeys(result.suite for result in given):
-        own = [result for result in given if result.suite == suite]
+    for suite in dict.fromkeys(result.spec.suite for result in given):
+        own = [result for result in given if result.spec.suite == suite]
         scope = Scope.of(result.case_id for result in own)
         old = None
         if before is not None:
-            old = [result for result in before if result.suite == suite]
+            old = [result for result in before if result.spec.suite == suite]
         if old is not None and not same_judge:
             old = [replace(result, judge_fingerprint=EARLIER_JUDGE) for result in old]
         baseline = (
@@ -125,7 +125,7 @@ def session_of(
         )
         decisions[suite] = decide(own, baseline, GateRules(**rules), scope)  # type: ignore[arg-type]
     nodes = {
-        result.case_id: f"suites/{result.suite}.jrh.yml::{result.case_id.partition('::')[2]}"
+        result.case_id: f"suites/{result.spec.suite}.jrh.yml::{result.case_id.partition('::')[2]}"
         for result in given
     }
     kept = kept or KeptVerdicts()
@@ -143,9 +143,9 @@ def session_of(
 
 
 def rubric_of(result: CaseResult) -> Rubric:
-    levels = LEVELS if result.target_score is not None else ()
+    levels = LEVELS if result.spec.target_score is not None else ()
     return replace(
-        RUBRIC, id=result.rubric_id, file="/repo/suites/rubrics.yml", score_levels=levels
+        RUBRIC, id=result.spec.rubric_id, file="/repo/suites/rubrics.yml", score_levels=levels
     )
 
 
@@ -160,18 +160,18 @@ def spooled(
     ids = set()
     for result in results:
         spec = make_spec(
-            result.run_id,
-            suite=result.suite,
-            test=result.test,
-            rubric_id=result.rubric_id,
-            target_score=result.target_score,
+            result.spec.run_id,
+            suite=result.spec.suite,
+            test=result.spec.test,
+            rubric_id=result.spec.rubric_id,
+            target_score=result.spec.target_score,
         )
         made = generation_id(spec)
         if made not in ids and result.outcome in ("agree", "disagree"):
             ids.add(made)
-            edited = result.test == "agent_perturbation"
+            edited = result.spec.test == "agent_perturbation"
             case = make_case(spec, messages=messages_of(result), edited=edited, new_text=text)
-            spool.append(replace(case, rubric=replace(case.rubric, id=result.rubric_id)))
+            spool.append(replace(case, rubric=replace(case.rubric, id=result.spec.rubric_id)))
     spool.close()
     return read_spools([spool.path], frozenset(ids)).made
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 RUBRIC = Rubric(
     "refund_policy", "The agent refunds only orders inside the 30-day window.", (), "rubrics.yml", 7
 )
+_SPEC_FIELDS = {field.name for field in fields(CaseSpec)}
 LEVELS = (
     ScoreLevel(0, "ignores the policy"),
     ScoreLevel(1, "mentions it"),
@@ -153,25 +154,23 @@ def make_result(
     judged = outcome in ("agree", "disagree")
     given = score if score is not None else (expected if outcome == "agree" else 1 - expected)
     result = CaseResult(
-        case_id=case_id(spec),
-        suite=spec.suite,
-        test=spec.test,
-        rubric_id=spec.rubric_id,
-        run_id=spec.run_id,
-        epoch=spec.epoch,
-        outcome=outcome,
-        judge=spec.judge or "",
-        target_score=spec.target_score,
+        spec,
+        case_id(spec),
+        outcome,
         expected=expected if judged else None,
         score=given if judged else None,
         reasoning="The order is late." if judged else "",
         verified=True if judged else None,
         detail="" if outcome == "agree" else f"{outcome} for a reason",
         spending=Spending(1, 2, Usage(100, 20), 0.002, 0.001),
-        base=spec.base,
-        variant=spec.variant,
     )
-    return replace(result, **changes)
+    return result_with(result, **changes)
+
+
+def result_with(result: CaseResult, **changes: Any) -> CaseResult:
+    """The result with other values, of its spec too; `case_id` stays as it was."""
+    of_spec = {name: changes.pop(name) for name in set(changes) & _SPEC_FIELDS}
+    return replace(result, spec=replace(result.spec, **of_spec), **changes)
 
 
 def make_suite(folder: Path, **changes: Any) -> Suite:

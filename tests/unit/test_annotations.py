@@ -11,6 +11,7 @@ from pytest_jrh.core.model import CaseResult, Verdict
 from pytest_jrh.reports.annotations import annotation_lines
 from pytest_jrh.reports.session import SessionResults
 from tests.support.judged_sessions import HOSTILE, judged, right, session_of, wrong_on
+from tests.support.made_cases import result_with
 
 BASE = Path("/repo")
 COMMAND = re.compile(r"::(?P<kind>[a-z]+) (?P<properties>[^:]*)::(?P<message>[^\r\n]*)")
@@ -82,7 +83,7 @@ def test_old_disagreements_and_sessions_without_a_baseline_have_none() -> None:
 
 def test_hostile_text_neither_begins_nor_changes_a_command() -> None:
     wrong = [
-        replace(result, rubric_id=f"a,file=x:{HOSTILE}", reasoning=HOSTILE, judge=HOSTILE)
+        result_with(result, rubric_id=f"a,file=x:{HOSTILE}", reasoning=HOSTILE, judge=HOSTILE)
         for result in judged(wrong_on("run-003"), rubrics=("tone",))
     ]
     for line in annotation_lines(regressed(wrong), BASE):

@@ -16,7 +16,7 @@ from pytest_jrh.core.model import CaseResult, Outcome
 from pytest_jrh.reports.gate import change_sentences, decision_sentence, gate_lines
 from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.gate import GateDecision, decide, tolerated
-from tests.support.made_cases import make_result, make_spec
+from tests.support.made_cases import make_result, make_spec, result_with
 from tests.support.suites import BOTH_TESTS, write_suite
 
 if TYPE_CHECKING:
@@ -314,7 +314,7 @@ def test_no_disagreement_falls_between_item_and_gate(
             if each.case_id in decision.regressions
             and (
                 rules.max_regressions is not None
-                or not (rules.covers(each.test) or rules.max_drop is not None)
+                or not (rules.covers(each.spec.test) or rules.max_drop is not None)
             )
         }
         unanswered = regressions | {*decision.new_disagreements}
@@ -482,7 +482,7 @@ class TestCoverage:
             *cases("AA", judge="strict-2"),
             *cases("A", judge="kind", test="agent_positives"),
         ]
-        other = replace(
+        other = result_with(
             before[0], rubric_id="tone", case_id=before[0].case_id.replace("refund_policy", "tone")
         )
         decision = decided(before[:2], baseline_of([*before, other]), min_compared=0.3)

@@ -29,7 +29,7 @@ from pytest_jrh.store.labels import (
     labels_path,
     read_people,
 )
-from tests.support.made_cases import make_result, make_spec, make_suite
+from tests.support.made_cases import make_result, make_spec, make_suite, result_with
 
 DIGESTS = [f"{number:064x}" for number in range(1000)]
 
@@ -46,7 +46,7 @@ def result(number: int, *, right: bool = True, test: str = "agent_perturbation")
 
 
 def sentences(results: list[CaseResult], grounds: Grounds) -> list[str]:
-    return label_sentences(gather(results, grounds={results[0].suite: grounds}))
+    return label_sentences(gather(results, grounds={results[0].spec.suite: grounds}))
 
 
 def test_what_labels_rest_on_is_counted() -> None:
@@ -81,7 +81,7 @@ def test_natural_cases_stand_beside_synthetic_ones() -> None:
 def test_each_rubric_has_natural_beside_synthetic_cases() -> None:
     results = [
         *(result(number) for number in range(10)),
-        *(replace(result(number), rubric_id="other") for number in range(10, 20)),
+        *(result_with(result(number), rubric_id="other") for number in range(10, 20)),
         *(result(number, right=False, test="agent_labels") for number in range(100, 110)),
     ]
     found = [line for line in sentences(results, Grounds()) if "natural cases" in line]
@@ -131,8 +131,8 @@ def test_judge_and_verifier_are_held_against_people() -> None:
 
 def test_each_rubric_is_held_against_people_by_itself() -> None:
     results = [
-        *(replace(result(number), rubric_id="one") for number in range(60)),
-        *(replace(result(100 + number), rubric_id="other") for number in range(60)),
+        *(result_with(result(number), rubric_id="one") for number in range(60)),
+        *(result_with(result(100 + number), rubric_id="other") for number in range(60)),
         rejected(200, rubric_id="other"),
     ]
     people = [person(number, int(number % 5 > 0)) for number in range(40)]
@@ -174,7 +174,7 @@ def test_cases_that_were_rejected_earlier_count_where_the_session_did_not_run_th
 
 def test_a_panels_verifier_is_held_against_people_once() -> None:
     results = [
-        replace(each, judge=judge, case_id=f"{each.case_id}::{judge}")
+        result_with(each, judge=judge, case_id=f"{each.case_id}::{judge}")
         for judge in ("one", "other")
         for each in (*(result(number) for number in range(30)), rejected(200))
     ]
@@ -362,12 +362,12 @@ def test_where_reviewers_disagree_and_no_verifier_was_asked_that_is_said() -> No
 def test_hostile_names_of_rubrics_stay_text() -> None:
     hostile = "a\x1b[31m\u202e</script><script>x</script>\n::error::owned %0A |b| =cmd()"
     results = [
-        *(replace(result(number), rubric_id=hostile) for number in range(30)),
-        *(replace(result(100 + number), rubric_id="few\n::error::x") for number in range(5)),
+        *(result_with(result(number), rubric_id=hostile) for number in range(30)),
+        *(result_with(result(100 + number), rubric_id="few\n::error::x") for number in range(5)),
         rejected(200, rubric_id=hostile),
     ]
     people = tuple(person(number, 1) for number in (*range(30), *range(100, 105), 200))
-    session = gather(results, grounds={results[0].suite: Grounds(people=people)})
+    session = gather(results, grounds={results[0].spec.suite: Grounds(people=people)})
     assert sum(hostile in line for line in label_sentences(session)) >= 3
     for line in session_lines(session):
         assert line.text.isprintable(), line.text

@@ -8,7 +8,6 @@ import json
 import random
 import re
 import zlib
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +30,7 @@ from tests.support.judged_sessions import (
     spooled,
     wrong_on,
 )
-from tests.support.made_cases import MESSAGES, make_result, make_spec
+from tests.support.made_cases import MESSAGES, make_result, make_spec, result_with
 from tests.support.page_reader import Page, bodies
 
 if TYPE_CHECKING:
@@ -122,7 +121,7 @@ def test_every_case_can_be_linked_to_and_has_its_body(tmp_path: Path) -> None:
         made = body["cases"][told["made"]]
         turns = [body["pool"][place] for place in made["judged"]]
         assert [turn["role"] for turn in turns] == ["user", "assistant", "tool", "assistant"]
-        if result.test == "agent_perturbation":
+        if result.spec.test == "agent_perturbation":
             assert turns[-1]["parts"] == [["", "I have refunded order 17 in full."]]
             (edit,) = made["edits"]
             assert (
@@ -251,7 +250,7 @@ def test_judge_that_judges_nothing_is_unmistakable(
 def test_interval_bars_and_heat_maps_are_drawn_to_scale(tmp_path: Path) -> None:
     page = page_of(
         tmp_path,
-        [result for result in judged(wrong_on("run-003")) if result.test == "agent_positives"],
+        [result for result in judged(wrong_on("run-003")) if result.spec.test == "agent_positives"],
     )
     (span, *_) = page.all("rect", **{"class": "span"})
     row = figures(page)[0]
@@ -329,7 +328,9 @@ def test_script_writes_text_and_never_markup() -> None:
 def test_hostile_text_adds_no_element_and_no_attribute(tmp_path: Path) -> None:
     def described(text: str) -> list[CaseResult]:
         results = judged(wrong_on("run-001"), runs=3, rubrics=("tone",), judge="j")
-        named = [replace(result, rubric_id=text, judge=text, reasoning=text) for result in results]
+        named = [
+            result_with(result, rubric_id=text, judge=text, reasoning=text) for result in results
+        ]
         return [*named, make_result(make_spec("z"), "refused", detail=text, rubric_id=text)]
 
     messages = [{**message, "content": HOSTILE} for message in MESSAGES]
@@ -357,7 +358,7 @@ def test_200_kilobyte_texts_are_whole(tmp_path: Path) -> None:
 def test_secrets_are_redacted_everywhere(tmp_path: Path) -> None:
     secret = "sk-0123456789abcdef-secret"
     results = [
-        replace(each, reasoning=secret, rubric_id=f"r {secret}")
+        result_with(each, reasoning=secret, rubric_id=f"r {secret}")
         for each in judged(wrong_on("run-001"), runs=2)
     ]
     messages = [{**message, "content": secret} for message in MESSAGES]

@@ -79,7 +79,7 @@ def test_report_fits_its_schema(tmp_path: Path, results: list[CaseResult]) -> No
 def test_ordinal_report_shows_the_whole_scale(tmp_path: Path) -> None:
     suite = make_suite(tmp_path)
     rubric = session_of(scored(right)).rubrics["helpfulness", RUBRIC.id]
-    results = [result for result in scored(right) if result.target_score != 2]
+    results = [result for result in scored(right) if result.spec.target_score != 2]
     report = report_of(
         tmp_path, results, name="helpfulness", mode="ordinal", rubrics=(rubric,), tests=suite.tests
     )

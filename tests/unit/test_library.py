@@ -118,7 +118,7 @@ def test_results_come_in_the_order_of_the_cases_however_many_are_judged_at_once(
         return 1
 
     results = judged(VIOLATED, judge, concurrency=3)
-    assert [result.run_id for result in results] == [case.spec.run_id for case in VIOLATED]
+    assert [result.spec.run_id for result in results] == [case.spec.run_id for case in VIOLATED]
     assert most == 3
 
 

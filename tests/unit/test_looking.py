@@ -51,7 +51,7 @@ Form = Callable[[SessionResults, Path], str]
 
 
 def of_test(test: str, results: list[CaseResult]) -> list[CaseResult]:
-    return [result for result in results if result.test == test]
+    return [result for result in results if result.spec.test == test]
 
 
 @FORMS
@@ -74,7 +74,7 @@ def of_test(test: str, results: list[CaseResult]) -> list[CaseResult]:
             "law: only violated cases: a judge that always says 1 would get 100%.",
         ),
         (
-            [result for result in scored(right) if result.target_score == 2],
+            [result for result in scored(right) if result.spec.target_score == 2],
             "Only cases of score 2: a judge that always says 2 would get 100%.",
         ),
     ],
@@ -166,7 +166,7 @@ class TestOneClass:
         assert self.decided(judged(right), **rules).passed
 
     def test_scores_of_one_level_are_one_class(self) -> None:
-        highest = [result for result in scored(right) if result.target_score == 2]
+        highest = [result for result in scored(right) if result.spec.target_score == 2]
         assert "always says 2 would pass" in decision_sentence(
             self.decided(highest, min_accuracy=0.9)
         )

@@ -29,7 +29,7 @@ from tests.support.judged_sessions import (
     spooled,
     wrong_on,
 )
-from tests.support.made_cases import MESSAGES, RUBRIC, make_result, make_spec
+from tests.support.made_cases import MESSAGES, RUBRIC, make_result, make_spec, result_with
 from tests.support.page_reader import Page
 
 OURS = {
@@ -231,7 +231,7 @@ def test_nothing_is_said_where_nothing_ran() -> None:
 
 def hostile(text: str) -> list[CaseResult]:
     results = [
-        replace(result, rubric_id=text, judge=f"{result.judge} {text}", reasoning=text)
+        result_with(result, rubric_id=text, judge=f"{result.judge} {text}", reasoning=text)
         for judge in ("a", "b")
         for result in judged(wrong_on("run-001"), runs=3, judge=judge, rubrics=("tone",))
     ]

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,7 +16,7 @@ from pytest_jrh.stats.metrics import (
     metric_problem,
     totals,
 )
-from tests.support.made_cases import make_result, make_spec
+from tests.support.made_cases import make_result, make_spec, result_with
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult, Outcome
@@ -145,7 +144,7 @@ def test_bootstrap_is_seeded_and_brackets_the_accuracy() -> None:
 
 def test_bootstrap_resamples_runs_not_cases() -> None:
     alone = results_of(*[AGREE] * 20, *[DISAGREE] * 20)
-    repeated = [replace(result, rubric_id=f"r{copy}") for result in alone for copy in range(4)]
+    repeated = [result_with(result, rubric_id=f"r{copy}") for result in alone for copy in range(4)]
     assert bootstrap(repeated, 5) == bootstrap(alone, 5)
 
 

@@ -35,7 +35,7 @@ from pytest_jrh.stats.probes import (
     probe_tables,
 )
 from tests.support.judged_sessions import DIGEST, HOSTILE, judged, right
-from tests.support.made_cases import make_result, make_spec
+from tests.support.made_cases import make_result, make_spec, result_with
 
 INJECTION, LAYOUT = "prompt_injection", "format_invariance"
 PLACES = ("assistant_turn", "tool_result")
@@ -140,7 +140,7 @@ def test_holm_counts_the_probes_of_a_suite() -> None:
 
 def test_an_ordinal_probe_has_a_mean_shift() -> None:
     results = [
-        replace(
+        result_with(
             result,
             target_score=2,
             expected=2,
@@ -259,7 +259,7 @@ def test_a_probe_without_a_verdict_does_not_pass() -> None:
 def test_no_name_from_outside_is_markup_or_moves_a_terminal(tmp_path: Path) -> None:
     judges = (HOSTILE, "other")
     results = [
-        replace(each, suite=HOSTILE if judge == "other" else each.suite)
+        result_with(each, suite=HOSTILE if judge == "other" else each.spec.suite)
         for judge in judges
         for each in derived(["json_layout"], judge=judge)
     ]

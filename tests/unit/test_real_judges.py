@@ -110,7 +110,7 @@ def test_one_more_mistake_never_raises_a_bound_of_any_figure(
     def with_mistakes(places: set[int]) -> list[CaseResult]:
         return [
             result_of(
-                make_spec(each.run_id, test=each.test, rubric_id=each.rubric_id),
+                make_spec(each.spec.run_id, test=each.spec.test, rubric_id=each.spec.rubric_id),
                 always(1 - (each.expected or 0)),
             )
             if place in places

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pytest_jrh.core.errors import Unrecorded, Unscored
 from pytest_jrh.core.model import (
     CaseResult,
+    CaseSpec,
     Judgment,
     PerturbationOutcome,
     SharedCall,
@@ -75,7 +76,11 @@ def test_a_call_that_cases_share_costs_once_whoever_asked() -> None:
     def result(call: str, spent: Spending, suite: str = "s") -> CaseResult:
         own = Spending(replayed=2, usage=Usage(100, 10), cost=1.0) + spent
         return CaseResult(
-            "", suite, "", "", "", 1, "agree", spending=own, shared=SharedCall(call, spent)
+            CaseSpec(suite, "", "", "", 1),
+            "",
+            "agree",
+            spending=own,
+            shared=SharedCall(call, spent),
         )
 
     asked_last = [result("a", copied), result("a", copied), result("a", one)]

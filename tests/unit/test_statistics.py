@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -26,7 +25,7 @@ from pytest_jrh.stats.formulas import (
 from pytest_jrh.stats.intervals import Bounds, wilson
 from pytest_jrh.stats.panels import Panel, panels
 from pytest_jrh.stats.statistics import accuracy_bounds, describe, tabulate
-from tests.support.made_cases import make_result, make_spec
+from tests.support.made_cases import make_result, make_spec, result_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -139,8 +138,8 @@ def test_interval_of_cases_from_runs_of_their_own_is_wilsons() -> None:
 
 def test_epochs_of_a_sample_are_one_observation() -> None:
     once = [judged(f"run-{run}", 1, int(run > 1)) for run in range(10)]
-    often = [replace(each, epoch=epoch) for each in once for epoch in range(1, 11)]
-    apart = [replace(each, run_id=f"{each.run_id}-{each.epoch}") for each in often]
+    often = [result_with(each, epoch=epoch) for each in once for epoch in range(1, 11)]
+    apart = [result_with(each, run_id=f"{each.spec.run_id}-{each.spec.epoch}") for each in often]
     width = {name: width_of(results) for name, results in (("once", once), ("often", often))}
     assert width["often"] > 0.8 * width["once"] > 2 * width_of(apart)
     one_sample = [judged("run", 1, epoch % 2, epoch=epoch) for epoch in range(1, 11)]

@@ -27,7 +27,7 @@ from tests.support.judged_sessions import (
     session_of,
     wrong_on,
 )
-from tests.support.made_cases import make_result, make_spec
+from tests.support.made_cases import make_result, make_spec, result_with
 
 
 def texts(session: SessionResults, width: int = 80, verbosity: int = 0) -> list[str]:
@@ -50,7 +50,9 @@ def test_table_gives_each_rubric_over_both_tests_then_each_test_then_all() -> No
 
 def test_single_test_and_single_rubric_have_one_row() -> None:
     results = [
-        result for result in judged(right, rubrics=("tone",)) if result.test == "agent_positives"
+        result
+        for result in judged(right, rubrics=("tone",))
+        if result.spec.test == "agent_positives"
     ]
     lines = texts(session_of(results))
     assert lines[0].split()[0] == "agent_positives"
@@ -292,7 +294,7 @@ def test_fishers_exact_test_is_scipys(counts: tuple[int, int, int, int]) -> None
 
 def test_hostile_names_reach_the_terminal_as_visible_escapes() -> None:
     results: list[CaseResult] = [
-        replace(result, rubric_id=HOSTILE, suite=f"{HOSTILE}{result.judge}", judge=HOSTILE)
+        result_with(result, rubric_id=HOSTILE, suite=f"{HOSTILE}{result.judge}", judge=HOSTILE)
         for judge in ("a", "b")
         for result in judged(wrong_on("run-001"), judge=judge, rubrics=("tone",))
     ]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.core.model import CaseResult, Judgment, Verdict, most_frequent
+from pytest_jrh.core.model import CaseResult, CaseSpec, Judgment, Verdict, most_frequent
 from pytest_jrh.core.model import given as given_text
 from pytest_jrh.stats.diagnosis import all_warnings
 from pytest_jrh.stats.figures import sections
@@ -18,6 +17,7 @@ from pytest_jrh.stats.metrics import metric
 from pytest_jrh.stats.panels import panels
 from pytest_jrh.stats.statistics import describe, flickering, repeated_case, tabulate
 from pytest_jrh.store.results import result_from, result_text
+from tests.support.made_cases import result_with
 
 
 def result(number: int, expected: int, *scores: int, **values: Any) -> CaseResult:
@@ -25,12 +25,8 @@ def result(number: int, expected: int, *scores: int, **values: Any) -> CaseResul
     judgment = Judgment(tuple(Verdict(score, f"It is {score}.") for score in scores))
     test = values.pop("test", "agent_perturbation" if expected else "agent_positives")
     made = CaseResult(
-        case_id=f"s::{test}::tone::r{number}[e1]",
-        suite="s",
-        test=test,
-        rubric_id="tone",
-        run_id=f"r{number}",
-        epoch=1,
+        CaseSpec("s", test, "tone", f"r{number}", 1),
+        f"s::{test}::tone::r{number}[e1]",
         outcome="agree" if judgment.score == expected else "disagree",
         expected=expected,
         score=judgment.score,
@@ -38,7 +34,7 @@ def result(number: int, expected: int, *scores: int, **values: Any) -> CaseResul
         reasoning=judgment.shown.reasoning,
         minority=judgment.minority,
     )
-    return replace(made, **values)
+    return result_with(made, **values)
 
 
 def test_the_most_frequent_score_counts_and_a_tie_has_none() -> None:
@@ -125,11 +121,12 @@ def test_a_metric_of_labels_has_no_label_for_a_tie() -> None:
 def test_a_judge_that_ties_has_no_vote_in_a_panel() -> None:
     scores: dict[str, tuple[int, ...]] = {"a": (1, 1), "b": (1, 0), "c": (1, 1)}
     votes = [
-        replace(result(1, 1, *given_scores), judge=judge, case_id=f"x{judge}")
+        result_with(result(1, 1, *given_scores), judge=judge, case_id=f"x{judge}")
         for judge, given_scores in scores.items()
     ]
     votes += [
-        replace(result(2, 1, 0, 1), judge=judge, case_id=f"y{judge}") for judge in ("a", "b", "c")
+        result_with(result(2, 1, 0, 1), judge=judge, case_id=f"y{judge}")
+        for judge in ("a", "b", "c")
     ]
     (panel,) = panels(votes)
     assert [vote.score for vote in panel.votes] == [1, None]
@@ -147,7 +144,7 @@ def test_the_flicker_of_a_set_is_that_of_its_cases() -> None:
     assert (found.flicker.cases, found.flicker.flickering) == (5, 1)
     assert found.flicker.value == pytest.approx(2 / 3 / 5)
     assert found.flicker == flicker(map(repeated_case, cases))
-    assert [each.run_id for each in flickering(cases)] == ["r0"]
+    assert [each.spec.run_id for each in flickering(cases)] == ["r0"]
     (section,) = sections(tabulate(cases))
     assert [column.title for column in section.columns][-1] == "flicker"
     assert section.rows[0].cells[-1].text == "13.3%"

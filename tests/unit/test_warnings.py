@@ -81,7 +81,7 @@ def test_rubrics_with_one_class_are_said_in_one_line() -> None:
     results = [
         result
         for result in judged(right, rubrics=THREE)
-        if result.rubric_id == "tone" or result.test == "agent_perturbation"
+        if result.spec.rubric_id == "tone" or result.spec.test == "agent_perturbation"
     ]
     assert warnings_of(results) == [
         "privacy, refund_policy: only violated cases: a judge that always says 1 would get 100%."
@@ -96,7 +96,7 @@ def test_a_nearly_constant_judge_is_named_although_it_is_right_in_three_of_four(
     few = [
         result
         for result in results
-        if result.test == "agent_perturbation" or int(result.run_id[-3:]) < 20
+        if result.spec.test == "agent_perturbation" or int(result.spec.run_id[-3:]) < 20
     ]
     (found,) = warnings_of(few)
     assert found.startswith("Near-constant verdict: 1 (violated) for 78 of 80 cases (kappa -0.0")
@@ -107,7 +107,7 @@ def test_a_suite_with_few_satisfied_cases_does_not_make_a_sound_judge_near_const
     skewed = [
         result
         for result in results
-        if result.test == "agent_perturbation" or result.run_id == "run-000"
+        if result.spec.test == "agent_perturbation" or result.spec.run_id == "run-000"
     ]
     assert warnings_of(skewed) == []
     missed = [
@@ -155,7 +155,10 @@ def test_ordinal_judges_that_are_inverted_or_one_too_high_are_named() -> None:
     elsewhere = [
         result_of(
             make_spec(
-                each.run_id, suite=each.suite, rubric_id="clear", target_score=each.target_score
+                each.spec.run_id,
+                suite=each.spec.suite,
+                rubric_id="clear",
+                target_score=each.spec.target_score,
             ),
             one_higher,
         )
