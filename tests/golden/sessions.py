@@ -141,12 +141,16 @@ def run(session: Session, folder: Path) -> Outcome:
     for name in ("inputs", "examples"):
         shutil.copytree(ROOT / name, project / name, ignore=shutil.ignore_patterns("__pycache__"))
     (project / "reports").mkdir()
+    # How many progress lines a session writes depends on how fast the machine is.
+    (project / "no_progress.py").write_text(
+        "from pytest_jrh.plugin import progress\nprogress.PLAIN_INTERVAL = float('inf')\n"
+    )
     before = {path: path.read_bytes() for path in _files(project)}
     for number, command in enumerate(session.commands):
         done = subprocess.run(
             [*python(), "-m", *command],
             cwd=project,
-            env=environment({"COLUMNS": "80"}),
+            env=environment({"COLUMNS": "80", "PYTEST_PLUGINS": "no_progress"}),
             capture_output=True,
             text=True,
             timeout=120,
