@@ -2,30 +2,42 @@
 
 A template is the user's or ours; what is put into it is hostile. So a template is rendered once, no
 value is ever read as a template, and no value can close a delimiter that the template opened.
-Prompts are jinja2's, sandboxed, bounded and checked before they are used, or RAND's, with plain
-names in single braces. Pages are ours alone, and whatever is put into them is escaped.
+Prompts are jinja2's, sandboxed, limited in time and checked before they are used, or RAND's, with
+plain names in single braces. Pages are ours alone, and whatever is put into them is escaped.
 """
 
 from __future__ import annotations
 
 import re
+import time
 import traceback
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from pytest_jrh.core.bounds import COUNTED, MOST_SOURCE, Bounded, Budget
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.text import nearest
 from pytest_jrh.core.transcript import neutralize
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-    from contextlib import AbstractContextManager
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
     import jinja2
+    import jinja2.runtime
+
+MOST_SOURCE = 1_000_000
+"""Characters of a template."""
+MOST_SECONDS = 5.0
+"""Processor time of one rendering, which other threads and a loaded machine do not use up."""
+MOST_TEXT = 100_000_000
+"""Characters of a rendering, and of what a template repeats."""
+_MOST_BITS = 10_000
+# Random, for pages alone, or of a cost that is not bounded by the length of a hostile value.
+_UNSUPPORTED_FILTERS = ("random", "striptags", "urlize", "xmlattr", "pprint")
+_TIMED = "_timed"
+_DEADLINE = "_deadline"
 
 
 def unknown_problem(
@@ -124,17 +136,16 @@ def check_braces(
 def render_jinja(
     source: str, values: Mapping[str, object], *, origin: str, first_line: int = 1
 ) -> str:
-    """Render a template within bounds of time and size.
+    """Render a template in limited time.
 
     Raises `InputError` with the line in `origin`, of which `source` starts at `first_line`, where
     an expression of the template fails.
     """
     from jinja2 import TemplateSyntaxError
 
-    budget = Budget(sum(len(value) for value in values.values() if isinstance(value, str)))
+    deadline = time.thread_time() + MOST_SECONDS
     try:
-        with _prompt_environment().spending(budget):
-            return _compiled(source).render(values)
+        return _compiled(source).render({**values, _DEADLINE: deadline})
     except TemplateSyntaxError as error:
         line = first_line + error.lineno - 1
         raise InputError(
@@ -155,8 +166,7 @@ def render_jinja(
 @lru_cache(maxsize=256)
 def constant(source: str) -> str:
     """Render a template that holds no expression, once for all calls of a stage."""
-    with _prompt_environment().spending(Budget(0)):
-        return _compiled(source).render()
+    return _compiled(source).render()
 
 
 def check_jinja(
@@ -206,35 +216,31 @@ def check_jinja(
     return variables & set(allowed), problems
 
 
-class _PromptEnvironment(Protocol):
-    def parse(self, source: str) -> jinja2.nodes.Template: ...
-
-    def lex(self, source: str) -> Iterator[tuple[int, str, str]]: ...
-
-    def from_string(self, source: jinja2.nodes.Template) -> jinja2.Template: ...
-
-    def spending(self, budget: Budget) -> AbstractContextManager[None]: ...
-
-
 @lru_cache(maxsize=1)
-def _prompt_environment() -> _PromptEnvironment:
-    """Sandboxed, bounded, strict, unescaped (a prompt is no page), and without anything random or a
-    way to files.
+def _prompt_environment() -> jinja2.Environment:
+    """Sandboxed, strict, unescaped (a prompt is no page), without anything random or a way to
+    files, and with an end to what a template repeats.
+
+    Calls and iterations look at the clock, because jinja2's sandbox bounds no time.
     """
-    from jinja2 import StrictUndefined, nodes
-    from jinja2.compiler import CodeGenerator, Frame
+    from jinja2 import StrictUndefined, pass_context
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-    class Generator(CodeGenerator):
-        def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:  # noqa: N802 - jinja2's name
-            self.write("environment.joined((")
-            for part in node.nodes:
-                self.visit(part, frame)
-                self.write(", ")
-            self.write("))")
+    class Environment(ImmutableSandboxedEnvironment):
+        intercepted_binops = frozenset({"*", "**"})
+        concat = staticmethod(_concatenated)
 
-    class Environment(Bounded, ImmutableSandboxedEnvironment):
-        code_generator_class = Generator
+        def call(
+            self, context: jinja2.runtime.Context, function: Any, /, *args: Any, **kwargs: Any
+        ) -> Any:
+            _check_time(context)
+            return super().call(context, function, *args, **kwargs)
+
+        def call_binop(
+            self, context: jinja2.runtime.Context, operator: str, left: Any, right: Any
+        ) -> Any:
+            _check_size(operator, left, right)
+            return super().call_binop(context, operator, left, right)
 
     environment = Environment(
         undefined=StrictUndefined,
@@ -243,8 +249,49 @@ def _prompt_environment() -> _PromptEnvironment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters[_TIMED] = pass_context(_timed)
+    for name in _UNSUPPORTED_FILTERS:
+        del environment.filters[name]
     del environment.globals["lipsum"]
     return environment
+
+
+def _timed(context: jinja2.runtime.Context, values: Iterable[Any]) -> Iterator[Any]:
+    """Pass the values of a loop on as long as there is time."""
+    for value in values:
+        _check_time(context)
+        yield value
+
+
+def _check_time(context: jinja2.runtime.Context) -> None:
+    if time.thread_time() > context[_DEADLINE]:
+        raise ValueError(f"it takes more than {MOST_SECONDS:g} seconds")
+
+
+def _check_size(operator: str, left: Any, right: Any) -> None:
+    """Refuse a repetition or a number that would fill the memory, or take hours in one step."""
+    if isinstance(left, int) and isinstance(right, int):
+        bits = (
+            left.bit_length() * right
+            if operator == "**"
+            else left.bit_length() + right.bit_length()
+        )
+        if bits > _MOST_BITS:
+            raise ValueError(f"the result of {operator} is too big a number")
+    elif operator == "*":
+        times, value = (left, right) if isinstance(left, int) else (right, left)
+        if isinstance(times, int) and hasattr(value, "__len__") and times * len(value) > MOST_TEXT:
+            raise ValueError(f"a repetition would have more than {MOST_TEXT:,} characters or items")
+
+
+def _concatenated(parts: Iterable[str]) -> str:
+    size, kept = 0, []
+    for part in parts:
+        size += len(part)
+        if size > MOST_TEXT:
+            raise ValueError(f"the text would have more than {MOST_TEXT:,} characters")
+        kept.append(part)
+    return "".join(kept)
 
 
 @lru_cache(maxsize=256)
@@ -254,7 +301,7 @@ def _compiled(source: str) -> jinja2.Template:
     environment = _prompt_environment()
     tree = environment.parse(source)
     for loop in tree.find_all(nodes.For):
-        loop.iter = nodes.Filter(loop.iter, COUNTED, [], [], None, None, lineno=loop.lineno)
+        loop.iter = nodes.Filter(loop.iter, _TIMED, [], [], None, None, lineno=loop.lineno)
     template = environment.from_string(tree)
     # Each rendering copies them, which a chain of mappings makes slow.
     template.globals = dict(template.globals)
@@ -263,8 +310,10 @@ def _compiled(source: str) -> jinja2.Template:
 
 def _cause(error: Exception) -> str:
     match error:
-        case RecursionError() | MemoryError():
+        case RecursionError():
             return "it is nested too deeply, or calls itself without end"
+        case MemoryError():
+            return "it takes more memory than there is"
         case SyntaxError():
             return f"jinja compiles it to invalid Python: {error.msg}"
         case _:

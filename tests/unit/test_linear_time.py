@@ -73,8 +73,6 @@ ANY = pumped(" ", "\n", "a", "1", "{", '"', "\x1b[", "\u0301", "a b\n") + pumped
 # that is written in place. The texts are tried beside those of `ANY`; a sentence instead says why
 # no text from outside gets there.
 PATTERNS: dict[str, tuple[Text, ...] | str] = {
-    "core.bounds._BRACES_WIDTH": pumped("{", "{0", "{:", ":", "1", start="{:"),
-    "core.bounds._PERCENT_WIDTH": pumped("%", "%1", "1", "-", "%(a", start="%"),
     "judges.judge._DATA": pumped("png", ";base64,", "a", start="data:image/"),
     "store.spools._ESCAPED_SURROGATE": pumped("\\ud", "\\"),
     "store.spools._SURROGATE": pumped("\ud800"),
