@@ -7,10 +7,14 @@ published.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import re
+import sys
 import warnings
+from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel
@@ -89,9 +93,12 @@ class _Generator(GenerateJsonSchema):
 def _section(name: str, part: dict[str, Any]) -> dict[str, Any]:
     """Say of each key what it is for, and that null is as good as no key."""
     model = _model(name)
+    purposes = purposes_of_keys(model)
     required = [*part.get("required", []), *([_NEEDED[name]] if name in _NEEDED else [])]
     properties = {
-        key: _described(model.model_fields[key], _key(value, optional=key not in required))
+        key: _described(
+            model.model_fields[key], purposes[key], _key(value, optional=key not in required)
+        )
         for key, value in part["properties"].items()
     }
     said = _SOURCE.sub("", inspect.getdoc(model) or "")
@@ -99,6 +106,36 @@ def _section(name: str, part: dict[str, Any]) -> dict[str, Any]:
     if required:
         section["required"] = required
     return {**section, "properties": properties, "additionalProperties": False}
+
+
+def purposes_of_keys(section: type[ConfigSection]) -> dict[str, str]:
+    """What each key of a section is for: the text below it, on one line."""
+    texts: dict[str, str] = {}
+    for part in reversed(section.__mro__):
+        if issubclass(part, ConfigSection):
+            texts |= _texts_below(part.__module__).get(part.__name__, {})
+    return {
+        key: " ".join((field.description or texts.get(key, "")).split())
+        for key, field in section.model_fields.items()
+    }
+
+
+@lru_cache
+def _texts_below(module: str) -> dict[str, dict[str, str]]:
+    """The text below each annotated name of each class of a module."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    texts: dict[str, dict[str, str]] = {}
+    for section in ast.walk(tree):
+        if not isinstance(section, ast.ClassDef):
+            continue
+        for line, below in pairwise(section.body):
+            match line, below:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=key)),
+                    ast.Expr(value=ast.Constant(value=str(text))),
+                ):
+                    texts.setdefault(section.name, {})[key] = text
+    return texts
 
 
 def _key(value: dict[str, Any], *, optional: bool) -> dict[str, Any]:
@@ -139,11 +176,10 @@ def _relocated(value: Any) -> Any:
     return [_relocated(each) for each in value] if isinstance(value, list) else value
 
 
-def _described(field: FieldInfo, value: dict[str, Any]) -> dict[str, Any]:
+def _described(field: FieldInfo, purpose: str, value: dict[str, Any]) -> dict[str, Any]:
     if any(isinstance(mark, NotUsed) for mark in field.metadata):
         return {"description": _NOT_USED, "deprecated": True}
     value.pop("description", None)
-    purpose = " ".join((field.description or "").split())
     may_be = takes(field.annotation, field.metadata)
     said = f"{purpose} Takes {may_be}." if may_be not in {None, "text", "a path"} else purpose
     return {"description": said, **value}

@@ -78,7 +78,10 @@ def first_set(*values: T | None, default: T) -> T:
 
 
 class ConfigSection(BaseModel):
-    """A mapping in the config: strict, frozen, closed; a null value is the same as no key."""
+    """A mapping in the config: strict, frozen, closed; a null value is the same as no key.
+
+    The text below a key describes it; `config.json_schema` reads that from the source.
+    """
 
     model_config = ConfigDict(
         strict=True,
@@ -86,7 +89,6 @@ class ConfigSection(BaseModel):
         extra="forbid",
         allow_inf_nan=False,
         defer_build=True,
-        use_attribute_docstrings=True,
     )
 
     @model_validator(mode="before")

@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from pytest_jrh import judges
+from pytest_jrh.config.json_schema import purposes_of_keys
 from pytest_jrh.core.model import StageModel
 from pytest_jrh.core.sections import ConfigSection, JudgeStage, Text
 from pytest_jrh.judges import JUDGES, kind_of, own_keys, with_own_keys
@@ -47,7 +48,7 @@ def test_a_kind_brings_its_keys_into_the_section_of_a_judge(coin: JudgeKind) -> 
     assert kind_of(section.model_validate({"model": "openai/x"})) is JUDGES[DEFAULT_JUDGE]
     # The keys of every judge come first, as editors show them.
     assert list(section.model_fields) == [*JudgeStage.model_fields, "coin", "seeds"]
-    assert section.model_fields["coin"].description == "Which coin."
+    assert purposes_of_keys(section)["coin"] == "Which coin."
     with pytest.raises(ValidationError, match="Extra inputs are not permitted"):
         section.model_validate({"coyn": "penny"})
 
