@@ -281,7 +281,7 @@ def _check_size(operator: str, left: Any, right: Any) -> None:
     elif operator == "*":
         times, value = (left, right) if isinstance(left, int) else (right, left)
         if isinstance(times, int) and hasattr(value, "__len__") and times * len(value) > MOST_TEXT:
-            raise ValueError(f"a repetition would have more than {MOST_TEXT:,} characters or items")
+            raise ValueError(f"a value would have more than {MOST_TEXT:,} characters or items")
 
 
 def _concatenated(parts: Iterable[str]) -> str:

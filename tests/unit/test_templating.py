@@ -294,7 +294,7 @@ LOOP = (
     "{% set ns = namespace(x=START) %}{% for i in range(99) %}{% set ns.x = STEP %}{% endfor "
     "%}{{ ns.x }}"
 )
-TOO_BIG = "a repetition would have more than 100,000,000 characters or items"
+TOO_BIG = "a value would have more than 100,000,000 characters or items"
 TOO_DEEP = "it is nested too deeply, or calls itself without end"
 TOO_LATE = "it takes more than 0.05 seconds"
 ENDLESS = {
