@@ -180,12 +180,11 @@ PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "core.redact.see_headers": "headers, split at semicolons",
     "judges.http._VARIABLE": pumped("${", "a", start="${"),
     "judges.own_source._CREDENTIAL": pumped("token", "api_", end="!"),
-    "judges.own_source._PLACEHOLDER": "texts in the project's own code",
+    "judges.own_source._PLACEHOLDERS": pumped("{", "{}", "%", "%(", "1", start="%"),
+    "judges.own_source._WILDCARD": "one character",
     "judges.own_source._CASSETTE": "names of files",
     "judges.own_source._WRITE_MODE": "texts in the project's own code",
-    "judges.own_source._matching": "globs in the project's own code, and names of files",
     "judges.own_source._SUFFIX": "texts in the project's own code",
-    "judges.own_source._imported_names": "names in the project's own code",
     "judges.own_source.add_named": "texts in the project's own code",
     "stats.gate._JUDGE": pumped("[e1-", "]", "a", start="[e1-"),
     "core.documents._EXPONENT": pumped("1", end="x")
@@ -366,8 +365,8 @@ FILES: dict[str, Callable[[Path], object]] = {
     "read_rubrics": read_rubrics,
 }
 COMPARING = {"core.diffs", "reports.failures", "core.text"}
-# What is typed on the command line is matched.
-MATCHING = {"plugin.activation"}
+# What is matched is typed on the command line, or names of files with the project's own code.
+MATCHING = {"judges.own_source", "plugin.activation"}
 WRAPPING = {"core.text", "core.user_code"}
 
 

@@ -1,4 +1,4 @@
-"""What a judge's own code is (rule Q8): what changes its digest, and what does not."""
+"""What a judge's own code is: what changes its digest, and what does not."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def judging(body: str, head: str = "") -> str:
         ({"judges.py": judging("import_module(f'rules.{case}')")}, {"rules/first.py": "A = 1"}),
         ({"judges.py": judging("import_module('.' + case)")}, {"first.py": "A = 1"}),
         ({"judges.py": judging("FILE.with_suffix('.txt')")}, {"judges.txt": "Be kind."}),
-        # Names that stand for a text.
+        # Constants of the module.
         (
             {"judges.py": judging("HERE / NAME / case", "HERE = 0.5\nNAME = 'prompts'")},
             {"prompts/first": "Be kind."},
@@ -191,7 +191,6 @@ def judging(body: str, head: str = "") -> str:
             {"judges.py": judging("join(HERE, NAME, case)", "NAME: str = 'prompts'")},
             {"prompts/first": "Be kind."},
         ),
-        ({"judges.py": judging("import_module(NAME)", "NAME = 'late'")}, {"late.py": "A = 1"}),
         # Names that stand for other things, too.
         (
             {
@@ -205,6 +204,11 @@ def judging(body: str, head: str = "") -> str:
         (
             {"judges.py": judging("name = 'other'\n    for name in case: f'in-{name}.md'")},
             {"in-first.md": "Be kind."},
+        ),
+        # Folders of modules that the judge loads by their files.
+        (
+            {"judges.py": judging("[run(x) for x in HERE.glob('rules/*.py')]", "HERE = run = 0")},
+            {"rules/first.py": "A = 1"},
         ),
         # What is in folders of a folder.
         ({"judges.py": judging("FileSystemLoader('texts')")}, {"texts/v1/a.j2": "Be kind."}),
@@ -369,6 +373,10 @@ def test_the_digest_is_that_of_every_clone_and_process(project: Project, tmp_pat
         ({"judges.py": judging("f'{case}/{case}' + f'{case}.{case}' + '*'")}, {"a.md": "A"}),
         ({"judges.py": judging("f'{case}/{case}', f'{case}.{case}', '*', 1 / 2")}, {"a.md": "A"}),
         ({"judges.py": judging("import pytest, pytest_jrh, json")}, {"json.md": "A"}),
+        # Words that are no path, and the files beside one that is named.
+        ({"judges.py": judging("case['data'], case.get('data')")}, {"data/runs.jsonl": "[]"}),
+        ({"judges.py": judging("HERE / 'data' / 'a.md'", "HERE = 0.5")}, {"data/b.md": "B"}),
+        ({"judges.py": judging("f'{case}.md'")}, {"docs/a.md": "B"}),
         # What the judge or a session writes.
         ({"judges.py": judging("open('trace.jsonl', 'a')")}, {"trace.jsonl": "It was asked."}),
         ({"judges.py": judging("open('a/b.txt', mode='wb')")}, {"a/b.txt": "It was asked."}),
@@ -417,7 +425,7 @@ def test_installed_packages_count_by_their_version(
             info = f"{package}-{version}.dist-info"
             text = f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n"
             packages.write({f"{info}/METADATA": text, f"{info}/RECORD": f"{folder}/__init__.py,,"})
-        module._version.cache_clear()
+        module._versions.cache_clear()
         files = module._Files([project.folder])
         module._Values(files).digestible(project.judge())
         files.follow()
@@ -426,7 +434,7 @@ def test_installed_packages_count_by_their_version(
     both = versions(same="1.0", other="2.0", space="3.0")
     assert both == {"jrh_same 1.0", "The_other 2.0", "The_space 3.0"}
     packages.forget()
-    module._version.cache_clear()
+    module._versions.cache_clear()
 
 
 def test_a_secret_by_its_name_is_no_part_of_it() -> None:
