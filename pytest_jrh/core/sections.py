@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args
+from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast, get_args
 
 from pydantic import (
     AfterValidator,
@@ -155,10 +155,10 @@ class VerifierSection(StageSection):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _false_is_off(
-        cls, data: Any, handler: ModelWrapValidatorHandler[VerifierSection]
-    ) -> VerifierSection:
-        return NoVerifier.model_construct() if data is False else handler(data)
+    def _false_is_off(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        if data is False:
+            return cast("Self", NoVerifier.model_construct())
+        return handler(data)
 
 
 class NoVerifier(VerifierSection):
