@@ -90,9 +90,9 @@ class Derivation:
         assert self.probe.derive is not None
         derived = self.probe.derive(self.base, self.variant, self._random)
         if derived.style and not reads_text:
-            raise NoVerdictCase(_NO_STYLE)
+            raise NoVerdictCase("probe_not_applicable", _NO_STYLE)
         if reads_text and not derived.style and _as_text(derived) == _as_text(self.base):
-            raise NoVerdictCase(_NO_TEXT)
+            raise NoVerdictCase("probe_not_applicable", _NO_TEXT)
         return derived
 
     async def asked(self, bench: ProbeBench) -> Derived:

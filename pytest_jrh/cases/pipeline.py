@@ -18,24 +18,24 @@ from typing import Any, Literal, Protocol
 from pydantic import create_model, model_validator
 
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem, Unscored
-from pytest_jrh.core.kinds import Objective
 from pytest_jrh.core.model import (
     AgentRun,
     Complete,
     Edit,
     Message,
     Mode,
+    Objective,
     PerturbationOutcome,
     Plan,
     PlanStep,
     Rubric,
+    Skip,
     StageModel,
     Verification,
 )
 from pytest_jrh.core.stages import PLANNER
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.transcript import (
-    NO_ASSISTANT_TURN,
     assistant_indices,
     message_text,
     render_assistant_turns,
@@ -426,7 +426,7 @@ class ConversationPerturber:
     """Makes one case from one run, or says why there is none.
 
     `verifier` is None where verification is off; `pass_required` False keeps positives that the
-    verifier does not confirm, unverified (rule D7).
+    verifier does not confirm, unverified.
     """
 
     planner: Planner
@@ -444,7 +444,7 @@ class ConversationPerturber:
         a model could not be had or understood.
         """
         if not assistant_indices(run.messages):
-            return PerturbationOutcome(run.messages, no_case=NO_ASSISTANT_TURN)
+            return PerturbationOutcome(run.messages, no_case=Skip("no_assistant_turn"))
         work = _Work(run.messages)
         summarizer = ConversationSummarizer(
             self.summary, run.messages, max_messages=self.max_summary_messages
@@ -453,7 +453,7 @@ class ConversationPerturber:
             await self._edit(work, run, rubric, goal, summarizer)
             await self._verify(work, rubric, goal, summarizer)
         except NoVerdictCase as reason:
-            return work.outcome(no_case=str(reason), original=run.messages)
+            return work.outcome(no_case=reason.skip, original=run.messages)
         return work.outcome()
 
     async def _edit(
@@ -475,7 +475,7 @@ class ConversationPerturber:
         if plan is None or not plan.steps:
             if goal.mode == "binary" and goal.objective == "fail":
                 raise NoVerdictCase(
-                    "no plan: the planner found no edit that would violate the rubric"
+                    "no_plan", "no plan: the planner found no edit that would violate the rubric"
                 )
             return
         for round_index, step in enumerate(plan.steps[: self.max_edit_rounds]):
@@ -516,14 +516,14 @@ class ConversationPerturber:
         )
         message = work.messages[step.message_index]
         original = message_text(message)
+        unusable = ""
         if not draft.new_content.strip():
-            raise NoVerdictCase(
-                f"unusable edit: the editor returned an empty text for turn {step.message_index}"
-            )
-        if draft.new_content.strip() == original.strip():
-            raise NoVerdictCase(
-                f"unusable edit: the editor returned turn {step.message_index} as it was"
-            )
+            unusable = f"an empty text for turn {step.message_index}"
+        elif draft.new_content.strip() == original.strip():
+            unusable = f"turn {step.message_index} as it was"
+        if unusable:
+            text = f"unusable edit: the editor returned {unusable}"
+            raise NoVerdictCase("unusable_edit", text)
         work.messages, dropped = apply_single_edit(
             work.messages, step.message_index, draft.new_content
         )
@@ -548,15 +548,16 @@ class ConversationPerturber:
         if self.verifier is None:
             if goal.mode == "binary" and goal.objective == "pass" and not pass_waived:
                 raise NoVerdictCase(
+                    "not_confirmed",
                     "not confirmed: the verifier is off, and `pass_required: true` keeps only "
-                    "confirmed positives"
+                    "confirmed positives",
                 )
             return
         work.final_summary = await summarizer.summary()
         work.verification = await self.verifier(work.messages, rubric, goal, work.final_summary)
         work.confirmed = confirms(work.verification, goal)
         if not work.confirmed and not pass_waived:
-            raise NoVerdictCase(_not_confirmed(work.verification, goal))
+            raise NoVerdictCase("not_confirmed", _not_confirmed(work.verification, goal))
 
 
 @dataclass(slots=True)
@@ -571,7 +572,7 @@ class _Work:
     final_summary: str | None = None
 
     def outcome(
-        self, *, no_case: str | None = None, original: tuple[Message, ...] | None = None
+        self, *, no_case: Skip | None = None, original: tuple[Message, ...] | None = None
     ) -> PerturbationOutcome:
         return PerturbationOutcome(
             messages=self.messages if original is None else original,

@@ -5,7 +5,7 @@ A probe as a kind of test (rule S1).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.core.kinds import AGENT_LABELS, AGENT_PERTURBATION, AGENT_POSITIVES, Kind
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
     from pytest_jrh.cases.probes.probe import Probe
     from pytest_jrh.core.kinds import Bench
+    from pytest_jrh.core.model import Case
 
 
-def _make(bench: Bench) -> Awaitable[Any]:
+def _make(bench: Bench) -> Awaitable[Case]:
     return bench.derived()
 
 

@@ -145,7 +145,7 @@ def look_at(log: Path) -> FoundRuns:
     with open_sources(SourceSettings((log,), format=found or InputFormat())) as source:
         summaries = source.summaries()
         notices = source.notices()
-    usable = sum(summary.skip_reason is None for summary in summaries)
+    usable = sum(summary.skip is None for summary in summaries)
     return FoundRuns(files, len(summaries), usable, found, notices)
 
 

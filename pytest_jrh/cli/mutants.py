@@ -332,7 +332,7 @@ def _drawn(ready: ReadySuite, name: str | None, seed: int) -> Iterator[CaseSpec]
     """The suite's judged cases in a seeded order, rubric, label and test in turn."""
     groups: dict[tuple[str, int, str], list[CaseSpec]] = defaultdict(list)
     for spec in ready.specs():
-        if spec.judge != name or spec.variant or spec.skip_reason is not None:
+        if spec.judge != name or spec.variant or spec.skip is not None:
             continue
         if ready.test(spec.test).evaluate:
             natural = KINDS[spec.test].natural

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from pytest_jrh.config.schema import Config
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.documents import Findings
-    from pytest_jrh.core.kinds import Objective
-    from pytest_jrh.core.model import CaseSpec, Mode, Rubric, StageName, TestName
+    from pytest_jrh.core.model import CaseSpec, Mode, Objective, Rubric, StageName, TestName
 
 
 def with_probes(suite: Suite, specs: Iterable[CaseSpec]) -> Iterator[CaseSpec]:
@@ -92,7 +91,7 @@ def _derived(
         replace(spec, judge=None)
         for test in settings.of
         for spec in own.get(test, ())
-        if spec.skip_reason is None and spec.rubric_id not in skipped
+        if spec.skip is None and spec.rubric_id not in skipped
     )
     picked = drawn(list(bases), chosen(PROBES[name], settings), settings)
     # By rubric, as those of other tests are.

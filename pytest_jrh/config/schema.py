@@ -18,7 +18,7 @@ from pytest_jrh.cases.tests import BASES, TESTS, BaseTest, KnownTest
 from pytest_jrh.config import values
 from pytest_jrh.config.suite import MAX_SAMPLE_MB
 from pytest_jrh.core.documents import shown
-from pytest_jrh.core.kinds import Objective
+from pytest_jrh.core.model import Objective
 from pytest_jrh.core.sections import (
     OUR_ERROR,
     ConfigSection,

@@ -52,7 +52,7 @@ def _of_runs(
                             run.epoch,
                             planned.target_score,
                             judge,
-                            run.skip_reason or planned.skip_reason,
+                            run.skip or planned.skip,
                             cluster=run.cluster,
                         )
 

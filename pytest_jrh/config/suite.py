@@ -10,11 +10,11 @@ from typing import Any, Literal
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import ProbeSettings
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.core.kinds import Objective
 from pytest_jrh.core.model import (
     DEFAULT_SEED,
     LabelledBy,
     Mode,
+    Objective,
     RecordMode,
     Rubric,
     StageModel,

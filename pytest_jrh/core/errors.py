@@ -14,10 +14,12 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_jrh.core.model import Skip
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pytest_jrh.core.model import Case, CaseResult
+    from pytest_jrh.core.model import Case, CaseResult, SkipKind
 
 
 class JrhError(Exception):
@@ -103,14 +105,15 @@ class Unrecorded(Unscored):
 
 
 class NoVerdictCase(JrhError):
-    """There is no case to judge; the message is the reason (rules F, `no_case`).
+    """There is no case to judge; the message is the reason.
 
-    `rejected` is the case that was made, where the verifier rejected it (rule D6).
+    `rejected` is the case that was made, where the verifier rejected it.
     """
 
-    def __init__(self, reason: str, rejected: Case | None = None) -> None:
+    def __init__(self, kind: SkipKind, text: str = "", rejected: Case | None = None) -> None:
+        self.skip = Skip(kind, text)
         self.rejected = rejected
-        super().__init__(reason)
+        super().__init__(str(self.skip))
 
 
 class Disagreement(JrhError):

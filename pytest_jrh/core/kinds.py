@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
+
+from pytest_jrh.core.model import Skip
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from pytest_jrh.core.model import Case, Label, Objective
 
-Objective: TypeAlias = Literal["fail", "pass"]
-"""What a pipeline aims at: a transcript that violates its rubric, or one that satisfies it."""
+
 BinaryFigure: TypeAlias = Literal["recall", "false_positive_rate"]
-
-
-class Labelled(Protocol):
-    """What people or a program say of a run (`models.Label`)."""
-
-    @property
-    def lowest(self) -> int:
-        """The label, or the lowest one that was given where there is none."""
-
-    @property
-    def dispute(self) -> str | None:
-        """Why there is no label, or None where there is one."""
 
 
 class Subject(NamedTuple):
@@ -35,7 +25,7 @@ class Subject(NamedTuple):
     """
 
     targets: tuple[int | None, ...]
-    label: Labelled | None = None
+    label: Label | None = None
 
 
 class Planned(NamedTuple):
@@ -44,24 +34,24 @@ class Planned(NamedTuple):
     """
 
     target_score: int | None
-    skip_reason: str | None = None
+    skip: Skip | None = None
 
 
 class Bench(Protocol):
-    """What making one case (`models.Case`) may use: the engine gives it.
+    """What making one case may use: the engine gives it.
 
     Each way raises `NoVerdictCase` where there is no case, and `Unscored` where a model or a file
     could not be had.
     """
 
-    async def edited(self) -> Any:
-        """The run edited by the suite's stages towards the test's objective (rules D)."""
+    async def edited(self) -> Case:
+        """The run edited by the suite's stages towards the test's objective."""
 
-    async def unedited(self) -> Any:
-        """The run as it is, with its label as the expected answer (rule N1)."""
+    async def unedited(self) -> Case:
+        """The run as it is, with its label as the expected answer."""
 
-    async def derived(self) -> Any:
-        """The case of another test, changed as a probe does it (rule S1)."""
+    async def derived(self) -> Case:
+        """The case of another test, changed as a probe does it."""
 
 
 def one_for_each_target(subject: Subject) -> Iterable[Planned]:
@@ -69,7 +59,7 @@ def one_for_each_target(subject: Subject) -> Iterable[Planned]:
     return map(Planned, subject.targets)
 
 
-def edited(bench: Bench) -> Awaitable[Any]:
+def edited(bench: Bench) -> Awaitable[Case]:
     """Have the run edited."""
     return bench.edited()
 
@@ -95,14 +85,14 @@ class Kind:
     folder: Callable[[str], str]
     targets: Callable[[Sequence[int], Sequence[int]], tuple[int, ...]]
     cases: Callable[[Subject], Iterable[Planned]] = one_for_each_target
-    make: Callable[[Bench], Awaitable[Any]] = edited
+    make: Callable[[Bench], Awaitable[Case]] = edited
     highest_only: bool = False
-    """Whether the highest score is the only one that its cases may have been made for (rule B5)."""
+    """Whether the highest score is the only one that its cases may have been made for."""
     natural: bool = False
     """Whether its cases are runs as they are, with labels that the config names: no stage makes
-    them, and no verifier confirms them (rule N1)."""
+    them, and no verifier confirms them."""
     derived: bool = False
-    """Whether it is a probe, whose cases are those of other tests, changed (rule S1)."""
+    """Whether it is a probe, whose cases are those of other tests, changed."""
     unnamed: bool = False
     """Whether ids of cases that probes derive leave out that they are derived from its own: true of
     one kind."""
@@ -143,10 +133,12 @@ def _cases(subject: Subject) -> Iterable[Planned]:
     """
     label = subject.label
     if label is not None:
-        yield Planned(None if subject.targets == (None,) else label.lowest, label.dispute)
+        target = None if subject.targets == (None,) else label.lowest
+        skip = None if label.dispute is None else Skip("disputed_label", label.dispute)
+        yield Planned(target, skip)
 
 
-def _make(bench: Bench) -> Awaitable[Any]:
+def _make(bench: Bench) -> Awaitable[Case]:
     return bench.unedited()
 
 

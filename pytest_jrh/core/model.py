@@ -14,12 +14,12 @@ from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, get_args
 
 from pydantic import BaseModel
 
-from pytest_jrh.core.kinds import Objective
-
 Message: TypeAlias = Mapping[str, Any]
 # `kinds.KnownTest` is what pydantic checks; the table of kinds builds on these words.
 TestName: TypeAlias = str
 Mode: TypeAlias = Literal["binary", "ordinal"]
+Objective: TypeAlias = Literal["fail", "pass"]
+"""What a pipeline aims at: a transcript that violates its rubric, or one that satisfies it."""
 StageName: TypeAlias = str
 RecordMode: TypeAlias = Literal["none", "once", "new_episodes", "all"]
 Replay: TypeAlias = Literal["completion", "http"]
@@ -136,6 +136,72 @@ class Complete(Protocol):
     ) -> Awaitable[Completion[ResponseT]]: ...
 
 
+SkipKind: TypeAlias = Literal[
+    "no_messages",
+    "no_assistant_turn",
+    "disputed_label",
+    "no_plan",
+    "unusable_edit",
+    "not_confirmed",
+    "rejected_in_review",
+    "wrong_on_base",
+    "probe_not_applicable",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class SkipReason:
+    """What happened where there is no case, as the terminal counts it, and what to do about it."""
+
+    happened: str
+    advice: str
+
+
+SKIPS: Mapping[SkipKind, SkipReason] = {
+    "no_messages": SkipReason(
+        "the run has no messages", "Nothing: the run ended before its first message."
+    ),
+    "no_assistant_turn": SkipReason(
+        "the transcript has no assistant turn", "Nothing: the agent did nothing to be judged."
+    ),
+    "disputed_label": SkipReason(
+        "annotators disagree", "Have one more person label the run, or make the rubric clearer."
+    ),
+    "no_plan": SkipReason(
+        "no plan",
+        "Nothing, where few. Where many: the rubric is vague, or does not apply to these runs.",
+    ),
+    "unusable_edit": SkipReason(
+        "unusable edit", "Nothing, where few. Where many: the editor's model is too weak."
+    ),
+    "not_confirmed": SkipReason(
+        "label not confirmed",
+        "Nothing, where few. Where many: the rubric is vague, or the editor's model is too weak.",
+    ),
+    "rejected_in_review": SkipReason(
+        "rejected in review", "Nothing: a person has decided so on the review page."
+    ),
+    "wrong_on_base": SkipReason(
+        "the judge is wrong on the unchanged case",
+        "Mend the disagreement on that case first: a change of it shows nothing.",
+    ),
+    "probe_not_applicable": SkipReason(
+        "the probe does not apply to the case", "Nothing: what the probe changes is not there."
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Why there is no case: the kind, and the sentence about this one where it says more."""
+
+    kind: SkipKind
+    text: str = ""
+
+    def __str__(self) -> str:
+        return self.text or SKIPS[self.kind].happened
+
+
 LabelledBy: TypeAlias = Literal["people", "program"]
 
 
@@ -176,11 +242,11 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """What collection knows of a run: its key, and why it can make no case (rules C2, C3)."""
+    """What collection knows of a run: its key, and why it can make no case."""
 
     run_id: str
     epoch: int
-    skip_reason: str | None = None
+    skip: Skip | None = None
     cluster: str | None = None
     """What it shares with other runs, such as a task with many trials; None: its id, whose epochs
     belong together."""
@@ -286,9 +352,9 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class PerturbationOutcome:
-    """What came of one transcript (rule D1).
+    """What came of one transcript.
 
-    `no_case` holds the reason where there is no case; `messages` is then the original transcript,
+    `no_case` says why there is no case; `messages` is then the original transcript,
     and `rejected` the one that was made, where the verifier rejected it. `verification` is None
     where the verifier is off or was never reached; `confirmed` says that the label was verified.
     """
@@ -299,7 +365,7 @@ class PerturbationOutcome:
     verification: Verification | None = None
     confirmed: bool = False
     final_summary: str | None = None
-    no_case: str | None = None
+    no_case: Skip | None = None
     rejected: tuple[Message, ...] | None = None
 
 
@@ -320,7 +386,7 @@ class CaseSpec:
     target_score: int | None = None
     judge: str | None = None
     # No part of which case it is.
-    skip_reason: str | None = field(default=None, compare=False)
+    skip: Skip | None = field(default=None, compare=False)
     cluster: str | None = None
     base: str = ""
     variant: str = ""
@@ -519,7 +585,8 @@ class CaseResult:
     processes.
 
     `case_id` is that of the spec (`ids.case_id`). `detail` is prose for a person: the reason of a
-    skip, the paragraph of an error, or the whole explanation of a disagreement. `case_digest` says
+    skip, the paragraph of an error, or the whole explanation of a disagreement. `skip_kind` is a
+    skip's; None elsewhere, and where an earlier version wrote the result. `case_digest` says
     which case was judged and `judge_fingerprint` by which judge; both are empty where there was no
     case, or no judge was asked. `human_reviewed` is what people decided about the case; empty where
     no review is in play. `judge_spending` is the judge's part of the spending, and told of a
@@ -558,6 +625,7 @@ class CaseResult:
     rejected: Rejection | None = None
     base_scores: tuple[int, ...] = ()
     content: str = ""
+    skip_kind: SkipKind | None = None
 
     @property
     def judge(self) -> str:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 _Value = TypeVar("_Value")
 
-NO_ASSISTANT_TURN = "the transcript has no assistant turn"
-"""Why a run makes no case (rule C3)."""
 ROLES = ("system", "user", "assistant", "tool")
 _INDENT = "  "
 _LONGEST_NAME = 80

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Judgment,
         RecordMode,
         Replay,
+        Skip,
     )
     from pytest_jrh.core.redact import Redactor
     from pytest_jrh.engine.loading import ReadySuite
@@ -98,6 +99,7 @@ class Attempt:
         *,
         judgment: Judgment | None = None,
         detail: str = "",
+        skip: Skip | None = None,
         rejected: Case | None = None,
     ) -> CaseResult:
         """What came of it, and what it took."""
@@ -110,6 +112,7 @@ class Attempt:
             outcome,
             judgment=judgment,
             detail=detail,
+            skip=skip,
             judge_fingerprint=self.judge_fingerprint,
             rejected=rejected,
         )

@@ -21,13 +21,13 @@ from pytest_jrh.cases.pipeline import (
 )
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem
-from pytest_jrh.core.kinds import Objective
 from pytest_jrh.core.model import (
     AgentRun,
     Case,
     CaseSpec,
     Complete,
     Mode,
+    Objective,
     PerturbationOutcome,
     Rubric,
     StageModel,
@@ -174,7 +174,7 @@ async def generate_case(
     """
     outcome = await pipeline.perturber(complete).perturb(run, rubric, goal)
     if outcome.no_case is not None and outcome.rejected is None:
-        raise NoVerdictCase(outcome.no_case)
+        raise NoVerdictCase(outcome.no_case.kind, outcome.no_case.text)
     messages = outcome.messages if outcome.rejected is None else outcome.rejected
     case = Case(
         spec=spec,
@@ -188,7 +188,7 @@ async def generate_case(
         levels=rubric.score_levels if goal.mode == "ordinal" else (),
     )
     if outcome.no_case is not None:
-        raise NoVerdictCase(outcome.no_case, case)
+        raise NoVerdictCase(outcome.no_case.kind, outcome.no_case.text, case)
     return case
 
 
@@ -281,10 +281,13 @@ class ProbeModels:
         answer = (await stage.ask(values, EditorResponse)).parsed
         text: str = storable(answer.new_content)[0]
         if text.strip() in ("", original.strip()):
-            raise NoVerdictCase(f"unusable edit: the editor adds no argument to turn {position}")
+            raise NoVerdictCase(
+                "unusable_edit", f"unusable edit: the editor adds no argument to turn {position}"
+            )
         return text
 
     def _verifier(self) -> tuple[StageModel, Template]:
         if VERIFIER.name not in self.pipeline.models:
-            raise NoVerdictCase("the verifier is off, and nothing else can say what the label is")
+            text = "the verifier is off, and nothing else can say what the label is"
+            raise NoVerdictCase("not_confirmed", text)
         return self.pipeline.models[VERIFIER.name], self.pipeline.templates[VERIFIER.name]

@@ -20,7 +20,7 @@ from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.errors import NoVerdictCase, Unrecorded, Unscored
 from pytest_jrh.core.model import UNSCORED, Case, Judgment, PerturbationOutcome
-from pytest_jrh.core.transcript import NO_ASSISTANT_TURN, assistant_indices
+from pytest_jrh.core.transcript import assistant_indices
 from pytest_jrh.core.user_code import SessionEnd
 from pytest_jrh.engine.attempts import Generation
 from pytest_jrh.llm.calls import make_complete
@@ -148,9 +148,9 @@ class _Bench:
         run = replace(run, metadata={k: v for k, v in run.metadata.items() if k not in told})
         label, rubric, mode = ready.label(spec), ready.rubric(spec.rubric_id), ready.suite.mode
         if label.value is None:
-            raise NoVerdictCase(label.dispute or "")
+            raise NoVerdictCase("disputed_label", label.dispute or "")
         if not assistant_indices(run.messages):
-            raise NoVerdictCase(NO_ASSISTANT_TURN)
+            raise NoVerdictCase("no_assistant_turn")
         return Case(
             spec=spec,
             rubric=rubric,
@@ -231,9 +231,6 @@ async def renewing(tape: Tape, work: Callable[[], Awaitable[T]], *, retry_unscor
             again = retry_unscored and UNSCORED[trouble.outcome].final
             if not again or not await tape.forget(trouble.asked, start):
                 raise
-
-
-WRONG_ON_BASE = "the judge is wrong on the unchanged case"
 
 
 @dataclass

@@ -15,7 +15,7 @@ from pytest_jrh.core.model import UNSCORED, Progress, given, most_frequent
 from pytest_jrh.core.transcript import has_media
 from pytest_jrh.core.user_code import SessionEnd, error_text
 from pytest_jrh.engine.attempts import Attempt
-from pytest_jrh.engine.making import WRONG_ON_BASE, Bases, CaseMaker, judgment_of, to_its_end
+from pytest_jrh.engine.making import Bases, CaseMaker, judgment_of, to_its_end
 from pytest_jrh.engine.wiring import Calls, surveyed
 from pytest_jrh.judges.judge import about_media
 from pytest_jrh.llm.calls import Stopped
@@ -176,8 +176,8 @@ class CaseRunner:
             async with _settled(attempt):
                 judgment = await self._judged(attempt)
         except NoVerdictCase as reason:
-            detail = self._settings.redactor.text(str(reason))
-            return attempt.result("no_case", detail=detail, rejected=reason.rejected)
+            skip = replace(reason.skip, text=self._settings.redactor.text(str(reason)))
+            return attempt.result("no_case", skip=skip, rejected=reason.rejected)
         except Unscored as trouble:
             return attempt.result(trouble.outcome, detail=self._explain(attempt, trouble))
         except InputError as error:
@@ -247,7 +247,7 @@ class CaseRunner:
             judgment = await self._awaited(verdict)
         except NoVerdictCase as reason:
             # What the verifier rejected is the base case alone.
-            raise NoVerdictCase(str(reason)) from None
+            raise NoVerdictCase(reason.skip.kind, reason.skip.text) from None
         finally:
             # Where its own item is to run, what the unchanged case took counts there.
             attempt.base = replace(
@@ -259,7 +259,8 @@ class CaseRunner:
         assert case is not None
         attempt.base_scores = judgment.scores
         if judgment.score != case.expected:
-            raise NoVerdictCase(f"{WRONG_ON_BASE}: {judgment.given} for {case.expected}")
+            text = f"the judge is wrong on the unchanged case: {judgment.given} for {case.expected}"
+            raise NoVerdictCase("wrong_on_base", text)
         attempt.case = await self._maker.derived(attempt, ready, case)
         return await self._judgment(attempt, ready)
 
@@ -300,8 +301,8 @@ class CaseRunner:
         """The case as it was made, or as people decided about it (rule K2)."""
         review, spec = self._settings.review, attempt.spec
         try:
-            if spec.skip_reason is not None:
-                raise NoVerdictCase(spec.skip_reason)
+            if spec.skip is not None:
+                raise NoVerdictCase(spec.skip.kind, spec.skip.text)
             case = replace(await self._maker.case(attempt, ready), spec=spec)
         except (NoVerdictCase, Unscored, InputError) as reason:
             if review is not None:

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from pytest_jrh.core.kinds import Objective
-    from pytest_jrh.core.model import Mode, ScoreLevel, StageName
+    from pytest_jrh.core.model import Mode, Objective, ScoreLevel, StageName
 
 
 _SEPARATOR = re.compile(r"^---user---[ \t\r]*$", re.MULTILINE)

@@ -4,12 +4,11 @@ the terminal, changes, the gate's decision, panels, and what `-q` leaves of them
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_jrh.core.model import said
+from pytest_jrh.core.model import SKIPS, said
 from pytest_jrh.core.text import Styled, columns, counted, fitted, one_line, shortened, wrapped
 from pytest_jrh.reports.gate import MOST_NAMED, decision_sentence, gate_lines, next_lines
 from pytest_jrh.reports.grounds import label_sentences
@@ -438,21 +437,21 @@ def _left_out(session: SessionResults) -> Iterator[Styled]:
 
 
 def _skips(session: SessionResults, width: int) -> Iterator[Styled]:
-    """Why cases could not be made, alike reasons counted together, most first."""
-    found = Counter(
-        _kind_of_skip(result.detail) for result in session.results if result.outcome == "no_case"
-    )
-    for reason, number in found.most_common(_MOST_REASONS):
-        yield Styled(shortened(f"{GAP}{number:,} without a case: {reason}", width))
-    if more := sum(found.values()) - sum(number for _, number in found.most_common(_MOST_REASONS)):
+    """Why cases could not be made, those of one kind counted together, most first."""
+    kinds: dict[str, list[str]] = {}
+    for result in session.results:
+        if result.outcome == "no_case":
+            # Without what a model or a person wrote on the one case.
+            reason = ": ".join(one_line(result.detail).split(": ")[:2])
+            kind = reason if result.skip_kind is None else SKIPS[result.skip_kind].happened
+            kinds.setdefault(kind, []).append(reason)
+    counted_kinds = sorted(kinds.items(), key=lambda kind: -len(kind[1]))
+    for kind, reasons_of_kind in counted_kinds[:_MOST_REASONS]:
+        reason = reasons_of_kind[0] if len({*reasons_of_kind}) == 1 else kind
+        text = f"{GAP}{len(reasons_of_kind):,} without a case: {reason}"
+        yield Styled(shortened(text, width))
+    if more := sum(len(reasons_of_kind) for _, reasons_of_kind in counted_kinds[_MOST_REASONS:]):
         yield Styled(f"{GAP}{more:,} without a case for other reasons (-rs lists all)")
-
-
-def _kind_of_skip(detail: str) -> str:
-    """A reason without what a model or a person wrote on the one case: `not confirmed: the verifier
-    says PASS`.
-    """
-    return ": ".join(one_line(detail).split(": ")[:2])
 
 
 def _panel(panel: Panel, session: SessionResults, width: int, verbosity: int) -> Iterator[Styled]:

@@ -87,7 +87,7 @@ def revealed_values(one: Assigned, base: str) -> dict[str, object]:
         "folds": folds,
         "judged": verdicts,
         "natural": KINDS[case.spec.test].natural,
-        "rejected": visible(case.outcome.no_case or ""),
+        "rejected": visible(str(case.outcome.no_case or "")),
         "votes": len(case.label.votes) if case.label else 0,
         "by": case.label.by if case.label else "",
     }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_jrh.config.suite import MAX_SAMPLE_MB, InputFormat
 from pytest_jrh.core.documents import DamagedError, check_depth, parsed, printable
 from pytest_jrh.core.errors import InputError, Problem, Unscored
-from pytest_jrh.core.model import AgentRun, RunSummary
+from pytest_jrh.core.model import AgentRun, RunSummary, Skip
 from pytest_jrh.core.transcript import message_text, storable
 from pytest_jrh.sources.chat_messages import read_messages
 from pytest_jrh.sources.json_items import (
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 Key = tuple[str, int]
 _MOST_PROBLEMS = 10
-_NO_MESSAGES = "the run has no messages"
 
 
 class _Row(NamedTuple):
@@ -82,7 +81,7 @@ class Conversations(Source):
             RunSummary(
                 run_id,
                 epoch,
-                None if row.identity.has_messages else _NO_MESSAGES,
+                None if row.identity.has_messages else Skip("no_messages"),
                 row.identity.cluster,
             )
             for (run_id, epoch), row in self._index().items()

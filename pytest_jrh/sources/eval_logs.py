@@ -23,7 +23,7 @@ from pytest_jrh.config.specs import sample as pick
 from pytest_jrh.config.suite import MAX_SAMPLE_MB
 from pytest_jrh.core.documents import DamagedError, printable
 from pytest_jrh.core.errors import InputError, Unscored
-from pytest_jrh.core.model import DEFAULT_SEED, AgentRun, Preprocessor, RunSummary
+from pytest_jrh.core.model import DEFAULT_SEED, AgentRun, Preprocessor, RunSummary, Skip
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.sources.log_pieces import (
     JsonLog,
@@ -230,7 +230,7 @@ class EvalLog(Source):
         Raises InputError: no usable log, no samples, or two samples that go by one name.
         """
         return tuple(
-            RunSummary(run_id, epoch, _skip_reason(row))
+            RunSummary(run_id, epoch, _skip(row))
             for (run_id, epoch), row in self._summary_rows().items()
         )
 
@@ -345,15 +345,13 @@ def _of_a_run(data: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in data.items() if key in _RUN_FIELDS}
 
 
-def _skip_reason(row: SampleRow) -> str | None:
+def _skip(row: SampleRow) -> Skip | None:
     if row.message_count != 0:
         return None
     if row.error is None:
-        return "the run has no messages"
-    return (
-        "the sample ended in an error before its first message: "
-        f"{printable(row.error, _LONGEST_CAUSE)}"
-    )
+        return Skip("no_messages")
+    cause = printable(row.error, _LONGEST_CAUSE)
+    return Skip("no_messages", f"the sample ended in an error before its first message: {cause}")
 
 
 def _validated(data: dict[str, Any], *, whole: bool) -> EvalSample:

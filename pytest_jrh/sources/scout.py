@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pytest_jrh.config.suite import MAX_SAMPLE_MB, InputFormat
 from pytest_jrh.core.documents import DamagedError, printable
 from pytest_jrh.core.errors import InputError, Problem, Unscored
-from pytest_jrh.core.model import AgentRun, RunSummary
+from pytest_jrh.core.model import AgentRun, RunSummary, Skip
 from pytest_jrh.core.transcript import message_text, storable
 from pytest_jrh.sources.log_pieces import refused, too_big
 from pytest_jrh.sources.source import Source, changed_note
@@ -74,7 +74,7 @@ class ScoutDatabase(Source):
             RunSummary(
                 run_id,
                 epoch,
-                "the run has no messages" if info.message_count == 0 else None,
+                Skip("no_messages") if info.message_count == 0 else None,
                 _cluster(info),
             )
             for (run_id, epoch), info in self._index().items()

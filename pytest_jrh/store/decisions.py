@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 Action = Literal["accepted", "rejected", "edited"]
 
-REJECTED = "rejected in review"
 BY_HAND = "edited in review"
 _ANEW = "delete the line to decide about the case again"
 
@@ -223,7 +222,8 @@ def obeyed(case: Case, decision: Decision | None) -> Case:
     if decision is None:
         return case
     if decision.action == "rejected":
-        raise NoVerdictCase(f"{REJECTED}: {decision.note}" if decision.note else REJECTED)
+        noted = f"rejected in review: {decision.note}" if decision.note else ""
+        raise NoVerdictCase("rejected_in_review", noted)
     return with_edits(case, decision)
 
 

@@ -23,7 +23,6 @@ from pytest_jrh.cases.ids import generation_id, perturbed_idx
 from pytest_jrh.cases.tests import KINDS, BaseTest
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import encoded
-from pytest_jrh.core.kinds import Objective
 from pytest_jrh.core.model import (
     AgentRun,
     Case,
@@ -31,11 +30,13 @@ from pytest_jrh.core.model import (
     Edit,
     Label,
     LabelledBy,
+    Objective,
     PerturbationOutcome,
     Plan,
     PlanStep,
     Rubric,
     ScoreLevel,
+    Skip,
     Verification,
 )
 from pytest_jrh.core.redact import covers
@@ -360,7 +361,7 @@ def to_record(case: Case, review: Mapping[str, str] | None = None) -> dict[str, 
     if case.label is not None:
         record["label"] = _label(case.label)
     if outcome.no_case is not None:
-        record["rejected"] = outcome.no_case
+        record["rejected"] = str(outcome.no_case)
     if review is not None:
         record["review"] = review
     shadowed = {key: value for key, value in run.metadata.items() if key in generated}
@@ -599,7 +600,9 @@ def _case(stored: StoredRecord, judge: str | None, known: Rubric | None) -> Case
             notes=tuple(stored.notes),
         ),
         outcome=replace(
-            _outcome(stored.perturbation, stored.perturbed_messages), no_case=stored.rejected
+            _outcome(stored.perturbation, stored.perturbed_messages),
+            # The verifier rejects by not confirming the label, and for nothing else.
+            no_case=None if stored.rejected is None else Skip("not_confirmed", stored.rejected),
         ),
         expected=stored.expected,
         verified=stored.verified,

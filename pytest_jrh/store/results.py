@@ -36,6 +36,7 @@ from pytest_jrh.core.model import (
     Outcome,
     Rejection,
     SharedCall,
+    SkipKind,
     Spending,
     Usage,
     Verdict,
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.model import Case, Judgment
+    from pytest_jrh.core.model import Case, Judgment, Skip
     from pytest_jrh.store.spools import RecordEntry, RecordIndex
 
 
@@ -99,6 +100,7 @@ class _Line:
     variant: str = ""
     base_scores: tuple[int, ...] = ()
     content: str = ""
+    skip_kind: SkipKind | None = None
     config: Any = ""
     kept: Any = False
 
@@ -115,7 +117,8 @@ def result_data(result: CaseResult) -> dict[str, Any]:
     judge, shared, minority = result.judge_spending, result.shared, result.minority
     rejected = result.rejected
     data = {name: getattr(result.spec if name in _OF_SPEC else result, name) for name in _KEYS}
-    del data["minority"], data["reworded"], data["altered"], data["rejected"]
+    for name in ("minority", "reworded", "altered", "rejected", "skip_kind"):
+        del data[name]
     if not result.spec.variant:
         del data["base"], data["variant"], data["base_scores"]
     return {
@@ -125,6 +128,7 @@ def result_data(result: CaseResult) -> dict[str, Any]:
         **({"reworded": True} if result.reworded else {}),
         **({"altered": True} if result.altered else {}),
         **({} if rejected is None else {"rejected": _fields(rejected)}),
+        **({} if result.skip_kind is None else {"skip_kind": result.skip_kind}),
         "spending": _spending_data(result.spending),
         "judge_spending": None if judge is None else _spending_data(judge),
         "shared": None
@@ -330,6 +334,8 @@ def _odd_base(result: CaseResult) -> str:
 
 
 def _odd_rejection(result: CaseResult) -> Iterator[str]:
+    if result.skip_kind is not None and result.outcome != "no_case":
+        yield f"skip_kind must be absent where outcome is {result.outcome}"
     if result.rejected is None:
         return
     if result.outcome != "no_case":
@@ -396,11 +402,12 @@ def case_result(
     *,
     judgment: Judgment | None = None,
     detail: str = "",
+    skip: Skip | None = None,
     judge_fingerprint: str = "",
     rejected: Case | None = None,
 ) -> CaseResult:
-    """The result of one spec, without what it took; `case` is None where none was made, and
-    `rejected` the one that the verifier rejected.
+    """The result of one spec, without what it took; `case` is None where none was made, `skip` says
+    why, and `rejected` is the one that the verifier rejected.
     """
     return CaseResult(
         spec,
@@ -415,7 +422,8 @@ def case_result(
         scores=judgment.scores if judgment else (),
         reasoning=judgment.shown.reasoning if judgment else "",
         minority=judgment.minority if judgment else None,
-        detail=detail,
+        detail=detail if skip is None else str(skip),
+        skip_kind=None if skip is None else skip.kind,
         case_digest=case_digest(case) if case else "",
         judge_fingerprint=judge_fingerprint,
         rejected=None if rejected is None else _rejection(rejected),

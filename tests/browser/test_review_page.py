@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.core.errors import NoVerdictCase
-from pytest_jrh.core.model import Verification
+from pytest_jrh.core.model import Skip, Verification
 from pytest_jrh.core.transcript import message_text
 from tests.browser.material import HOSTILE, made_case
 from tests.browser.steps import NEW_TEXT, filled, names, opened, stored, wait_open, wait_statuses
@@ -285,7 +285,9 @@ def test_a_case_that_the_verifier_rejected_is_found_and_only_looked_at(sessions:
     session = filled(sessions, 2)
     case = made_case(2)
     said = Verification("PASS", f"Nothing is refunded late. {HOSTILE}")
-    outcome = replace(case.outcome, verification=said, confirmed=False, no_case="not confirmed")
+    outcome = replace(
+        case.outcome, verification=said, confirmed=False, no_case=Skip("not_confirmed")
+    )
     session.board.add(replace(case, outcome=outcome, verified=False))
     page = opened(sessions, session)
     page.wait_for_selector("#counts:has-text('0 of 2 decided')")

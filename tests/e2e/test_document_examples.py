@@ -21,6 +21,7 @@ from pytest_jrh import (
     load_rubrics,
 )
 from pytest_jrh.cases.ids import CASES_FILE
+from pytest_jrh.core.model import Skip
 from pytest_jrh.store.records import record_line, to_record
 from tests.support.made_cases import make_case, make_spec
 from tests.support.model_server import ModelServer
@@ -93,7 +94,7 @@ def test_the_client_of_the_library_page_makes_cases_too(server: ModelServer) -> 
     namespace, _ = run_examples(ROOT / "docs" / "library.md")
     before = server.count()
 
-    async def outcomes() -> list[str | None]:
+    async def outcomes() -> list[Skip | None]:
         complete = namespace["pytest_jrh_complete"](None)
         runs, rubrics = load_inspect_eval_runs("logs/my_runs.eval"), load_rubrics("rubrics.yml")
         pipeline = Pipeline.default("openai/gpt-4.1-mini")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.cases.ids import case_id, generation_id, perturbed_idx
 from pytest_jrh.cases.tests import BASES
 from pytest_jrh.config.suite import ReviewSettings, SuiteTest
-from pytest_jrh.core.model import Label, Plan, PlanStep, Verification
+from pytest_jrh.core.model import Label, Plan, PlanStep, Skip, Verification
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.review.blind import LabelBoard, open_labels
 from pytest_jrh.store.records import case_digest
@@ -68,7 +68,7 @@ def rejected(number: int) -> Case:
     """A violation that the verifier did not confirm."""
     case = confirmed(number)
     said = replace(case.outcome.verification, verdict="PASS") if case.outcome.verification else None
-    why = f"not confirmed: the verifier says PASS of {number}."
+    why = Skip("not_confirmed", f"not confirmed: the verifier says PASS of {number}.")
     return replace(
         case,
         verified=False,
@@ -132,4 +132,4 @@ def telling(case: Case) -> Iterator[str]:
     if outcome.verification is not None and outcome.edits:
         yield outcome.verification.rationale
     if outcome.no_case is not None:
-        yield outcome.no_case
+        yield str(outcome.no_case)

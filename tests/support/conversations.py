@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from pytest_jrh.cases.pipeline import Goal
-from pytest_jrh.core.kinds import Objective
 from pytest_jrh.core.model import (
     AgentRun,
     Complete,
     Message,
     Mode,
+    Objective,
     PerturbationOutcome,
     Rubric,
     ScoreLevel,

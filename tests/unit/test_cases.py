@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pytest_jrh.cases import ids
 from pytest_jrh.config import specs as cases
-from pytest_jrh.core.model import CaseSpec, RunSummary
+from pytest_jrh.core.model import CaseSpec, RunSummary, Skip
 from pytest_jrh.judges.judge import JudgeSettings
 from tests.support.made_cases import LEVELS, RUBRIC, make_spec, make_suite
 
@@ -205,7 +205,7 @@ def test_specs_come_by_test_rubric_run_target_and_judge(tmp_path: Path) -> None:
         for test in suite.tests
     )
     suite = replace(suite, tests=tests, judges=(JudgeSettings("a", lone), JudgeSettings("b", lone)))
-    runs = [RunSummary("r", 1), RunSummary("r", 2, "not an assistant turn")]
+    runs = [RunSummary("r", 1), RunSummary("r", 2, Skip("no_messages"))]
     specs = list(cases.expand(suite, runs))
     names = [f"{spec.test[6:9]} {spec.rubric_id[:5]} {ids.case_name(spec)}" for spec in specs]
     assert names == [
@@ -228,8 +228,8 @@ def test_specs_come_by_test_rubric_run_target_and_judge(tmp_path: Path) -> None:
         "pos other r[e1-score_1]",
         "pos other r[e2-score_1]",
     ]
-    assert [spec.skip_reason for spec in specs[:4]] == [None] * 4
-    assert specs[4].skip_reason == "not an assistant turn"
+    assert [spec.skip for spec in specs[:4]] == [None] * 4
+    assert specs[4].skip == Skip("no_messages")
 
 
 def test_names_of_an_ordinary_case() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pytest_jrh.config.suite import InputFormat
 from pytest_jrh.core.documents import DamagedError
 from pytest_jrh.core.errors import InputError, Unscored
-from pytest_jrh.core.model import RunSummary
+from pytest_jrh.core.model import RunSummary, Skip
 from pytest_jrh.sources import open_source
 from pytest_jrh.sources.chat_messages import WITHOUT_RESULT
 from pytest_jrh.sources.conversations import Conversations
@@ -54,7 +54,7 @@ def test_one_conversation_a_line(tmp_path: Path) -> None:
     assert source.summaries() == (
         RunSummary("a", 1),
         RunSummary("7", 2, cluster="t"),
-        RunSummary("empty", 1, "the run has no messages"),
+        RunSummary("empty", 1, Skip("no_messages")),
     )
     run, raw = source.read("a", 1, whole=True)
     assert [message["content"] for message in run.messages] == ["Hi.", "Hello."]

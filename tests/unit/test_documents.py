@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema
 import pytest
@@ -97,6 +97,17 @@ def test_the_page_on_outcomes_has_a_row_for_each() -> None:
         r"^\| `(\w+)` \|", (ROOT / "docs" / "outcomes.md").read_text("utf-8"), re.MULTILINE
     )
     assert set(rows) >= set(OUTCOMES)
+
+
+def test_the_page_on_outcomes_explains_every_kind_of_skip() -> None:
+    from pytest_jrh.core.model import SKIPS, SkipKind
+
+    assert tuple(SKIPS) == get_args(SkipKind)
+    page = (ROOT / "docs" / "outcomes.md").read_text("utf-8")
+    table = "".join(
+        f"| `{kind}` | {row.happened} | {row.advice} |\n" for kind, row in SKIPS.items()
+    )
+    assert table in page
 
 
 def test_the_page_on_figures_explains_every_column() -> None:

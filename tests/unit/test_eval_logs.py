@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_jrh.core.errors import InputError, Unscored
-from pytest_jrh.core.model import RunSummary
+from pytest_jrh.core.model import RunSummary, Skip
 from pytest_jrh.sources.eval_logs import EvalLog, load_inspect_eval_runs
 from pytest_jrh.sources.log_pieces import ZipLog
 from tests.support.logs import (
@@ -116,7 +116,7 @@ def test_summaries_come_in_the_logs_own_order_with_epochs_apart(made: Path) -> N
 
 
 def test_a_sample_that_ended_before_its_first_message_says_so(made: Path) -> None:
-    reasons = {run.run_id: run.skip_reason for run in EvalLog(made).summaries() if run.skip_reason}
+    reasons = {run.run_id: str(run.skip) for run in EvalLog(made).summaries() if run.skip}
     assert reasons == {
         "dead": "the sample ended in an error before its first message: the sandbox did not start "
         "at line 3"
@@ -125,7 +125,7 @@ def test_a_sample_that_ended_before_its_first_message_says_so(made: Path) -> Non
 
 def test_a_run_without_messages_or_error_says_so(tmp_path: Path) -> None:
     log = write_log(tmp_path / "log.eval", [sample("empty", messages=[])])
-    assert EvalLog(log).summaries() == (RunSummary("empty", 1, "the run has no messages"),)
+    assert EvalLog(log).summaries() == (RunSummary("empty", 1, Skip("no_messages")),)
 
 
 @needs_agentharm

@@ -230,7 +230,7 @@ def test_what_the_verifier_rejects_comes_with_the_reason() -> None:
         wait_for(generate_case(pipeline(), model, SPEC, RUN, RUBRIC, FAIL))
     case = raised.value.rejected
     assert case is not None
-    assert case.outcome.no_case == str(raised.value)
+    assert str(case.outcome.no_case) == str(raised.value)
     assert case.messages != RUN.messages
     [edit] = case.outcome.edits
     assert case.messages[edit.message_index]["content"] == edit.edited_content

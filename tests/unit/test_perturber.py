@@ -98,7 +98,7 @@ def test_no_more_edits_than_rounds() -> None:
 def test_transcript_without_assistant_turn_is_no_case_and_asks_nobody() -> None:
     model = ScriptedModel()
     outcome = perturbed(model, run=AgentRun("r", 1, MESSAGES[:2]))
-    assert outcome.no_case == "the transcript has no assistant turn"
+    assert str(outcome.no_case) == "the transcript has no assistant turn"
     assert model.requests == []
 
 
@@ -111,7 +111,7 @@ def test_unusable_edit_is_no_case_and_halts_at_once(text: str, reason: str) -> N
     model = ScriptedModel(planner=plan(2, 4, 6), editor=answers)
     outcome = perturbed(model)
     assert outcome.no_case is not None
-    assert reason in outcome.no_case
+    assert reason in outcome.no_case.text
     assert outcome.messages == MESSAGES
     assert len(outcome.edits) == 1
     assert (len(model.asked("editor")), len(model.asked("verifier"))) == (2, 0)
@@ -196,11 +196,10 @@ def test_case_that_is_not_confirmed_is_dropped_with_the_verifiers_words(
         assert not outcome.confirmed
         assert outcome.edits
         return
-    assert (
+    assert str(
         outcome.no_case
-        == f"not confirmed: the verifier says {said['verdict']}: {said['rationale']}".replace(
-            "\n", " "
-        )
+    ) == f"not confirmed: the verifier says {said['verdict']}: {said['rationale']}".replace(
+        "\n", " "
     )
     assert outcome.messages == MESSAGES
     assert outcome.verification is not None
@@ -237,7 +236,7 @@ def test_violation_without_a_plan_is_no_case(answer: dict[str, Any]) -> None:
     model = ScriptedModel(planner=answer)
     outcome = perturbed(model)
     assert outcome.no_case is not None
-    assert outcome.no_case.startswith("no plan")
+    assert outcome.no_case.kind == "no_plan"
     assert set(model.stages) == {"planner", "summary"}
 
 
@@ -264,7 +263,8 @@ def test_ordinal_case_is_kept_at_its_target_score_alone(
         assert outcome.verification.score == 1
     else:
         assert (
-            outcome.no_case == f"not confirmed: the verifier scores it 1, not {target}: In between."
+            str(outcome.no_case)
+            == f"not confirmed: the verifier scores it 1, not {target}: In between."
         )
 
 
@@ -296,7 +296,7 @@ def test_verifier_that_is_off_leaves_ordinal_cases_unverified(goal: Goal) -> Non
 def test_positives_need_a_verifier_or_leave_to_go_without_a_pass() -> None:
     outcome = perturbed(ScriptedModel(), PASS, verifier=False)
     assert outcome.no_case is not None
-    assert "pass_required" in outcome.no_case
+    assert "pass_required" in outcome.no_case.text
     waived = perturbed(ScriptedModel(), PASS, verifier=False, pass_required=False)
     assert (waived.no_case, waived.confirmed) == (None, False)
 

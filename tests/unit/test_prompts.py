@@ -16,8 +16,7 @@ from pytest_jrh.cases.pipeline import (
     verifier_response,
 )
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.kinds import Objective
-from pytest_jrh.core.model import Mode, ScoreLevel, StageName
+from pytest_jrh.core.model import Mode, Objective, ScoreLevel, StageName
 from pytest_jrh.core.stages import STAGES
 from pytest_jrh.judges.judge import BINARY_SCORES
 from pytest_jrh.judges.prompt import judge_response

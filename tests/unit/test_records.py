@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pytest_jrh.cases.ids import generation_id
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.model import Case, PerturbationOutcome, Verification
+from pytest_jrh.core.model import Case, PerturbationOutcome, Skip, Verification
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.store.records import (
     canonical_json,
@@ -143,7 +143,10 @@ def test_record_has_rands_keys() -> None:
 def rejected(case: Case) -> Case:
     said = Verification("PASS", "All well.")
     outcome = replace(
-        case.outcome, verification=said, confirmed=False, no_case="not confirmed: All well."
+        case.outcome,
+        verification=said,
+        confirmed=False,
+        no_case=Skip("not_confirmed", "not confirmed: All well."),
     )
     return replace(case, outcome=outcome, verified=False)
 

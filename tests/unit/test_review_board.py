@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh.core.errors import InputError, NoVerdictCase
-from pytest_jrh.core.model import Case, Judgment, Verdict
+from pytest_jrh.core.model import Case, Judgment, Skip, Verdict
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.review.board import ReviewBoard, Reviewed
 from pytest_jrh.store.decisions import DecisionStore
@@ -295,9 +295,7 @@ def test_a_disk_that_refuses_leaves_the_decision_as_it_was(tmp_path: Path) -> No
 
 def rejected() -> Case:
     case = make_case()
-    return replace(
-        case, outcome=replace(case.outcome, no_case="not confirmed: the verifier says PASS")
-    )
+    return replace(case, outcome=replace(case.outcome, no_case=Skip("not_confirmed")))
 
 
 def test_a_case_that_the_verifier_rejected_is_shown_and_nothing_can_be_decided(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh.core.errors import NoVerdictCase
-from pytest_jrh.core.model import CaseResult, HumanReview, Judgment, Verdict
+from pytest_jrh.core.model import CaseResult, HumanReview, Judgment, Skip, Verdict
 from pytest_jrh.reports.session import gather, review_lines
 from pytest_jrh.review.board import ReviewBoard, ReviewDesk
 from pytest_jrh.store.decisions import open_stores
@@ -132,7 +132,9 @@ def test_only_a_decision_that_counts_makes_a_row_human_reviewed(
 def test_a_case_that_the_verifier_rejected_is_shown_and_counted_as_none(desk: ReviewDesk) -> None:
     desk.announce([CASE.spec, OTHER.spec])
     for case in (CASE, OTHER):
-        desk.miss(case.spec, replace(case, outcome=replace(case.outcome, no_case="not confirmed")))
+        desk.miss(
+            case.spec, replace(case, outcome=replace(case.outcome, no_case=Skip("not_confirmed")))
+        )
     progress = desk.board.progress()
     assert (progress.total, progress.made, progress.missed) == (1, 0, 1)
     assert [one.entry.rejected for one in desk.board.changes()[1]] == [True]

@@ -20,6 +20,9 @@ from tests.support.made_cases import DIGESTS, make_result, make_spec
 RESULTS = (
     make_result(make_spec("a"), "disagree", **DIGESTS),
     make_result(make_spec("b"), "no_case", detail="not confirmed: the verifier says PASS"),
+    make_result(
+        make_spec("h"), "no_case", detail="annotators disagree", skip_kind="disputed_label"
+    ),
     make_result(make_spec("c"), "model_error"),
     make_result(
         make_spec("d", judge="strict"),
@@ -73,6 +76,8 @@ def test_results_are_read_back_as_they_were(tmp_path: Path) -> None:
             "base_scores must be at most 99, got 100",
         ),
         ({"judge": "strict"}, "case_id is"),
+        ({"skip_kind": "no_plan"}, "skip_kind must be absent where outcome is disagree"),
+        ({"skip_kind": "no_luck"}, "skip_kind: not a case result: input should be 'no_messages'"),
         ({"epoch": "1"}, "epoch: not a case result: input should be a valid integer"),
         ({"spending": None}, "spending: not a case result:"),
         (

@@ -197,6 +197,27 @@ def test_cases_without_a_verdict_are_told_beside_the_table() -> None:
     assert ("not in these figures: 1 without a case, 1 unscored", "yellow") in styled
 
 
+def test_cases_without_a_transcript_are_counted_by_the_kind_of_their_reason() -> None:
+    skipped = {
+        "a": ("not_confirmed", "not confirmed: the verifier says PASS: It is fine."),
+        "b": ("not_confirmed", "not confirmed: the verifier says FAIL: It is not."),
+        "c": ("no_plan", "no plan: the planner found no edit"),
+        # Of an earlier version, which wrote no kind.
+        "d": (None, "not confirmed: the verifier says PASS: All is well."),
+    }
+    results = [
+        make_result(make_spec(run), "no_case", skip_kind=kind, detail=detail)
+        for run, (kind, detail) in skipped.items()
+    ]
+    lines = texts(session_of(results))
+    start = lines.index("not in these figures: 4 without a case")
+    assert lines[start + 1 : start + 4] == [
+        "  2 without a case: label not confirmed",
+        "  1 without a case: no plan: the planner found no edit",
+        "  1 without a case: not confirmed: the verifier says PASS",
+    ]
+
+
 def test_nothing_is_said_where_nothing_ran() -> None:
     assert session_lines(session_of([])) == []
 

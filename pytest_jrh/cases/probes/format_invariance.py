@@ -307,9 +307,11 @@ def _derive(base: Base, variant: Variant, random: Random) -> Derived:
         # Other than equality of dictionaries, this sees the order of keys.
         same = list(map(repr, messages)) == list(map(repr, base.messages))
     except RecursionError:
-        raise NoVerdictCase("the arguments of a call are nested too deeply to be changed") from None
+        raise NoVerdictCase(
+            "probe_not_applicable", "the arguments of a call are nested too deeply to be changed"
+        ) from None
     if same:
-        raise NoVerdictCase(unchanged)
+        raise NoVerdictCase("probe_not_applicable", unchanged)
     return Derived(messages)
 
 

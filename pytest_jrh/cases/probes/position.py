@@ -43,7 +43,9 @@ def _derive(base: Base, variant: Variant, random: Random) -> Derived:
     place, factor = variant.data
     length = len(render_transcript(base.messages))
     if length * factor > LONGEST:
-        raise NoVerdictCase(f"the transcript would have more than {LONGEST:,} characters")
+        raise NoVerdictCase(
+            "probe_not_applicable", f"the transcript would have more than {LONGEST:,} characters"
+        )
     start, end = _around_decision(base.messages, base.decisive)
     exchanges = _neutral(base.messages, length * (factor - 1), random)
     half = {"before": len(exchanges), "after": 0}.get(place, (len(exchanges) + 1) // 2)

@@ -242,7 +242,7 @@ def _derive(base: Base, variant: Variant, random: Random) -> Derived:
     role, missing = _PLACES[variant.axes[1]]
     places = positions_of(base.messages, role)
     if not places:
-        raise NoVerdictCase(f"the transcript has {missing}")
+        raise NoVerdictCase("probe_not_applicable", f"the transcript has {missing}")
     # The turn that decides stays as it is where there is another one.
     place = random.choice([one for one in places if one not in base.decisive] or places)
     text = attack.text_for(values_for(base))

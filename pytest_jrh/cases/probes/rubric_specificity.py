@@ -21,15 +21,15 @@ def _variants(_settings: ProbeSettings) -> tuple[Variant, ...]:
 
 async def _ask(bench: ProbeBench, base: Base, _variant: Variant, random: Random) -> Derived:
     if not base.expected or not base.decisive:
-        raise NoVerdictCase("the case was not edited to violate its rubric")
+        raise NoVerdictCase("probe_not_applicable", "the case was not edited to violate its rubric")
     others = [rubric for rubric in bench.rubrics if rubric.id != base.rubric.id]
     if not others:
-        raise NoVerdictCase("the suite has no other rubric")
+        raise NoVerdictCase("probe_not_applicable", "the suite has no other rubric")
     other = random.choice(others)
     if not await bench.satisfied(bench.original, other):
-        raise NoVerdictCase(f"the rubric {other.id} was violated before the edit")
+        raise NoVerdictCase("not_confirmed", f"the rubric {other.id} was violated before the edit")
     if not await bench.satisfied(base.messages, other):
-        raise NoVerdictCase(f"the edit violates the rubric {other.id} as well")
+        raise NoVerdictCase("not_confirmed", f"the edit violates the rubric {other.id} as well")
     return Derived(base.messages, rubric=other, expected=0)
 
 

@@ -15,7 +15,7 @@ from pytest_jrh.cases.probes.probe import (
 )
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.stages import EDITOR, ONE_CALL, VERIFIER, CallRange
-from pytest_jrh.core.transcript import NO_ASSISTANT_TURN, replace_text
+from pytest_jrh.core.transcript import replace_text
 
 if TYPE_CHECKING:
     from random import Random
@@ -30,16 +30,20 @@ def _variants(_settings: ProbeSettings) -> tuple[Variant, ...]:
 
 async def _ask(bench: ProbeBench, base: Base, _variant: Variant, _random: Random) -> Derived:
     if not base.expected:
-        raise NoVerdictCase("the rubric is satisfied: that it was kept would be true")
+        raise NoVerdictCase(
+            "probe_not_applicable", "the rubric is satisfied: that it was kept would be true"
+        )
     turns = positions_of(base.messages, "assistant")
     if not turns:
-        raise NoVerdictCase(NO_ASSISTANT_TURN)
+        raise NoVerdictCase("no_assistant_turn")
     last = turns[-1]
     text = await bench.argued(base.messages, last, base.rubric)
     changed, _ = replace_text(base.messages[last], text)
     messages = (*base.messages[:last], changed, *base.messages[last + 1 :])
     if await bench.satisfied(messages, base.rubric):
-        raise NoVerdictCase("the verifier says that the changed transcript satisfies the rubric")
+        raise NoVerdictCase(
+            "not_confirmed", "the verifier says that the changed transcript satisfies the rubric"
+        )
     return Derived(messages)
 
 
