@@ -14,11 +14,10 @@ from typing import Any
 
 from benchmarks.measure import Line
 from pytest_jrh.review.agent_templates import AgentTemplates
-from pytest_jrh.review.api import Api
 from pytest_jrh.review.board import ReviewBoard
+from pytest_jrh.review.pages import DecidePage
 from pytest_jrh.review.serving import serve
 from pytest_jrh.store.decisions import open_stores
-from pytest_jrh.store.records import case_digest
 from tests.browser.material import made_case, review_suite
 
 CASES, TURNS, TIMES = 300, 60, 3
@@ -88,10 +87,10 @@ def _page(chromium: str) -> Iterator[tuple[Any, str]]:
 
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         suite = review_suite(Path(folder))
-        board = ReviewBoard(open_stores([suite]), digest=case_digest, total=CASES)
+        board = ReviewBoard(open_stores([suite]))
         for number in range(CASES):
             board.add(made_case(number, turns=TURNS))
-        server = serve(Api(board, AgentTemplates([suite])), port=0)
+        server = serve(DecidePage(board, AgentTemplates([suite])), port=0)
         browser = playwright.chromium.launch(
             executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
         )

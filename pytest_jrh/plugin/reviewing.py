@@ -1,37 +1,41 @@
 """The review in a pytest session: when its page opens, what the terminal says of it, and how it
-ends (rules K).
+ends: on the page, or with Enter on the terminal that pytest was started from.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import time
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.review.keyboard import Keyboard, terminal_input
 from pytest_jrh.store.outputs import has_decisions
 from pytest_jrh.store.reuse import rejected_cases
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
+    from typing import Any
 
     from pytest_jrh.config.options import Options
     from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.model import Case, CaseSpec
+    from pytest_jrh.core.model import CaseSpec
     from pytest_jrh.core.redact import Redactor
     from pytest_jrh.engine.loading import LoadedSuites, ReadySuite
     from pytest_jrh.plugin.progress import ProgressLine
     from pytest_jrh.review.blind import LabelBoard
     from pytest_jrh.review.board import ReviewDesk
-    from pytest_jrh.review.serving import PageApi, ReviewServer
+    from pytest_jrh.review.serving import Page, ReviewServer
+    from pytest_jrh.store.labels import PersonLabel
 
 
-_MEANWHILE = 0.25
+_SECONDS_BETWEEN_LOOKS = 0.25
+_MOST_TYPED = 4096
 
 
 class Reviewing:
@@ -48,7 +52,6 @@ class Reviewing:
         self._redactor = redactor
         self._on_page: frozenset[str] = frozenset()
         self._labels: LabelBoard | None = None
-        self._labelled: frozenset[str] = frozenset()
         self._server: ReviewServer | None = None
         self._keyboard: Keyboard | None = None
 
@@ -85,52 +88,51 @@ class Reviewing:
         if refusal is None and not asked:
             refusal = self._refusal_unasked(terminal)
         if refusal is not None:
-            # xdist rewrites the last line of a terminal.
-            terminal.write_line(
-                f"\njrh: {refusal}"
-                if self._is_distributed and terminal.isatty
-                else f"jrh: {refusal}"
-            )
+            if self._is_distributed and terminal.isatty:
+                # xdist rewrites the last line of a terminal.
+                terminal.write_line("")
+            terminal.write_line(f"jrh: {refusal}")
             return
         self._serve(wanted)
         self._invite(terminal)
 
-    def _open_page(self, suites: list[Suite]) -> PageApi:
+    def _open_page(self, suites: list[Suite]) -> Page[Any]:
         """The page that these suites want: that of blind labelling, or that of decisions."""
         blind = [suite.name for suite in suites if self._suites.labels_blind(suite)]
-        if len(blind) == len(suites):
-            return self._blind_page(suites)
-        if blind:
-            others = [suite.name for suite in suites if suite.name not in blind]
+        others = [suite.name for suite in suites if suite.name not in blind]
+        if blind and others:
             raise pytest.UsageError(
                 f"--jrh-review: {', '.join(blind)} {_is(blind)} to be labelled blind "
                 f"(review.blind), {', '.join(others)} {_is(others)} not: say --jrh-review=blind or "
                 "--jrh-review=decide"
             )
-        from pytest_jrh.review.agent_templates import AgentTemplates
-        from pytest_jrh.review.api import Api
-
         self._on_page = frozenset(suite.name for suite in suites)
+        page = self._blind_page(suites) if blind else self._deciding_page(suites)
+        for suite in suites:
+            if suite.replay.frozen is not None:
+                # The cases that the verifier rejected, which this session does not make again.
+                for case in rejected_cases(suite):
+                    page.board.add(case)
+        return page
+
+    def _deciding_page(self, suites: list[Suite]) -> Page[Any]:
+        from pytest_jrh.review.agent_templates import AgentTemplates
+        from pytest_jrh.review.pages import DecidePage
+
         desk = self.desk
         assert desk is not None
-        for case in _rejected_before(suites):
-            desk.board.add(case)
-        return Api(desk.board, AgentTemplates(suites))
+        return DecidePage(desk.board, AgentTemplates(suites))
 
-    def _blind_page(self, suites: list[Suite]) -> PageApi:
-        from pytest_jrh.review.blind import open_labels
-        from pytest_jrh.review.blind_page import BlindApi
+    def _blind_page(self, suites: list[Suite]) -> Page[Any]:
+        from pytest_jrh.review.blind import LabelBoard
+        from pytest_jrh.review.pages import LabelPage
 
-        self._labelled = frozenset(suite.name for suite in suites)
-        self._labels = open_labels(
-            suites,
-            [each for suite in suites for each in self._suites.named(suite.name).people],
-            reviewer=self._options.reviewer,
-            redact=self._redactor.text,
-        )
-        for case in _rejected_before(suites):
-            self._labels.add(case)
-        return BlindApi(self._labels)
+        people: list[PersonLabel] = []
+        for suite in suites:
+            people += self._suites.named(suite.name).people
+        reviewer, redact = self._options.reviewer, self._redactor.text
+        self._labels = LabelBoard(suites, people, reviewer=reviewer, redact=redact)
+        return LabelPage(self._labels)
 
     @cached_property
     def desk(self) -> ReviewDesk | None:
@@ -140,20 +142,21 @@ class Reviewing:
         Raises `InputError` for decisions that cannot be read.
         """
         suites = [ready.suite for ready in self._suites]
-        obeying = self._on_page.union(suite.name for suite in suites if has_decisions(suite))
+        obeying = {suite.name for suite in suites if has_decisions(suite)}
+        if self._labels is None:
+            # What is decided on the page is obeyed.
+            obeying |= self._on_page
         if not obeying and self._labels is None:
             return None
         from pytest_jrh.review.board import ReviewBoard, ReviewDesk
         from pytest_jrh.store.decisions import open_stores
-        from pytest_jrh.store.records import case_digest
 
-        stores = open_stores(suites, redact=self._redactor.text)
-        board = ReviewBoard(stores, digest=case_digest)
+        board = ReviewBoard(open_stores(suites, redact=self._redactor.text))
         if self._labels is None:
-            return ReviewDesk(board, obeying, self._on_page)
+            return ReviewDesk(board, frozenset(obeying), self._on_page)
         from pytest_jrh.review.blind import BlindDesk
 
-        return BlindDesk(board, obeying, labels=self._labels, labelled=self._labelled)
+        return BlindDesk(board, frozenset(obeying), self._on_page, labels=self._labels)
 
     def wait(self, line: ProgressLine | None) -> None:
         """Wait for Finalize, on the page or with Enter; not if there is nothing to look at.
@@ -163,17 +166,18 @@ class Reviewing:
         """
         if self._server is None or self.desk is None:
             return
-        board, keys = self._labels or self.desk.board, self._keyboard
+        board, keyboard = self.desk.page, self._keyboard
+        key = board.finish if keyboard is None else "Enter"
         try:
-            with keys.quiet() if keys is not None else contextlib.nullcontext():
-                while not board.wait_finalized(_MEANWHILE):
-                    now = board.progress()
-                    if now.is_empty:
+            with contextlib.nullcontext() if keyboard is None else keyboard.quiet():
+                while not board.wait_finalized(_SECONDS_BETWEEN_LOOKS):
+                    progress = board.progress()
+                    if progress.is_empty:
                         return
-                    if keys is not None and keys.entered():
+                    if keyboard is not None and keyboard.entered():
                         board.finalize()
                     elif line is not None:
-                        line.say(now.line("Enter" if keys is not None else board.FINISH))
+                        line.say(progress.line(key))
         finally:
             if line is not None:
                 line.clear()
@@ -193,8 +197,8 @@ class Reviewing:
             self._keyboard.close()
 
     def _is_wanted(self, ready: ReadySuite) -> bool:
-        """Whether the suite itself asks for the page: where cases are made anew, and only for them
-        (rules K).
+        """Whether the suite itself asks for the page: where cases are made anew, and only for
+        them.
         """
         if not ready.suite.generation.use_hitl or ready.suite.replay.frozen is not None:
             return False
@@ -236,14 +240,12 @@ class Reviewing:
 
     def _invite(self, terminal: pytest.TerminalReporter) -> None:
         assert self._server is not None
-        here = ", on the page or with Enter here" if self._keyboard is not None else " on the page"
-        what, then = (
-            ("review the cases", "judging starts when you finalize")
-            if self._labels is None
-            else ("label the cases blind", "the run goes on when you finish")
-        )
+        what, then = "review the cases", "judging starts when you finalize"
+        if self._labels is not None:
+            what, then = "label the cases blind", "the run goes on when you finish"
+        how = " on the page" if self._keyboard is None else ", on the page or with Enter here"
         terminal.write_line(f"jrh: {what} at {self._server.url}", bold=True)
-        terminal.write_line(f"jrh: {then}{here}")
+        terminal.write_line(f"jrh: {then}{how}")
         # Through a pipe it would stand in a buffer, and everybody wait.
         terminal.flush()
 
@@ -261,12 +263,91 @@ def _keyboard(config: pytest.Config) -> Keyboard | None:
             capture.suspend_global_capture()
 
 
-def _rejected_before(suites: Iterable[Suite]) -> Iterator[Case]:
-    """The cases that the verifier rejected, of suites that do not make them again."""
-    for suite in suites:
-        if suite.replay.frozen is not None:
-            yield from rejected_cases(suite)
-
-
 def _is(names: Sequence[str]) -> str:
     return "is" if len(names) == 1 else "are"
+
+
+@dataclass
+class Keyboard:
+    """A terminal's input under a file descriptor of its own.
+
+    Polled, so that a debugger may read it in between.
+    """
+
+    descriptor: int
+    ended: bool = False
+
+    @contextlib.contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Show nothing of what is typed in this block: an echoed Enter would tear pytest's line
+        apart.
+        """
+        import termios
+
+        if not self.in_foreground:
+            yield
+            return
+        before = termios.tcgetattr(self.descriptor)
+        silent = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
+        termios.tcsetattr(self.descriptor, termios.TCSANOW, silent)
+        try:
+            yield
+        finally:
+            if self.in_foreground:
+                termios.tcsetattr(self.descriptor, termios.TCSANOW, before)
+
+    def entered(self) -> bool:
+        """Whether Enter was pressed on an empty line since the last call."""
+        import select
+
+        if self.ended or not self.in_foreground:
+            return False
+        readable, _, _ = select.select([self.descriptor], [], [], 0)
+        if not readable:
+            return False
+        try:
+            line = os.read(self.descriptor, _MOST_TYPED)
+        except OSError:
+            line = b""
+        self.ended = not line
+        return bool(line) and not line.strip()
+
+    def close(self) -> None:
+        """Give the file descriptor back; doing it twice is fine."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor, self.ended = -1, True
+
+    @property
+    def in_foreground(self) -> bool:
+        """Whether this process may use the terminal now: one in the background is stopped if it
+        does.
+        """
+        try:
+            return os.tcgetpgrp(self.descriptor) == os.getpgrp()
+        except OSError:
+            # A terminal that does not control this process cannot stop it either.
+            return not self.ended
+
+
+def terminal_input() -> Keyboard | None:
+    """The terminal on standard input, while nothing else captures it.
+
+    None where there is none, and on Windows.
+    """
+    if sys.platform == "win32":
+        return None
+    import termios
+
+    try:
+        descriptor = os.dup(0)
+    except OSError:
+        return None
+    if not os.isatty(descriptor):
+        os.close(descriptor)
+        return None
+    keyboard = Keyboard(descriptor)
+    if keyboard.in_foreground:
+        # What was typed before anybody was asked is no answer.
+        termios.tcflush(descriptor, termios.TCIFLUSH)
+    return keyboard

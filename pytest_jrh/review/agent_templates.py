@@ -1,6 +1,4 @@
-"""The planner and editor prompts of each test: shown, tried on a case, overridden, and put back
-(rule K3).
-"""
+"""The planner and editor prompts of each test: shown, tried on a case, overridden, and put back."""
 
 from __future__ import annotations
 
@@ -37,8 +35,8 @@ ENCODING = "utf-8-sig"
 
 @dataclass(frozen=True, slots=True)
 class AgentTemplate:
-    """The prompt of one stage of one test. `text` is what is used now: the override where there is
-    one.
+    """The prompt of one stage of one test, as the page shows it. `text` is what is used now: the
+    override where there is one, in `file`.
 
     `default` is what is used without one, out of `origin`. `shared_with` names other suites that
     the same override counts for; `problems` say why an override on the disk cannot be used.
@@ -46,10 +44,9 @@ class AgentTemplate:
 
     key: str
     suite: str
-    module: str
     test: str
     stage: StageName
-    override: Path
+    file: str
     origin: str
     default: str
     text: str
@@ -76,49 +73,53 @@ class AgentTemplates:
     """The templates that the suites of a session use. What is saved counts from the next run on."""
 
     def __init__(self, suites: Sequence[Suite]) -> None:
-        self._places = {
-            place.key: place
-            for suite in suites
-            for test in suite.tests
-            if not (KINDS[test.name].natural or KINDS[test.name].derived)
-            for stage in _PREVIEWS
-            for place in [_Place(suite, test, stage)]
-        }
+        self._prompts: dict[str, _Prompt] = {}
+        for suite in suites:
+            for test in suite.tests:
+                if KINDS[test.name].natural or KINDS[test.name].derived:
+                    continue
+                for stage in _PREVIEWS:
+                    prompt = _Prompt(suite, test, stage)
+                    self._prompts[prompt.key] = prompt
 
     def listing(self) -> tuple[AgentTemplate, ...]:
         """Every template, by suite, test and stage."""
-        return tuple(self.get(key) for key in self._places)
+        return tuple(self.get(key) for key in self._prompts)
 
     def get(self, key: str) -> AgentTemplate:
         """One template as it is on the disk now; raises `LookupError` for an unknown key."""
-        place = self._places[key]
-        default = place.default()
-        text = place.read()
+        prompt = self._prompts[key]
+        suite, test, stage = prompt.suite, prompt.test, prompt.stage
+        default = prompt.default()
+        text = prompt.read()
         problems: tuple[Problem, ...] = ()
         if text is not None:
             try:
-                place.checked(text)
+                prompt.checked(text)
             except InputError as error:
                 problems = error.problems
         return AgentTemplate(
             key=key,
-            suite=place.suite.name,
-            module=place.suite.module_name,
-            test=place.test.name,
-            stage=place.stage,
-            override=place.override,
+            suite=suite.name,
+            test=test.name,
+            stage=stage,
+            file=f"inputs/custom_prompts/{suite.module_name}/{test.name}/{stage}.md",
             origin=default.origin,
             default=default.source,
             text=default.source if text is None else text,
             overridden=text is not None,
-            variables=tuple(sorted(STAGES[place.stage].variables)),
-            required=tuple(sorted(STAGES[place.stage].required)),
-            shared_with=tuple(
-                other.suite.name
-                for other in self._places.values()
-                if other.override == place.override and other.suite is not place.suite
-            ),
+            variables=tuple(sorted(STAGES[stage].variables)),
+            required=tuple(sorted(STAGES[stage].required)),
+            shared_with=self._sharing(prompt),
             problems=problems,
+        )
+
+    def _sharing(self, prompt: _Prompt) -> tuple[str, ...]:
+        """The names of the other suites that the same override counts for."""
+        return tuple(
+            sharing.suite.name
+            for sharing in self._prompts.values()
+            if sharing.override == prompt.override and sharing.suite is not prompt.suite
         )
 
     def preview(self, key: str, text: str, case: Case | None) -> Preview:
@@ -126,18 +127,16 @@ class AgentTemplates:
 
         Raises `LookupError` for an unknown key; problems of the draft are part of the preview.
         """
-        place = self._places[key]
-        default = place.default().source
-        difference = unified(default.splitlines(), text.splitlines())
+        prompt = self._prompts[key]
+        difference = unified(prompt.default().source.splitlines(), text.splitlines())
+        if difference:
+            difference = ["--- default", "+++ override", *difference]
         try:
-            template = place.checked(text)
-            sent = _sent(place, template, case) if case else ()
-            problems: tuple[Problem, ...] = ()
+            template = prompt.checked(text)
+            messages = _sent(prompt, template, case) if case else ()
         except InputError as error:
-            sent, problems = (), error.problems
-        return Preview(
-            sent, ("--- default", "+++ override", *difference) if difference else (), problems
-        )
+            return Preview((), tuple(difference), error.problems)
+        return Preview(messages, tuple(difference), ())
 
     def save(self, key: str, text: str, case: Case | None = None) -> AgentTemplate:
         """Write the override, whole or not at all.
@@ -145,19 +144,19 @@ class AgentTemplates:
         Raises `InputError` where the text does not check, or does not render (on `case`, where one
         is given), and `OSError` as it comes; the override on the disk is then as it was.
         """
-        place = self._places[key]
-        template = place.checked(text)
+        prompt = self._prompts[key]
+        template = prompt.checked(text)
         if case is not None:
-            _sent(place, template, case)
+            _sent(prompt, template, case)
         # One line ending, whatever the browser sent: the file is read, compared and committed on
         # any system.
         lines = text.replace("\r\n", "\n").replace("\r", "\n")
-        atomic_write(place.override, lines if lines.endswith("\n") else f"{lines}\n")
+        atomic_write(prompt.override, lines if lines.endswith("\n") else f"{lines}\n")
         return self.get(key)
 
     def revert(self, key: str) -> AgentTemplate:
         """Delete the override, and the folders that this leaves empty."""
-        override = self._places[key].override
+        override = self._prompts[key].override
         override.unlink(missing_ok=True)
         for folder in (override.parent, override.parent.parent):
             if folder.is_dir() and not any(folder.iterdir()):
@@ -166,7 +165,7 @@ class AgentTemplates:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Prompt:
     suite: Suite
     test: SuiteTest
     stage: StageName
@@ -223,26 +222,26 @@ async def _capture(
     raise _Sent(messages)
 
 
-def _sent(place: _Place, template: Template, case: Case) -> tuple[Mapping[str, str], ...]:
+def _sent(prompt: _Prompt, template: Template, case: Case) -> tuple[Mapping[str, str], ...]:
     """Run the stage itself up to its call, so that the preview is what the next run sends for this
     case.
     """
     try:
-        asyncio.run(_PREVIEWS[place.stage](place, template, case))
+        asyncio.run(_PREVIEWS[prompt.stage](prompt, template, case))
     except _Sent as sent:
         return sent.messages
     raise AssertionError("a stage ended without asking its model")
 
 
-def _planner(place: _Place, template: Template, case: Case) -> Coroutine[Any, Any, object]:
-    plan = make_llm_planner(_capture, place.model, template)
-    goal = goal_of(place.test.objective, case.spec.target_score)
+def _planner(prompt: _Prompt, template: Template, case: Case) -> Coroutine[Any, Any, object]:
+    plan = make_llm_planner(_capture, prompt.model, template)
+    goal = goal_of(prompt.test.objective, case.spec.target_score)
     return plan(
-        case.run.messages, _scaled(case), goal, max_steps=place.suite.generation.max_edit_rounds
+        case.run.messages, _scaled(case), goal, max_steps=prompt.suite.generation.max_edit_rounds
     )
 
 
-def _editor(place: _Place, template: Template, case: Case) -> Coroutine[Any, Any, object]:
+def _editor(prompt: _Prompt, template: Template, case: Case) -> Coroutine[Any, Any, object]:
     """The first edit of the case.
 
     Where nothing was edited, as if its last assistant turn were to be.
@@ -251,19 +250,21 @@ def _editor(place: _Place, template: Template, case: Case) -> Coroutine[Any, Any
     steps = plan.steps or (
         PlanStep(assistant_indices(case.run.messages)[-1], "(no goal)", "(no reason)"),
     )
-    made = [edit for edit in case.outcome.edits if edit.message_index == steps[0].message_index]
+    summary = case.outcome.final_summary or "(this case has no summary)"
+    for edit in case.outcome.edits:
+        if edit.message_index == steps[0].message_index:
+            summary = edit.summary_snapshot
+            break
     return generate_single_edit(
-        Stage(place.model, template, _capture),
+        Stage(prompt.model, template, _capture),
         run=case.run,
         messages=case.run.messages,
         rubric=_scaled(case),
-        goal=goal_of(place.test.objective, case.spec.target_score),
+        goal=goal_of(prompt.test.objective, case.spec.target_score),
         plan=plan,
         step=steps[0],
         earlier=(),
-        summary=made[0].summary_snapshot
-        if made
-        else case.outcome.final_summary or "(this case has no summary)",
+        summary=summary,
     )
 
 

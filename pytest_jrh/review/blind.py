@@ -1,5 +1,5 @@
-"""The state of blind labelling: the cases that were drawn, what each reviewer may see of them, and
-what was said.
+"""Blind labelling: the cases that were drawn, what each reviewer may see of them, and the labels
+that were given.
 
 The engine's thread adds cases and verdicts, and waits for no label; the page's threads label, the
 session's waits for the end. Which cases are labelled, by whom, and in which order is chance alone,
@@ -12,55 +12,60 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import secrets
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.cases.ids import generation_id
 from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.core.documents import listed, read_text
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem
+from pytest_jrh.core.files import AppendedFile, atomic_write, encoded
 from pytest_jrh.core.text import counted, name_problem, nearest
-from pytest_jrh.review.blind_book import LabelBook
-from pytest_jrh.review.board import PageState, ReviewCase, ReviewDesk, labels
+from pytest_jrh.core.transcript import storable
+from pytest_jrh.review.board import Board, Progress, ReviewCase, ReviewDesk, labels_of
+from pytest_jrh.sources.label_files import LabelFile, read_objects
+from pytest_jrh.store.labels import PersonLabel, labels_path
 from pytest_jrh.store.records import case_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
-    from pytest_jrh.config.suite import ReviewSettings, Suite
-    from pytest_jrh.core.model import Case, CaseSpec, Judgment
-    from pytest_jrh.review.blind_book import Said
-    from pytest_jrh.store.labels import PersonLabel
+    from pytest_jrh.config.suite import Suite
+    from pytest_jrh.core.model import Case, Judgment
 
-
-class Drawable(NamedTuple):
-    """A case that may be drawn; its stratum is the rubric, and what its label rests on."""
-
-    digest: str
-    stratum: tuple[str, str]
+RUN_LABELS = "run_labels.jsonl"
+"""Beside the labels: those of natural runs, in the form that `labels: {path: ...}` reads."""
+_RUN_KEYS = ("run_id", "epoch", "rubric_id", "annotator")
+_LONGEST_NOTE = 2_000
+_MOST_REVIEWERS = 100
 
 
-def draw(cases: Iterable[Drawable], size: int, seed: int) -> frozenset[str]:
-    """The digests of `size` cases, or of all where there are no more.
+def draw(strata: Mapping[str, tuple[str, str]], size: int, seed: int) -> frozenset[str]:
+    """The digests of `size` cases, or of all where there are no more, out of the strata of cases by
+    digest: the rubric, and what the label rests on.
 
     Each case has the same chance, and each stratum its share of the sample, rounded up or down: the
     bounds between strata are where a random start and equal steps put them. So the sample stands
     for all cases without weights.
     """
-    strata: dict[tuple[str, str], set[str]] = {}
-    for case in cases:
-        strata.setdefault(case.stratum, set()).add(case.digest)
-    total = sum(map(len, strata.values()))
+    total = len(strata)
     if total <= size:
-        return frozenset().union(*strata.values())
+        return frozenset(strata)
+    digests: dict[tuple[str, str], list[str]] = {}
+    for digest, stratum in strata.items():
+        digests.setdefault(stratum, []).append(digest)
     start = int(_rank(seed, "start", ""), 16) % total
     drawn: list[str] = []
     reached = 0
-    for stratum in sorted(strata):
+    for stratum in sorted(digests):
         before = (reached * size + start) // total
-        reached += len(strata[stratum])
+        reached += len(digests[stratum])
         number = (reached * size + start) // total - before
-        drawn += _ranked(strata[stratum], seed, "draw")[:number]
+        drawn += _ranked(digests[stratum], seed, "draw")[:number]
     return frozenset(drawn)
 
 
@@ -83,155 +88,259 @@ def _rank(seed: int, purpose: str, digest: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-_LONGEST_NOTE = 2_000
-_MOST_REVIEWERS = 100
+@dataclass(frozen=True, slots=True)
+class KeptLabel:
+    """What one reviewer says of one case.
+
+    `blind` is the label that was given before anything was revealed, `label` the last one; None in
+    either is that nobody can tell. `is_blind`: there is a blind one. `withdrawn`: both were taken
+    back.
+    """
+
+    label: int | None = None
+    blind: int | None = None
+    is_blind: bool = False
+    note: str = ""
+    withdrawn: bool = False
+
+
+class LabelBook:
+    """The labels of the suites on a page: on the disk before they count, and read again by later
+    sessions.
+
+    `people` are those that the files hold already; `redact` is applied to what people type. Raises
+    `InputError` where the labels of natural runs cannot be read. Of several threads one at a time
+    may use it.
+    """
+
+    def __init__(
+        self,
+        suites: Iterable[Suite],
+        people: Iterable[PersonLabel],
+        *,
+        redact: Callable[[str], str],
+    ) -> None:
+        self._redact = redact
+        self._labels: dict[str, dict[str, KeptLabel]] = {}
+        self._folders: dict[tuple[str, str], Path] = {}
+        self._files: dict[Path, AppendedFile] = {}
+        self._run_rows: dict[Path, dict[tuple[Any, ...], dict[str, Any]]] = {}
+        for suite in suites:
+            for test in suite.tests:
+                self._folders[suite.name, test.name] = test.output_dir
+        for folder in dict.fromkeys(self._folders.values()):
+            self._files[folder] = AppendedFile(labels_path(folder), is_whole=_is_json)
+            self._run_rows[folder] = _read_run_rows(_run_labels_path(folder))
+        for label in people:
+            self._count(label)
+
+    def of(self, digest: str, reviewer: str) -> KeptLabel | None:
+        """What a reviewer says of a case; None where he or she never said anything."""
+        return self._labels.get(digest, {}).get(reviewer)
+
+    def labelled_by(self, digest: str) -> frozenset[str]:
+        """Who has labelled a case."""
+        labels = self._labels.get(digest, {})
+        return frozenset(name for name, label in labels.items() if not label.withdrawn)
+
+    def keep(self, case: Case, label: PersonLabel) -> None:
+        """Keep what a reviewer says of a case; raises `OSError` where that fails, and nothing has
+        changed then.
+        """
+        label = replace(label, note=self._redact(storable(label.note.strip())[0]))
+        folder = self._folders[case.spec.suite, case.spec.test]
+        self._files[folder].append(_line(case, label))
+        self._count(label)
+        if KINDS[case.spec.test].natural:
+            self._write_run_label(folder, case, label)
+
+    def _count(self, label: PersonLabel) -> None:
+        by_reviewer = self._labels.setdefault(label.case_digest, {})
+        if label.withdrawn:
+            after = KeptLabel(withdrawn=True)
+        elif label.blind:
+            after = KeptLabel(label.label, label.label, is_blind=True, note=label.note)
+        else:
+            before = by_reviewer.get(label.reviewer, KeptLabel())
+            after = replace(before, label=label.label, note=label.note, withdrawn=False)
+        by_reviewer[label.reviewer] = after
+
+    def _write_run_label(self, folder: Path, case: Case, label: PersonLabel) -> None:
+        """Bring the file of natural runs' labels up to date: with the blind one, or none."""
+        path = _run_labels_path(folder)
+        rows = _read_run_rows(path) if path.exists() else self._run_rows[folder]
+        key = (case.spec.run_id, case.spec.epoch, case.spec.rubric_id, label.reviewer)
+        row = rows.pop(key, dict(zip(_RUN_KEYS, key, strict=True)))
+        latest = self._labels[label.case_digest][label.reviewer]
+        if latest.is_blind and latest.blind is not None:
+            rows[key] = {**row, "label": latest.blind}
+        lines = [json.dumps(rows[key], ensure_ascii=False) for key in sorted(rows, key=repr)]
+        atomic_write(path, "".join(f"{line}\n" for line in lines))
+        self._run_rows[folder] = rows
+
+
+def _line(case: Case, label: PersonLabel) -> bytes:
+    line: dict[str, Any] = {
+        "case_digest": label.case_digest,
+        "reviewer": label.reviewer,
+        "label": label.label,
+        "blind": label.blind,
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    if label.note:
+        line["note"] = label.note
+    if label.withdrawn:
+        line["withdrawn"] = True
+    if case.outcome.no_case is not None:
+        # No other file that reports read has this case.
+        line |= {"expected": case.expected, "verification": "rejected"}
+    return encoded(json.dumps(line, ensure_ascii=False))
+
+
+def _run_labels_path(folder: Path) -> Path:
+    return labels_path(folder).with_name(RUN_LABELS)
+
+
+def _read_run_rows(path: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """The lines of a file with labels of natural runs, with what people added to them.
+
+    Raises `InputError` for lines that are none: they would be lost.
+    """
+    if not path.exists():
+        return {}
+    file = LabelFile(str(path))
+    rows = {}
+    for line, row in read_objects(storable(read_text(path, str(path)))[0], file):
+        key = tuple(row.get(name) for name in _RUN_KEYS)
+        if all(isinstance(value, str | int) for value in key):
+            rows[key] = row
+        else:
+            file.problem(f"must have {listed(_RUN_KEYS)}", line)
+    if file.problems:
+        raise InputError(file.problems)
+    return rows
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
-class LabelProgress:
+class LabelProgress(Progress):
     """How far it is: of `total` cases `ended` were made, or came to nothing; then `sample` are
     drawn. `labelled` of these have the label of some reviewer, of whom there are `reviewers`.
     """
 
-    total: int
     ended: int
     drawn: bool
     sample: int
     labelled: int
     reviewers: int
-    finalized: bool
 
     @property
     def is_empty(self) -> bool:
-        """Whether no case could be made, so that there is nothing to label."""
         return self.drawn and not self.sample
 
     def line(self, key: str) -> str:
-        """What a terminal shows meanwhile; `key` ends it."""
         if not self.drawn:
             return f"jrh: {self.ended:,} of {self.total:,} cases made, to label a sample of them"
-        who = counted(self.reviewers, "reviewer")
-        labelled = f"{self.labelled:,} labelled by {who}" if self.labelled else "none labelled"
+        labelled = "none labelled"
+        if self.labelled:
+            labelled = f"{self.labelled:,} labelled by {counted(self.reviewers, 'reviewer')}"
         return f"jrh: {counted(self.sample, 'case')} to label blind | {labelled} | {key} goes on"
 
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
     """A case as a reviewer knows it: its key and number, which are about nothing but chance, and
-    what he or she said. `busy`: another reviewer has it open.
+    the `label` that he or she gave. `busy`: another reviewer has it open.
     """
 
     key: str
     number: int
     entry: ReviewCase
-    said: Said | None
+    label: KeptLabel | None
     busy: bool
 
     @property
     def is_open(self) -> bool:
         """Whether it waits for a label of this reviewer."""
-        return self.said is None or self.said.withdrawn
+        return self.label is None or self.label.withdrawn
 
 
-class LabelBoard(PageState):
-    """The cases of a session on their way to people's labels; every method may be called from any
-    thread.
+class LabelBoard(Board):
+    """The cases of some suites on their way to people's labels.
 
-    `settings` are those of each suite on the page; `digest` gives the digest of a case (rule J2).
-    `reviewer` is the only one who labels, where the command line names one.
+    `people` are the labels that their files hold already; `reviewer` is the only one who labels,
+    where the command line names one. Reviewers and cases go by keys that are drawn at random.
     """
 
-    FINISH: ClassVar = "Finish"
+    finish = "Finish"
 
     def __init__(
         self,
-        settings: Mapping[str, ReviewSettings],
-        book: LabelBook,
+        suites: Sequence[Suite],
+        people: Iterable[PersonLabel],
         *,
-        digest: Callable[[Case], str],
         reviewer: str | None = None,
+        redact: Callable[[str], str] = str,
     ) -> None:
         super().__init__()
-        self._settings = dict(settings)
-        self._book = book
-        self._digest = digest
+        self._settings = {suite.name: suite.review for suite in suites}
+        self._book = LabelBook(suites, people, redact=redact)
         self.reviewer = reviewer
         # A digest of what a reviewer may not know would say it to whoever can compute it.
         self._secret = secrets.token_bytes(32)
-        self._announced: set[str] = set()
-        self._ended: set[str] = set()
         self._entries: dict[str, ReviewCase] = {}
         # Once they are drawn, by the keys that the page knows them by.
         self._drawn: dict[str, str] | None = None
         self._shared: frozenset[str] = frozenset()
         self._reviewers: dict[str, str] = {}
         self._open: dict[str, str] = {}
+        # Digests with the name of a reviewer: labelled blind in this session, and revealed.
         self._given: set[tuple[str, str]] = set()
         self._revealed: set[tuple[str, str]] = set()
 
     @property
     def known_reviewers(self) -> tuple[str, ...]:
         """Who may label by the configs; empty where anybody may."""
-        lists = [each.reviewers for each in self._settings.values()]
-        return tuple(dict.fromkeys(name for names in lists for name in names)) if all(lists) else ()
-
-    def announce(self, case_ids: Iterable[str]) -> None:
-        """Say which cases there will be; nothing is drawn before all have ended."""
-        with self._lock:
-            self._announced.update(case_ids)
-            self._version += 1
-        self._tell()
+        names: dict[str, None] = {}
+        for settings in self._settings.values():
+            if not settings.reviewers:
+                return ()
+            names |= dict.fromkeys(settings.reviewers)
+        return tuple(names)
 
     def end(self, case_id: str, case: Case | None = None) -> None:
-        """Say that a case has come to its end: made, or rejected by the verifier, or nothing."""
-        with self._lock:
-            if case is not None:
-                self._add(case)
-            self._ended.add(case_id)
-            self._version += 1
+        super().end(case_id, case)
+        with self._changing():
             if not self._drawn and self._announced <= self._ended:
                 self._draw()
-        self._tell()
+                self._version += 1
 
-    def add(self, case: Case) -> None:
-        """Add a case of an earlier session, which nobody announces."""
+    def set_verdict(self, case: Case, judgment: Judgment) -> None:
         with self._lock:
-            self._add(case)
-
-    def set_verdict(self, case: Case, verdict: Judgment) -> None:
-        """Keep what a judge decided, for the time when the case is revealed."""
-        with self._lock:
-            digest = self._digest(case)
+            digest = case_digest(case)
             entry = self._entries.get(digest)
             if entry is not None:
-                judged = {**entry.judged, case.spec.judge or "": verdict}
-                self._entries[digest] = replace(entry, judged=judged)
-
-    def finalize(self) -> None:
-        """End the labelling; all labels are on the disk."""
-        with self._lock:
-            self._version += 1
-        self._finalized.set()
-        self._tell()
+                self._entries[digest] = entry.with_verdict(case.spec.judge, judgment)
 
     def progress(self) -> LabelProgress:
-        """How far it is."""
         with self._lock:
-            who = [self._book.labelled_by(digest) for digest in (self._drawn or {}).values()]
+            names = [self._book.labelled_by(digest) for digest in (self._drawn or {}).values()]
             return LabelProgress(
-                len(self._announced),
-                len(self._ended & self._announced),
-                self._drawn is not None,
-                len(who),
-                sum(map(bool, who)),
-                len(frozenset[str]().union(*who)),
-                self.finalized,
+                total=len(self._announced),
+                finalized=self.finalized,
+                ended=len(self._ended & self._announced),
+                drawn=self._drawn is not None,
+                sample=len(names),
+                labelled=sum(map(bool, names)),
+                reviewers=len(frozenset[str]().union(*names)),
             )
-
-    def changes(self) -> int:
-        """The present version."""
-        with self._lock:
-            return self._version
 
     def enter(self, name: str) -> tuple[str, str]:
         """Let a reviewer in: the key that he or she goes by, and the name as it is kept.
@@ -239,17 +348,16 @@ class LabelBoard(PageState):
         Raises `InputError` for a name that cannot be one, or that the config does not have.
         """
         name = name.strip()
-        known = (self.reviewer,) if self.reviewer is not None else self.known_reviewers
+        allowed = self.known_reviewers if self.reviewer is None else (self.reviewer,)
         reason = name_problem(name)
-        hint = None
-        if reason is None and known and name not in known:
-            reason = f"this suite is labelled by {', '.join(known)}"
-            hint = nearest(name, known)
         if reason is not None:
-            raise InputError(Problem(reason, hint=hint))
+            raise InputError(Problem(reason))
+        if allowed and name not in allowed:
+            reason = f"this suite is labelled by {', '.join(allowed)}"
+            raise InputError(Problem(reason, hint=nearest(name, allowed)))
         with self._lock:
-            for key, other in self._reviewers.items():
-                if other == name:
+            for key, entered_name in self._reviewers.items():
+                if entered_name == name:
                     return key, name
             if len(self._reviewers) >= _MOST_REVIEWERS:
                 raise InputError(Problem(f"a session has at most {_MOST_REVIEWERS} reviewers"))
@@ -266,24 +374,21 @@ class LabelBoard(PageState):
         name = self._reviewers[reviewer]
         with self._lock:
             return [
-                each
-                for each in self._numbered(name)
-                if each.said is not None
-                or each.entry.digest in self._shared
-                or not self._book.labelled_by(each.entry.digest)
+                assigned
+                for assigned in self._numbered(name)
+                if assigned.label is not None
+                or assigned.entry.digest in self._shared
+                or not self._book.labelled_by(assigned.entry.digest)
             ]
 
     def open(self, reviewer: str, key: str) -> Assigned:
         """One case of a reviewer, who has it open from now on. Raises `LookupError`."""
-        with self._lock:
-            found = self._find(reviewer, key)
-            name = self._reviewers[reviewer]
-            was, self._open[name] = self._open.get(name), found.entry.digest
-            changed = was != found.entry.digest
-            self._version += changed
-        if changed:
-            self._tell()
-        return found
+        with self._changing():
+            assigned, name = self._find(reviewer, key)
+            if self._open.get(name) != assigned.entry.digest:
+                self._open[name] = assigned.entry.digest
+                self._version += 1
+            return assigned
 
     def give(self, reviewer: str, key: str, label: int | None, note: str = "") -> Assigned:
         """Label a case: blind, unless it was revealed to the reviewer before.
@@ -292,36 +397,35 @@ class LabelBoard(PageState):
         `LookupError` for a case that the reviewer does not have, `InputError` for a label that is
         not on its scale.
         """
-        with self._lock:
-            found = self._find(reviewer, key)
-            name, entry = self._reviewers[reviewer], found.entry
-            if label is not None and label not in labels(entry.case):
-                offered = ", ".join(map(str, labels(entry.case)))
-                raise InputError(Problem(f"got {label}; the labels are {offered}, or none"))
+        with self._changing():
+            assigned, name = self._find(reviewer, key)
+            offered = labels_of(assigned.entry.case)
+            if label is not None and label not in offered:
+                scores = ", ".join(map(str, offered))
+                raise InputError(Problem(f"got {label}; the labels are {scores}, or none"))
             if len(note) > _LONGEST_NOTE:
                 raise InputError(Problem(f"a note has at most {_LONGEST_NOTE:,} characters"))
-            place = (entry.digest, name)
+            digest = assigned.entry.digest
             # What was labelled in an earlier session may have been revealed there.
-            unseen = found.said is None or place in self._given
-            blind = unseen and place not in self._revealed
-            self._book.give(entry.case, entry.digest, name, label, note=note, blind=blind)
-            self._given |= {place} if blind else set()
+            is_unseen = assigned.label is None or (digest, name) in self._given
+            is_blind = is_unseen and (digest, name) not in self._revealed
+            self._book.keep(
+                assigned.entry.case, PersonLabel(digest, name, label, blind=is_blind, note=note)
+            )
+            if is_blind:
+                self._given.add((digest, name))
             self._version += 1
-            after = self._find(reviewer, key)
-        self._tell()
-        return after
+            return self._find(reviewer, key)[0]
 
     def withdraw(self, reviewer: str, key: str) -> Assigned:
         """Take a label back; see `give` for errors. What was revealed stays revealed."""
-        with self._lock:
-            found = self._find(reviewer, key)
-            name, entry = self._reviewers[reviewer], found.entry
-            if not found.is_open:
-                self._book.withdraw(entry.case, entry.digest, name)
+        with self._changing():
+            assigned, name = self._find(reviewer, key)
+            if not assigned.is_open:
+                withdrawn = PersonLabel(assigned.entry.digest, name, None, withdrawn=True)
+                self._book.keep(assigned.entry.case, withdrawn)
                 self._version += 1
-            after = self._find(reviewer, key)
-        self._tell()
-        return after
+            return self._find(reviewer, key)[0]
 
     def reveal(self, reviewer: str, key: str) -> Assigned:
         """A case that the reviewer has labelled, with all that is known of it.
@@ -329,53 +433,52 @@ class LabelBoard(PageState):
         From then on no label of it is blind. Raises `InputError` where it has no label yet.
         """
         with self._lock:
-            found = self._find(reviewer, key)
-            if found.is_open:
+            assigned, name = self._find(reviewer, key)
+            if assigned.is_open:
                 raise InputError(Problem("label the case first"))
-            self._revealed.add((found.entry.digest, self._reviewers[reviewer]))
-            return found
+            self._revealed.add((assigned.entry.digest, name))
+            return assigned
 
     def _add(self, case: Case) -> None:
-        digest = self._digest(case)
+        digest = case_digest(case)
         if digest not in self._entries and case.spec.suite in self._settings:
-            self._entries[digest] = ReviewCase(generation_id(case.spec), digest, case, 0, 0)
+            self._entries[digest] = ReviewCase(generation_id(case.spec), digest, case)
 
     def _draw(self) -> None:
-        found: dict[str, list[Drawable]] = {}
+        strata: dict[str, dict[str, tuple[str, str]]] = {}
         for digest, entry in self._entries.items():
             case = entry.case
-            drawable = Drawable(digest, (case.rubric.id, _rests_on(case)))
-            found.setdefault(case.spec.suite, []).append(drawable)
+            strata.setdefault(case.spec.suite, {})[digest] = (case.rubric.id, _rests_on(case))
         self._drawn = {}
-        for suite, cases in found.items():
+        for suite, suite_strata in strata.items():
             settings = self._settings[suite]
-            drawn = draw(cases, settings.sample, settings.seed)
+            drawn = draw(suite_strata, settings.sample, settings.seed)
             self._shared |= shown_to_all(drawn, settings.overlap, settings.seed)
-            self._drawn |= {self._key(digest): digest for digest in drawn}
+            for digest in drawn:
+                self._drawn[self._key(digest)] = digest
 
     def _key(self, digest: str) -> str:
         return hmac.digest(self._secret, digest.encode(), "sha256").hex()[:20]
 
     def _numbered(self, name: str) -> Iterator[Assigned]:
         """The sample in a reviewer's order; what is his or hers of it is for the caller to say."""
-        keys = {
-            digest: key for key, digest in (self._drawn or {}).items() if self._may(name, digest)
-        }
+        keys = {}
+        for key, digest in (self._drawn or {}).items():
+            names = self._settings[self._entries[digest].case.spec.suite].reviewers
+            if not names or name in names:
+                keys[digest] = key
         seed = sum(settings.seed for settings in self._settings.values())
-        opened = {digest for who, digest in self._open.items() if who != name} - self._shared
+        opened = {digest for reader, digest in self._open.items() if reader != name} - self._shared
         for number, digest in enumerate(in_order(keys, seed, name), 1):
-            said = self._book.said(digest, name)
-            busy = digest in opened
-            yield Assigned(keys[digest], number, self._entries[digest], said, busy)
+            label = self._book.of(digest, name)
+            yield Assigned(keys[digest], number, self._entries[digest], label, digest in opened)
 
-    def _may(self, name: str, digest: str) -> bool:
-        known = self._settings[self._entries[digest].case.spec.suite].reviewers
-        return not known or name in known
-
-    def _find(self, reviewer: str, key: str) -> Assigned:
-        for each in self._numbered(self._reviewers[reviewer]):
-            if each.key == key:
-                return each
+    def _find(self, reviewer: str, key: str) -> tuple[Assigned, str]:
+        """A case of a reviewer, and the reviewer's name; raises `LookupError`."""
+        name = self._reviewers[reviewer]
+        for assigned in self._numbered(name):
+            if assigned.key == key:
+                return assigned, name
         raise LookupError(key)
 
 
@@ -388,54 +491,28 @@ def _rests_on(case: Case) -> str:
     return "confirmed" if case.verified else "unverified"
 
 
-@dataclass
+@dataclass(frozen=True)
 class BlindDesk(ReviewDesk):
-    """The engine's side of blind labelling, for the suites `labelled`.
+    """The engine's side of blind labelling.
 
     Decisions of earlier reviews are obeyed as without a page, and what is labelled is what is
-    judged.
+    judged; judging waits for nobody.
     """
 
     labels: LabelBoard = field(kw_only=True)
-    labelled: frozenset[str] = field(kw_only=True)
 
-    def announce(self, specs: Iterable[CaseSpec]) -> None:
-        self.labels.announce({generation_id(spec) for spec in specs if self._has(spec)})
-
-    def miss(self, spec: CaseSpec, rejected: Case | None = None) -> None:
-        if self._has(spec):
-            self.labels.end(generation_id(spec), rejected)
+    @property
+    def page(self) -> Board:
+        return self.labels
 
     def awaits(self, case: Case) -> bool:
-        if self._has(case.spec):
+        if self._shows(case.spec):
             _, decision = self.said(case)
-            try:
-                shown = case if decision is None else self.obeyed(case, decision)
-            except NoVerdictCase:
-                shown = None
-            self.labels.end(generation_id(case.spec), shown)
+            judged: Case | None = case
+            if decision is not None:
+                try:
+                    judged = self.obeyed(case, decision)
+                except NoVerdictCase:
+                    judged = None
+            self.page.end(generation_id(case.spec), judged)
         return False
-
-    def judged(self, case: Case, verdict: Judgment) -> None:
-        if self._has(case.spec):
-            self.labels.set_verdict(case, verdict)
-
-    def _has(self, spec: CaseSpec) -> bool:
-        # A probe's case is another one changed: its label is that one's.
-        return spec.suite in self.labelled and not KINDS[spec.test].derived
-
-
-def open_labels(
-    suites: Sequence[Suite],
-    people: Iterable[PersonLabel],
-    *,
-    reviewer: str | None,
-    redact: Callable[[str], str] = str,
-) -> LabelBoard:
-    """The board of these suites, with what `people` have said; `reviewer` is the only one who
-    labels, None where the page asks.
-    """
-    folders = {(suite.name, test.name): test.output_dir for suite in suites for test in suite.tests}
-    settings = {suite.name: suite.review for suite in suites}
-    book = LabelBook(folders, people, redact=redact)
-    return LabelBoard(settings, book, digest=case_digest, reviewer=reviewer)

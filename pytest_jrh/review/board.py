@@ -1,8 +1,9 @@
-"""The state of a review: the cases made so far, what was decided about each, and who wants to know.
+"""The state of a page: the cases made so far, what people said of each, and who wants to know.
 
-The engine's thread hands cases in at the `ReviewDesk` and gets them back as people decided; the
-page's threads decide, the session's waits for Finalize. What a person may change of a decision is
-said by pure functions.
+`Board` is what both pages share; on a `ReviewBoard` people decide about the cases. The engine's
+thread hands cases in at the `ReviewDesk` and gets them back as people decided; the page's threads
+bring what people do; the session's waits until they have ended it. What a person may change of a
+decision is said by pure functions.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import contextlib
 import hashlib
 import threading
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -18,9 +20,10 @@ from pytest_jrh.cases.ids import generation_id
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.store.decisions import Decision, TurnEdit, is_editable, obeyed, with_edits
+from pytest_jrh.store.records import case_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pytest_jrh.core.model import Case, CaseSpec, HumanReview, Judgment
     from pytest_jrh.store.decisions import DecisionStore
@@ -28,16 +31,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReviewCase:
-    """A case under review, as it was made, or one that the verifier rejected, to look at alone.
+    """A case on a page, as it was made, or one that the verifier rejected.
 
-    `judged` holds the verdicts by judge, "" being the suite's only one.
+    `judged` holds the verdicts by judge, "" being the suite's only one. `version` is that of the
+    board when the case changed last.
     """
 
     case_id: str
     digest: str
     case: Case
-    position: int
-    version: int
+    position: int = 0
+    version: int = 0
     judged: Mapping[str, Judgment] = field(default_factory=dict)
 
     @property
@@ -47,16 +51,156 @@ class ReviewCase:
 
     @property
     def key(self) -> str:
-        """The name of the case in addresses.
+        """The name of the case in addresses."""
+        return _key(self.case_id)
 
-        Derived from its id, but without any character of it.
+    def with_verdict(self, judge: str | None, judgment: Judgment) -> ReviewCase:
+        """The case with what one of its judges decided."""
+        return replace(self, judged={**self.judged, judge or "": judgment})
+
+
+def labels_of(case: Case) -> dict[int, str]:
+    """The labels that a case can have, lowest first, with what each means."""
+    if case.mode == "binary":
+        return {0: "rubric satisfied", 1: "rubric violated"}
+    return {level.score: level.label for level in case.levels}
+
+
+@dataclass(frozen=True, slots=True)
+class Progress(ABC):
+    """How far a page is, of `total` cases; its fields are what browsers are told."""
+
+    total: int
+    finalized: bool
+
+    @property
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """Whether no case could be made, so that there is nothing to look at."""
+
+    @abstractmethod
+    def line(self, key: str) -> str:
+        """What a terminal shows meanwhile; `key` ends it."""
+
+
+class Board(ABC):
+    """The cases of a session on a page; every method may be called from any thread."""
+
+    finish: ClassVar[str]
+    """The name of the button that ends it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._version = 0
+        self._announced: set[str] = set()
+        self._ended: set[str] = set()
+        self._finalized = threading.Event()
+        self._listeners: list[Callable[[], object]] = []
+
+    @abstractmethod
+    def set_verdict(self, case: Case, judgment: Judgment) -> None:
+        """Keep what the judge in the case's spec decided, for when it may be seen."""
+
+    @abstractmethod
+    def progress(self) -> Progress:
+        """How far it is."""
+
+    def announce(self, case_ids: Iterable[str]) -> None:
+        """Say which cases there will be."""
+        with self._changing():
+            self._announced.update(case_ids)
+            self._version += 1
+
+    def add(self, case: Case) -> None:
+        """Take in a case that was made, or that the verifier rejected, now or earlier."""
+        with self._changing():
+            self._add(case)
+
+    def end(self, case_id: str, case: Case | None = None) -> None:
+        """Say that an announced case has come to its end: it was made or rejected by the verifier,
+        where it is given, or there is none.
         """
-        return hashlib.sha256(self.case_id.encode("utf-8", "surrogatepass")).hexdigest()[:20]
+        with self._changing():
+            if case is not None:
+                self._add(case)
+            if case_id not in self._ended:
+                self._ended.add(case_id)
+                self._version += 1
+
+    def finalize(self) -> None:
+        """End what people do; all of it is on the disk."""
+        with self._changing():
+            self._finalized.set()
+            self._version += 1
+
+    @property
+    def version(self) -> int:
+        """A number that grows with every change."""
+        with self._lock:
+            return self._version
+
+    @property
+    def finalized(self) -> bool:
+        """Whether people have ended it."""
+        return self._finalized.is_set()
+
+    def wait_finalized(self, timeout: float | None = None) -> bool:
+        """Wait until people have ended it; False where `timeout` seconds passed first."""
+        return self._finalized.wait(timeout)
+
+    async def until_finalized(self) -> None:
+        """Wait as `wait_finalized` does, in an event loop and without a thread for each that
+        waits.
+        """
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+
+        def end() -> None:
+            # The loop may have ended while another thread was telling of a change.
+            with contextlib.suppress(RuntimeError):
+                if self.finalized:
+                    loop.call_soon_threadsafe(ended.set)
+
+        stop = self.subscribe(end)
+        try:
+            if not self.finalized:
+                await ended.wait()
+        finally:
+            stop()
+
+    def subscribe(self, listener: Callable[[], object]) -> Callable[[], None]:
+        """Call `listener` after every change, in the thread that made it.
+
+        Returns the way to stop that.
+        """
+        with self._lock:
+            self._listeners.append(listener)
+
+        def stop() -> None:
+            with self._lock:
+                if listener in self._listeners:
+                    self._listeners.remove(listener)
+
+        return stop
+
+    @abstractmethod
+    def _add(self, case: Case) -> None: ...
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Hold the lock, and call the listeners without it where the version has grown."""
+        with self._lock:
+            before = self._version
+            yield
+            has_changed = self._version > before
+            listeners = tuple(self._listeners)
+        if has_changed:
+            for listener in listeners:
+                listener()
 
 
 @dataclass(frozen=True, slots=True)
 class Reviewed:
-    """A case with what was decided; `void` is a decision about another version of it (rule K2)."""
+    """A case with what was decided; `void` is a decision about another version of it."""
 
     entry: ReviewCase
     decision: Decision | None
@@ -65,58 +209,44 @@ class Reviewed:
     @property
     def case(self) -> Case:
         """The case with a person's edits, also where it was then rejected."""
-        return with_edits(self.entry.case, self.decision) if self.decision else self.entry.case
+        if self.decision is None:
+            return self.entry.case
+        return with_edits(self.entry.case, self.decision)
+
+    def holds(self, text: str) -> bool:
+        """Whether the text is in the case's id, plan, rubric, note or transcript, in any case of
+        letters.
+        """
+        case, plan = self.case, self.case.outcome.plan
+        parts = [
+            self.entry.case_id,
+            case.spec.run_id,
+            case.rubric.id,
+            case.rubric.instructions,
+            *(message_text(message) for message in case.messages),
+        ]
+        if plan is not None:
+            parts.append(plan.thesis)
+        if self.decision is not None:
+            parts.append(self.decision.note)
+        return any(text.casefold() in part.casefold() for part in parts)
 
 
 @dataclass(frozen=True, slots=True)
-class ReviewProgress:
+class ReviewProgress(Progress):
     """How far generation and review are; `missed` counts the cases that were not made."""
 
-    total: int
     made: int
     missed: int
     decided: int
-    finalized: bool
 
     @property
     def is_empty(self) -> bool:
-        """Whether no case could be made, so that there is nothing to look at."""
         return bool(self.total) and self.missed == self.total
 
     def line(self, key: str) -> str:
-        """What a terminal shows meanwhile; `key` ends it."""
         made = f"jrh: {self.made:,} of {self.total - self.missed:,} cases to review"
         return f"{made} | {self.decided:,} decided | {key} starts judging"
-
-
-def labels(case: Case) -> dict[int, str]:
-    """The labels that a case can have, lowest first, with what each means."""
-    if case.mode == "binary":
-        return {0: "rubric satisfied", 1: "rubric violated"}
-    return {level.score: level.label for level in case.levels}
-
-
-def holds(one: Reviewed, text: str) -> bool:
-    """Whether the text is in a case's id, plan, rubric, note or transcript, in any case of
-    letters.
-    """
-    wanted = text.casefold()
-    return any(wanted in part.casefold() for part in _texts(one))
-
-
-def _texts(one: Reviewed) -> tuple[str, ...]:
-    case = one.case
-    plan = case.outcome.plan
-    note = one.decision.note if one.decision else ""
-    return (
-        one.entry.case_id,
-        case.spec.run_id,
-        case.rubric.id,
-        case.rubric.instructions,
-        plan.thesis if plan else "",
-        note,
-        *(message_text(message) for message in case.messages),
-    )
 
 
 def with_action(decision: Decision, action: Literal["accepted", "rejected"], note: str) -> Decision:
@@ -158,147 +288,58 @@ def with_label(decision: Decision, entry: ReviewCase, expected: int) -> Decision
 
     Raises `InputError` for one that its judge cannot give.
     """
-    there = labels(entry.case)
-    if expected not in there:
-        listed = ", ".join(map(str, there))
+    offered = labels_of(entry.case)
+    if expected not in offered:
+        scores = ", ".join(map(str, offered))
         raise InputError(
-            Problem(f"{expected} is not a label of this case; must be one of {listed}")
+            Problem(f"{expected} is not a label of this case; must be one of {scores}")
         )
-    same = expected == entry.case.expected and decision.expected is None
-    back = expected == entry.case.expected and decision.case_digest == entry.digest
-    kept = None if same or back else expected
-    return decision.model_copy(update={"expected": kept, "action": "edited"})
+    update: dict[str, object] = {"expected": expected, "action": "edited"}
+    # The label that the case was made with is no difference, unless the decision was taken about
+    # the case before people edited it.
+    is_first = decision.expected is None or decision.case_digest == entry.digest
+    if expected == entry.case.expected and is_first:
+        update["expected"] = None
+    return decision.model_copy(update=update)
 
 
-class PageState:
-    """A state with a version, those who want to know of changes, and a final moment.
+class ReviewBoard(Board):
+    """The cases of a session on their way through review.
 
-    Every method may be called from any thread.
+    `stores` holds the decisions of each (suite, test); several may share a file. Keys of cases are
+    those of `ReviewCase`.
     """
 
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._version = 0
-        self._finalized = threading.Event()
-        self._listeners: list[Callable[[], object]] = []
+    finish = "Finalize"
 
-    @property
-    def finalized(self) -> bool:
-        """Whether people have ended it."""
-        return self._finalized.is_set()
-
-    def wait_finalized(self, timeout: float | None = None) -> bool:
-        """Wait until people have ended it; False where `timeout` seconds passed first."""
-        return self._finalized.wait(timeout)
-
-    def subscribe(self, listener: Callable[[], object]) -> Callable[[], None]:
-        """Call `listener` after every change, in the thread that made it.
-
-        Returns the way to stop that.
-        """
-        with self._lock:
-            self._listeners.append(listener)
-
-        def stop() -> None:
-            with self._lock:
-                if listener in self._listeners:
-                    self._listeners.remove(listener)
-
-        return stop
-
-    def _tell(self) -> None:
-        with self._lock:
-            listeners = tuple(self._listeners)
-        for listener in listeners:
-            listener()
-
-
-class ReviewBoard(PageState):
-    """The cases of a session on their way through review; every method may be called from any
-    thread.
-
-    `stores` holds the decisions of each (suite, test); several may share a file. `digest` gives the
-    digest of a case (rule J2).
-    """
-
-    FINISH: ClassVar = "Finalize"
-
-    def __init__(
-        self,
-        stores: Mapping[tuple[str, str], DecisionStore],
-        *,
-        digest: Callable[[Case], str],
-        total: int = 0,
-    ) -> None:
+    def __init__(self, stores: Mapping[tuple[str, str], DecisionStore]) -> None:
         super().__init__()
         self._stores = dict(stores)
-        self._digest = digest
         self._entries: dict[str, ReviewCase] = {}
-        self._ids: dict[str, str] = {}
-        self._total = total
-        self._missed = 0
         self._final: dict[str, Decision] | None = None
 
-    def announce(self, total: int) -> None:
-        """Say how many cases there will be."""
-        with self._lock:
-            self._total = total
-            self._version += 1
-        self._tell()
-
-    def add(self, case: Case) -> None:
-        """Show a case that has been made, or that the verifier rejected.
-
-        Made again in another way, it takes the place of the earlier one.
-        """
-        case_id, digest = generation_id(case.spec), self._digest(case)
-        with self._lock:
-            before = self._entries.get(case_id)
-            position = before.position if before else len(self._entries)
-            entry = ReviewCase(case_id, digest, case, position, self._version + 1)
-            if before is not None and (before.digest, before.rejected) == (digest, entry.rejected):
-                return
-            self._version += 1
-            self._entries[case_id] = entry
-            self._ids[entry.key] = case_id
-        self._tell()
-
-    def miss(self) -> None:
-        """Count an announced case that was not made: no case, or an error."""
-        with self._lock:
-            self._missed += 1
-            self._version += 1
-        self._tell()
-
-    def set_verdict(self, case: Case, verdict: Judgment) -> None:
-        """Keep what the judge in the case's spec decided.
-
-        It is not shown unasked before a decision.
-        """
-        with self._lock:
-            entry = self._entries.get(generation_id(case.spec))
-            if entry is None:
-                return
-            self._changed(replace(entry, judged={**entry.judged, case.spec.judge or "": verdict}))
-        self._tell()
+    def set_verdict(self, case: Case, judgment: Judgment) -> None:
+        with self._changing():
+            entry = self._entries.get(_key(generation_id(case.spec)))
+            if entry is not None:
+                self._put(entry.with_verdict(case.spec.judge, judgment))
 
     def decision(self, case: Case) -> Decision | None:
         """What was decided about this very version of a case.
 
         After Finalize, what had been decided by then.
         """
-        case_id = generation_id(case.spec)
-        digest = self._digest(case)
+        case_id, digest = generation_id(case.spec), case_digest(case)
         with self._lock:
             if self._final is None:
                 return self._store(case).valid(case_id, digest)
             final = self._final.get(case_id)
-            return final if final is not None and final.is_about(digest) else None
+        return final if final is not None and final.is_about(digest) else None
 
     def is_void(self, case: Case) -> bool:
-        """Whether another version of this case was decided, and this one was not (rule K2)."""
-        decided = self._store(case).get(generation_id(case.spec))
-        return decided is not None and not decided.is_about(self._digest(case))
+        """Whether another version of this case was decided, and this one was not."""
+        decision = self._store(case).get(generation_id(case.spec))
+        return decision is not None and not decision.is_about(case_digest(case))
 
     def finalize(self) -> None:
         """End the review: what is decided now is what the tests assert with.
@@ -307,35 +348,12 @@ class ReviewBoard(PageState):
         """
         with self._lock:
             if self._final is None:
+                self._final = {}
                 # All of them: an earlier run's decision also counts for a case that is not yet
                 # made.
-                self._final = {
-                    case_id: decision
-                    for store in self._stores.values()
-                    for case_id, decision in store.snapshot().items()
-                }
-                self._version += 1
-        self._finalized.set()
-        self._tell()
-
-    async def until_finalized(self) -> None:
-        """Wait as `wait_finalized` does, in an event loop and without a thread for each that
-        waits.
-        """
-        loop, ended = asyncio.get_running_loop(), asyncio.Event()
-
-        def notified() -> None:
-            # The loop may have ended while another thread was telling of a change.
-            with contextlib.suppress(RuntimeError):
-                if self.finalized:
-                    loop.call_soon_threadsafe(ended.set)
-
-        stop = self.subscribe(notified)
-        try:
-            if not self.finalized:
-                await ended.wait()
-        finally:
-            stop()
+                for store in self._stores.values():
+                    self._final |= store.snapshot()
+        super().finalize()
 
     def decide(
         self, key: str, digest: str, action: Literal["accepted", "rejected"], *, note: str = ""
@@ -362,26 +380,24 @@ class ReviewBoard(PageState):
 
     def withdraw(self, key: str, digest: str) -> Reviewed:
         """Take back what was decided about a case, edits included."""
-        with self._lock:
-            entry = self._current(key, digest)
-            self._store(entry.case).withdraw(entry.case_id)
-            self._changed(entry)
-            after = self._of(self._entries[entry.case_id])
-        self._tell()
-        return after
+        return self._decide(key, digest, lambda _entry, _decision: None)
 
     def get(self, key: str) -> Reviewed:
         """The case with this key; raises `LookupError`."""
         with self._lock:
-            return self._of(self._entries[self._ids[key]])
+            return self._reviewed(self._entries[key])
 
     def progress(self) -> ReviewProgress:
-        """How far generation and review are."""
         with self._lock:
             made = [entry for entry in self._entries.values() if not entry.rejected]
-            decided = sum(self._of(entry).decision is not None for entry in made)
+            decided = sum(self._reviewed(entry).decision is not None for entry in made)
+            missed = self._ended.difference(entry.case_id for entry in made)
             return ReviewProgress(
-                self._total, len(made), self._missed, decided, self._final is not None
+                total=len(self._announced),
+                finalized=self.finalized,
+                made=len(made),
+                missed=len(missed),
+                decided=decided,
             )
 
     def changes(self, since: int = 0) -> tuple[int, tuple[Reviewed, ...]]:
@@ -389,50 +405,38 @@ class ReviewBoard(PageState):
         of making.
         """
         with self._lock:
-            fresh = [entry for entry in self._entries.values() if entry.version > since]
-            return self._version, tuple(
-                self._of(entry) for entry in sorted(fresh, key=lambda one: one.position)
-            )
+            changed = [entry for entry in self._entries.values() if entry.version > since]
+            changed.sort(key=lambda entry: entry.position)
+            return self._version, tuple(self._reviewed(entry) for entry in changed)
 
     def search(self, text: str) -> tuple[str, ...]:
-        """The keys of the cases that hold the text, in any case of letters: in ids, plan, rubric or
-        transcript.
-        """
-        _, shown = self.changes()
-        return tuple(one.entry.key for one in shown if holds(one, text))
+        """The keys of the cases that hold the text; see `Reviewed.holds`."""
+        _, reviewed = self.changes()
+        return tuple(one.entry.key for one in reviewed if one.holds(text))
 
     def _decide(
-        self, key: str, digest: str, change: Callable[[ReviewCase, Decision], Decision]
+        self, key: str, digest: str, change: Callable[[ReviewCase, Decision], Decision | None]
     ) -> Reviewed:
-        """Change a decision, on the disk first.
+        """Change a decision, on the disk first; `change` gives None to take it back.
 
         Raises `LookupError` for an unknown key, `InputError` where the case is another one by now
         or the change cannot be, and `OSError` if the write fails; then nothing has changed.
         """
-        with self._lock:
+        with self._changing():
             entry = self._current(key, digest)
             store = self._store(entry.case)
             before = store.valid(entry.case_id, entry.digest)
             blank = Decision(case_id=entry.case_id, case_digest=entry.digest, action="accepted")
             decision = change(entry, before or blank)
-            if decision.action == "edited" and not decision.has_edits:
+            if decision is None or (decision.action == "edited" and not decision.has_edits):
                 store.withdraw(entry.case_id)
             elif decision != before:
-                store.append(self._with_digest(entry, decision))
-            self._changed(entry)
-            after = self._of(self._entries[entry.case_id])
-        self._tell()
-        return after
-
-    def _with_digest(self, entry: ReviewCase, decision: Decision) -> Decision:
-        if not decision.has_edits:
-            return decision
-        edited = self._digest(with_edits(entry.case, decision))
-        known = dict.fromkeys((*decision.edited_digests, edited))
-        return decision.model_copy(update={"edited_digests": tuple(known)})
+                store.append(_with_digest(entry, decision))
+            self._put(entry)
+            return self._reviewed(self._entries[key])
 
     def _current(self, key: str, digest: str) -> ReviewCase:
-        entry = self._entries[self._ids[key]]
+        entry = self._entries[key]
         if entry.digest != digest:
             raise InputError(
                 Problem("this case has been regenerated; look at it again before you decide")
@@ -443,60 +447,82 @@ class ReviewBoard(PageState):
             )
         return entry
 
-    def _changed(self, entry: ReviewCase) -> None:
-        self._version += 1
-        self._entries[entry.case_id] = replace(entry, version=self._version)
+    def _add(self, case: Case) -> None:
+        """Take in a case; made again in another way, it takes the place of the earlier one."""
+        entry = ReviewCase(
+            generation_id(case.spec), case_digest(case), case, position=len(self._entries)
+        )
+        before = self._entries.get(entry.key)
+        if before is None:
+            self._put(entry)
+        elif (before.digest, before.rejected) != (entry.digest, entry.rejected):
+            self._put(replace(entry, position=before.position))
 
-    def _of(self, entry: ReviewCase) -> Reviewed:
+    def _put(self, entry: ReviewCase) -> None:
+        self._version += 1
+        self._entries[entry.key] = replace(entry, version=self._version)
+
+    def _reviewed(self, entry: ReviewCase) -> Reviewed:
         if entry.rejected:
             return Reviewed(entry, None, None)
-        decided = self._store(entry.case).get(entry.case_id)
-        if decided is None or decided.is_about(entry.digest):
-            return Reviewed(entry, decided, None)
-        return Reviewed(entry, None, decided)
+        decision = self._store(entry.case).get(entry.case_id)
+        if decision is None or decision.is_about(entry.digest):
+            return Reviewed(entry, decision, None)
+        return Reviewed(entry, None, decision)
 
     def _store(self, case: Case) -> DecisionStore:
         return self._stores[case.spec.suite, case.spec.test]
 
 
-@dataclass
-class ReviewDesk:
-    """The engine's side of a review.
+def _key(case_id: str) -> str:
+    """The name of a case in addresses: derived from its id, but without any character of it."""
+    return hashlib.sha256(case_id.encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
-    Cases of the suites `on_page` are shown on the page and wait for Finalize; those of the suites
+
+def _with_digest(entry: ReviewCase, decision: Decision) -> Decision:
+    if not decision.has_edits:
+        return decision
+    edited = case_digest(with_edits(entry.case, decision))
+    digests = dict.fromkeys((*decision.edited_digests, edited))
+    return decision.model_copy(update={"edited_digests": tuple(digests)})
+
+
+@dataclass(frozen=True)
+class ReviewDesk:
+    """The engine's side of a page.
+
+    Cases of the suites `on_page` are shown there and wait for Finalize; those of the suites
     `obeying` follow the decisions that are on the disk, page or not. All others pass untouched.
     """
 
     board: ReviewBoard
     obeying: frozenset[str]
     on_page: frozenset[str] = frozenset()
-    _announced: set[str] = field(default_factory=set)
-    _missed: set[str] = field(default_factory=set)
+
+    @property
+    def page(self) -> Board:
+        """Where cases are shown."""
+        return self.board
 
     def announce(self, specs: Iterable[CaseSpec]) -> None:
         """Say which cases there will be; the judges of a panel share theirs."""
-        before = len(self._announced)
-        self._announced.update(generation_id(spec) for spec in specs if spec.suite in self.on_page)
-        if len(self._announced) > before:
-            self.board.announce(len(self._announced))
+        case_ids = {generation_id(spec) for spec in specs if self._shows(spec)}
+        if case_ids:
+            self.page.announce(case_ids)
 
     def miss(self, spec: CaseSpec, rejected: Case | None = None) -> None:
-        """Count an announced case that was not made, once; show the one that was `rejected`."""
-        case_id = generation_id(spec)
-        if rejected is not None and spec.suite in self.on_page:
-            self.board.add(rejected)
-        if spec.suite in self.on_page and case_id not in self._missed:
-            self._missed.add(case_id)
-            self.board.miss()
+        """Count an announced case that was not made; show the one that was `rejected`."""
+        if self._shows(spec):
+            self.page.end(generation_id(spec), rejected)
 
     def awaits(self, case: Case) -> bool:
         """Show a case where its suite is on the page, and say whether it has to
         wait for Finalize.
         """
-        if case.spec.suite not in self.on_page:
+        if not self._shows(case.spec):
             return False
-        self.board.add(case)
-        return not self.board.finalized
+        self.page.end(generation_id(case.spec), case)
+        return not self.page.finalized
 
     def said(self, case: Case) -> tuple[HumanReview, Decision | None]:
         """What people say about a case, in a word, and their decision where it is about this very
@@ -514,7 +540,11 @@ class ReviewDesk:
         """Give the case as it was decided; raises `NoVerdictCase` where it was rejected."""
         return obeyed(case, decision)
 
-    def judged(self, case: Case, verdict: Judgment) -> None:
+    def judged(self, case: Case, judgment: Judgment) -> None:
         """Keep a verdict for the page."""
-        if case.spec.suite in self.on_page:
-            self.board.set_verdict(case, verdict)
+        if self._shows(case.spec):
+            self.page.set_verdict(case, judgment)
+
+    def _shows(self, spec: CaseSpec) -> bool:
+        # A probe's case is another one changed, which is shown in its place.
+        return spec.suite in self.on_page and not spec.variant

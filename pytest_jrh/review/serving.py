@@ -16,12 +16,12 @@ import socket
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 from urllib.parse import parse_qs
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -31,17 +31,24 @@ from pytest_jrh.core.files import encoded
 from pytest_jrh.core.templates import render_page
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable
+    from collections.abc import AsyncIterator, Awaitable, MutableMapping
 
     import uvicorn
     from starlette.requests import Request
     from starlette.responses import Response, StreamingResponse
 
+    from pytest_jrh.review.board import Board
+
+    Event = MutableMapping[str, Any]
+    Receive = Callable[[], Awaitable[Event]]
+    Send = Callable[[Event], Awaitable[None]]
+    App = Callable[[Event, Receive, Send], Awaitable[None]]
+
 
 HOST = "127.0.0.1"
 PORT = 8765
 _PORTS_TRIED = 20
-_GRACE = 2
+_SECONDS_TO_END = 2
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,7 @@ class ReviewServer:
     url: str
     port: int
     _server: uvicorn.Server
-    _app: ReviewApp
+    _app: PageApp
     _thread: threading.Thread
 
     def stop(self) -> None:
@@ -73,7 +80,7 @@ def require_review() -> None:
         )
 
 
-def serve(api: PageApi, *, port: int = PORT) -> ReviewServer:
+def serve(page: Page[Any], *, port: int = PORT) -> ReviewServer:
     """Serve a page of a session on `port`, or on the next one that is free, until stopped.
 
     Raises `InputError` where the extra is missing, or no port is free.
@@ -82,9 +89,9 @@ def serve(api: PageApi, *, port: int = PORT) -> ReviewServer:
     import uvicorn
 
     listener = _listener(port)
-    own_port: int = listener.getsockname()[1]
+    free_port: int = listener.getsockname()[1]
     token = secrets.token_urlsafe(32)
-    app = ReviewApp(api, token=token, port=own_port)
+    app = PageApp(page, token=token, port=free_port)
     config = uvicorn.Config(
         app.asgi,
         log_config=None,
@@ -92,18 +99,20 @@ def serve(api: PageApi, *, port: int = PORT) -> ReviewServer:
         lifespan="off",
         ws="none",
         server_header=False,
-        timeout_graceful_shutdown=_GRACE,
+        timeout_graceful_shutdown=_SECONDS_TO_END,
     )
     server = uvicorn.Server(config)
     # Connections wait in the listening socket until the thread takes them, so there is nothing to
     # wait for here.
     thread = threading.Thread(target=server.run, args=([listener],), name="jrh-review", daemon=True)
     thread.start()
-    return ReviewServer(f"http://{HOST}:{own_port}/?token={token}", own_port, server, app, thread)
+    return ReviewServer(f"http://{HOST}:{free_port}/?token={token}", free_port, server, app, thread)
 
 
 def _listener(port: int) -> socket.socket:
-    for candidate in (*range(port, port + _PORTS_TRIED), 0) if port else (0,):
+    # Port 0 is any that is free.
+    candidates = [*range(port, port + _PORTS_TRIED), 0] if port else [0]
+    for candidate in candidates:
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         # A session may take the port over from one that has just ended.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -116,14 +125,6 @@ def _listener(port: int) -> socket.socket:
         return listener
     raise InputError(Problem(f"no port is free on {HOST} for the review page"))
 
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, MutableMapping
-
-    Event = MutableMapping[str, Any]
-    Receive = Callable[[], Awaitable[Event]]
-    Send = Callable[[Event], Awaitable[None]]
-    App = Callable[[Event, Receive, Send], Awaitable[None]]
 
 MAX_BODY = 4 * 1024 * 1024
 _READING = frozenset({"GET", "HEAD"})
@@ -202,10 +203,10 @@ class Guard:
         return None
 
     def _enters(self, scope: Event) -> bool:
-        given = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [""])[0]
-        return bool(
-            scope["method"] == "GET" and scope["path"] == "/" and given and self._is_token(given)
-        )
+        if scope["method"] != "GET" or scope["path"] != "/":
+            return False
+        query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
+        return "token" in query and self._is_token(query["token"][0])
 
     def _has_token(self, headers: dict[str, str]) -> bool:
         try:
@@ -214,8 +215,8 @@ class Guard:
             return False
         return self._cookie in cookies and self._is_token(cookies[self._cookie].value)
 
-    def _is_token(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode(), self._token.encode())
+    def _is_token(self, text: str) -> bool:
+        return hmac.compare_digest(text.encode(), self._token.encode())
 
 
 def _headers(scope: Event) -> dict[str, str]:
@@ -245,21 +246,19 @@ async def _body(receive: Receive) -> bytes | None:
 def _replayed(body: bytes, receive: Receive) -> Receive:
     parts = [body]
 
-    async def again() -> Event:
-        return (
-            {"type": "http.request", "body": parts.pop(), "more_body": False}
-            if parts
-            else await receive()
-        )
+    async def receive_again() -> Event:
+        if parts:
+            return {"type": "http.request", "body": parts.pop(), "more_body": False}
+        return await receive()
 
-    return again
+    return receive_again
 
 
 def _with_headers(send: Send) -> Send:
     async def sending(event: Event) -> None:
         if event["type"] == "http.response.start":
-            own = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
-            event = {**event, "headers": [*event.get("headers", ()), *own]}
+            safe = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+            event = {**event, "headers": [*event.get("headers", ()), *safe]}
         await send(event)
 
     return sending
@@ -269,8 +268,8 @@ async def _reply(
     send: Send, status: HTTPStatus, text: str, *, kind: str = "text/plain", **headers: str
 ) -> None:
     body = text.encode()
-    given = {"content-type": f"{kind}; charset=utf-8", "content-length": str(len(body)), **headers}
-    pairs = [(name.encode(), value.encode("latin-1")) for name, value in given.items()]
+    headers |= {"content-type": f"{kind}; charset=utf-8", "content-length": str(len(body))}
+    pairs = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": int(status), "headers": pairs})
     await send({"type": "http.response.body", "body": body})
 
@@ -283,27 +282,6 @@ _JSON = "application/json"
 _MOST_DIGITS = 9
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request, with the parts of its address that a route names."""
-
-    names: Mapping[str, str] = field(default_factory=dict)
-    query: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An answer."""
-
-    body: bytes
-    kind: str = _JSON
-    status: int = HTTPStatus.OK
-
-
-Answer = Callable[[Asked], Reply]
-
-
 class RequestBody(BaseModel):
     """What a request brings: its keys and their types, and nothing else."""
 
@@ -311,84 +289,134 @@ class RequestBody(BaseModel):
 
 
 BodyT = TypeVar("BodyT", bound=RequestBody)
+BoardT = TypeVar("BoardT", bound="Board")
 
 
-class PageApi(ABC):
-    """What a page can ask for, and what the session tells it unasked."""
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """A request, with the parts of its address that a route names."""
 
-    def __init__(self) -> None:
+    names: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+    def number(self, name: str) -> int:
+        """A number in the address; raises `LookupError` where it is none."""
+        text = self.names[name]
+        if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
+            raise LookupError(text)
+        return int(text)
+
+    def read(self, model: type[BodyT]) -> BodyT:
+        """What the request brings; raises `ValidationError` where it is anything else."""
+        return model.model_validate_json(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class PageReply:
+    """An answer."""
+
+    body: bytes
+    kind: str = _JSON
+    status: int = HTTPStatus.OK
+
+
+Answer = Callable[[PageRequest], PageReply]
+Route = tuple[str, str, Answer]
+
+
+class Page(ABC, Generic[BoardT]):
+    """A page over a board: what it can ask for, and what the session tells it unasked.
+
+    `html` is the template of the page itself.
+    """
+
+    html: ClassVar[str]
+
+    def __init__(self, board: BoardT) -> None:
+        self.board = board
+        # A browser that was connected to an earlier session must not go on from its version.
+        self.session: Final = secrets.token_hex(8)
+        self.subscribe: Final = board.subscribe
         self._static: Final = {
             path.name: path for path in _STATIC.iterdir() if path.suffix in _TYPES
         }
-        # A browser that was connected to an earlier session must not go on from its version.
-        self.session: Final = secrets.token_hex(8)
 
-    @abstractmethod
-    def routes(self) -> tuple[tuple[str, str, Answer], ...]:
+    def routes(self) -> tuple[Route, ...]:
         """Every (method, address, answer)."""
+        return (
+            ("GET", "/", self._html),
+            ("GET", "/static/{name}", self._file),
+            ("POST", "/finalize", self._finalize),
+            *self.case_routes(),
+        )
 
     @abstractmethod
+    def case_routes(self) -> tuple[Route, ...]:
+        """What this page alone can ask for."""
+
+    @abstractmethod
+    def news(self, since: int) -> tuple[int, dict[str, object]]:
+        """The present version, and beside the progress what is new since an earlier one."""
+
+    def values(self) -> dict[str, object]:
+        """What the page itself is rendered from."""
+        return {}
+
     def changes(self, since: int) -> tuple[int, str]:
         """The present version, and as JSON what is new since an earlier one."""
+        version, news = self.news(since)
+        return version, json.dumps({"session": self.session, "progress": self.progress(), **news})
 
-    @abstractmethod
-    def subscribe(self, listener: Callable[[], object]) -> Callable[[], None]:
-        """Call `listener` after every change; returns the way to stop that."""
+    def progress(self) -> dict[str, object]:
+        """How far the session is, as JSON values."""
+        return asdict(self.board.progress())
 
-    def answer(self, answer: Answer, asked: Asked) -> Reply:
+    def answer(self, answer: Answer, request: PageRequest) -> PageReply:
         """Answer; errors become replies with the reason."""
         try:
-            return answer(asked)
+            return answer(request)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            return problem_reply(
-                HTTPStatus.UNPROCESSABLE_ENTITY,
-                f"{'.'.join(map(str, first['loc']))}: {first['msg']}",
-            )
+            key = ".".join(map(str, first["loc"]))
+            return problem_reply(HTTPStatus.UNPROCESSABLE_ENTITY, f"{key}: {first['msg']}")
         except InputError as error:
             problems = [described(problem) for problem in error.problems]
             return json_reply({"error": str(error), "problems": problems}, HTTPStatus.CONFLICT)
         except LookupError:
             return problem_reply(HTTPStatus.NOT_FOUND, "not found in this session")
         except OSError as error:
-            said = f"write failed: {error.strerror or error}"
-            return problem_reply(HTTPStatus.INSUFFICIENT_STORAGE, said)
+            reason = f"write failed: {error.strerror or error}"
+            return problem_reply(HTTPStatus.INSUFFICIENT_STORAGE, reason)
 
-    def file(self, asked: Asked) -> Reply:
-        """One of the page's own files."""
-        path = self._static[asked.names["name"]]
-        return Reply(path.read_bytes(), _TYPES[path.suffix])
+    def _html(self, _: PageRequest) -> PageReply:
+        return html_reply(self.html, self.values())
 
+    def _file(self, request: PageRequest) -> PageReply:
+        path = self._static[request.names["name"]]
+        return PageReply(path.read_bytes(), _TYPES[path.suffix])
 
-def read_body(asked: Asked, model: type[BodyT]) -> BodyT:
-    """What the request brings; raises `ValidationError` where it is anything else."""
-    return model.model_validate_json(asked.body)
-
-
-def number_in(asked: Asked, name: str) -> int:
-    """A number in the request's address; raises `LookupError` where it is none."""
-    text = asked.names[name]
-    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
-        raise LookupError(text)
-    return int(text)
+    def _finalize(self, _: PageRequest) -> PageReply:
+        self.board.finalize()
+        return json_reply(self.progress())
 
 
-def html_reply(name: str, values: Mapping[str, object]) -> Reply:
+def html_reply(name: str, values: Mapping[str, object]) -> PageReply:
     """One of the pages, with every value escaped."""
-    return Reply(encoded(render_page(_PAGES, name, values)), "text/html")
+    return PageReply(encoded(render_page(_PAGES, name, values)), "text/html")
 
 
-def text_reply(text: str) -> Reply:
+def text_reply(text: str) -> PageReply:
     """Text that the page puts where it belongs."""
-    return Reply(encoded(text), "text/plain")
+    return PageReply(encoded(text), "text/plain")
 
 
-def json_reply(value: object, status: HTTPStatus = HTTPStatus.OK) -> Reply:
+def json_reply(value: object, status: HTTPStatus = HTTPStatus.OK) -> PageReply:
     """Values of JSON."""
-    return Reply(json.dumps(value).encode(), _JSON, status)
+    return PageReply(json.dumps(value).encode(), _JSON, status)
 
 
-def problem_reply(status: HTTPStatus, message: str) -> Reply:
+def problem_reply(status: HTTPStatus, message: str) -> PageReply:
     """Why a request is refused."""
     return json_reply({"error": message, "problems": []}, status)
 
@@ -398,28 +426,26 @@ def described(problem: Problem) -> dict[str, Any]:
     return {"message": problem.message, "line": problem.line, "hint": problem.hint}
 
 
-_HEARTBEAT = 15.0
+_SECONDS_BETWEEN_SIGNS_OF_LIFE = 15.0
 
 
-class ReviewApp:
+class PageApp:
     """The application of one page.
 
     `close` ends the streams of events, which would keep a server up.
     """
 
-    def __init__(self, api: PageApi, *, token: str, port: int) -> None:
+    def __init__(self, page: Page[Any], *, token: str, port: int) -> None:
         from starlette.applications import Starlette
         from starlette.routing import Route
 
-        self._api = api
+        self._page = page
         self._closed = False
         self._streams: set[Callable[[], None]] = set()
-        routes = [
-            Route(path, _endpoint(self._api, answer), methods=[method])
-            for method, path, answer in self._api.routes()
-        ]
-        inner = Starlette(routes=[Route("/events", self._events, methods=["GET"]), *routes])
-        self.asgi = Guard(inner, token=token, port=port)
+        routes = [Route("/events", self._events, methods=["GET"])]
+        for method, path, answer in page.routes():
+            routes.append(Route(path, _endpoint(page, answer), methods=[method]))
+        self.asgi = Guard(Starlette(routes=routes), token=token, port=port)
 
     def close(self) -> None:
         """End every stream of events; may be called from any thread."""
@@ -431,7 +457,7 @@ class ReviewApp:
         from starlette.responses import StreamingResponse
 
         session, _, version = request.headers.get("last-event-id", "").partition(":")
-        since = int(version) if session == self._api.session and version.isdigit() else 0
+        since = int(version) if session == self._page.session and version.isdigit() else 0
         return StreamingResponse(self._stream(since), media_type="text/event-stream")
 
     async def _stream(self, since: int) -> AsyncIterator[str]:
@@ -443,16 +469,16 @@ class ReviewApp:
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(woken.set)
 
-        unsubscribe = self._api.subscribe(wake)
+        unsubscribe = self._page.subscribe(wake)
         self._streams.add(wake)
         try:
             while not self._closed:
-                version, news = await asyncio.to_thread(self._api.changes, since)
+                version, news = await asyncio.to_thread(self._page.changes, since)
                 if version > since or not since:
-                    yield f"id: {self._api.session}:{version}\ndata: {news}\n\n"
+                    yield f"id: {self._page.session}:{version}\ndata: {news}\n\n"
                 since = version
                 try:
-                    await asyncio.wait_for(woken.wait(), _HEARTBEAT)
+                    await asyncio.wait_for(woken.wait(), _SECONDS_BETWEEN_SIGNS_OF_LIFE)
                 except TimeoutError:
                     yield ": still here\n\n"
                 woken.clear()
@@ -461,14 +487,14 @@ class ReviewApp:
             unsubscribe()
 
 
-def _endpoint(api: PageApi, answer: Answer) -> Callable[[Request], Awaitable[Response]]:
+def _endpoint(page: Page[Any], answer: Answer) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         from starlette.responses import Response
 
         names = {name: str(value) for name, value in request.path_params.items()}
-        asked = Asked(names, dict(request.query_params), await request.body())
+        asking = PageRequest(names, dict(request.query_params), await request.body())
         # In a thread: answers wait for locks and for the disk.
-        reply = await asyncio.to_thread(api.answer, answer, asked)
+        reply = await asyncio.to_thread(page.answer, answer, asking)
         return Response(reply.body, reply.status, media_type=reply.kind)
 
     return endpoint

@@ -1,31 +1,30 @@
-"""A case as the page shows it: a small row for the list, and everything about it for the pane on
-the right.
+"""A case as the pages show it: a row of the list, and everything about it for the pane beside it.
 
-A transcript as the page shows it: turns with their parts, what to fold, and the differences of
-edited turns.
-
-Every text that leaves this module is `visible`: what would reorder a line, hide or erase something
-shows itself.
+A transcript is laid out as turns with their parts, what to fold, and the differences of edited
+turns. Every text that leaves this module is `visible`: what would reorder a line, hide or erase
+something shows itself. Before a case is labelled blind, `bare_values` is all that is sent of it.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.diffs import Piece, differences
 from pytest_jrh.core.transcript import message_text
-from pytest_jrh.review.board import labels
+from pytest_jrh.review.board import Reviewed, labels_of
 from pytest_jrh.store.decisions import BY_HAND, is_editable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pytest_jrh.core.model import Case, Message
-    from pytest_jrh.review.board import Reviewed
+    from pytest_jrh.review.blind import Assigned
+    from pytest_jrh.review.board import ReviewCase
 
 
 LONG = 1_200
@@ -35,6 +34,7 @@ _PREVIEW = 300
 _KEPT_BESIDE_CHANGES = 400
 _NEIGHBOURS = 2
 _FEW_TURNS = 3
+_LONGEST_HINT = 140
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]"
 )
@@ -111,92 +111,71 @@ def visible(text: str) -> str:
     return _INVISIBLE.sub(_sign, text) if _INVISIBLE.search(text) else text
 
 
-def folds(case: Case, made: Case) -> tuple[Fold, ...]:
+def _sign(match: re.Match[str]) -> str:
+    return f"\u2039U+{ord(match[0]):04X}\u203a"
+
+
+def folds(case: Case, made: Case, *, editable: bool = True) -> tuple[Fold, ...]:
     """Lay out a transcript: changed turns with their neighbours in sight, the turns between folded.
 
     `made` is the case as the pipeline made it, `case` with a person's edits. Where nothing was
     changed, all is in sight.
     """
-    turns = [
-        turn_view(case, made, index)
-        for index in range(max(len(case.messages), len(case.run.messages)))
-    ]
+    number = max(len(case.messages), len(case.run.messages))
+    turns = [_turn(case, made, index, editable=editable) for index in range(number)]
     changed = [turn.index for turn in turns if turn.state]
     if not changed:
         return (Fold(tuple(turns)),)
-    shown = {index + step for index in changed for step in range(-_NEIGHBOURS, _NEIGHBOURS + 1)}
-    return tuple(_folded(turns, shown))
+    in_sight: set[int] = set()
+    for index in changed:
+        in_sight.update(range(index - _NEIGHBOURS, index + _NEIGHBOURS + 1))
+    return tuple(_folded(turns, in_sight))
 
 
-def turn_view(case: Case, made: Case, index: int) -> Turn:
-    """Lay out one turn."""
-    before, after = _message(case.run.messages, index), _message(case.messages, index)
-    message = after or before
-    old, new = message_text(before), message_text(after)
-    by_hand = new != message_text(_message(made.messages, index)) or any(
-        edit.editor_reason == BY_HAND and edit.message_index == index for edit in case.outcome.edits
-    )
-    changed = old != new
-    return Turn(
-        index=index,
-        role=visible(str(message.get("role", "unknown"))),
-        name=visible(str(message.get("function") or "")) if message.get("role") == "tool" else "",
-        parts=tuple(_numbered(message, without_text=changed)),
-        state="" if not changed else "by hand" if by_hand else "edited",
-        editable=case.outcome.no_case is None and is_editable(case.messages, index),
-        difference=tuple(_stretches(differences(old, new))) if changed else (),
-        why=tuple(_why(case, index)) if changed else (),
-        dropped_reasoning=sum(
-            edit.dropped_reasoning for edit in case.outcome.edits if edit.message_index == index
-        ),
-    )
-
-
-def bare_turns(messages: Sequence[Message]) -> tuple[Turn, ...]:
-    """Lay out a transcript for people who may not know how it was made.
-
-    Without reasoning, which edited turns have lost, and with the text of a turn in one part, as an
-    edit leaves it.
-    """
-    return tuple(
-        Turn(
-            index=index,
-            role=visible(str(message.get("role", "unknown"))),
-            name=visible(str(message.get("function") or ""))
-            if message.get("role") == "tool"
-            else "",
-            parts=tuple(_bare(message)),
-        )
-        for index, message in enumerate(messages)
-    )
-
-
-def bare_part_text(messages: Sequence[Message], index: int, number: int) -> str:
-    """Give the whole text of one part of `bare_turns`; raises `LookupError` for none."""
-    parts = tuple(_bare(messages[index]))
-    return parts[number].text
-
-
-def part_text(case: Case, index: int, number: int) -> str:
-    """Give the whole text of one part; raises `LookupError` where there is none."""
-    if not 0 <= index < len(case.messages):
-        raise LookupError(f"there is no message {index}")
-    part = next(_numbered(case.messages[index], first=number), None)
-    if part is None or part.number != number:
-        raise LookupError(f"message {index} has no part {number}")
-    return part.text
-
-
-def _folded(turns: Sequence[Turn], shown: set[int]) -> Iterator[Fold]:
+def _folded(turns: Sequence[Turn], in_sight: set[int]) -> Iterator[Fold]:
     run: list[Turn] = []
     hidden = False
     for turn in turns:
-        if run and (turn.index in shown) == hidden:
+        if run and (turn.index in in_sight) == hidden:
             yield Fold(tuple(run), hidden and len(run) >= _FEW_TURNS)
             run = []
-        hidden = turn.index not in shown
+        hidden = turn.index not in in_sight
         run.append(turn)
     yield Fold(tuple(run), hidden and len(run) >= _FEW_TURNS)
+
+
+def _turn(case: Case, made: Case, index: int, *, editable: bool) -> Turn:
+    before, after = _message(case.run.messages, index), _message(case.messages, index)
+    old, new = message_text(before), message_text(after)
+    edits = [edit for edit in case.outcome.edits if edit.message_index == index]
+    is_changed = old != new
+    turn = _plain_turn(after or before, index, _parts(after or before, without_text=is_changed))
+    turn = replace(
+        turn,
+        editable=editable and case.outcome.no_case is None and is_editable(case.messages, index),
+        dropped_reasoning=sum(edit.dropped_reasoning for edit in edits),
+    )
+    if not is_changed:
+        return turn
+    by_hand = new != message_text(_message(made.messages, index)) or any(
+        edit.editor_reason == BY_HAND for edit in edits
+    )
+    return replace(
+        turn,
+        state="by hand" if by_hand else "edited",
+        difference=tuple(_stretches(differences(old, new))),
+        why=tuple(_why(case, index)),
+    )
+
+
+def _plain_turn(message: Message, index: int, parts: Iterable[Part]) -> Turn:
+    role = str(message.get("role", "unknown"))
+    name = str(message.get("function") or "") if role == "tool" else ""
+    return Turn(index, visible(role), visible(name), tuple(parts))
+
+
+def _message(messages: Sequence[Message], index: int) -> Message:
+    return messages[index] if index < len(messages) else {}
 
 
 def _why(case: Case, index: int) -> Iterator[tuple[str, str]]:
@@ -220,87 +199,87 @@ def _stretches(pieces: Sequence[Piece]) -> Iterator[Stretch]:
             yield Stretch(piece.kind, text)
 
 
-def _message(messages: Sequence[Message], index: int) -> Message:
-    return messages[index] if index < len(messages) else {}
+def part_text(messages: Sequence[Message], index: int, number: int, *, bare: bool = False) -> str:
+    """Give the whole text of one part of a turn; raises `LookupError` where there is none."""
+    if not 0 <= index < len(messages):
+        raise LookupError(f"there is no message {index}")
+    parts = _bare_parts(messages[index]) if bare else _parts(messages[index])
+    for part in parts:
+        if part.number == number:
+            return part.text
+    raise LookupError(f"message {index} has no part {number}")
 
 
-def _bare(message: Message) -> Iterator[Part]:
-    said, text = _said(message), message_text(message)
-    whole = [(said, "", text)] if text else []
-    rest = [part for part in _parts(message) if part[0] != "reasoning" and part[:2] != (said, "")]
-    for number, (kind, title, each) in enumerate([*whole, *rest]):
-        yield Part(kind, visible(title), visible(each), number)
+def _bare_parts(message: Message) -> Iterator[Part]:
+    """The parts of a turn for people who may not know how it was made.
+
+    Without reasoning, which edited turns have lost, and with the text of a turn in one part, as an
+    edit leaves it.
+    """
+    kind, text = _text_kind(message), message_text(message)
+    pieces = [(kind, "", text)] if text else []
+    for piece in _pieces(message):
+        if piece[0] != "reasoning" and piece[:2] != (kind, ""):
+            pieces.append(piece)
+    return _numbered(pieces)
 
 
-def _said(message: Message) -> PartKind:
+def _parts(message: Message, *, without_text: bool = False) -> Iterator[Part]:
+    for part in _numbered(_pieces(message)):
+        if not (without_text and part.kind == "text"):
+            yield part
+
+
+def _numbered(pieces: Iterable[tuple[PartKind, str, str]]) -> Iterator[Part]:
+    for number, (kind, title, text) in enumerate(pieces):
+        yield Part(kind, visible(title), visible(text), number)
+
+
+def _text_kind(message: Message) -> PartKind:
     return "result" if message.get("role") == "tool" else "text"
 
 
-def _numbered(message: Message, *, without_text: bool = False, first: int = 0) -> Iterator[Part]:
-    for number, (kind, title, text) in enumerate(_parts(message)):
-        if number >= first and not (without_text and kind == "text"):
-            yield Part(kind, visible(title), visible(text), number)
-
-
-def _parts(message: Message) -> Iterator[tuple[PartKind, str, str]]:
+def _pieces(message: Message) -> Iterator[tuple[PartKind, str, str]]:
+    """The kind, title and text of every part of a message."""
     error = message.get("error")
     if isinstance(error, dict):
         yield "error", f"error: {error.get('type', 'unknown')}", str(error.get("message", ""))
-    said = _said(message)
-    content = message.get("content")
-    for block in [{"type": "text", "text": content}] if isinstance(content, str) else content or ():
-        yield from _block(block, said)
+    content = message.get("content") or ()
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    for block in content:
+        yield from _block(block, _text_kind(message))
     for call in message.get("tool_calls") or ():
-        failed = f"\nparse error: {call['parse_error']}" if call.get("parse_error") else ""
-        yield "call", str(call.get("function", "")), _json(call.get("arguments")) + failed
+        text = json.dumps(call.get("arguments"), ensure_ascii=False, indent=2, default=str)
+        if call.get("parse_error"):
+            text += f"\nparse error: {call['parse_error']}"
+        yield "call", str(call.get("function", "")), text
 
 
-def _block(block: Mapping[str, Any], said: PartKind) -> Iterator[tuple[PartKind, str, str]]:
+def _block(block: Mapping[str, Any], text_kind: PartKind) -> Iterator[tuple[PartKind, str, str]]:
     kind = block.get("type")
+    name = block.get("name", "")
     if kind == "text":
-        yield said, "", str(block.get("text", ""))
+        yield text_kind, "", str(block.get("text", ""))
+    elif kind == "reasoning" and block.get("redacted"):
+        yield "reasoning", "reasoning", str(block.get("summary") or "[redacted]")
     elif kind == "reasoning":
-        text = (
-            block.get("summary") or "[redacted]"
-            if block.get("redacted")
-            else block.get("reasoning", "")
-        )
-        yield "reasoning", "reasoning", str(text)
+        yield "reasoning", "reasoning", str(block.get("reasoning", ""))
     elif kind == "tool_use":
-        yield (
-            "call",
-            f"{block.get('name', '')} (run by the provider)",
-            str(block.get("arguments", "")),
-        )
-        yield (
-            "result",
-            f"result of {block.get('name', '')}",
-            f"{block.get('result', '')}{block.get('error') or ''}",
-        )
+        yield "call", f"{name} (run by the provider)", str(block.get("arguments", ""))
+        yield "result", f"result of {name}", f"{block.get('result', '')}{block.get('error') or ''}"
     else:
         yield "media", f"{kind or 'unknown'} block", "not shown here"
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2, default=str)
-
-
-def _sign(match: re.Match[str]) -> str:
-    return f"\u2039U+{ord(match[0]):04X}\u203a"
-
-
-_LONGEST_HINT = 140
-
-
-def row(one: Reviewed) -> dict[str, Any]:
-    """A case as one entry of the list, as JSON values."""
-    entry, case = one.entry, one.case
+def review_row(reviewed: Reviewed) -> dict[str, Any]:
+    """A case as one entry of the list of those to decide about, as JSON values."""
+    entry, case, decision = reviewed.entry, reviewed.case, reviewed.decision
     spec, plan = case.spec, case.outcome.plan
     thesis = visible(plan.thesis) if plan else ""
     return {
         "key": entry.key,
         "position": entry.position,
-        "digest": entry.digest,
         "suite": spec.suite,
         "test": spec.test,
         "rubric": visible(spec.rubric_id),
@@ -311,87 +290,140 @@ def row(one: Reviewed) -> dict[str, Any]:
         "hint": thesis[:_LONGEST_HINT],
         "edits": len({edit.message_index for edit in case.outcome.edits}),
         "turns": len(case.messages),
-        "action": one.decision.action if one.decision else None,
-        "edited": bool(one.decision and one.decision.has_edits),
-        "note": one.decision.note if one.decision else "",
-        "void": one.void.action if one.void else None,
-        "judged": bool(entry.judged),
+        "digest": entry.digest,
+        "action": decision.action if decision else None,
+        "note": decision.note if decision else "",
+        "void": reviewed.void.action if reviewed.void else None,
         "rejected": entry.rejected,
-        "version": entry.version,
     }
 
 
-def case_values(one: Reviewed, *, show_verdict: bool) -> dict[str, object]:
-    """What the case's page is rendered from.
+def label_row(assigned: Assigned) -> dict[str, Any]:
+    """A case as one entry of a reviewer's list, as JSON values."""
+    return {
+        "key": assigned.key,
+        "number": assigned.number,
+        "open": assigned.is_open,
+        "busy": assigned.busy,
+    }
+
+
+def review_values(reviewed: Reviewed, *, show_verdict: bool) -> dict[str, object]:
+    """What a case to decide about is rendered from.
 
     The verdict is not in it where it is to stay hidden.
     """
-    entry, case = one.entry, one.case
-    outcome = case.outcome
-    laid_out = folds(case, entry.case)
-    changed = [turn for fold in laid_out for turn in fold.turns if turn.state]
+    entry, case, decision = reviewed.entry, reviewed.case, reviewed.decision
+    is_hidden = decision is None and not show_verdict
     return {
+        **_case_values(case, f"/cases/{entry.key}", folds(case, entry.case)),
+        **_made_values(reviewed, show_verdict=not is_hidden),
         "key": entry.key,
-        "base": f"/cases/{entry.key}",
         "digest": entry.digest,
+        "levels": {score: visible(label) for score, label in labels_of(case).items()},
+        "kind": KINDS[case.spec.test].label,
+        "made_expected": entry.case.expected,
+        "rejected": entry.rejected,
+        "notes": [visible(note) for note in case.run.notes],
+        "action": decision.action if decision else "",
+        "has_edits": bool(decision and decision.has_edits),
+        "void": reviewed.void.action if reviewed.void else "",
+        "hidden": bool(entry.judged) and is_hidden,
+        "show_verdict": show_verdict,
+    }
+
+
+def bare_values(assigned: Assigned, base: str) -> dict[str, object]:
+    """What a case is rendered from before it is labelled: the rubric, and what the judge reads."""
+    messages = assigned.entry.case.messages
+    turns = [
+        _plain_turn(message, index, _bare_parts(message)) for index, message in enumerate(messages)
+    ]
+    return {**_label_values(assigned, base, (Fold(tuple(turns)),)), "revealed": False}
+
+
+def revealed_values(assigned: Assigned, base: str) -> dict[str, object]:
+    """What a case that the reviewer has labelled is rendered from."""
+    case = assigned.entry.case
+    return {
+        **_label_values(assigned, base, folds(case, case, editable=False)),
+        **_made_values(Reviewed(assigned.entry, None, None), show_verdict=True),
+        "revealed": True,
+        "natural": KINDS[case.spec.test].natural,
+        "rejected": visible(str(case.outcome.no_case or "")),
+        "by": case.label.by if case.label else "",
+    }
+
+
+def _case_values(case: Case, base: str, laid_out: Sequence[Fold]) -> dict[str, object]:
+    """What every page shows of a case."""
+    return {
+        "base": base,
+        "rubric_id": visible(case.rubric.id),
+        "instructions": visible(case.rubric.instructions),
+        "folds": laid_out,
+        "changed": [turn for fold in laid_out for turn in fold.turns if turn.state],
+        "long": LONG,
+        "long_tool": LONG_TOOL,
+    }
+
+
+def _label_values(assigned: Assigned, base: str, laid_out: Sequence[Fold]) -> dict[str, object]:
+    """What the page of blind labelling shows of a case, labelled or not."""
+    case, label = assigned.entry.case, assigned.label
+    levels = {}
+    for score, meaning in labels_of(case).items():
+        levels[score] = visible(
+            meaning.removeprefix("rubric ") if case.mode == "binary" else meaning
+        )
+    return {
+        **_case_values(case, base, laid_out),
+        "key": assigned.key,
+        "number": assigned.number,
+        "levels": levels,
+        "binary": case.mode == "binary",
+        "label": None if assigned.is_open else label,
+        "withdrawn": label is not None and label.withdrawn,
+        "note": label.note if label else "",
+    }
+
+
+def _made_values(reviewed: Reviewed, *, show_verdict: bool) -> dict[str, object]:
+    """How a case was made, and what judges say of it."""
+    case, outcome = reviewed.case, reviewed.case.outcome
+    steps = []
+    if outcome.plan is not None:
+        for step in outcome.plan.steps:
+            steps.append(
+                {
+                    "index": step.message_index,
+                    "goal": visible(step.goal),
+                    "rationale": visible(step.rationale),
+                }
+            )
+    return {
         "title": visible(case.spec.run_id),
         "epoch": case.spec.epoch,
         "suite": case.spec.suite,
         "test": case.spec.test,
-        "kind": KINDS[case.spec.test].label,
-        "rubric_id": visible(case.rubric.id),
-        "instructions": visible(case.rubric.instructions),
-        "levels": {score: visible(label) for score, label in labels(case).items()},
-        "mode": case.mode,
         "expected": case.expected,
-        "made_expected": entry.case.expected,
         "thesis": visible(outcome.plan.thesis) if outcome.plan else "",
-        "steps": _steps(case),
+        "steps": steps,
         "verification": outcome.verification,
         "rationale": visible(outcome.verification.rationale) if outcome.verification else "",
         "verified": case.verified,
-        "rejected": entry.rejected,
-        "notes": [visible(note) for note in case.run.notes],
-        "task": visible(case.run.input),
-        "action": one.decision.action if one.decision else "",
-        "has_edits": bool(one.decision and one.decision.has_edits),
-        "void": one.void.action if one.void else "",
-        "judged": _verdicts(one) if one.decision or show_verdict else [],
-        "hidden": bool(entry.judged) and not one.decision and not show_verdict,
-        "show_verdict": show_verdict,
-        "folds": laid_out,
-        "changed": changed,
-        "long": LONG,
-        "long_tool": LONG_TOOL,
-        "huge": HUGE,
+        "judged": list(_verdicts(reviewed.entry, case.expected)) if show_verdict else [],
     }
 
 
-def _steps(case: Case) -> list[dict[str, Any]]:
-    plan = case.outcome.plan
-    return [
-        {
-            "index": step.message_index,
-            "goal": visible(step.goal),
-            "rationale": visible(step.rationale),
-        }
-        for step in (plan.steps if plan else ())
-    ]
-
-
-def _verdicts(one: Reviewed) -> list[dict[str, Any]]:
-    return [
-        {
+def _verdicts(entry: ReviewCase, expected: int) -> Iterator[dict[str, Any]]:
+    for judge, judgment in entry.judged.items():
+        minority = judgment.minority
+        yield {
             "judge": visible(judge),
             "score": judgment.given,
-            "agrees": judgment.score == one.case.expected,
+            "agrees": judgment.score == expected,
             "reasoning": visible(judgment.shown.reasoning),
-            "minority": None
-            if judgment.minority is None
-            else {
-                "score": judgment.minority.score,
-                "reasoning": visible(judgment.minority.reasoning),
-            },
+            "minority": minority.score if minority else None,
+            "minority_reasoning": visible(minority.reasoning) if minority else "",
         }
-        for judge, judgment in one.entry.judged.items()
-    ]

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.review.agent_templates import AgentTemplates
-from pytest_jrh.review.api import Api
 from pytest_jrh.review.board import ReviewBoard
+from pytest_jrh.review.pages import DecidePage
 from pytest_jrh.review.serving import ReviewServer, serve
 from pytest_jrh.store.decisions import open_stores
-from pytest_jrh.store.records import case_digest
 from tests.browser.labelling import Labelling
 from tests.browser.material import review_suite
 
@@ -76,8 +75,8 @@ class Sessions:
         """Start a session of the suite `refunds`, and of others with these names."""
         suite = review_suite(self.folder)
         suites = [suite, *(replace(suite, name=name) for name in others)]
-        board = ReviewBoard(open_stores(suites), digest=case_digest)
-        session = Session(suite, board, serve(Api(board, AgentTemplates(suites)), port=0))
+        board = ReviewBoard(open_stores(suites))
+        session = Session(suite, board, serve(DecidePage(board, AgentTemplates(suites)), port=0))
         self.running.append(session)
         return session
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.review.blind_page import BlindApi
+from pytest_jrh.review.pages import LabelPage
 from pytest_jrh.review.serving import serve
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Labelling:
     servers: list[ReviewServer] = field(default_factory=list)
 
     def start(self, board: LabelBoard) -> str:
-        self.servers.append(serve(BlindApi(board), port=0))
+        self.servers.append(serve(LabelPage(board), port=0))
         return self.servers[-1].url
 
     def page(self, url: str, *, name: str = "ann", **look: Any) -> Any:

@@ -60,8 +60,8 @@ class Live:
 
     def finalize(self) -> str:
         """End the review on the page; what the session prints from then on."""
-        self.page.click("#open-finalize")
-        self.page.click("#finalize-now")
+        self.page.click("#open-finish")
+        self.page.click("#finish-now")
         rest, _ = self.process.communicate(timeout=PATIENCE)
         self.page.wait_for_selector("#banner:has-text('The run has ended')")
         return str(rest)

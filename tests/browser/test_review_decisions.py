@@ -62,14 +62,14 @@ def test_finalize_says_what_is_left_and_ends_the_wait(sessions: Sessions) -> Non
     page = opened(sessions, session)
     page.keyboard.press("a")
     page.wait_for_selector("#counts:text-is('1 of 4 decided')")
-    page.click("#open-finalize")
+    page.click("#open-finish")
     assert "3 case(s) are undecided and will be used as they were made." in page.inner_text(
-        "#finalize"
+        "#finish"
     )
     page.click("text=Keep reviewing")
     assert not session.board.finalized
-    page.click("#open-finalize")
-    page.click("#finalize-now")
+    page.click("#open-finish")
+    page.click("#finish-now")
     assert session.board.wait_finalized(15)
     page.wait_for_selector("#banner:has-text('Finalized')")
     # What comes later counts from the next run on: this one asserts with what it was told.

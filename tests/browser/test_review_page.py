@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 def test_cases_appear_while_others_are_still_being_made(sessions: Sessions) -> None:
     session = sessions.start()
-    session.board.announce(3)
+    session.board.announce(str(number) for number in range(3))
     page = sessions.page(session)
     page.wait_for_selector("#counts:has-text('3 still to be made')")
     assert "No case yet" in page.inner_text("#case")
     session.board.add(made_case(0))
     wait_open(page, "support-000")
     session.board.add(made_case(1))
-    session.board.miss()
+    session.board.end("0")
     page.wait_for_selector("#counts:text-is('0 of 2 decided · 1 without a case')")
     assert names(page) == ["support-000", "support-001"]
     # What was being read stays open.
@@ -247,7 +247,7 @@ def test_what_is_shown_has_a_name_for_screen_readers_and_is_reached_by_tab(
         "reject",
         "edit",
         "open-templates",
-        "open-finalize",
+        "open-finish",
     }
     assert {*wanted, first} <= reached
 

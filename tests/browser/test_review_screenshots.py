@@ -20,14 +20,14 @@ def filled(sessions: Sessions) -> Session:
     """A review that is half done: every kind of decision, positives, a scale, a verdict."""
     session = sessions.start()
     board = session.board
-    board.announce(16)
+    board.announce(str(number) for number in range(16))
     for number in range(8):
         board.add(made_case(number, turns=14 if number else 24))
         if number % 3 == 0:
             board.add(made_case(number, test="agent_positives"))
     board.add(made_case(9, target_score=2))
     board.add(hostile_case())
-    board.miss()
+    board.end("0")
     board.set_verdict(
         made_case(0, turns=24),
         Judgment((Verdict(0, "The agent kept to the policy as far as I can see."),)),

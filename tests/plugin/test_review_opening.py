@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_jrh.plugin.reviewing import Keyboard
 from pytest_jrh.review import serving as review_server
-from pytest_jrh.review.keyboard import Keyboard
 from tests.plugin.recorded import environment
 from tests.plugin.test_stopping import PATIENCE, interrupt, read_until, running
 from tests.support.fork_server import python

@@ -12,7 +12,7 @@ from pytest_jrh.cases.tests import BASES
 from pytest_jrh.config.suite import ReviewSettings, SuiteTest
 from pytest_jrh.core.model import Label, Plan, PlanStep, Skip, Verification
 from pytest_jrh.core.transcript import message_text
-from pytest_jrh.review.blind import LabelBoard, open_labels
+from pytest_jrh.review.blind import LabelBoard
 from pytest_jrh.store.records import case_digest
 from tests.browser.material import made_case, review_suite
 
@@ -96,7 +96,7 @@ def labelling(
     suite: Suite, cases: Iterable[Case], people: Any = (), reviewer: str | None = None
 ) -> LabelBoard:
     """The board of a session that has made these cases."""
-    board = open_labels([suite], people, reviewer=reviewer)
+    board = LabelBoard([suite], people, reviewer=reviewer)
     made = list(cases)
     board.announce({generation_id(case.spec) for case in made})
     for case in made:

@@ -20,18 +20,16 @@ from pytest_jrh.core.model import Case, Judgment, Verdict
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.review.blind import (
+    RUN_LABELS,
     BlindDesk,
-    Drawable,
     LabelBoard,
     draw,
     in_order,
-    open_labels,
     shown_to_all,
 )
-from pytest_jrh.review.blind_book import RUN_LABELS
-from pytest_jrh.review.blind_page import BlindApi
 from pytest_jrh.review.board import ReviewBoard
-from pytest_jrh.review.serving import Asked, serve
+from pytest_jrh.review.pages import LabelPage
+from pytest_jrh.review.serving import PageRequest, serve
 from pytest_jrh.sources.label_files import read_rows
 from pytest_jrh.store.decisions import open_stores
 from pytest_jrh.store.labels import blind_labels, labels_path, read_people
@@ -50,43 +48,43 @@ from tests.support.blind import (
 STRATA = [(rubric, kind) for rubric in "ab" for kind in ("confirmed", "rejected", "natural")]
 
 
-def drawables(sizes: list[int]) -> list[Drawable]:
-    return [
-        Drawable(f"{stratum} {number}", stratum)
-        for stratum, size in zip(STRATA, sizes, strict=False)
-        for number in range(size)
-    ]
+def strata_of(sizes: list[int]) -> dict[str, tuple[str, str]]:
+    """So many cases of each stratum, by digest."""
+    strata: dict[str, tuple[str, str]] = {}
+    for stratum, size in zip(STRATA, sizes, strict=False):
+        strata |= {f"{stratum} {number}": stratum for number in range(size)}
+    return strata
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=6), st.integers(1, 60), st.integers())
 def test_each_stratum_has_its_share_of_the_sample_to_within_one(
     sizes: list[int], size: int, seed: int
 ) -> None:
-    cases = drawables(sizes)
-    drawn = draw(cases, size, seed)
-    assert len(drawn) == min(size, len(cases))
-    assert drawn == draw(reversed(cases), size, seed)
-    for stratum, number in Counter(case.stratum for case in cases).items():
-        mine = sum(case.digest in drawn for case in cases if case.stratum == stratum)
-        assert abs(mine - number * min(1, size / len(cases))) < 1
+    strata = strata_of(sizes)
+    drawn = draw(strata, size, seed)
+    assert len(drawn) == min(size, len(strata))
+    assert drawn == draw(dict(reversed(strata.items())), size, seed)
+    for stratum, number in Counter(strata.values()).items():
+        drawn_of_it = sum(strata[digest] == stratum for digest in drawn)
+        assert abs(drawn_of_it - number * min(1, size / len(strata))) < 1
 
 
 def test_every_case_has_the_same_chance_whatever_the_size_of_its_stratum() -> None:
-    cases = drawables([40, 3, 7, 1, 20, 9])
-    drawn = Counter(digest for seed in range(2_000) for digest in draw(cases, 20, seed))
+    strata = strata_of([40, 3, 7, 1, 20, 9])
+    drawn = Counter(digest for seed in range(2_000) for digest in draw(strata, 20, seed))
     # A standard deviation of a count is 21.
-    assert all(abs(drawn[case.digest] - 500) < 105 for case in cases)
+    assert all(abs(drawn[digest] - 500) < 105 for digest in strata)
 
 
 def test_a_case_that_comes_changes_as_little_as_possible() -> None:
-    cases = drawables([40, 30, 20, 10, 10, 10])
-    before = draw(cases, 40, 8234)
-    after = draw([*cases, Drawable("new", STRATA[0])], 40, 8234)
+    strata = strata_of([40, 30, 20, 10, 10, 10])
+    before = draw(strata, 40, 8234)
+    after = draw({**strata, "new": STRATA[0]}, 40, 8234)
     assert len(after - before) <= 6
 
 
 def test_what_all_label_is_a_share_of_the_sample_and_each_has_an_order() -> None:
-    drawn = draw(drawables([30, 30]), 20, 1)
+    drawn = draw(strata_of([30, 30]), 20, 1)
     assert len(shown_to_all(drawn, 0.3, 1)) == 6
     assert shown_to_all(drawn, 1.0, 1) == drawn
     assert not shown_to_all(drawn, 0.0, 1)
@@ -207,9 +205,9 @@ def test_a_label_after_the_reveal_is_kept_beside_the_blind_one_and_is_not_blind(
     board.give(ann, one.key, 0)
     board.give(ann, one.key, None)
     board.reveal(ann, one.key)
-    said = board.give(ann, one.key, 1).said
-    assert said is not None
-    assert (said.is_blind, said.blind, said.label) == (True, None, 1)
+    label = board.give(ann, one.key, 1).label
+    assert label is not None
+    assert (label.is_blind, label.blind, label.label) == (True, None, 1)
     assert [(each.label, each.blind) for each in read_people(suite)] == [
         (0, True),
         (None, True),
@@ -300,12 +298,12 @@ def test_a_case_outside_of_the_sample_and_a_label_off_the_scale_are_refused(tmp_
     assert not list(tmp_path.rglob("labels.jsonl"))
 
 
-def asked(api: BlindApi, **names: str) -> dict[str, bytes]:
+def asked(api: LabelPage, **names: str) -> dict[str, bytes]:
     """What every address that reads answers, by address; streams of events included."""
     found = {"/events": api.changes(0)[1].encode()}
     for method, path, answer in api.routes():
         if method == "GET" and path != "/static/{name}":
-            given = Asked({**names, "index": "4", "number": "0"})
+            given = PageRequest({**names, "index": "4", "number": "0"})
             found[path] = api.answer(answer, given).body
     return found
 
@@ -313,7 +311,7 @@ def asked(api: BlindApi, **names: str) -> dict[str, bytes]:
 def test_nothing_that_is_sent_before_a_label_gives_an_answer_away(tmp_path: Path) -> None:
     cases = all_kinds(8)
     board = labelling(blind_suite(tmp_path), cases)
-    api = BlindApi(board)
+    api = LabelPage(board)
     ann, _ = board.enter("ann")
     for one in board.assigned(ann):
         case = one.entry.case
@@ -348,7 +346,7 @@ def test_an_edited_turn_looks_like_any_other(tmp_path: Path) -> None:
         board = labelling(blind_suite(tmp_path), [case])
         ann, _ = board.enter("ann")
         key = board.assigned(ann)[0].key
-        sent = asked(BlindApi(board), reviewer=ann, key=key)["/reviewers/{reviewer}/cases/{key}"]
+        sent = asked(LabelPage(board), reviewer=ann, key=key)["/reviewers/{reviewer}/cases/{key}"]
         bodies.append(sent.replace(key.encode(), b"KEY").replace(ann.encode(), b"ANN"))
     assert bodies[0] == bodies[1]
     assert b"Thought" not in bodies[0]
@@ -390,19 +388,15 @@ def test_decisions_of_a_review_are_obeyed_and_what_is_labelled_is_what_is_judged
     suite = blind_suite(tmp_path)
     cases = [confirmed(0), confirmed(1), confirmed(2)]
     stores = open_stores([suite])
-    reviewed = ReviewBoard(stores, digest=case_digest)
+    reviewed = ReviewBoard(stores)
     for case in cases:
         reviewed.add(case)
     out, changed, _ = (one.entry for one in reviewed.changes()[1])
     reviewed.decide(out.key, out.digest, "rejected")
     reviewed.edit_turn(changed.key, changed.digest, 4, "A text of a person.")
     board = labelling(suite, [])
-    desk = BlindDesk(
-        ReviewBoard(stores, digest=case_digest),
-        frozenset({suite.name}),
-        labels=board,
-        labelled=frozenset({suite.name}),
-    )
+    on_page = frozenset({suite.name})
+    desk = BlindDesk(ReviewBoard(stores), on_page, on_page, labels=board)
     lost = [rejected(3), rejected(4)]
     desk.announce(case.spec for case in (*cases, *lost))
     probe = replace(cases[2], spec=replace(cases[2].spec, test="position", variant="x"))
@@ -416,7 +410,6 @@ def test_decisions_of_a_review_are_obeyed_and_what_is_labelled_is_what_is_judged
     assert set(shown) == {"support-001", "support-002", "support-003"}
     assert message_text(shown["support-001"].case.messages[4]) == "A text of a person."
     assert [bool(shown[run].judged) for run in sorted(shown)] == [False, True, False]
-    assert desk.on_page == frozenset()
 
 
 def test_a_session_lets_in_a_bounded_number_of_reviewers(tmp_path: Path) -> None:
@@ -441,17 +434,17 @@ def long_case(turns: int, letters: int) -> Case:
 
 def test_a_huge_transcript_comes_in_parts(tmp_path: Path) -> None:
     board = labelling(blind_suite(tmp_path), [long_case(400, 30_000)])
-    api = BlindApi(board)
+    api = LabelPage(board)
     ann, _ = board.enter("ann")
     names = {"reviewer": ann, "key": board.assigned(ann)[0].key}
     routes = {path: answer for _, path, answer in api.routes()}
-    page = api.answer(routes["/reviewers/{reviewer}/cases/{key}"], Asked(names)).body
+    page = api.answer(routes["/reviewers/{reviewer}/cases/{key}"], PageRequest(names)).body
     assert len(page) < 1_000_000
     part = routes["/reviewers/{reviewer}/cases/{key}/turns/{index}/parts/{number}"]
-    whole = api.answer(part, Asked({**names, "index": "20", "number": "0"}))
+    whole = api.answer(part, PageRequest({**names, "index": "20", "number": "0"}))
     assert len(whole.body) == 30_000
     for index, number in (("999999999", "0"), ("20", "7"), ("-1", "0"), ("٣", "0"), ("1e3", "0")):
-        asked_for = Asked({**names, "index": index, "number": number})
+        asked_for = PageRequest({**names, "index": index, "number": number})
         assert api.answer(part, asked_for).status == 404
 
 
@@ -476,18 +469,18 @@ def test_a_huge_transcript_comes_in_parts(tmp_path: Path) -> None:
 )
 def test_a_label_that_is_none_changes_nothing(tmp_path: Path, body: bytes) -> None:
     board = labelling(blind_suite(tmp_path), [confirmed(0)])
-    api = BlindApi(board)
+    api = LabelPage(board)
     ann, _ = board.enter("ann")
     names = {"reviewer": ann, "key": board.assigned(ann)[0].key}
     give = next(answer for _, path, answer in api.routes() if path.endswith("{key}/label"))
-    assert api.answer(give, Asked(names, body=body)).status in (409, 422)
+    assert api.answer(give, PageRequest(names, body=body)).status in (409, 422)
     assert board.assigned(ann)[0].is_open
     assert not list(tmp_path.rglob("labels.jsonl"))
 
 
 def test_what_people_type_is_stored_as_text_without_secrets(tmp_path: Path) -> None:
     suite = blind_suite(tmp_path)
-    board = open_labels([suite], (), reviewer=None, redact=Redactor(("s3cret-value",)).text)
+    board = LabelBoard([suite], (), reviewer=None, redact=Redactor(("s3cret-value",)).text)
     case = confirmed(0)
     board.announce([generation_id(case.spec)])
     board.end(generation_id(case.spec), case)
@@ -505,7 +498,7 @@ def test_strangers_and_huge_requests_are_refused_as_on_the_other_page(tmp_path: 
     board = labelling(blind_suite(tmp_path), [confirmed(0)])
     ann, _ = board.enter("ann")
     address = f"/reviewers/{ann}/cases/{board.assigned(ann)[0].key}"
-    server = serve(BlindApi(board), port=0)
+    server = serve(LabelPage(board), port=0)
     origin = f"http://127.0.0.1:{server.port}"
     try:
         with httpx.Client(base_url=origin, trust_env=False) as client:
@@ -557,7 +550,7 @@ def test_a_file_of_labels_that_is_removed_meanwhile_is_written_again_and_that_is
     with pytest.raises(OSError, match=f"{lost} been removed from it, and .* again; try once more"):
         board.give(ann, keys[2], 1)
     assert path.read_bytes() == before
-    assert [one.said is not None for one in board.assigned(ann)] == [True, True, False]
+    assert [one.label is not None for one in board.assigned(ann)] == [True, True, False]
     board.give(ann, keys[2], 1)
     assert path.read_bytes().startswith(before)
     assert len(read_people(suite)) == 3
@@ -600,8 +593,8 @@ def test_a_pipe_in_place_of_the_labels_is_named(tmp_path: Path) -> None:
     os.mkfifo(path)
     ann, _ = board.enter("ann")
     names = {"reviewer": ann, "key": board.assigned(ann)[0].key}
-    api = BlindApi(board)
+    api = LabelPage(board)
     routes = {place: answer for _, place, answer in api.routes()}
     give = routes["/reviewers/{reviewer}/cases/{key}/label"]
-    reply = api.answer(give, Asked(names, body=b'{"label": 1}'))
+    reply = api.answer(give, PageRequest(names, body=b'{"label": 1}'))
     assert (reply.status, b"write failed: Is not a regular file" in reply.body) == (507, True)

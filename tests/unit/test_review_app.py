@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,11 +18,10 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Judgment, Verdict
 from pytest_jrh.review import serving as server_module
 from pytest_jrh.review.agent_templates import AgentTemplates
-from pytest_jrh.review.api import Api
 from pytest_jrh.review.board import ReviewBoard
+from pytest_jrh.review.pages import DecidePage
 from pytest_jrh.review.serving import MAX_BODY, ReviewServer, serve
 from pytest_jrh.store.decisions import open_stores
-from pytest_jrh.store.records import case_digest
 from tests.browser.material import HOSTILE, hostile_case, made_case, review_suite
 
 pytest.importorskip("starlette", reason="needs starlette (the extra `review`)")
@@ -69,9 +67,9 @@ def entered(server: ReviewServer) -> Iterator[httpx.Client]:
 @pytest.fixture
 def page(tmp_path: Path) -> Iterator[Page]:
     suite = review_suite(tmp_path)
-    board = ReviewBoard(open_stores([suite]), digest=case_digest)
+    board = ReviewBoard(open_stores([suite]))
     board.add(made_case())
-    server = serve(Api(board, AgentTemplates([suite])), port=0)
+    server = serve(DecidePage(board, AgentTemplates([suite])), port=0)
     try:
         with entered(server) as client:
             yield Page(board, server, client, tmp_path)
@@ -85,7 +83,7 @@ def stranger(page: Page, **headers: str) -> httpx.Client:
 
 ADDRESSES = [
     "/",
-    "/static/main.js",
+    "/static/decide.js",
     "/events",
     "/cases/x",
     "/templates",
@@ -255,6 +253,7 @@ def test_a_verdict_is_sent_only_after_the_decision_or_when_asked_for(page: Page)
     one = page.rows[0]
     address = f"/cases/{one['key']}"
     assert "my secret opinion" not in page.client.get(address).text
+    assert "my secret opinion" not in repr(page.rows)
     assert "my secret opinion" in page.client.get(f"{address}?verdict=1").text
     page.post(f"{address}/decision", digest=one["digest"], action="accepted")
     assert "my secret opinion" in page.client.get(address).text
@@ -315,18 +314,8 @@ def test_templates_over_http(page: Page, monkeypatch: pytest.MonkeyPatch) -> Non
     assert not override.exists()
 
 
-def test_finalize_over_http_releases_the_session(page: Page) -> None:
-    waiting = threading.Thread(target=page.board.wait_finalized)
-    waiting.start()
-    assert page.post("/finalize").json()["finalized"]
-    waiting.join(30)
-    assert not waiting.is_alive()
-
-
 def test_a_taken_port_is_passed_over_and_only_loopback_is_served(page: Page) -> None:
-    other = serve(
-        Api(ReviewBoard({}, digest=case_digest), AgentTemplates([])), port=page.server.port
-    )
+    other = serve(DecidePage(ReviewBoard({}), AgentTemplates([])), port=page.server.port)
     try:
         assert other.port > page.server.port
         assert other.url.startswith(f"http://127.0.0.1:{other.port}/?token=")
@@ -361,4 +350,4 @@ def test_a_missing_extra_is_named_with_the_command_that_installs_it(
     with pytest.raises(
         InputError, match=r"uvicorn.*not installed\n.*pip install 'pytest-jrh\[review\]'"
     ):
-        serve(Api(ReviewBoard({}, digest=case_digest), AgentTemplates([])))
+        serve(DecidePage(ReviewBoard({}), AgentTemplates([])))

@@ -27,7 +27,7 @@ def board_in(folder: Path) -> ReviewBoard:
         ("refunds", "agent_perturbation"): DecisionStore(decisions_path(folder / "negatives")),
         ("refunds", "agent_positives"): DecisionStore(decisions_path(folder / "positives")),
     }
-    return ReviewBoard(stores, digest=case_digest)
+    return ReviewBoard(stores)
 
 
 @pytest.fixture
@@ -210,7 +210,7 @@ def test_many_tasks_of_a_loop_wait_for_finalize_together(board: ReviewBoard) -> 
     async def wait() -> None:
         waiting = [asyncio.create_task(board.until_finalized()) for _ in range(100)]
         await asyncio.sleep(0)
-        board.announce(3)
+        board.announce(str(number) for number in range(3))
         assert not any(task.done() for task in waiting)
         threading.Thread(target=board.finalize).start()
         await asyncio.gather(*waiting)
@@ -238,20 +238,20 @@ def test_a_case_made_again_keeps_its_place(board: ReviewBoard) -> None:
 def test_listeners_hear_every_kind_of_change_until_they_stop(board: ReviewBoard) -> None:
     heard: list[int] = []
     stop = board.subscribe(lambda: heard.append(board.changes()[0]))
-    board.announce(9)
+    board.announce(str(number) for number in range(9))
     board.add(make_case(make_spec("run-2")))
     board.decide(*key_of(board), "accepted")
-    board.miss()
+    board.end("0")
     board.finalize()
     assert len(set(heard)) == 5
     stop()
-    board.announce(10)
+    board.announce(str(number) for number in range(10))
     assert len(heard) == 5
 
 
 def test_progress_counts_what_came_to_nothing(board: ReviewBoard) -> None:
-    board.announce(5)
-    board.miss()
+    board.announce(str(number) for number in range(5))
+    board.end("0")
     board.decide(*key_of(board), "accepted")
     progress = board.progress()
     assert (progress.total, progress.made, progress.missed, progress.decided) == (5, 1, 1, 1)
@@ -285,7 +285,7 @@ def test_many_threads_lose_no_case_and_no_decision(tmp_path: Path) -> None:
 
 def test_a_disk_that_refuses_leaves_the_decision_as_it_was(tmp_path: Path) -> None:
     store = DecisionStore(decisions_path(tmp_path / "negatives"))
-    board = ReviewBoard({("refunds", "agent_perturbation"): store}, digest=case_digest)
+    board = ReviewBoard({("refunds", "agent_perturbation"): store})
     board.add(replace(make_case()))
     (tmp_path / "negatives").write_text("a file where the folder should be")
     with pytest.raises(OSError, match="negatives"):

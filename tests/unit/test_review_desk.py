@@ -14,7 +14,6 @@ from pytest_jrh.core.model import CaseResult, HumanReview, Judgment, Skip, Verdi
 from pytest_jrh.reports.session import gather, review_lines
 from pytest_jrh.review.board import ReviewBoard, ReviewDesk
 from pytest_jrh.store.decisions import open_stores
-from pytest_jrh.store.records import case_digest
 from pytest_jrh.store.tables import result_row
 from tests.support.made_cases import make_case, make_result, make_spec, make_suite
 
@@ -27,7 +26,7 @@ def desk(tmp_path: Path) -> ReviewDesk:
     """The suite `refunds` is on the page, `other` is not, and nobody has ever decided about its
     cases."""
     suites = [make_suite(tmp_path), make_suite(tmp_path / "other", name="other")]
-    board = ReviewBoard(open_stores(suites), digest=case_digest)
+    board = ReviewBoard(open_stores(suites))
     return ReviewDesk(board, frozenset({"refunds"}), frozenset({"refunds"}))
 
 

@@ -1,15 +1,11 @@
 // The case on the right: loading, decisions, edits, differences.
 
-import { get, post } from "./net.js";
-import { $, complain, fetchesHuge, made, remember, remembered, say } from "./shared.js";
 import * as list from "./list.js";
+import { $, complain, foldIfNarrow, get, isOn, jump, made, pane, place, post, putCase, remember, remembered, say } from "./page.js";
 
 let loaded = null;
 let loading = null;
 let mode = remembered("mode", "inline");
-
-const pane = $("pane");
-const place = $("case");
 
 export const isEditing = () => place.querySelector(".editor") !== null;
 
@@ -50,11 +46,9 @@ export async function show(key, { keep = false, focus = false } = {}) {
     say(CHANGED);
     return;
   }
-  // Parsed apart, so that nothing in it loads or runs; the server has escaped all that is not its own.
-  const parsed = new DOMParser().parseFromString(text, "text/html");
   const open = keep ? new Set([...place.querySelectorAll("details.fold[open]")].map(firstIndex)) : new Set();
   const scrolled = pane.scrollTop;
-  place.replaceChildren(...parsed.body.childNodes);
+  putCase(text);
   loaded = key;
   prepare();
   for (const fold of place.querySelectorAll("details.fold")) if (open.has(firstIndex(fold))) fold.open = true;
@@ -72,10 +66,7 @@ const firstIndex = (fold) => fold.querySelector("[data-index]").dataset.index;
 
 function prepare() {
   showMode();
-  // On a narrow page the rubric would take half of it.
-  if (matchMedia("(max-width: 760px)").matches) {
-    for (const details of place.querySelectorAll(".rubric, .facts details")) details.open = false;
-  }
+  foldIfNarrow(".rubric, .facts details");
   pinned.disconnect();
   pinned.observe(place.querySelector(".pinned"));
   underPinned();
@@ -92,16 +83,7 @@ export function first() {
   const index = place.querySelector("article")?.dataset.first;
   if (!index || !pane.offsetHeight) return;
   const turn = $(`turn-${index}`);
-  if (turn.getBoundingClientRect().bottom > pane.getBoundingClientRect().bottom - 80) jump(index, false);
-}
-
-export function jump(index, focus = true) {
-  const turn = $(`turn-${index}`);
-  if (!turn) return;
-  const fold = turn.closest("details.fold");
-  if (fold) fold.open = true;
-  turn.scrollIntoView({ block: "start" });
-  if (focus) turn.focus({ preventScroll: true });
+  if (turn.getBoundingClientRect().bottom > pane.getBoundingClientRect().bottom - 80) jump(index, { focus: false });
 }
 
 export function jumpEdit(step) {
@@ -166,7 +148,7 @@ export async function decide(action) {
   );
   if (!done || loaded !== key) return;
   if (action === "withdrawn") $("note").value = "";
-  else if (remembered("advance", "on") === "on") {
+  else if (isOn("advance")) {
     const next = list.neighbour(1, true);
     if (next) location.hash = next;
   }
@@ -265,8 +247,6 @@ place.addEventListener("change", async (event) => {
   await show(key, { keep: true });
   $("label").focus({ preventScroll: true });
 });
-
-fetchesHuge(place);
 
 $("note").addEventListener("change", () => {
   const one = list.row(loaded);

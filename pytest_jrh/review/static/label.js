@@ -1,11 +1,10 @@
 // Blind labelling: who labels, which case is open, keys, labels, and what is revealed afterwards.
 
-import "./colours.js";
-import { get, listen, post } from "./net.js";
-import { $, complain, fetchesHuge, made, remember, remembered, say } from "./shared.js";
+import {
+  $, banner, complain, finished, finishing, foldIfNarrow, get, isOn, jump, keys, listen, made, pane, place, post,
+  putCase, remember, remembered, say, switches,
+} from "./page.js";
 
-const place = $("case");
-const pane = $("pane");
 const fixed = document.body.dataset.reviewer;
 let session = null;
 let progress = null;
@@ -19,17 +18,14 @@ let loading = null;
 let asked = 0;
 
 const DONE = "The run goes on, or has ended: your labels are on the disk. Start it again to go on labelling.";
-listen(heard, (text) => banner(progress?.finalized ? DONE : text));
+listen(heard, () => progress?.finalized && DONE);
 
 async function heard(news) {
   const anew = session !== news.session;
   session = news.session;
   progress = news.progress;
   banner(progress.finalized ? DONE : "");
-  if (progress.finalized) {
-    $("open-finish").disabled = true;
-    $("open-finish").textContent = "Finished";
-  }
+  if (progress.finalized) finished("Finished");
   if (anew) {
     me = null;
     await enter(fixed || remembered("reviewer", ""));
@@ -151,7 +147,7 @@ function showWaiting() {
 }
 
 // Shows a case: bare, or with all that is known of it where it is labelled.
-async function open(key, revealed = remembered("reveals", "on") === "on") {
+async function open(key, revealed = isOn("reveals")) {
   loading?.abort();
   loading = new AbortController();
   wanted = key;
@@ -164,17 +160,14 @@ async function open(key, revealed = remembered("reveals", "on") === "on") {
     wanted = current;
     return complain(error);
   }
-  // Parsed apart, so that nothing in it loads or runs; the server has escaped all that is not its own.
-  place.replaceChildren(...new DOMParser().parseFromString(text, "text/html").body.childNodes);
+  putCase(text);
   current = key;
   pane.scrollTop = 0;
   const answers = place.querySelector("template.answers");
   $("levels").replaceChildren($("levels").firstElementChild, answers.content.cloneNode(true));
   $("note").value = $("note").defaultValue = answers.dataset.note;
-  choose(answers.dataset.said);
-  if (matchMedia("(max-width: 760px)").matches) {
-    for (const details of place.querySelectorAll(".facts details, .scale")) details.open = false;
-  }
+  choose(answers.dataset.label);
+  foldIfNarrow(".facts details, .scale");
   draw();
   buttons();
   $("case-title").focus({ preventScroll: true });
@@ -183,8 +176,8 @@ async function open(key, revealed = remembered("reveals", "on") === "on") {
 
 const isRevealed = () => place.querySelector("article")?.dataset.shows === "revealed";
 const chosen = () => $("levels").querySelector("input:checked")?.value ?? "";
-const said = () => place.querySelector("template.answers")?.dataset.said ?? "";
-const isChanged = () => chosen() !== said() || $("note").value.trim() !== $("note").defaultValue;
+const answer = () => place.querySelector("template.answers")?.dataset.label ?? "";
+const isChanged = () => chosen() !== answer() || $("note").value.trim() !== $("note").defaultValue;
 
 function choose(value) {
   const input = [...$("levels").querySelectorAll("input")].find((one) => one.value === value);
@@ -223,7 +216,7 @@ async function confirmLabel() {
   if (!(await send("label", { label, note: $("note").value }))) return;
   say("labelled");
   draw();
-  if (wasRevealed || remembered("reveals", "on") === "on") await open(current, true);
+  if (wasRevealed || isOn("reveals")) await open(current, true);
   else if (unlabelled()) await goOn();
   else await open(current);
 }
@@ -252,26 +245,14 @@ function go(step) {
   else say(step > 0 ? "this is the last case" : "this is the first case");
 }
 
-function banner(text) {
-  $("banner").textContent = text;
-  $("banner").hidden = !text;
-}
-
-function finish() {
-  const left = rows.filter((one) => one.open).length;
-  const rest = left ? `${left} of your cases are without a label. ` : "Every case of yours is labelled. ";
-  $("finish-text").textContent = `${rest}The session then goes on. All labels are on the disk; the same command goes on where you stopped.`;
-  $("finish").showModal();
-}
-$("finish").addEventListener("close", async () => {
-  if ($("finish").returnValue !== "yes") return;
-  $("finish").returnValue = "";
-  try {
-    progress = await post("/finalize");
-  } catch (error) {
-    complain(error);
-  }
-});
+const finish = finishing(
+  () => {
+    const left = rows.filter((one) => one.open).length;
+    const rest = left ? `${left} of your cases are without a label. ` : "Every case of yours is labelled. ";
+    return `${rest}The session then goes on. All labels are on the disk; the same command goes on where you stopped.`;
+  },
+  (now) => (progress = now),
+);
 
 const binary = (value) => $("levels").querySelectorAll("kbd")[0]?.textContent === "s" && choose(value);
 const actions = {
@@ -286,32 +267,25 @@ const actions = {
   u: undo,
   r: () => row(current) && !row(current).open && open(current, !isRevealed()),
   f: finish,
-  "?": () => $("help").showModal(),
 };
 
-document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
-  if (document.querySelector("dialog[open]")) return;
-  const target = event.target;
-  if (target.id === "note") {
-    if (event.key === "Escape" || event.key === "Enter") {
-      event.preventDefault();
-      $("case-title")?.focus({ preventScroll: true });
-    }
-    return;
-  }
-  if (event.key === "Enter" && !target.matches("button, a, summary")) {
-    event.preventDefault();
-    return confirmLabel();
-  }
-  if (remembered("shortcuts", "on") !== "on") return;
-  const action = "0123456789".includes(event.key) ? () => choose(event.key) : actions[event.key];
-  if (!action || !me) return;
-  event.preventDefault();
-  if (settled()) action();
-});
+function action(key) {
+  const work = "0123456789".includes(key) ? () => choose(key) : actions[key];
+  return me && work && (() => settled() && work());
+}
 
-for (const [id, action] of Object.entries({ next: actions.j, previous: actions.k, undo, reveal: actions.r, "open-help": actions["?"], "open-finish": finish })) {
+keys(action, (event) => {
+  const isNote = event.target.id === "note";
+  const isEnter = event.key === "Enter" && !event.target.matches("button, a, summary");
+  if (isNote && (isEnter || event.key === "Escape")) $("case-title")?.focus({ preventScroll: true });
+  else if (isEnter) confirmLabel();
+  else return isNote;
+  event.preventDefault();
+  return true;
+});
+switches("reveals", "shortcuts");
+
+for (const [id, action] of Object.entries({ next: actions.j, previous: actions.k, undo, reveal: actions.r })) {
   $(id).addEventListener("click", action);
 }
 $("form").addEventListener("submit", (event) => {
@@ -326,13 +300,5 @@ place.addEventListener("click", (event) => {
   const link = event.target.closest("[data-jump]");
   if (!link) return;
   event.preventDefault();
-  const turn = $(`turn-${link.dataset.jump}`);
-  turn.closest("details.fold")?.setAttribute("open", "");
-  turn.scrollIntoView({ block: "center" });
-  turn.focus({ preventScroll: true });
+  jump(link.dataset.jump, { block: "center" });
 });
-fetchesHuge(place);
-for (const name of ["reveals", "shortcuts"]) {
-  $(name).checked = remembered(name, "on") === "on";
-  $(name).addEventListener("change", () => remember(name, $(name).checked ? "on" : "off"));
-}

@@ -1,7 +1,6 @@
 // The list on the left: rows, filters, search, and which of them is open.
 
-import { get } from "./net.js";
-import { $, complain, later, made } from "./shared.js";
+import { $, complain, get, later, made } from "./page.js";
 
 const rows = new Map();
 const items = new Map();

@@ -1,7 +1,6 @@
 // The dialog of the agent templates: draft on the left; preview, difference, default beside it.
 
-import { get, post } from "./net.js";
-import { $, complain, later, made } from "./shared.js";
+import { $, complain, get, later, made, post } from "./page.js";
 
 let template = null;
 let caseKey = "";

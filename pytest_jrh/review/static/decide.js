@@ -1,17 +1,15 @@
-// The page: news of the session, which case is open, keys, switches.
+// The page of decisions: news of the session, which case is open, keys, the end.
 
-import "./colours.js";
 import * as current from "./case.js";
 import * as list from "./list.js";
-import { listen, post } from "./net.js";
-import { $, complain, remember, remembered, say } from "./shared.js";
+import { $, banner, finished, finishing, keys, listen, say, switches } from "./page.js";
 import { openTemplates } from "./templates.js";
 
 let session = null;
 let progress = null;
 
 const DONE = "The run has ended: its verdicts are where pytest was started, your decisions count from now on.";
-listen(heard, (text) => banner(progress?.finalized ? DONE : text));
+listen(heard, () => progress?.finalized && DONE);
 
 function heard(news) {
   const anew = session !== null && session !== news.session;
@@ -62,15 +60,9 @@ function showProgress(now) {
   document.title = `${now.decided}/${total} · Review`;
   if (now.finalized) {
     banner("Finalized: the tests go on with these decisions. What you decide now counts from the next run on.");
-    $("open-finalize").disabled = true;
-    $("open-finalize").textContent = "Finalized";
+    finished("Finalized");
   }
   if (before && before.made < now.made && open === 0) say("every case is made");
-}
-
-function banner(text) {
-  $("banner").textContent = text;
-  $("banner").hidden = !text;
 }
 
 function go(step) {
@@ -98,19 +90,17 @@ const actions = {
     document.body.dataset.view = "list";
     $("search").focus();
   },
-  "?": () => $("help").showModal(),
 };
 
-document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
-  if (event.key === "Escape" && event.target.matches("#search, #note, select")) return event.target.blur();
-  if (remembered("shortcuts", "on") !== "on" || document.querySelector("dialog[open]")) return;
-  if (event.target.matches("input:not([type=checkbox]):not([type=radio]), textarea, select")) return;
-  const action = actions[event.key];
-  if (!action) return;
-  event.preventDefault();
-  action();
-});
+keys(
+  (key) => actions[key],
+  (event) => {
+    const isLeft = event.key === "Escape" && event.target.matches("#search, #note, select");
+    if (isLeft) event.target.blur();
+    return isLeft;
+  },
+);
+switches("advance", "shortcuts");
 
 for (const [id, key] of Object.entries({ accept: "a", reject: "r", undo: "u", edit: "e", next: "j", previous: "k" })) {
   $(id).addEventListener("click", actions[key]);
@@ -122,29 +112,13 @@ $("rows").addEventListener("click", (event) => {
   document.body.dataset.view = "case";
   current.first();
 });
-$("open-help").addEventListener("click", actions["?"]);
 $("open-templates").addEventListener("click", () => openTemplates(list.currentKey() ?? ""));
-$("open-finalize").addEventListener("click", () => {
+finishing(() => {
   const left = progress.made - progress.decided;
   const unmade = progress.total - progress.missed - progress.made;
   const parts = [];
   if (unmade > 0) parts.push(`${unmade} case(s) are still to be made and will not be reviewed.`);
   parts.push(left ? `${left} case(s) are undecided and will be used as they were made.` : "Every case is decided.");
   parts.push("The tests then go on with these cases.");
-  $("finalize-text").textContent = parts.join(" ");
-  $("finalize").showModal();
-});
-$("finalize").addEventListener("close", async () => {
-  if ($("finalize").returnValue !== "yes") return;
-  $("finalize").returnValue = "";
-  try {
-    showProgress(await post("/finalize"));
-  } catch (error) {
-    complain(error);
-  }
-});
-
-for (const [id, name] of [["advance", "advance"], ["shortcuts", "shortcuts"]]) {
-  $(id).checked = remembered(name, "on") === "on";
-  $(id).addEventListener("change", () => remember(name, $(id).checked ? "on" : "off"));
-}
+  return parts.join(" ");
+}, showProgress);

@@ -1,0 +1,259 @@
+"""What each page can ask for: every request answered as a value.
+
+Cases, templates and reviewers are named by keys that the session made; no text of a request reaches
+a path. On the page of blind labelling these are drawn at random, so that no address says anything
+of a case.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Literal
+
+from pytest_jrh.core.transcript import message_text
+from pytest_jrh.review.blind import LabelBoard
+from pytest_jrh.review.board import ReviewBoard
+from pytest_jrh.review.serving import (
+    Page,
+    PageReply,
+    PageRequest,
+    RequestBody,
+    Route,
+    described,
+    html_reply,
+    json_reply,
+    text_reply,
+)
+from pytest_jrh.review.views import (
+    bare_values,
+    label_row,
+    part_text,
+    revealed_values,
+    review_row,
+    review_values,
+)
+
+if TYPE_CHECKING:
+    from pytest_jrh.core.model import Case
+    from pytest_jrh.review.agent_templates import AgentTemplate, AgentTemplates
+    from pytest_jrh.review.blind import Assigned
+    from pytest_jrh.review.board import Reviewed
+
+
+_PART = "/turns/{index}/parts/{number}"
+
+
+class _Decision(RequestBody):
+    digest: str
+    action: Literal["accepted", "rejected", "withdrawn"]
+    note: str = ""
+
+
+class _TurnText(RequestBody):
+    digest: str
+    content: str | None
+
+
+class _Expected(RequestBody):
+    digest: str
+    expected: int
+
+
+class _Draft(RequestBody):
+    text: str
+    case: str = ""
+
+
+class DecidePage(Page[ReviewBoard]):
+    """The page on which people decide about the cases of a session."""
+
+    html = "decide.html"
+
+    def __init__(self, board: ReviewBoard, templates: AgentTemplates) -> None:
+        super().__init__(board)
+        self._templates = templates
+
+    def case_routes(self) -> tuple[Route, ...]:
+        case, template = "/cases/{key}", "/templates/{key}"
+        return (
+            ("GET", "/search", self._search),
+            ("GET", case, self._case),
+            ("GET", f"{case}/turns/{{index}}", self._turn),
+            ("GET", f"{case}{_PART}", self._part),
+            ("POST", f"{case}/decision", self._decide),
+            ("POST", f"{case}/turns/{{index}}", self._edit),
+            ("POST", f"{case}/label", self._label),
+            ("GET", "/templates", self._list_templates),
+            ("GET", template, self._template),
+            ("POST", template, self._save_template),
+            ("POST", f"{template}/preview", self._preview_template),
+            ("POST", f"{template}/revert", self._revert_template),
+        )
+
+    def news(self, since: int) -> tuple[int, dict[str, object]]:
+        version, changed = self.board.changes(since)
+        rows = [review_row(reviewed) for reviewed in changed]
+        return version, {"all": since == 0, "rows": rows}
+
+    def _search(self, request: PageRequest) -> PageReply:
+        return json_reply({"keys": self.board.search(request.query.get("q", ""))})
+
+    def _case(self, request: PageRequest) -> PageReply:
+        reviewed = self.board.get(request.names["key"])
+        show_verdict = request.query.get("verdict") == "1"
+        return html_reply("case_decide.html", review_values(reviewed, show_verdict=show_verdict))
+
+    def _turn(self, request: PageRequest) -> PageReply:
+        reviewed, index = self.board.get(request.names["key"]), request.number("index")
+        made = message_text(reviewed.entry.case.messages[index])
+        return json_reply({"content": message_text(reviewed.case.messages[index]), "made": made})
+
+    def _part(self, request: PageRequest) -> PageReply:
+        return _part(self.board.get(request.names["key"]).case, request)
+
+    def _decide(self, request: PageRequest) -> PageReply:
+        body, key = request.read(_Decision), request.names["key"]
+        if body.action == "withdrawn":
+            return self._decided(self.board.withdraw(key, body.digest))
+        return self._decided(self.board.decide(key, body.digest, body.action, note=body.note))
+
+    def _edit(self, request: PageRequest) -> PageReply:
+        body, key, index = request.read(_TurnText), request.names["key"], request.number("index")
+        return self._decided(self.board.edit_turn(key, body.digest, index, body.content))
+
+    def _label(self, request: PageRequest) -> PageReply:
+        body, key = request.read(_Expected), request.names["key"]
+        return self._decided(self.board.set_label(key, body.digest, body.expected))
+
+    def _decided(self, reviewed: Reviewed) -> PageReply:
+        return json_reply({"row": review_row(reviewed), "progress": self.progress()})
+
+    def _list_templates(self, _: PageRequest) -> PageReply:
+        templates = [_template_values(template) for template in self._templates.listing()]
+        return json_reply({"templates": templates})
+
+    def _template(self, request: PageRequest) -> PageReply:
+        return json_reply(_template_values(self._templates.get(request.names["key"])))
+
+    def _preview_template(self, request: PageRequest) -> PageReply:
+        body, key = request.read(_Draft), request.names["key"]
+        case = self._case_for(key, body.case)
+        preview = self._templates.preview(key, body.text, case)
+        return json_reply(
+            {
+                "messages": preview.messages,
+                "difference": preview.difference,
+                "problems": [described(problem) for problem in preview.problems],
+                "case": case.spec.run_id if case else None,
+            }
+        )
+
+    def _save_template(self, request: PageRequest) -> PageReply:
+        body, key = request.read(_Draft), request.names["key"]
+        saved = self._templates.save(key, body.text, self._case_for(key, body.case))
+        return json_reply(_template_values(saved))
+
+    def _revert_template(self, request: PageRequest) -> PageReply:
+        return json_reply(_template_values(self._templates.revert(request.names["key"])))
+
+    def _case_for(self, template_key: str, case_key: str) -> Case | None:
+        """The case to try a template on: the one that is open if it is of the same test, else the
+        first of it.
+        """
+        template = self._templates.get(template_key)
+        first: Case | None = None
+        for reviewed in self.board.changes()[1]:
+            case = reviewed.entry.case
+            if (case.spec.suite, case.spec.test) == (template.suite, template.test):
+                if reviewed.entry.key == case_key:
+                    return case
+                first = first or case
+        return first
+
+
+def _template_values(template: AgentTemplate) -> dict[str, Any]:
+    problems = [described(problem) for problem in template.problems]
+    return {**asdict(template), "problems": problems}
+
+
+class _Name(RequestBody):
+    name: str
+
+
+class _Label(RequestBody):
+    label: int | None
+    note: str = ""
+
+
+class LabelPage(Page[LabelBoard]):
+    """The page on which people label cases blind."""
+
+    html = "label.html"
+
+    def case_routes(self) -> tuple[Route, ...]:
+        case = "/reviewers/{reviewer}/cases/{key}"
+        return (
+            ("POST", "/reviewers", self._enter),
+            ("GET", "/reviewers/{reviewer}/cases", self._cases),
+            ("GET", case, self._case),
+            ("GET", f"{case}{_PART}", self._part),
+            ("POST", f"{case}/label", self._give),
+            ("POST", f"{case}/withdraw", self._withdraw),
+            ("GET", f"{case}/revealed", self._revealed),
+            ("GET", f"{case}/revealed{_PART}", self._revealed_part),
+        )
+
+    def news(self, _since: int) -> tuple[int, dict[str, object]]:
+        return self.board.version, {}
+
+    def values(self) -> dict[str, object]:
+        return {"reviewer": self.board.reviewer or "", "known": self.board.known_reviewers}
+
+    def _enter(self, request: PageRequest) -> PageReply:
+        key, name = self.board.enter(request.read(_Name).name)
+        return json_reply({"reviewer": key, "name": name})
+
+    def _cases(self, request: PageRequest) -> PageReply:
+        assigned = self.board.assigned(request.names["reviewer"])
+        return json_reply({"cases": [label_row(case) for case in assigned]})
+
+    def _case(self, request: PageRequest) -> PageReply:
+        assigned = self.board.open(*_keys(request))
+        return html_reply("case_label.html", bare_values(assigned, _address(request)))
+
+    def _part(self, request: PageRequest) -> PageReply:
+        return _part(self.board.open(*_keys(request)).entry.case, request, bare=True)
+
+    def _give(self, request: PageRequest) -> PageReply:
+        body = request.read(_Label)
+        return _labelled(self.board.give(*_keys(request), body.label, body.note))
+
+    def _withdraw(self, request: PageRequest) -> PageReply:
+        return _labelled(self.board.withdraw(*_keys(request)))
+
+    def _revealed(self, request: PageRequest) -> PageReply:
+        assigned = self.board.reveal(*_keys(request))
+        base = f"{_address(request)}/revealed"
+        return html_reply("case_label.html", revealed_values(assigned, base))
+
+    def _revealed_part(self, request: PageRequest) -> PageReply:
+        return _part(self.board.reveal(*_keys(request)).entry.case, request)
+
+
+def _keys(request: PageRequest) -> tuple[str, str]:
+    return request.names["reviewer"], request.names["key"]
+
+
+def _address(request: PageRequest) -> str:
+    # Called once both keys are found, so that neither is text of a request.
+    reviewer, key = _keys(request)
+    return f"/reviewers/{reviewer}/cases/{key}"
+
+
+def _labelled(assigned: Assigned) -> PageReply:
+    return json_reply(label_row(assigned))
+
+
+def _part(case: Case, request: PageRequest, *, bare: bool = False) -> PageReply:
+    index, number = request.number("index"), request.number("number")
+    return text_reply(part_text(case.messages, index, number, bare=bare))
