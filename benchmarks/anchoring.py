@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.measure import Line
-from pytest_jrh.stats.intervals import LEVEL, Tally, share_bounds
+from pytest_jrh.stats.intervals import LEVEL, Tally, estimate_share
 from pytest_jrh.stats.people import (
     Anchored,
     CheckedCase,
@@ -98,11 +98,11 @@ def simulated(cell: Cell, sessions: int) -> dict[str, Found]:
         ]
         clusters = [cases[at : at + cell.size] for at in range(0, CASES, cell.size)]
         for figure, compute in FIGURES.items():
-            found = compute(clusters)
-            if found.value is None or found.bounds.lower is None or found.bounds.upper is None:
+            found = compute(clusters).estimate
+            if found.value is None or found.lower is None or found.upper is None:
                 continue
             errors[figure].append(found.value - truths[figure])
-            hits[figure] += found.bounds.lower <= truths[figure] <= found.bounds.upper
+            hits[figure] += found.lower <= truths[figure] <= found.upper
         raw["accuracy"].append(float(np.mean(answer == label)) - truths["accuracy"])
         raw["recall"].append(float(np.mean(answer[label == 1])) - truths["recall"])
         alarms = float(np.mean(answer[label == 0])) - truths["false-positive rate"]
@@ -138,7 +138,7 @@ def verifier_coverage(wrong: float, labelled: int, sessions: int) -> float:
     rng = np.random.default_rng([int(1000 * wrong), labelled])
     hits = 0
     for errors in rng.binomial(labelled, wrong, sessions):
-        bounds = share_bounds(Tally(int(each < errors), 1) for each in range(labelled))
+        bounds = estimate_share(Tally(int(each < errors), 1) for each in range(labelled))
         assert bounds.lower is not None
         assert bounds.upper is not None
         hits += bounds.lower <= wrong <= bounds.upper

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
@@ -9,18 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_jrh.stats.comparison import Change, DropDecision, decide_drop, sign_flip_p
-from pytest_jrh.stats.formulas import mcnemar
+from pytest_jrh.stats.formulas import Estimate
 from pytest_jrh.stats.intervals import (
-    Bounds,
     RepeatedCase,
     Sums,
     Tally,
-    bias_bounds,
+    estimate_bias,
+    estimate_flicker,
+    estimate_kappa,
+    estimate_mean_error,
+    estimate_share,
     false_alarm_of_snapshot,
-    flicker,
-    kappa_bounds,
-    mean_error_bounds,
-    share_bounds,
 )
 
 Counts = npt.NDArray[np.int64]
@@ -42,7 +42,7 @@ def right_counts(
 def share_coverage(runs: int, size: int, sessions: int) -> dict[tuple[float, float], float]:
     """How often the interval of an accuracy holds it, by correlation and accuracy."""
     rng = np.random.default_rng([runs, size])
-    known: dict[bytes, Bounds] = {}
+    known: dict[bytes, Estimate] = {}
     return {
         (icc, accuracy): _covered(
             right_counts(rng, sessions, runs, size, accuracy, icc), size, accuracy, known
@@ -59,18 +59,18 @@ def cell_coverage(runs: int, size: int, icc: float, accuracy: float, sessions: i
     return _covered(right, size, accuracy, {})
 
 
-def _covered(right: Counts, size: int, accuracy: float, known: dict[bytes, Bounds]) -> float:
+def _covered(right: Counts, size: int, accuracy: float, known: dict[bytes, Estimate]) -> float:
     hits = 0
     # The order of the runs makes no difference.
     for session in np.sort(right, axis=1):
         key = session.tobytes()
         if key not in known:
-            known[key] = share_bounds(Tally(int(each), size) for each in session)
+            known[key] = estimate_share(Tally(int(each), size) for each in session)
         hits += holds(known[key], accuracy)
     return hits / len(right)
 
 
-def holds(bounds: Bounds, truth: float) -> bool:
+def holds(bounds: Estimate, truth: float) -> bool:
     """Whether an interval, which has to be there, holds the truth."""
     assert bounds.lower is not None
     assert bounds.upper is not None
@@ -85,7 +85,7 @@ def epochs_coverage(icc: float, sessions: int) -> tuple[float, float]:
         hits = []
         for accuracy in (0.7, 0.8, 0.9, 0.95):
             for right in right_counts(rng, sessions, runs, size, accuracy, icc):
-                hits.append(holds(share_bounds(Tally(int(e), size) for e in right), accuracy))
+                hits.append(holds(estimate_share(Tally(int(e), size) for e in right), accuracy))
         covered.append(float(np.mean(hits)))
     return covered[0], covered[1]
 
@@ -107,7 +107,7 @@ def rising_bounds(tries: int) -> int:
 
 
 def _bounds(right: Counts, sizes: Counts) -> tuple[float, float]:
-    bounds = share_bounds(Tally(int(k), int(n)) for k, n in zip(right, sizes, strict=True))
+    bounds = estimate_share(Tally(int(k), int(n)) for k, n in zip(right, sizes, strict=True))
     return bounds.lower or 0.0, 1.0 if bounds.upper is None else bounds.upper
 
 
@@ -134,12 +134,12 @@ def _kappa(sums: Sums) -> float:
     return 1 - sums.n * sums.square_errors / chance
 
 
-Bounded = Callable[[Sequence[Sums]], Bounds]
+Bounded = Callable[[Sequence[Sums]], Estimate]
 FIGURES: dict[str, tuple[Bounded, Callable[[Sums], float], bool]] = {
-    "kappa": (kappa_bounds, _kappa, True),
-    "weighted kappa": (kappa_bounds, _kappa, False),
-    "mean error": (mean_error_bounds, lambda s: s.errors / s.n, False),
-    "bias": (bias_bounds, lambda s: s.signed_errors / s.n, False),
+    "kappa": (estimate_kappa, _kappa, True),
+    "weighted kappa": (estimate_kappa, _kappa, False),
+    "mean error": (estimate_mean_error, lambda s: s.errors / s.n, False),
+    "bias": (estimate_bias, lambda s: s.signed_errors / s.n, False),
 }
 WRONG = (0.5, 0.3, 0.2, 0.1, 0.05)
 
@@ -175,8 +175,16 @@ def rejections(runs: int, size: int, moved: float, sessions: int) -> tuple[float
     for _ in range(sessions):
         signs = np.where(rng.random(runs) < moved, rng.choice((-1, 1), runs), 0) * size
         ours += sign_flip_p(signs.tolist()) < 0.05
-        theirs += mcnemar(int(signs[signs > 0].sum()), int(-signs[signs < 0].sum())) < 0.05
+        lost, won = int(signs[signs > 0].sum()), int(-signs[signs < 0].sum())
+        theirs += mcnemar(lost, won) < 0.05
     return ours / sessions, theirs / sessions
+
+
+def mcnemar(lost: int, won: int) -> float:
+    """Two-sided exact p-value of a split at least this uneven (McNemar 1947), of single cases."""
+    changed = lost + won
+    tail = sum(math.comb(changed, number) for number in range(min(lost, won) + 1))
+    return min(1.0, 2 * tail / (1 << changed))
 
 
 def losses(
@@ -248,5 +256,5 @@ def flicker_coverage(flip: float, repeats: int, sessions: int) -> float:
     hits = 0
     for scores in rng.binomial(1, flip, (sessions, 54, repeats)).tolist():
         cases = (RepeatedCase(place // 3, tuple(each)) for place, each in enumerate(scores))
-        hits += holds(flicker(cases).bounds, 2 * flip * (1 - flip))
+        hits += holds(estimate_flicker(cases), 2 * flip * (1 - flip))
     return hits / sessions

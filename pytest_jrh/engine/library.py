@@ -89,7 +89,7 @@ class Reliability:
     warnings: tuple[str, ...]
 
     def __str__(self) -> str:
-        lines = [_line(figure) for figure in self.figures.values()]
+        lines = [f"{figure.name}: {figure.whole_text}" for figure in self.figures.values()]
         return "\n".join([*lines, *(f"! {warning}" for warning in self.warnings)])
 
 
@@ -140,8 +140,3 @@ def _result(case: Case, fingerprint: str, came: Judgment | Unscored) -> CaseResu
         )
     outcome = "agree" if came.score == case.expected else "disagree"
     return case_result(case.spec, case, outcome, judgment=came, judge_fingerprint=fingerprint)
-
-
-def _line(figure: NamedFigure) -> str:
-    missing = figure.reason or figure.bounds.reason
-    return f"{figure.name}: {figure.text}{f' ({missing})' if missing else ''}"

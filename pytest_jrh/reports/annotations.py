@@ -77,7 +77,7 @@ def annotation_lines(session: SessionResults, base: Path) -> list[str]:
     if rest > 0:
         message = f"{counted(rest, 'more regression')}: the report names them all."
         lines.append(_notice("Judge regressions", message))
-    if session.table.overall.flicker.flickering:
+    if session.table.overall.flicker.count:
         lines.append(_notice("Judge flicker", flicker_sentence(session.table.overall)))
     for section in sections(session.table):
         if warnings := section_warnings(section):

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from inspect_ai.model import ModelUsage
     from pydantic import BaseModel
 
-    from pytest_jrh.core.model import CaseResult, Mode
+    from pytest_jrh.core.model import CaseResult
     from pytest_jrh.core.redact import Redactor
     from pytest_jrh.reports.report import Material
     from pytest_jrh.reports.session import SessionResults
@@ -99,8 +99,8 @@ def _with_labels(
     [grounds] = session.grounds.values()
     for judge, rubric, figure in label_figures(session.results, grounds):
         if not rubric and judge in figures:
-            reason = figure.reason or figure.bounds.reason or ""
-            figures[judge][figure.name] = (figure.value, figure.lower, figure.upper, reason)
+            values = (figure.value, figure.lower, figure.upper, figure.why)
+            figures[judge][figure.name] = values
     return figures
 
 
@@ -117,16 +117,15 @@ def judges_figures(
     found: dict[str, dict[str, JudgeFigure]] = {}
     for judge, own in judges.items():
         statistics = describe(own, scores)
-        mode: Mode = "binary" if statistics.ordinal is None else "ordinal"
-        figures = named_figures(statistics, mode)
-        if statistics.binary is not None and statistics.ordinal is not None:
+        figures = named_figures(statistics, statistics.mode)
+        if len(statistics.matrices) > 1:
             figures = named_figures(statistics, "binary")[:1]
         found[judge] = {
             "accuracy" if figure.name == "exact" else figure.name: (
                 figure.value,
                 figure.lower,
                 figure.upper,
-                figure.reason or figure.bounds.reason or "",
+                figure.why,
             )
             for figure in figures
         }

@@ -32,11 +32,11 @@ def rate_text(threshold: Threshold) -> str:
     assert rate is not None
     by = f" by {one_line(threshold.judge)}" if threshold.judge else ""
     head = f"{threshold.test} max_rate {percent(threshold.limit)}{by}: {rate.verdict}"
-    if rate.rate is None:
-        return f"{head}, {rate.reason}"
-    bounds = f"95% bounds {percent(rate.lower)} and {percent(rate.upper)}"
+    if rate.rate.value is None:
+        return f"{head}, {rate.rate.why}"
+    bounds = f"95% bounds {percent(rate.rate.lower)} and {percent(rate.rate.upper)}"
     turned = f"{len(threshold.cases):,} of {counted(threshold.n, 'verdict')} turned"
-    text = f"{head}, {turned} ({percent(rate.rate)}, {bounds})"
+    text = f"{head}, {turned} ({percent(rate.rate.value)}, {bounds})"
     if rate.cases is None:
         return text
     return f"{text}; {counted(rate.cases, 'verdict')} would decide it at 80% power"
@@ -95,13 +95,14 @@ def _drop_text(threshold: Threshold) -> str:
     drop = threshold.drop
     assert drop is not None
     head = f"max_drop {100 * threshold.limit:.4g} points{_by(threshold)}: {drop.verdict}"
-    if drop.drop is None or drop.lower is None or drop.upper is None:
-        return f"{head}, {drop.reason}"
-    found = f"{head}, a drop of {points(drop.drop)} points"
-    bounds = f"95% bounds {points(drop.lower)} and {points(drop.upper)}"
+    estimate = drop.drop
+    if estimate.value is None or estimate.lower is None or estimate.upper is None:
+        return f"{head}, {estimate.why}"
+    text = f"{head}, a drop of {points(estimate.value)} points"
+    text += f" (95% bounds {points(estimate.lower)} and {points(estimate.upper)})"
     if drop.verdict != "INCONCLUSIVE":
-        return f"{found} ({bounds})"
-    return f"{found} ({bounds}); {_what_decides(drop, threshold.n)}"
+        return text
+    return f"{text}; {_what_decides(drop, threshold.n)}"
 
 
 def _what_decides(drop: DropDecision, n: int) -> str:

@@ -5,15 +5,15 @@ reports share, figures one by one for reports without texts, and JSON values.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.model import MADE
 from pytest_jrh.core.text import counted
+from pytest_jrh.reports.json_values import bounds_data
 from pytest_jrh.stats.diagnosis import NamedFigure
 from pytest_jrh.stats.figures import decimal, percent, range_text, ranged
-from pytest_jrh.stats.formulas import agreement
-from pytest_jrh.stats.intervals import LEVEL, Bounds
+from pytest_jrh.stats.formulas import Estimate, agreement
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.people import (
     FEWEST_LABELS,
@@ -29,13 +29,10 @@ if TYPE_CHECKING:
 
     from pytest_jrh.core.model import CaseResult
     from pytest_jrh.reports.session import SessionResults
-    from pytest_jrh.stats.figures import FigureKind
-    from pytest_jrh.stats.formulas import Agreement, Share
+    from pytest_jrh.stats.formulas import Agreement
     from pytest_jrh.stats.people import (
         AgainstPeople,
         Anchored,
-        ErrorRate,
-        SidedShare,
         Sides,
         VerifierAgainstPeople,
     )
@@ -227,12 +224,12 @@ def kin_sentence(kin: Kinship) -> str:
 def sides_sentence(sides: Sides) -> str:
     """The accuracy on natural beside that on synthetic cases."""
     natural, synthetic = (
-        f"{percent(side.share.value)} ({range_text(side.bounds)}, n {side.share.n:,})"
+        f"{percent(side.value)} ({range_text(side)}, n {side.n:,})"
         for side in (sides.natural, sides.synthetic)
     )
     return (
         f"Accuracy on natural cases {natural}, on synthetic ones {synthetic}: a gap of "
-        f"{_points(sides.gap)} points{_between(sides.bounds)}."
+        f"{_points(sides.gap.value or 0.0)} points{_between(sides.gap)}."
     )
 
 
@@ -266,12 +263,12 @@ def people_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterato
 
 
 def _verifier(found: VerifierAgainstPeople) -> Iterator[str]:
-    if found.false_confirmations.share.n:
+    if found.false_confirmations.n:
         yield f"The verifier confirmed wrong labels in {_rate(found.false_confirmations)}."
-    if found.false_rejections.share.n:
+    if found.false_rejections.n:
         yield f"The verifier rejected right labels in {_rate(found.false_rejections)}."
     if found.kappa.value is not None:
-        kappa = ranged(decimal(found.kappa.value), found.kappa_bounds, "number")
+        kappa = ranged(decimal(found.kappa.value), found.kappa, "number")
         yield f"People and the verifier agree with kappa {kappa}."
     if found.reviewers.units:
         alpha = found.reviewers.alpha
@@ -290,23 +287,23 @@ def _against(found: AgainstPeople) -> str:
     figures = [
         f"{_NAMES[key]} {_anchored(figure)}"
         for key, figure in found.figures.items()
-        if figure.value is not None
+        if figure.estimate.value is not None
     ]
-    missing = {figure.bounds.reason for figure in found.figures.values() if figure.value is None}
-    why = f" ({'; '.join(sorted(filter(None, missing)))})" if missing else ""
+    missing = {figure.estimate.reason for figure in found.figures.values()}
+    reasons = "; ".join(sorted(filter(None, missing)))
+    why = f" ({reasons})" if reasons else ""
     return f"{head}: {', '.join(figures)}{why}."
 
 
 def _anchored(figure: Anchored) -> str:
     raw = "" if figure.raw is None else f"; {percent(figure.raw)} by the suite's labels"
-    return f"{percent(figure.value)} ({range_text(figure.bounds)}{raw})"
+    return f"{percent(figure.estimate.value)} ({range_text(figure.estimate)}{raw})"
 
 
-def _rate(rate: ErrorRate) -> str:
-    share = rate.share
+def _rate(rate: Estimate) -> str:
     return (
-        f"{share.count:,} of {counted(share.n, 'case')} that people labelled blind "
-        f"({percent(share.value)}, {range_text(rate.bounds)})"
+        f"{rate.count:,} of {counted(rate.n, 'case')} that people labelled blind "
+        f"({percent(rate.value)}, {range_text(rate)})"
     )
 
 
@@ -314,10 +311,10 @@ def _points(gap: float) -> str:
     return f"{100 * gap:+.1f}"
 
 
-def _between(bounds: Bounds) -> str:
-    if bounds.lower is None or bounds.upper is None:
+def _between(gap: Estimate) -> str:
+    if gap.lower is None or gap.upper is None:
         return ""
-    return f" ({_points(bounds.lower)} to {_points(bounds.upper)})"
+    return f" ({_points(gap.lower)} to {_points(gap.upper)})"
 
 
 def label_figures(
@@ -358,71 +355,34 @@ def label_properties(session: SessionResults) -> Iterator[tuple[str, str]]:
         ]
         for judge, rubric, figure in label_figures(own, grounds):
             place = "::".join(part for part in (suite, judge, rubric) if part)
-            missing = figure.reason or figure.bounds.reason
-            text = f"{figure.text} ({missing})" if missing else figure.text
-            yield f"jrh:{place}:{figure.name}", text
+            yield f"jrh:{place}:{figure.name}", figure.whole_text
         if sentence := rest_sentence(own, grounds):
             yield f"jrh:{suite}:labels", sentence
 
 
 def _of_sides(sides: Sides) -> Iterator[NamedFigure]:
-    for name, side in (("natural", sides.natural), ("synthetic", sides.synthetic)):
-        one = side.share
-        yield _named(f"{name}_accuracy", one.value, one.n, one.count, side.bounds, "share")
-    n = sides.natural.share.n + sides.synthetic.share.n
-    yield _named("natural_minus_synthetic", sides.gap, n, None, sides.bounds, "number")
+    yield NamedFigure.of("natural_accuracy", sides.natural)
+    yield NamedFigure.of("synthetic_accuracy", sides.synthetic)
+    yield NamedFigure.of("natural_minus_synthetic", sides.gap, "number")
 
 
 def _of_people(level: PeopleLevel) -> Iterator[tuple[str, NamedFigure]]:
     for judge, found in level.judges.items():
         for key, figure in (found.figures if found is not None else {}).items():
-            yield (
-                judge,
-                _named(
-                    f"{key}_against_people", figure.value, figure.n, None, figure.bounds, "share"
-                ),
-            )
+            yield judge, NamedFigure.of(f"{key}_against_people", figure.estimate)
     if level.verifier is not None:
         for named in _of_verifier(level.verifier):
             yield "", named
 
 
 def _of_verifier(found: VerifierAgainstPeople) -> Iterator[NamedFigure]:
-    for name, rate in (
-        ("verifier_false_confirmations", found.false_confirmations),
-        ("verifier_false_rejections", found.false_rejections),
-    ):
-        one = rate.share
-        yield _named(name, one.value, one.n, one.count, rate.bounds, "share", one.reason)
-    kappa = found.kappa
-    yield _named(
-        "people_and_verifier_kappa",
-        kappa.value,
-        found.labelled,
-        None,
-        found.kappa_bounds,
-        "number",
-        kappa.reason,
-    )
+    yield NamedFigure.of("verifier_false_confirmations", found.false_confirmations)
+    yield NamedFigure.of("verifier_false_rejections", found.false_rejections)
+    kappa = replace(found.kappa, n=found.labelled)
+    yield NamedFigure.of("people_and_verifier_kappa", kappa, "number")
     if found.reviewers.units:
-        alpha, units = found.reviewers.alpha, found.reviewers.units
-        yield _named("reviewers_alpha", alpha, units, None, Bounds(), "number")
-
-
-def _named(
-    name: str,
-    value: float | None,
-    n: int,
-    count: int | None,
-    bounds: Bounds,
-    kind: FigureKind,
-    reason: str | None = None,
-) -> NamedFigure:
-    """`bounds` give the reason of a figure that is missing, where nothing else does."""
-    text = (percent if kind == "share" else decimal)(value)
-    if value is None:
-        reason = reason or bounds.reason
-    return NamedFigure(name, value, n, count, bounds, reason or "", ranged(text, bounds, kind))
+        alpha = Estimate(found.reviewers.alpha, n=found.reviewers.units)
+        yield NamedFigure.of("reviewers_alpha", alpha, "number")
 
 
 def label_data(judge: str, results: Sequence[CaseResult], grounds: Grounds) -> dict[str, Any]:
@@ -451,8 +411,8 @@ def _values_of_sides(sides: Sides) -> dict[str, Any]:
     return {
         "natural": _rate_values(sides.natural),
         "synthetic": _rate_values(sides.synthetic),
-        "gap": sides.gap,
-        "interval": _bounds(sides.bounds),
+        "gap": sides.gap.value,
+        "interval": bounds_data(sides.gap),
     }
 
 
@@ -479,17 +439,17 @@ def _level(level: PeopleLevel, judge: str) -> dict[str, Any]:
         "unclear": found.unclear if found is not None else 0,
         "figures": {
             key: {
-                "value": figure.value,
+                "value": figure.estimate.value,
                 "raw": figure.raw,
-                "n": figure.n,
-                "interval": _bounds(figure.bounds),
+                "n": figure.estimate.n,
+                "interval": bounds_data(figure.estimate),
             }
             for key, figure in figures.items()
         },
         "false_confirmations": None if looked is None else _rate_values(looked.false_confirmations),
         "false_rejections": None if looked is None else _rate_values(looked.false_rejections),
         "kappa": None if looked is None else looked.kappa.value,
-        "kappa_interval": None if looked is None else _bounds(looked.kappa_bounds),
+        "kappa_interval": None if looked is None else bounds_data(looked.kappa),
         "reviewers": None if looked is None else _agreement(looked.reviewers),
     }
 
@@ -500,20 +460,10 @@ def _agreement(found: Agreement) -> dict[str, Any] | None:
     return {"cases": found.units, "labels": found.labels, "raw": found.raw, "alpha": found.alpha}
 
 
-def _rate_values(rate: ErrorRate | SidedShare) -> dict[str, Any]:
-    share: Share = rate.share
+def _rate_values(rate: Estimate) -> dict[str, Any]:
     return {
-        "count": share.count,
-        "n": share.n,
-        "value": share.value,
-        "interval": _bounds(rate.bounds),
-    }
-
-
-def _bounds(bounds: Bounds) -> dict[str, Any]:
-    return {
-        "lower": bounds.lower,
-        "upper": bounds.upper,
-        "level": LEVEL,
-        "reason": bounds.reason,
+        "count": rate.count,
+        "n": rate.n,
+        "value": rate.value,
+        "interval": bounds_data(rate),
     }

@@ -15,7 +15,7 @@ from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.text import columns, counted, escape_commands, fitted, one_line, wrapped
 from pytest_jrh.reports.report import Report
 from pytest_jrh.stats.figures import NONE, percent, range_text, sections
-from pytest_jrh.stats.intervals import Bounds
+from pytest_jrh.stats.formulas import Estimate
 from pytest_jrh.store.history import (
     History,
     JudgeHistory,
@@ -77,12 +77,12 @@ def _judge(section: Section, session: SessionResults) -> PastJudge:
 
 
 def _figure(statistics: Statistics) -> PastFigure:
-    interval = statistics.interval
+    accuracy = statistics.accuracy
     return PastFigure(
         statistics.counts.n,
-        _rounded(statistics.accuracy.value),
-        _rounded(interval.lower),
-        _rounded(interval.upper),
+        _rounded(accuracy.value),
+        _rounded(accuracy.lower),
+        _rounded(accuracy.upper),
     )
 
 
@@ -190,7 +190,7 @@ def _cells(row: Series, lowest: float) -> tuple[str, ...]:
 def _interval(figure: PastFigure | None) -> str:
     if figure is None or figure.lower is None or figure.upper is None:
         return NONE
-    return range_text(Bounds(figure.lower, figure.upper))
+    return range_text(Estimate(figure.accuracy, figure.lower, figure.upper))
 
 
 def _block(value: float | None, lowest: float) -> str:

@@ -63,7 +63,6 @@ from pytest_jrh.stats.figures import (
     decimal,
     flicker_sentence,
     left_out,
-    matrix_of,
     percent,
     range_text,
     reasons,
@@ -83,9 +82,8 @@ if TYPE_CHECKING:
     from pytest_jrh.reports.report import Material
     from pytest_jrh.reports.session import SessionResults, UnsettledLabels
     from pytest_jrh.stats.figures import Row, Section
-    from pytest_jrh.stats.formulas import ConfusionMatrix
+    from pytest_jrh.stats.formulas import ConfusionMatrix, Estimate
     from pytest_jrh.stats.gate import GateDecision
-    from pytest_jrh.stats.intervals import Bounds
     from pytest_jrh.stats.panels import Panel
     from pytest_jrh.stats.statistics import LevelFigures
     from pytest_jrh.store.history import PastRun
@@ -125,7 +123,7 @@ def section_values(
     judge = {"suite": section.suite, "judge": section.judge}
     maps = []
     for row in section.whole_rows:
-        matrix = matrix_of(row.statistics, section.mode)
+        matrix = row.statistics.matrices.get(section.mode)
         if matrix is not None and matrix.n:
             own = partial(link, **judge, rubric=row.rubric)
             maps.append(_heat(row.name, matrix, section.mode, own))
@@ -180,7 +178,7 @@ def _row(row: Row, changes: Changes, link: Link) -> dict[str, Any]:
         "said_before": "" if change is None else f", {percent(change.before)} in the baseline",
         "value": value,
         "text": percent(value),
-        **_bar(statistics.interval),
+        **_bar(statistics.accuracy),
         # Of 1.5 units in width, and whole at both ends.
         "point": None if value is None else round(98.5 * value, 2),
     }
@@ -200,8 +198,8 @@ def _change_cell(change: FigureChange | None) -> dict[str, Any]:
     }
 
 
-def _bar(interval: Bounds) -> dict[str, Any]:
-    low, high = interval.lower, interval.upper
+def _bar(accuracy: Estimate) -> dict[str, Any]:
+    low, high = accuracy.lower, accuracy.upper
     if low is None or high is None:
         return {"interval": "not known", "low": None, "width": None}
     return {
@@ -447,9 +445,9 @@ def _panel(panel: Panel) -> dict[str, Any]:
             {
                 "judges": " / ".join(pair.judges),
                 "agree": f"{pair.agreement.count:,} of {pair.agreement.n:,}",
-                "agree_range": range_text(pair.agreement_interval),
+                "agree_range": range_text(pair.agreement),
                 "kappa": decimal(pair.kappa.value),
-                "kappa_range": range_text(pair.kappa_interval, "number"),
+                "kappa_range": range_text(pair.kappa, "number"),
             }
             for pair in panel.pairs
         ],

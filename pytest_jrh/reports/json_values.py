@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, get_args
 from pytest_jrh.core.model import OUTCOMES, Mode
 from pytest_jrh.reports.gate import change_sentences, decision_sentence, update_sentence
 from pytest_jrh.stats.diagnosis import all_warnings
-from pytest_jrh.stats.figures import keys_of, matrix_of
-from pytest_jrh.stats.formulas import Share
+from pytest_jrh.stats.figures import keys_of
+from pytest_jrh.stats.formulas import NO_VERDICT
 from pytest_jrh.stats.intervals import LEVEL
-from pytest_jrh.stats.metrics import Figure
 from pytest_jrh.stats.statistics import flickering
 
 if TYPE_CHECKING:
@@ -26,11 +25,12 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult
     from pytest_jrh.stats.baseline import Comparison
     from pytest_jrh.stats.changes import ChangeRow
-    from pytest_jrh.stats.formulas import ConfusionMatrix
+    from pytest_jrh.stats.comparison import DropDecision
+    from pytest_jrh.stats.formulas import ConfusionMatrix, Estimate
     from pytest_jrh.stats.gate import Coverage, GateDecision
-    from pytest_jrh.stats.intervals import Bounds, Flicker
     from pytest_jrh.stats.panels import Panel
     from pytest_jrh.stats.planning import Prospect
+    from pytest_jrh.stats.probes import RateDecision
     from pytest_jrh.stats.statistics import Statistics, StatisticsTable
 
 
@@ -48,15 +48,13 @@ def table_data(table: StatisticsTable) -> dict[str, Any]:
         rubrics[each.counts.rubric] = {**statistics_data(each), "tests": {}}
     for each in table.groups:
         rubrics[each.counts.rubric]["tests"][each.counts.test] = statistics_data(each)
-    warnings = all_warnings(
-        table.overall, table.rubrics, "binary" if table.overall.ordinal is None else "ordinal"
-    )
+    warnings = all_warnings(table.overall, table.rubrics, table.overall.mode)
     return {"overall": statistics_data(table.overall), "rubrics": rubrics, "warnings": warnings}
 
 
 def statistics_data(statistics: Statistics) -> dict[str, Any]:
     """Every figure of one set of results."""
-    counts, interval = statistics.counts, statistics.interval
+    counts = statistics.counts
     return {
         "n": counts.n,
         "agree": counts.agree,
@@ -68,7 +66,7 @@ def statistics_data(statistics: Statistics) -> dict[str, Any]:
         "reasoning_disagrees": counts.contradicted,
         "ties": counts.ties,
         "accuracy": _figure(statistics.accuracy),
-        "interval": interval_data(interval),
+        "interval": interval_data(statistics.accuracy),
         "flicker": _flicker(statistics.flicker),
         "binary": _mode_data(statistics, "binary"),
         "ordinal": _mode_data(statistics, "ordinal"),
@@ -83,20 +81,19 @@ def flickering_data(results: Iterable[CaseResult]) -> list[dict[str, Any]]:
     ]
 
 
-def _flicker(found: Flicker) -> dict[str, Any]:
+def _flicker(flicker: Estimate) -> dict[str, Any]:
     return {
-        "value": found.value,
-        "reason": found.reason,
-        "cases": found.cases,
-        "flickering": found.flickering,
-        "interval": interval_data(found.bounds),
+        **_figure(flicker),
+        "cases": flicker.n,
+        "flickering": flicker.count,
+        "interval": interval_data(flicker),
     }
 
 
-def interval_data(bounds: Bounds) -> dict[str, Any]:
-    """The interval of a share (rule L1)."""
-    method = None if bounds.lower is None else "wilson_effective_n"
-    return {**_interval(bounds), "method": method}
+def interval_data(share: Estimate) -> dict[str, Any]:
+    """The interval of a share."""
+    method = None if share.lower is None else "wilson_effective_n"
+    return {**bounds_data(share), "method": method}
 
 
 def with_figures(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,8 +146,8 @@ def decision_data(decision: GateDecision) -> dict[str, Any]:
                 "judge": threshold.judge or None,
                 "cases": list(threshold.cases),
                 "by_chance": threshold.by_chance,
-                "drop": None if threshold.drop is None else asdict(threshold.drop),
-                "rate": None if threshold.rate is None else asdict(threshold.rate),
+                "drop": None if threshold.drop is None else _drop(threshold.drop),
+                "rate": None if threshold.rate is None else _rate(threshold.rate),
             }
             for threshold in decision.thresholds
         ],
@@ -165,6 +162,30 @@ def decision_data(decision: GateDecision) -> dict[str, Any]:
         if not decision.uncompared
         else {"advice": update_sentence(decision), "command": decision.update_command or None},
         "baseline": None if comparison is None else _comparison(comparison, decision),
+    }
+
+
+def _drop(drop: DropDecision) -> dict[str, Any]:
+    return {
+        "verdict": drop.verdict,
+        "drop": drop.drop.value,
+        "lower": drop.drop.lower,
+        "upper": drop.drop.upper,
+        "runs": drop.runs,
+        "repeats": drop.repeats,
+        "reason": drop.drop.interval_reason,
+        "clusters": drop.clusters,
+    }
+
+
+def _rate(rate: RateDecision) -> dict[str, Any]:
+    return {
+        "verdict": rate.verdict,
+        "rate": rate.rate.value,
+        "lower": rate.rate.lower,
+        "upper": rate.rate.upper,
+        "cases": rate.cases,
+        "reason": rate.rate.interval_reason,
     }
 
 
@@ -241,17 +262,17 @@ def panel_data(panel: Panel) -> dict[str, Any]:
         "accuracy_over_all": _share(panel.overall),
         "ties": _share(panel.ties),
         "intervals": {
-            "accuracy": _interval(panel.intervals["accuracy"]),
-            "accuracy_over_all": _interval(panel.intervals["overall"]),
-            "ties": _interval(panel.intervals["ties"]),
+            "accuracy": bounds_data(panel.accuracy, None if panel.accuracy.n else NO_VERDICT),
+            "accuracy_over_all": bounds_data(panel.overall),
+            "ties": bounds_data(panel.ties),
         },
         "pairs": [
             {
                 "judges": list(pair.judges),
                 "agreement": _share(pair.agreement),
                 "kappa": _figure(pair.kappa),
-                "agreement_interval": _interval(pair.agreement_interval),
-                "kappa_interval": _interval(pair.kappa_interval),
+                "agreement_interval": bounds_data(pair.agreement),
+                "kappa_interval": bounds_data(pair.kappa),
                 "disagreements": list(pair.disagreements),
             }
             for pair in panel.pairs
@@ -272,36 +293,35 @@ def panel_data(panel: Panel) -> dict[str, Any]:
 
 
 def _mode_data(statistics: Statistics, mode: Mode) -> dict[str, Any] | None:
-    matrix = matrix_of(statistics, mode)
+    matrix = statistics.matrices.get(mode)
     if matrix is None:
         return None
-    described = statistics.ordinal if mode == "ordinal" else statistics.binary
-    assert described is not None
-    figures = {column.key: _data(column.of(statistics)) for column in keys_of(mode)}
-    intervals = {column.key: _interval(described.intervals[column.key]) for column in keys_of(mode)}
+    figures, intervals = {}, {}
+    for column in keys_of(mode):
+        estimate = statistics.figures[column.key]
+        figures[column.key] = _share(estimate) if column.kind == "share" else _figure(estimate)
+        intervals[column.key] = bounds_data(estimate, column.interval_reason(estimate))
     return {"confusion_matrix": _matrix(matrix), **figures, "intervals": intervals}
 
 
-def _data(figure: object) -> dict[str, Any]:
-    match figure:
-        case Share():
-            return _share(figure)
-        case Figure():
-            return _figure(figure)
-        case _:
-            raise TypeError(f"{figure!r} has no form in the JSON report")
+def bounds_data(estimate: Estimate, reason: str | None = None) -> dict[str, Any]:
+    """The 95% interval of a figure; `reason` says why there is none, where that is another reason
+    than the figure's own.
+    """
+    return {
+        "lower": estimate.lower,
+        "upper": estimate.upper,
+        "level": LEVEL,
+        "reason": reason or estimate.interval_reason,
+    }
 
 
-def _interval(bounds: Bounds) -> dict[str, Any]:
-    return {"lower": bounds.lower, "upper": bounds.upper, "level": LEVEL, "reason": bounds.reason}
+def _figure(estimate: Estimate) -> dict[str, Any]:
+    return {"value": estimate.value, "reason": estimate.reason}
 
 
-def _figure(figure: Figure) -> dict[str, Any]:
-    return {"value": figure.value, "reason": figure.reason}
-
-
-def _share(share: Share) -> dict[str, Any]:
-    return {"count": share.count, "n": share.n, "value": share.value, "reason": share.reason}
+def _share(estimate: Estimate) -> dict[str, Any]:
+    return {"count": estimate.count, "n": estimate.n, **_figure(estimate)}
 
 
 def _matrix(matrix: ConfusionMatrix) -> dict[str, Any]:

@@ -64,7 +64,6 @@ from pytest_jrh.stats.figures import (
     decimal,
     flicker_sentence,
     left_out,
-    matrix_of,
     ranged,
     reasons,
     sections,
@@ -382,8 +381,8 @@ def _panel(page: BoundedPage, panel: Panel) -> None:
     for pair in panel.pairs:
         names = " / ".join(code(judge, cell=True) for judge in pair.judges)
         agree = f"{pair.agreement.count:,} of {pair.agreement.n:,}"
-        agree = ranged(agree, pair.agreement_interval)
-        kappa = ranged(decimal(pair.kappa.value), pair.kappa_interval, "number")
+        agree = ranged(agree, pair.agreement)
+        kappa = ranged(decimal(pair.kappa.value), pair.kappa, "number")
         lines.append(_table_row([names, agree, kappa]))
     page.block(head, lines, [""])
 
@@ -391,7 +390,7 @@ def _panel(page: BoundedPage, panel: Panel) -> None:
 def _more_figures(page: BoundedPage, section: Section) -> None:
     lines = []
     for row in section.whole_rows:
-        matrix = matrix_of(row.statistics, section.mode)
+        matrix = row.statistics.matrices.get(section.mode)
         if matrix is not None and matrix.n:
             lines.append(_matrix(row.name, matrix))
             if section.mode == "ordinal":

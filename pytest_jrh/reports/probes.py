@@ -77,7 +77,7 @@ def findings_first(tables: Sequence[ProbeTable]) -> list[str]:
 
 def flicker_sentences(tables: Sequence[ProbeTable]) -> list[str]:
     """Say where flicker is not known, so that verdicts may have turned by themselves."""
-    if not any(table.total.turned and not table.flicker.cases for table in tables):
+    if not any(table.total.turned and not table.flicker.n for table in tables):
         return []
     return [
         "Without repeats it is not known how often a verdict turns by itself; "
@@ -88,7 +88,7 @@ def flicker_sentences(tables: Sequence[ProbeTable]) -> list[str]:
 def _finding(table: ProbeTable, tables: Sequence[ProbeTable]) -> str:
     total = table.total
     of = heading(table, tables)
-    rate = f"{percent(total.rate)}, 95% interval {range_text(total.bounds)}"
+    rate = f"{percent(total.rate.value)}, 95% interval {range_text(total.rate)}"
     text = (
         f"{f'{of}: ' if of else ''}{table.probe} turns {total.turned:,} of "
         f"{counted(total.n, 'right verdict')} ({rate})"
@@ -109,12 +109,12 @@ def _worst(table: ProbeTable) -> str:
         for part in row.axes:
             turned, n = parts.get(part, (0, 0))
             parts[part] = (turned + row.turned, n + row.n)
-    if len(parts) < _TWICE or table.total.rate is None:
+    if len(parts) < _TWICE or table.total.rate.value is None:
         return ""
     above = {
         part: (turned, n)
         for part, (turned, n) in parts.items()
-        if turned and turned / n > table.total.rate
+        if turned and turned / n > table.total.rate.value
     }
     ranked = sorted(above, key=lambda part: (-above[part][0] / above[part][1], -above[part][1]))
     return ", ".join(
@@ -123,12 +123,12 @@ def _worst(table: ProbeTable) -> str:
 
 
 def _cells(row: ProbeRow) -> tuple[str, ...]:
-    known = row.rate is not None
+    judged = row.rate.value is not None
     return (
         f"{row.n:,}",
-        f"{row.turned:,}" if known else NONE,
-        percent(row.rate),
-        range_text(row.bounds),
+        f"{row.turned:,}" if judged else NONE,
+        percent(row.rate.value),
+        range_text(row.rate),
         _signed(row.net),
         _towards(row) or NONE,
     )
@@ -341,7 +341,10 @@ def _grid_values(grid: Grid) -> dict[str, Any]:
                 "name": name,
                 "cells": [
                     # Five steps of a color, 0 for none.
-                    {"text": f"{cell.turned} of {cell.n}", "heat": round(5 * (cell.rate or 0))}
+                    {
+                        "text": f"{cell.turned} of {cell.n}",
+                        "heat": round(5 * (cell.rate.value or 0)),
+                    }
                     if cell is not None
                     else {"text": "", "heat": 0}
                     for cell in cells
@@ -354,5 +357,6 @@ def _grid_values(grid: Grid) -> dict[str, Any]:
 
 def _row_data(row: ProbeRow) -> dict[str, Any]:
     data = asdict(row)
-    del data["variant"], data["bounds"]
-    return {**data, "interval": interval_data(row.bounds)}
+    del data["variant"], data["rate"]
+    counts = {"n": row.n, "turned": row.turned, "rate": row.rate.value}
+    return {**counts, **data, "interval": interval_data(row.rate)}

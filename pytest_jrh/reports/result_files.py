@@ -32,7 +32,7 @@ from pytest_jrh.reports.spending import total_spending
 from pytest_jrh.stats.diagnosis import FIGURE_COLUMNS, figure_rows
 from pytest_jrh.stats.metrics import GroupStats, bootstrap, group_stats, metric, totals
 from pytest_jrh.stats.probes import probe_tables
-from pytest_jrh.stats.statistics import accuracy_bounds, tabulate
+from pytest_jrh.stats.statistics import accuracy_of, tabulate
 from pytest_jrh.store.labels import Grounds
 from pytest_jrh.store.tables import (
     PROBE_COLUMNS,
@@ -201,10 +201,10 @@ def _test_report(metric_name: str, results: Sequence[CaseResult], seed: int) -> 
             "metric_reason": figure.reason,
             "accuracy": total.accuracy,
         },
-        "interval": interval_data(accuracy_bounds(judged)),
+        "interval": interval_data(accuracy_of(judged)),
         "rand": {
             "bootstrap": {
-                "mean": interval.mean,
+                "mean": interval.value,
                 "lower_ci": interval.lower,
                 "upper_ci": interval.upper,
                 "reason": interval.reason,

@@ -18,9 +18,8 @@ from pytest_jrh.core.text import Styled, counted, one_line, wrapped
 from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin
 from pytest_jrh.reports.spending import total_spending
 from pytest_jrh.stats.figures import NONE, percent, range_text
-from pytest_jrh.stats.formulas import Share
+from pytest_jrh.stats.formulas import Estimate
 from pytest_jrh.stats.gate import GateDecision
-from pytest_jrh.stats.intervals import Bounds
 from pytest_jrh.stats.panels import Panel, panels
 from pytest_jrh.stats.probes import ProbeTable, probe_tables
 from pytest_jrh.stats.statistics import StatisticsTable, tabulate
@@ -226,25 +225,23 @@ def majority_text(panel: Panel) -> str:
     """How often the majority of a panel is right, over all cases and over those that it decides,
     and in how many the panel has no verdict, and why.
     """
-    shares = {"accuracy": panel.accuracy, "overall": panel.overall, "ties": panel.ties}
-    texts = {name: _with_interval(share, panel.intervals[name]) for name, share in shares.items()}
     cases = f"{panel.overall.count:,} of {counted(panel.overall.n, 'case')}"
-    text = f"the majority is right in {cases} ({texts['overall']})"
+    text = f"the majority is right in {cases} ({_with_interval(panel.overall)})"
     undecided = len(panel.without_vote)
     if undecided and panel.accuracy.n:
         text += f", in {panel.accuracy.count:,} of the {panel.accuracy.n:,} that it decides"
-        text += f" ({texts['accuracy']})"
+        text += f" ({_with_interval(panel.accuracy)})"
     if ties := panel.ties.count:
         verb = "is" if ties == 1 else "are"
-        text += f"; {counted(ties, 'tie')} ({texts['ties']}) {verb} no verdict"
-    if rest := undecided - panel.ties.count:
+        text += f"; {counted(ties, 'tie')} ({_with_interval(panel.ties)}) {verb} no verdict"
+    if rest := undecided - (panel.ties.count or 0):
         text += f"; {counted(rest, 'case')} without a majority"
     return text
 
 
-def _with_interval(share: Share, bounds: Bounds) -> str:
-    shown = range_text(bounds)
-    return percent(share.value) + ("" if shown == NONE else f", 95% interval {shown}")
+def _with_interval(share: Estimate) -> str:
+    interval = range_text(share)
+    return percent(share.value) + ("" if interval == NONE else f", 95% interval {interval}")
 
 
 _WORDS: tuple[HumanReview, ...] = ("accepted", "edited", "rejected", "undecided")

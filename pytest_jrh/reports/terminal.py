@@ -29,7 +29,6 @@ from pytest_jrh.stats.figures import (
     decimal,
     flicker_sentence,
     left_out,
-    matrix_of,
     percent,
     ranged,
     reasons,
@@ -83,7 +82,7 @@ def _figures(section: Section) -> str:
     parts = [counted(total.counts.n, "verdict")]
     if total.counts.n:
         wrong = total.counts.n - sum(each.outcome == "agree" for each in total.judged)
-        parts[0] += f", accuracy {ranged(percent(total.accuracy.value), total.interval)}"
+        parts[0] += f", accuracy {ranged(percent(total.accuracy.value), total.accuracy)}"
         parts.append(f"{wrong:,} wrong")
     parts += [f"{number:,} {kind}" for kind, number in left_out(total)]
     return f"{one_line(section.label)}: {', '.join(parts)}"
@@ -405,7 +404,7 @@ def _matrices(section: Section, width: int) -> Iterator[Styled]:
     shown = section.whole_rows
     if len(shown) > _MOST_MATRICES:
         shown = shown[:1]
-    found = [(row.name, matrix_of(row.statistics, section.mode)) for row in shown]
+    found = [(row.name, row.statistics.matrices.get(section.mode)) for row in shown]
     every_section = [(name, matrix) for name, matrix in found if matrix is not None and matrix.n]
     if every_section:
         yield Styled("")
@@ -463,7 +462,7 @@ def _panel(panel: Panel, session: SessionResults, width: int, verbosity: int) ->
     names = [" / ".join(map(one_line, pair.judges)) for pair in panel.pairs]
     figures = [
         f"agree in {pair.agreement.count:,} of {pair.agreement.n:,}{GAP}kappa "
-        f"{ranged(decimal(pair.kappa.value), pair.kappa_interval, 'number')}"
+        f"{ranged(decimal(pair.kappa.value), pair.kappa, 'number')}"
         for pair in panel.pairs
     ]
     room = width - max(map(len, figures)) - 2 * len(GAP)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from pytest_jrh.core.model import JUDGED
 from pytest_jrh.stats.baseline import Pair
 from pytest_jrh.stats.comparison import holm, sign_flip_p
-from pytest_jrh.stats.intervals import Tally, flicker, share_bounds
+from pytest_jrh.stats.intervals import estimate_flicker, estimate_share, tallied
 from pytest_jrh.stats.planning import ForeseenSuite
 from pytest_jrh.stats.statistics import flicker_of, repeated_case
 
@@ -149,15 +149,15 @@ def known_flicker(judged: Sequence[CaseResult], pairs: Sequence[Pair]) -> KnownF
     recordings that the baseline was made of, which says nothing.
     """
     cases = len(pairs)
-    repeats = max((len(each.scores) for each in judged), default=1) or 1
-    found = flicker_of(judged)
-    if found.value is not None:
-        return KnownFlicker(found.value, "repeats", repeats, cases)
-    found = flicker(
+    repeats = max((len(result.scores) for result in judged), default=1) or 1
+    repeated = flicker_of(judged)
+    if repeated.value is not None:
+        return KnownFlicker(repeated.value, "repeats", repeats, cases)
+    since = estimate_flicker(
         repeated_case(pair.now, pair.before.all_scores) for pair in pairs if pair.same_judge
     )
-    if found.flickering:
-        return KnownFlicker(found.value, "baseline", repeats, cases)
+    if since.count:
+        return KnownFlicker(since.value, "baseline", repeats, cases)
     return KnownFlicker(None, "", repeats, cases)
 
 
@@ -252,12 +252,11 @@ def lowered(before: Baseline, made: Update, results: Iterable[CaseResult]) -> li
 
 
 def _lower_bounds(baseline: Baseline, results: Iterable[CaseResult]) -> Mapping[_Group, float]:
-    groups: dict[_Group, dict[Cluster, Tally]] = {}
+    groups: dict[_Group, list[tuple[Cluster, bool]]] = {}
     for result in results:
         line = baseline.cases.get(result.case_id)
         if line is not None:
-            clusters = groups.setdefault((result.judge, result.spec.rubric_id), {})
-            right, n = clusters.get(result.spec.cluster_id, Tally(0, 0))
-            clusters[result.spec.cluster_id] = Tally(right + (line.outcome == "agree"), n + 1)
-    bounds = {group: share_bounds(clusters.values()).lower for group, clusters in groups.items()}
+            marks = groups.setdefault((result.judge, result.spec.rubric_id), [])
+            marks.append((result.spec.cluster_id, line.outcome == "agree"))
+    bounds = {group: estimate_share(tallied(marks)).lower for group, marks in groups.items()}
     return {group: lower for group, lower in bounds.items() if lower is not None}

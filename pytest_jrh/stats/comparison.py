@@ -15,7 +15,7 @@ from functools import lru_cache
 from operator import add
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from pytest_jrh.stats.formulas import normal_cdf, normal_quantile, t_quantile
+from pytest_jrh.stats.formulas import Estimate, normal_cdf, normal_quantile, t_quantile
 from pytest_jrh.stats.intervals import LEVEL, flip_probability
 
 if TYPE_CHECKING:
@@ -146,20 +146,17 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DropDecision:
-    """What the drop of the mean correctness comes to, and its bounds, each at the level by itself.
+    """What the drop of the mean correctness comes to, its bounds each at the level by itself.
 
     `runs` (clusters of the size of these) and `repeats` would each decide an INCONCLUSIVE one with
     a power of 80%, unless the true drop is close to the limit; None where no such number is known.
-    `reason` says why there are no bounds. `clusters` is how many there are.
+    `clusters` is how many there are.
     """
 
     verdict: DropVerdict
-    drop: float | None = None
-    lower: float | None = None
-    upper: float | None = None
+    drop: Estimate
     runs: int | None = None
     repeats: int | None = None
-    reason: str | None = None
     clusters: int = 0
 
 
@@ -201,8 +198,8 @@ def decide_drop(
     """
     given = [change for change in changes if change.n]
     if len(given) < _FEWEST_CLUSTERS:
-        reason = "all cases come from one source run" if given else "no case could be compared"
-        return DropDecision("INCONCLUSIVE", reason=reason, clusters=len(given))
+        why = "all cases come from one source run" if given else "no case could be compared"
+        return DropDecision("INCONCLUSIVE", Estimate(why=why), clusters=len(given))
     runs, n = len(given), sum(change.n for change in given)
     drop = math.fsum(change.loss for change in given) / n
     squares = math.fsum((change.loss - drop * change.n) ** 2 for change in given)
@@ -210,17 +207,17 @@ def decide_drop(
     weighted = sum(each.n**2 for each in given) / n
     spread = _Spread.over(variance, runs, n, weighted, max_drop)
     half = half_width(variance, runs, n, weighted, max_drop, level)
-    lower, upper = max(-1.0, drop - half), min(1.0, drop + half)
-    if upper < max_drop:
-        return DropDecision("PASS", drop, lower, upper, clusters=runs)
-    if lower > 0 and drop >= max_drop:
-        return DropDecision("FAIL", drop, lower, upper, clusters=runs)
+    estimate = Estimate(drop, drop - half, drop + half).within(-1.0, 1.0)
+    if drop + half < max_drop:
+        return DropDecision("PASS", estimate, clusters=runs)
+    if drop - half > 0 and drop >= max_drop:
+        return DropDecision("FAIL", estimate, clusters=runs)
     goal = _Goal.of(spread, drop, max_drop, level)
     if goal.decides(runs):
         goal = goal._replace(distance=abs(max_drop - drop))
     more = None if flicker is None else _repeats_that_decide(goal, variance, flicker, repeats, runs)
     enough = _runs_that_decide(goal, runs)
-    return DropDecision("INCONCLUSIVE", drop, lower, upper, enough, more, clusters=runs)
+    return DropDecision("INCONCLUSIVE", estimate, enough, more, clusters=runs)
 
 
 class Judged(NamedTuple):

@@ -1,16 +1,13 @@
-"""Warnings about judges whose accuracy may look fine and means nothing: over all cases, and
-per rubric (rules J1, L6).
+"""Warnings about judges whose accuracy may look fine and means nothing, over all cases and per
+rubric: whether verdicts could be those of a judge that is worth something.
 
-Whether verdicts could be those of a judge that is worth something (rule L6).
-
-The figures of a set of results as a list, for reports that have no table to show them in (rule
-L4).
+Also the figures of a set of results as a list, for reports that have no table to show them in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from math import erfc, exp, lgamma, log, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -19,29 +16,19 @@ from pytest_jrh.stats.comparison import holm
 from pytest_jrh.stats.figures import (
     COLUMNS,
     decimal,
-    matrix_of,
     range_text,
     ranged,
     sections,
     tie_sentence,
+    value_text,
 )
-from pytest_jrh.stats.formulas import SIGNIFICANCE, Share
-from pytest_jrh.stats.intervals import (
-    LEVEL,
-    Bounds,
-    Flicker,
-    Tally,
-    bias_p,
-    effective_size,
-    kappa_p,
-)
-from pytest_jrh.stats.statistics import clusters_of, sums_by_cluster
+from pytest_jrh.stats.formulas import SIGNIFICANCE, Estimate
+from pytest_jrh.stats.intervals import LEVEL, Tally, bias_p, effective_size, kappa_p, tallied
+from pytest_jrh.stats.statistics import sums_by_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from pytest_jrh.core.model import Mode
-    from pytest_jrh.stats.figures import Column, Section
+    from pytest_jrh.stats.figures import Column, FigureKind, Section
     from pytest_jrh.stats.formulas import ConfusionMatrix
     from pytest_jrh.stats.statistics import Statistics, StatisticsTable
 
@@ -72,8 +59,8 @@ def unsound_p(violated: Iterable[Tally], satisfied: Iterable[Tally]) -> float:
     if not all(label.n for label in labels):
         return 1.0
     one, other = labels
-    seen = one.right / one.n + other.right / other.n
-    return max(_at_most(seen, one.n, other.n, *shares) for shares in _SHARES)
+    index = one.right / one.n + other.right / other.n
+    return max(_at_most(index, one.n, other.n, *shares) for shares in _SHARES)
 
 
 def missed_p(missed: int) -> float:
@@ -87,19 +74,17 @@ def _effective(tallies: Sequence[Tally]) -> _Label:
     return _Label(round(right / n * size), size) if n else _Label(0, 0)
 
 
-def _at_most(seen: float, n: int, other: int, share: float, other_share: float) -> float:
-    """The probability that the two shares of right verdicts sum to no more than was seen."""
+def _at_most(index: float, n: int, other: int, share: float, other_share: float) -> float:
+    """The probability that the two shares of right verdicts sum to no more than `index`."""
     below = [0.0]
     for probability in _binomial(other, other_share):
         below.append(below[-1] + probability)
     total = 0.0
     for right, probability in enumerate(_binomial(n, share)):
-        most = (
-            int((seen - right / n) * other + _SUMS_ROUNDING)
-            if seen >= right / n - _SUMS_ROUNDING
-            else -1
-        )
-        total += probability * below[min(most, other) + 1]
+        rest = index - right / n
+        if rest >= -_SUMS_ROUNDING:
+            most = int(rest * other + _SUMS_ROUNDING)
+            total += probability * below[min(most, other) + 1]
     return min(1.0, total)
 
 
@@ -146,11 +131,8 @@ class _Finding:
 
 def section_warnings(section: Section) -> list[str]:
     """All warnings about the figures of one judge."""
-    return all_warnings(
-        section.total,
-        [row.statistics for row in section.rows if row.level == "rubric"],
-        section.mode,
-    )
+    rubrics = [row.statistics for row in section.rows if row.level == "rubric"]
+    return all_warnings(section.total, rubrics, section.mode)
 
 
 def all_warnings(total: Statistics, rubrics: Sequence[Statistics], mode: Mode) -> list[str]:
@@ -161,47 +143,51 @@ def all_warnings(total: Statistics, rubrics: Sequence[Statistics], mode: Mode) -
     random, inverted and biased verdicts are only reported where they are unlikely of a sound judge,
     by Holm's method over the rubrics.
     """
-    found = _of_total(total, mode)
-    lines = [finding.text for finding in found] + _contradictions(total)
+    findings = _of_total(total, mode)
+    lines = [finding.text for finding in findings] + _contradictions(total)
     if ties := tie_sentence(total):
         lines.append(ties)
-    known = {finding.kind for finding in found}
-    if len(rubrics) > 1 and "constant" not in known:
-        lines += _rubric_lines(list(_of_rubrics(rubrics, mode)), known, len(rubrics))
+    reported = {finding.kind for finding in findings}
+    if len(rubrics) > 1 and "constant" not in reported:
+        lines += _rubric_lines(list(_of_rubrics(rubrics, mode)), reported, len(rubrics))
     return lines
 
 
 def _rubric_lines(
-    found: Sequence[tuple[Statistics, _Finding]], known: set[str], rubrics: int
+    findings: Sequence[tuple[Statistics, _Finding]], reported: set[str], rubrics: int
 ) -> list[str]:
-    """What is said of rubrics, beside what is known of all cases; alike ones in one line."""
+    """What is said of rubrics, beside what is reported of all cases; alike ones in one line."""
     # A bias of all cases may be that of some rubrics alone.
-    if sum(finding.kind == "bias" for _, finding in found) < rubrics:
-        known = known - {"bias"}
+    if sum(finding.kind == "bias" for _, finding in findings) < rubrics:
+        reported = reported - {"bias"}
     named: dict[str, list[str]] = {}
-    for rubric, finding in found:
-        if finding.kind not in known:
+    for rubric, finding in findings:
+        if finding.kind not in reported:
             named.setdefault(finding.text, []).append(one_line(rubric.counts.rubric))
     return [f"{_listed(names)}: {text[0].lower()}{text[1:]}" for text, names in named.items()]
 
 
 def one_class(statistics: Statistics, mode: Mode) -> str:
     """What is said where all labels are the same; nothing where they are not."""
-    matrix = matrix_of(statistics, mode)
+    matrix = statistics.matrices.get(mode)
     if matrix is None or matrix.n < _FEWEST_LABELS or sum(map(bool, matrix.rows)) > 1:
         return ""
     [label] = [score for score, row in zip(matrix.labels, matrix.rows, strict=True) if row]
-    cases = f"Only {_MEANINGS[label]} cases" if mode == "binary" else f"Only cases of score {label}"
+    cases = f"Only cases of score {label}"
+    if mode == "binary" and label in _MEANINGS:
+        cases = f"Only {_MEANINGS[label]} cases"
     return f"{cases}: a judge that always says {label} would get 100%."
 
 
 def _of_total(total: Statistics, mode: Mode) -> list[_Finding]:
-    found = [each for each in _independence(total, mode) if _holds_for_all(each, mode)][:1]
-    if not found or found[0].kind == "chance":
-        found += [finding for finding in _bias(total, mode) if finding.p() < SIGNIFICANCE]
+    findings = [finding for finding in _independence(total, mode) if _holds_for_all(finding, mode)][
+        :1
+    ]
+    if not findings or findings[0].kind == "chance":
+        findings += [finding for finding in _bias(total, mode) if finding.p() < SIGNIFICANCE]
     if same := one_class(total, mode):
-        found.append(_Finding("one class", same, lambda: 0.0))
-    return found
+        findings.append(_Finding("one class", same, lambda: 0.0))
+    return findings
 
 
 def _holds_for_all(finding: _Finding, mode: Mode) -> bool:
@@ -221,10 +207,12 @@ def _of_rubrics(rubrics: Sequence[Statistics], mode: Mode) -> Iterable[tuple[Sta
         # The other rubrics are no finding, so that they count with 1.
         p_values = [finding.p() for _, finding in first] + [1.0] * (len(rubrics) - len(first))
         adjusted = holm(p_values)[: len(first)]
-        unlikely += [each for each, p in zip(first, adjusted, strict=True) if p < SIGNIFICANCE]
-    told = {id(rubric) for rubric, finding in unlikely if finding.kind not in ("bias", "chance")}
+        unlikely += [
+            finding for finding, p in zip(first, adjusted, strict=True) if p < SIGNIFICANCE
+        ]
+    worse = {id(rubric) for rubric, finding in unlikely if finding.kind not in ("bias", "chance")}
     for rubric, finding in unlikely:
-        if finding.kind != "bias" or id(rubric) not in told:
+        if finding.kind != "bias" or id(rubric) not in worse:
             yield rubric, finding
     for rubric in rubrics:
         if same := one_class(rubric, mode):
@@ -233,66 +221,70 @@ def _of_rubrics(rubrics: Sequence[Statistics], mode: Mode) -> Iterable[tuple[Sta
 
 def _independence(statistics: Statistics, mode: Mode) -> list[_Finding]:
     """What is wrong with verdicts that do not depend on the cases, the worst first."""
-    matrix = matrix_of(statistics, mode)
-    if matrix is None or matrix.n < _FEWEST_VERDICTS or sum(map(bool, matrix.rows)) < 2:  # noqa: PLR2004 - labels
+    matrix = statistics.matrices.get(mode)
+    if (
+        matrix is None
+        or matrix.n < _FEWEST_VERDICTS
+        or sum(map(bool, matrix.rows)) < _FEWEST_LABELS
+    ):
         return []
-    answer, most = max(
-        zip(matrix.labels, matrix.columns, strict=True), key=lambda column: column[1]
-    )
-    said = f"{answer} ({_MEANINGS[answer]})" if mode == "binary" else str(answer)
+    columns = zip(matrix.labels, matrix.columns, strict=True)
+    answer, most = max(columns, key=lambda column: column[1])
+    verdict = str(answer)
+    if mode == "binary" and answer in _MEANINGS:
+        verdict = f"{answer} ({_MEANINGS[answer]})"
     if most == matrix.n:
-        text = f"Constant verdict: {said} for all {matrix.n:,} cases."
+        text = f"Constant verdict: {verdict} for all {matrix.n:,} cases."
         return [_Finding("constant", text, _constant_p(statistics, mode, answer))]
     kappa = _kappa(statistics, mode)
     if kappa is None:
         return []
-    found = [_by_chance(statistics, matrix, kappa, mode)]
+    findings = []
     if (
         matrix.n >= _FEWEST_NEARLY
         and most >= _NEARLY_ALL * matrix.n
         and kappa < (_FAIR if mode == "binary" else _SUBSTANTIAL)
     ):
         text = (
-            f"Near-constant verdict: {said} for {most:,} of {matrix.n:,} cases (kappa "
+            f"Near-constant verdict: {verdict} for {most:,} of {matrix.n:,} cases (kappa "
             f"{decimal(kappa)})."
         )
-        found.insert(0, _Finding("near", text, _unsound_p(statistics, mode)))
-    return [finding for finding in found if finding is not None]
+        findings.append(_Finding("near", text, _unsound_p(statistics, mode)))
+    return findings + _by_chance(statistics, matrix, kappa, mode)
 
 
 def _by_chance(
     statistics: Statistics, matrix: ConfusionMatrix, kappa: float, mode: Mode
-) -> _Finding | None:
+) -> list[_Finding]:
     if mode == "ordinal":
         chance, name, enough = mantel(matrix), "Mantel's test p", _SUBSTANTIAL
-    else:
+    elif matrix.labels == tuple(_MEANINGS):
         chance, name, enough = fisher_exact(matrix), "Fisher's exact p", _FAIR
+    else:
+        # A score that no binary judge can give: nothing is known of such a table.
+        return []
     odds = f"kappa {decimal(kappa)}, {name} = {chance:.2g}"
     if kappa <= -_FAIR and chance < SIGNIFICANCE:
-        return _Finding("inverted", f"Inverted labels (kappa {kappa:.2f}).", lambda: chance)
+        return [_Finding("inverted", f"Inverted labels (kappa {kappa:.2f}).", lambda: chance)]
     if mode == "ordinal" and kappa < 0 and chance < SIGNIFICANCE:
         text = f"Scores agree with the labels less than by chance (weighted {odds})."
-        return _Finding("inverted", text, lambda: chance)
+        return [_Finding("inverted", text, lambda: chance)]
     if kappa >= enough or chance < SIGNIFICANCE:
-        return None
-    what = f"Scores are indistinguishable from chance (weighted {odds})."
+        return []
+    text = f"Scores are indistinguishable from chance (weighted {odds})."
     if mode == "binary":
-        what = f"Verdicts are indistinguishable from chance ({odds})."
-    return _Finding("chance", what, _unsound_p(statistics, mode))
+        text = f"Verdicts are indistinguishable from chance ({odds})."
+    return [_Finding("chance", text, _unsound_p(statistics, mode))]
 
 
 def _bias(statistics: Statistics, mode: Mode) -> list[_Finding]:
     """Scores that are too high, or too low, by half a level or more."""
-    ordinal = statistics.ordinal
-    if mode == "binary" or ordinal is None or ordinal.bias.value is None:
+    bias = statistics.figures.get("bias", Estimate())
+    if mode == "binary" or bias.value is None or abs(bias.value) < _LARGE_BIAS:
         return []
-    bias = ordinal.bias.value
-    if abs(bias) < _LARGE_BIAS:
-        return []
-    interval = ordinal.intervals["bias"]
     text = (
-        f"Scores are {abs(bias):.2f} levels too {'high' if bias > 0 else 'low'} on average (bias "
-        f"{decimal(bias)}, 95% interval {range_text(interval, 'number')})."
+        f"Scores are {abs(bias.value):.2f} levels too {'high' if bias.value > 0 else 'low'} on "
+        f"average (bias {decimal(bias.value)}, 95% interval {range_text(bias, 'number')})."
     )
     return [_Finding("bias", text, lambda: bias_p(sums_by_cluster(statistics.judged)))]
 
@@ -306,16 +298,16 @@ def _unsound_p(statistics: Statistics, mode: Mode) -> Probability:
 def _constant_p(statistics: Statistics, mode: Mode, answer: int) -> Probability:
     if mode == "binary":
         return _unsound_p(statistics, mode)
-    wrong = [result for result in statistics.judged if result.expected != answer]
-    return lambda: missed_p(len(clusters_of(wrong)))
+    clusters = {result.spec.cluster_id for result in statistics.judged if result.expected != answer}
+    return lambda: missed_p(len(clusters))
 
 
 def _tallies(statistics: Statistics, label: int) -> list[Tally]:
-    of_label = [result for result in statistics.judged if result.expected == label]
-    return [
-        Tally(sum(result.outcome == "agree" for result in cluster), len(cluster))
-        for cluster in clusters_of(of_label)
-    ]
+    return tallied(
+        (result.spec.cluster_id, result.outcome == "agree")
+        for result in statistics.judged
+        if result.expected == label
+    )
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -382,9 +374,7 @@ def _log_choices(n: int, k: int) -> float:
 
 
 def _kappa(statistics: Statistics, mode: Mode) -> float | None:
-    if mode == "ordinal":
-        return statistics.ordinal.weighted_kappa.value if statistics.ordinal else None
-    return statistics.binary.kappa.value if statistics.binary else None
+    return statistics.figures["weighted_kappa" if mode == "ordinal" else "kappa"].value
 
 
 _LISTED = ("rate", "share", "number")
@@ -406,43 +396,51 @@ FIGURE_COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class NamedFigure:
-    """One figure with its interval, in numbers and as the tables show it.
+class NamedFigure(Estimate):
+    """One figure under its name in the JSON report.
 
-    `reason` says why there is no figure, `bounds.reason` why there is no interval.
+    `without_interval` says why there is no interval, where that is another reason than `why`.
     """
 
-    name: str
-    value: float | None
-    n: int
-    count: int | None
-    bounds: Bounds
-    reason: str
-    text: str
+    name: str = ""
+    kind: FigureKind = "share"
+    without_interval: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        estimate: Estimate,
+        kind: FigureKind = "share",
+        without_interval: str | None = None,
+    ) -> NamedFigure:
+        """Give an estimate a name."""
+        return cls(**asdict(estimate), name=name, kind=kind, without_interval=without_interval)
 
     @property
-    def lower(self) -> float | None:
-        """The lower end of the interval."""
-        return self.bounds.lower
+    def text(self) -> str:
+        """The figure and its interval as the tables show them."""
+        return ranged(value_text(self, self.kind), self, self.kind)
 
     @property
-    def upper(self) -> float | None:
-        """The upper end of the interval."""
-        return self.bounds.upper
+    def whole_text(self) -> str:
+        """The same with what is missing of it."""
+        return f"{self.text} ({self.why})" if self.why else self.text
 
     @property
     def cells(self) -> dict[str, Any]:
         """The figure in the columns of the table of figures that are about it."""
+        missing = self.interval_reason if self.without_interval is None else self.without_interval
         return {
             "figure": self.name,
             "value": self.value,
-            "count": self.count,
+            "count": self.count if self.kind == "share" else None,
             "n": self.n,
             "lower": self.lower,
             "upper": self.upper,
             "level": LEVEL,
-            "reason": self.reason,
-            "interval_reason": self.bounds.reason or "",
+            "reason": self.reason or "",
+            "interval_reason": missing or "",
         }
 
 
@@ -459,8 +457,7 @@ def figure_rows(table: StatisticsTable) -> Iterator[dict[str, Any]]:
     """The figures of every level as rows of a table, each judge's total first, and the warnings."""
     for statistics in (*table.judges, *table.rubrics, *table.groups):
         counts = statistics.counts
-        mode: Mode = "binary" if statistics.ordinal is None else "ordinal"
-        for figure in named_figures(statistics, mode):
+        for figure in named_figures(statistics, statistics.mode):
             yield {
                 "judge": counts.judge,
                 "rubric": counts.rubric,
@@ -477,35 +474,20 @@ def properties(table: StatisticsTable) -> Iterator[tuple[str, str]]:
     for section in sections(table):
         judge = "::".join(part for part in (section.suite, section.judge) if part)
         rubrics = [row for row in section.rows if row.level == "rubric"]
-        places = [(judge, section.total)]
-        places += [(f"{judge}::{row.name}", row.statistics) for row in rubrics]
-        for place, statistics in places:
+        named = [(judge, section.total)]
+        named += [(f"{judge}::{row.name}", row.statistics) for row in rubrics]
+        for name, statistics in named:
             for figure in named_figures(statistics, section.mode):
-                missing = figure.reason or figure.bounds.reason
-                value = f"{figure.text} ({missing})" if missing else figure.text
-                yield f"jrh:{place}:{figure.name}", value
+                yield f"jrh:{name}:{figure.name}", figure.whole_text
         for warning in section_warnings(section):
             yield f"jrh:{judge}:warning", warning
 
 
-def _number(figure: Any, statistics: Statistics) -> int:
-    """How many cases the figure is of."""
-    if isinstance(figure, Share):
-        return figure.n
-    return figure.cases if isinstance(figure, Flicker) else statistics.counts.n
-
-
 def _named(column: Column, statistics: Statistics) -> NamedFigure:
-    figure: Any = column.of(statistics)
-    bounds = column.bounds(statistics) or Bounds()
-    text, reason = column.cell(statistics)
-    is_share = isinstance(figure, Share)
-    return NamedFigure(
-        name=column.key or column.title,
-        value=None if figure is None else figure.value,
-        n=_number(figure, statistics),
-        count=figure.count if is_share else None,
-        bounds=bounds,
-        reason=reason,
-        text=ranged(text, bounds, column.kind),
-    )
+    verdicts = statistics.counts.n
+    estimate = statistics.figures.get(column.key, Estimate(n=verdicts))
+    missing = column.interval_reason(estimate) or ""
+    if column.kind == "number":
+        # Also of the ties that some of these leave out.
+        estimate = replace(estimate, n=verdicts)
+    return NamedFigure.of(column.key, estimate, column.kind, missing)

@@ -8,23 +8,20 @@ from these. A new one is its computation in `Statistics` and one line here.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.core.text import counted
+from pytest_jrh.stats.formulas import NO_VERDICT, Estimate
+from pytest_jrh.stats.statistics import SEE_RECALL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_jrh.core.model import Mode
-    from pytest_jrh.stats.formulas import ConfusionMatrix, Share
-    from pytest_jrh.stats.intervals import Bounds, Flicker
-    from pytest_jrh.stats.metrics import Figure
-    from pytest_jrh.stats.statistics import BinaryStats, OrdinalStats, Statistics, StatisticsTable
+    from pytest_jrh.stats.statistics import Statistics, StatisticsTable
 
 
-Value: TypeAlias = "Figure | Share | Bounds | Flicker | int"
 FigureKind: TypeAlias = Literal["count", "rate", "share", "number", "bounds"]
 NONE = "-"
 _BOTH: tuple[Mode, ...] = ("binary", "ordinal")
@@ -32,66 +29,69 @@ _BOTH: tuple[Mode, ...] = ("binary", "ordinal")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One figure of a set of results.
+    """One figure of a set of results, by its `key` in `Statistics.figures`.
 
-    `of` takes it from the set's `Statistics`, as a `Figure`, a `Share`, `Bounds` or a number
-    by `kind`; None where the set has no case of the mode. `interval` takes its interval, which by
-    default is the one under its `key`; with `apart` that has a column of its own. `title` heads
-    it in tables, where a terminal breaks it as in `head`; one without a title is in the JSON report
-    alone. `key` names it there, among the figures of its mode. `meaning` explains it in a sentence
-    or two. `shown` leaves it out of the table of a judge of whom it can say nothing.
+    Of a `count` it is the number of verdicts. Of `bounds` the interval alone is shown, beside a
+    figure that is `apart` from it. `title` heads it in tables, where a terminal breaks it as in
+    `head`; one without a title is in the JSON report alone, where it stands under its key among
+    the figures of its mode, or of both where it is `common`. `meaning` explains it in a sentence or
+    two. What is `optional` is left out of the table of a judge of whom it can say nothing.
+    `without_interval` says why a figure has none.
     """
 
-    of: Callable[[Statistics], Value | None]
+    key: str
     kind: FigureKind
     meaning: str
     title: str = ""
     head: tuple[str, str] | None = None
-    key: str = ""
     modes: tuple[Mode, ...] = _BOTH
-    interval: Callable[[Statistics], Bounds | None] | None = None
+    common: bool = False
     apart: bool = False
-    shown: Callable[[Statistics], bool] = lambda _: True
+    optional: bool = False
+    without_interval: str = ""
 
     @property
     def heading(self) -> tuple[str, str]:
         """The two lines of the title in a terminal."""
         return self.head or ("", self.title)
 
+    def shown(self, total: Statistics) -> bool:
+        """Whether it is shown of a judge with these figures over all its cases."""
+        return not self.optional or total.figures[self.key].n > 0
+
     def cell(self, statistics: Statistics) -> tuple[str, str]:
         """The figure as text, `-` where it cannot be computed, and then the reason."""
-        figure: Any = self.of(statistics)
-        if figure is None:
+        if self.kind == "count":
+            return f"{statistics.counts.n:,}", ""
+        estimate = statistics.figures.get(self.key)
+        if estimate is None:
             return NONE, ""
-        match self.kind:
-            case "count":
-                return f"{figure:,}", ""
-            case "bounds":
-                return range_text(figure), figure.reason or ""
-            case "number":
-                return decimal(figure.value), figure.reason or ""
-            case "rate" | "share":
-                return percent(figure.value), figure.reason or ""
-
-    def bounds(self, statistics: Statistics) -> Bounds | None:
-        """The interval of the figure; None for what has none, as a number of cases."""
-        if self.interval is not None:
-            return self.interval(statistics)
-        for described in (statistics.binary, statistics.ordinal):
-            if described is not None and self.key in described.intervals:
-                return described.intervals[self.key]
-        return None
+        if self.kind == "bounds":
+            return range_text(estimate), estimate.interval_reason or ""
+        return value_text(estimate, self.kind), estimate.reason or ""
 
     def range_cell(self, statistics: Statistics) -> tuple[str, str]:
         """The interval as text, `-` where there is none, and then the reason.
 
         Empty where it has a column of its own, or the figure itself is missing.
         """
-        bounds = None if self.apart else self.bounds(statistics)
-        figure: Any = self.of(statistics)
-        if bounds is None or figure is None or figure.value is None:
+        estimate = statistics.figures.get(self.key)
+        if estimate is None or estimate.value is None or self.apart or self.kind == "bounds":
             return "", ""
-        return range_text(bounds, self.kind), bounds.reason or ""
+        return range_text(estimate, self.kind), self.interval_reason(estimate) or ""
+
+    def interval_reason(self, estimate: Estimate) -> str | None:
+        """Why there is no interval; None where there is one."""
+        if self.without_interval:
+            return self.without_interval
+        if self.kind == "share" and not estimate.n:
+            return NO_VERDICT
+        return estimate.interval_reason
+
+
+def value_text(estimate: Estimate, kind: FigureKind) -> str:
+    """A figure as text: a share in percent, another figure in its own unit."""
+    return decimal(estimate.value) if kind == "number" else percent(estimate.value)
 
 
 def percent(value: float | None, digits: int = 1) -> str:
@@ -106,23 +106,23 @@ def percent(value: float | None, digits: int = 1) -> str:
     return text
 
 
-def range_text(bounds: Bounds, kind: FigureKind = "share") -> str:
+def range_text(estimate: Estimate, kind: FigureKind = "share") -> str:
     """An interval as text: of a share in percent, of another figure in its own unit."""
-    if bounds.lower is None or bounds.upper is None:
+    if estimate.lower is None or estimate.upper is None:
         return NONE
     if kind == "number":
-        between = " to " if bounds.lower < 0 else "-"
-        return f"{decimal(bounds.lower)}{between}{decimal(bounds.upper)}"
+        between = " to " if estimate.lower < 0 else "-"
+        return f"{decimal(estimate.lower)}{between}{decimal(estimate.upper)}"
     # An end that is not quite 100 or 0 is not printed as if it were.
-    lower = min(bounds.lower, 0.999) if bounds.lower < 1 else 1.0
-    upper = max(bounds.upper, 0.001) if bounds.upper > 0 else 0.0
+    lower = min(estimate.lower, 0.999) if estimate.lower < 1 else 1.0
+    upper = max(estimate.upper, 0.001) if estimate.upper > 0 else 0.0
     return f"{100 * lower:.1f}-{100 * upper:.1f}"
 
 
-def ranged(text: str, bounds: Bounds, kind: FigureKind = "share") -> str:
-    """A figure with its interval in parentheses, where it has one."""
-    shown = range_text(bounds, kind)
-    return text if NONE in (shown, text) else f"{text} ({shown})"
+def ranged(text: str, estimate: Estimate, kind: FigureKind = "share") -> str:
+    """The text of a figure, with the interval in parentheses where there is one."""
+    interval = range_text(estimate, kind)
+    return text if NONE in (interval, text) else f"{text} ({interval})"
 
 
 def decimal(value: float | None) -> str:
@@ -133,148 +133,130 @@ def decimal(value: float | None) -> str:
 
 def columns_of(mode: Mode, total: Statistics) -> list[Column]:
     """The columns of the table of a judge of this mode, in order; `total` is over all its cases."""
-    own = [column for column in COLUMNS if mode in column.modes and column.title]
-    return [column for column in own if column.shown(total)]
+    return [
+        column
+        for column in COLUMNS
+        if mode in column.modes and column.title and column.shown(total)
+    ]
 
 
 def keys_of(mode: Mode) -> list[Column]:
     """The figures that the JSON report has for this mode alone, in order."""
-    return [column for column in COLUMNS if mode in column.modes and column.key]
-
-
-def _binary(figure: Callable[[BinaryStats], Value]) -> Callable[[Statistics], Value | None]:
-    return lambda statistics: None if statistics.binary is None else figure(statistics.binary)
-
-
-def _ordinal(figure: Callable[[OrdinalStats], Value]) -> Callable[[Statistics], Value | None]:
-    return lambda statistics: None if statistics.ordinal is None else figure(statistics.ordinal)
+    return [column for column in COLUMNS if mode in column.modes and not column.common]
 
 
 COLUMNS: tuple[Column, ...] = (
+    Column("n", "count", "How many cases have a verdict.", "n", common=True),
     Column(
-        lambda statistics: statistics.counts.n,
-        "count",
-        "How many cases have a verdict.",
-        "n",
-    ),
-    Column(
-        lambda statistics: statistics.accuracy,
+        "accuracy",
         "rate",
         "The share of verdicts that are the label.",
         "accuracy",
         modes=("binary",),
-        interval=lambda statistics: statistics.interval,
+        common=True,
         apart=True,
     ),
     Column(
-        _ordinal(lambda figures: figures.exact),
+        "exact",
         "share",
         "The share of verdicts that give exactly the target score.",
         "exact",
-        key="exact",
         modes=("ordinal",),
         apart=True,
     ),
     Column(
-        lambda statistics: statistics.interval,
+        "accuracy",
         "bounds",
         "The range in which the accuracy would plausibly lie on other runs of the same kind.",
         "95% interval",
         head=("95%", "interval"),
+        common=True,
     ),
     Column(
-        _binary(lambda figures: figures.recall),
+        "recall",
         "share",
         "The share of the violations, in `agent_perturbation` and `agent_labels`, that the judge "
         "found.",
         "recall",
-        key="recall",
         modes=("binary",),
     ),
     Column(
-        _binary(lambda figures: figures.false_positive_rate),
+        "false_positive_rate",
         "share",
         "The share of the satisfied cases, in `agent_positives` and `agent_labels`, that the judge "
         "called violations (`FPR` in the terminal).",
         "false-positive rate",
         head=("", "FPR"),
-        key="false_positive_rate",
         modes=("binary",),
     ),
     Column(
-        _binary(lambda figures: figures.balanced_accuracy),
+        "balanced_accuracy",
         "rate",
         "The mean of the shares of right verdicts of both labels.",
-        key="balanced_accuracy",
         modes=("binary",),
+        without_interval=SEE_RECALL,
     ),
     Column(
-        _binary(lambda figures: figures.kappa),
+        "kappa",
         "number",
         "Cohen's kappa: agreement beyond what chance would give.",
         "kappa",
-        key="kappa",
         modes=("binary",),
     ),
     Column(
-        _binary(lambda figures: figures.paired),
+        "paired_accuracy",
         "share",
         "The share of runs whose two cases under a rubric, the edited one and the satisfied one, "
         "were both judged right.",
         "paired",
-        key="paired_accuracy",
         modes=("binary",),
     ),
     Column(
-        _ordinal(lambda figures: figures.within_one),
+        "within_one",
         "share",
         "The share that are at most one level off.",
         "within 1",
         head=("within", "1"),
-        key="within_one",
         modes=("ordinal",),
     ),
     Column(
-        _ordinal(lambda figures: figures.mean_absolute_error),
+        "mean_absolute_error",
         "number",
         "The mean distance from the target, in levels of the scale.",
         "mean error",
         head=("mean", "error"),
-        key="mean_absolute_error",
         modes=("ordinal",),
     ),
     Column(
-        _ordinal(lambda figures: figures.bias),
+        "bias",
         "number",
         "The mean of score minus target, in levels of the scale: above 0, the judge scores too "
         "high.",
         "bias",
-        key="bias",
         modes=("ordinal",),
     ),
     Column(
-        _ordinal(lambda figures: figures.weighted_kappa),
+        "weighted_kappa",
         "number",
         "Kappa with quadratic weights: near misses count for something, large ones against.",
         "weighted kappa",
         head=("weighted", "kappa"),
-        key="weighted_kappa",
         modes=("ordinal",),
     ),
     Column(
-        lambda statistics: statistics.flicker,
+        "flicker",
         "rate",
         "How often two verdicts of the judge on one case differ, where `repeats` has it judge each "
         "case more than once",
         "flicker",
-        interval=lambda statistics: statistics.flicker.bounds,
-        shown=lambda total: total.flicker.cases > 0,
+        common=True,
+        optional=True,
     ),
 )
 
 
 ONE_BY_ONE = "Each interval holds by itself: of 20, about one misses its true figure."
-"""What is said under a table with several rows (rule L5)."""
+"""What is said under a table with several rows."""
 Level: TypeAlias = Literal["rubric", "test", "total"]
 
 
@@ -367,12 +349,6 @@ def sections(table: StatisticsTable) -> list[Section]:
     return [_section(total, table) for total in table.judges if _asked(total)]
 
 
-def matrix_of(statistics: Statistics, mode: Mode) -> ConfusionMatrix | None:
-    """The confusion matrix of figures of that mode."""
-    described = statistics.ordinal if mode == "ordinal" else statistics.binary
-    return None if described is None else described.matrix
-
-
 def left_out(statistics: Statistics) -> list[tuple[str, int]]:
     """What the figures leave out, and how much of each."""
     counts = statistics.counts
@@ -390,15 +366,15 @@ def reasons(section: Section) -> list[tuple[str, str, list[str]]]:
 
     A test's name alone means all its rows.
     """
-    found: dict[tuple[str, str], list[Row]] = {}
+    missing: dict[tuple[str, str], list[Row]] = {}
     for row in section.rows:
         for cell in row.cells:
             if cell.reason:
-                found.setdefault((cell.column.title, cell.reason), []).append(row)
+                missing.setdefault((cell.column.title, cell.reason), []).append(row)
             if cell.range_reason:
                 title = f"interval of {cell.column.title}"
-                found.setdefault((title, cell.range_reason), []).append(row)
-    return [(title, reason, _labels(rows, section)) for (title, reason), rows in found.items()]
+                missing.setdefault((title, cell.range_reason), []).append(row)
+    return [(title, reason, _labels(rows, section)) for (title, reason), rows in missing.items()]
 
 
 def _labels(rows: list[Row], section: Section) -> list[str]:
@@ -416,8 +392,7 @@ def _asked(total: Statistics) -> bool:
 
 def _section(total: Statistics, table: StatisticsTable) -> Section:
     suite, judge = total.counts.suite, total.counts.judge
-    mode: Mode = "ordinal" if total.ordinal is not None else "binary"
-    columns = columns_of(mode, total)
+    columns = columns_of(total.mode, total)
     by_rubric: dict[str, list[Statistics]] = {}
     for group in table.groups:
         if (group.counts.suite, group.counts.judge) == (suite, judge):
@@ -437,7 +412,7 @@ def _section(total: Statistics, table: StatisticsTable) -> Section:
             ]
     if len(by_rubric) > 1:
         rows.append(Row("total", "all", total, _cells(total, columns)))
-    return Section(suite, judge, mode, tests, tuple(rows), total)
+    return Section(suite, judge, total.mode, tests, tuple(rows), total)
 
 
 def _cells(statistics: Statistics, columns: Sequence[Column]) -> tuple[Cell, ...]:
@@ -448,12 +423,14 @@ def _cells(statistics: Statistics, columns: Sequence[Column]) -> tuple[Cell, ...
 
 def flicker_sentence(statistics: Statistics) -> str:
     """In how many cases a judge contradicts itself; nothing where none was judged twice."""
-    found = statistics.flicker
-    if not found.cases:
+    flicker = statistics.flicker
+    if not flicker.n:
         return ""
-    cases = f"{found.flickering:,} of {counted(found.cases, 'repeated case')}"
-    known = "" if found.bounds.lower is None else f", 95% interval {range_text(found.bounds)}"
-    return f"The judge gave different scores in {cases} (flicker {percent(found.value)}{known})."
+    cases = f"{flicker.count:,} of {counted(flicker.n, 'repeated case')}"
+    interval = "" if flicker.lower is None else f", 95% interval {range_text(flicker)}"
+    return (
+        f"The judge gave different scores in {cases} (flicker {percent(flicker.value)}{interval})."
+    )
 
 
 def tie_sentence(statistics: Statistics) -> str:
@@ -461,7 +438,9 @@ def tie_sentence(statistics: Statistics) -> str:
     ties, n = statistics.counts.ties, statistics.counts.n
     if not ties:
         return ""
-    left_out = "; mean error, bias and weighted kappa leave them out" if statistics.ordinal else ""
+    left_out = ""
+    if "ordinal" in statistics.matrices:
+        left_out = "; mean error, bias and weighted kappa leave them out"
     return (
         f"Ties: in {ties:,} of {counted(n, 'case')} no score is the most frequent of the repeats. "
         f"They count as wrong{left_out}."

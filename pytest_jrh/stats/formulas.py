@@ -1,21 +1,17 @@
-"""The formulas behind the figures, on plain counts; each cites its source (rule J1).
+"""What every figure is, an `Estimate`, and formulas on plain counts; each cites its source.
 
-Quantiles and tails of the normal, Student's t and the binomial distribution, which the standard
-library lacks.
-
-How far annotators agree: Krippendorff's alpha, and the raw share of pairs (rule N1).
+Also quantiles and tails of the normal, Student's t and the binomial distribution, which the
+standard library lacks, and how far annotators agree: Krippendorff's alpha.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING, TypeAlias
-
-from pytest_jrh.stats.metrics import Figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -28,17 +24,45 @@ NO_VERDICT = "no verdict was given"
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """`count` of `n`; where `n` is 0, `reason` says what is missing."""
+class Estimate:
+    """A figure with its interval.
 
-    count: int
-    n: int
-    reason: str | None = None
+    A share is `count` of `n`; of other figures `n` is how many cases they are of, and `count` None.
+    Where there is no value, or none but no interval, `why` says why not.
+    """
+
+    value: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    count: int | None = None
+    n: int = 0
+    why: str = ""
 
     @property
-    def value(self) -> float | None:
-        """The share, from 0 to 1; None where `n` is 0."""
-        return self.count / self.n if self.n else None
+    def reason(self) -> str | None:
+        """Why there is no value; None where there is one."""
+        return self.why if self.value is None else None
+
+    @property
+    def interval_reason(self) -> str | None:
+        """Why there is no interval; None where there is one."""
+        return self.why if self.lower is None else None
+
+    def complement(self) -> Estimate:
+        """The share of the other cases."""
+        if self.value is None or self.count is None:
+            return self
+        others = self.n - self.count
+        whole = replace(self, value=others / self.n, count=others)
+        if self.lower is None or self.upper is None:
+            return whole
+        return replace(whole, lower=1 - self.upper, upper=1 - self.lower)
+
+    def within(self, lowest: float, highest: float) -> Estimate:
+        """The same with no more of the interval than the figure can reach."""
+        if self.lower is None or self.upper is None:
+            return self
+        return replace(self, lower=max(lowest, self.lower), upper=min(highest, self.upper))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,73 +108,12 @@ def confusion_matrix(pairs: Iterable[Pair], labels: Iterable[int] = ()) -> Confu
     )
 
 
-def cohen_kappa(matrix: ConfusionMatrix) -> Figure:
-    """Agreement beyond chance: 1 is perfect, 0 what chance gives (Cohen 1960, Educ Psychol Meas
-    20:37-46).
-    """
-    return _kappa(matrix, lambda one, other: float(one != other))
-
-
-def quadratic_kappa(matrix: ConfusionMatrix) -> Figure:
-    """Kappa that weighs a disagreement by the squared distance of the scores (Cohen 1968, Psychol
-    Bull 70:213-220).
-    """
-    return _kappa(matrix, lambda one, other: float((one - other) ** 2))
-
-
-def balanced_accuracy(matrix: ConfusionMatrix) -> Figure:
+def balanced_accuracy(matrix: ConfusionMatrix) -> float | None:
     """The mean of the recalls of the labels that occur (Brodersen et al. 2010, ICPR,
-    pp. 3121-3124).
+    pp. 3121-3124); None without a verdict.
     """
     recalls = [matrix.counts[index][index] / row for index, row in enumerate(matrix.rows) if row]
-    return Figure(sum(recalls) / len(recalls)) if recalls else Figure(None, NO_VERDICT)
-
-
-def mean_absolute_error(matrix: ConfusionMatrix) -> Figure:
-    """The mean distance of the answers from the labels, in levels."""
-    if not matrix.n:
-        return Figure(None, NO_VERDICT)
-    return Figure(matrix.expectation(lambda label, answer: abs(label - answer)) / matrix.n)
-
-
-def mean_bias(matrix: ConfusionMatrix) -> Figure:
-    """The mean of answer minus label, in levels: above 0, the judge scores too high."""
-    if not matrix.n:
-        return Figure(None, NO_VERDICT)
-    return Figure(matrix.expectation(lambda label, answer: answer - label) / matrix.n)
-
-
-def mcnemar(regressions: int, fixes: int) -> float:
-    """Two-sided exact p-value of a split at least this uneven, if regressions and fixes were
-    equally likely.
-
-    The binomial form of the test for paired shares (McNemar 1947, Psychometrika 12:153-157); 1
-    where nothing changed. It takes cases to be independent, so cases that share a source run make
-    it look more certain than it is.
-    """
-    changed = regressions + fixes
-    term = tail = 1
-    for number in range(min(regressions, fixes)):
-        term = term * (changed - number) // (number + 1)
-        tail += term
-    return min(1.0, 2 * tail / (1 << changed))
-
-
-def _kappa(matrix: ConfusionMatrix, cost: Callable[[int, int], float]) -> Figure:
-    """1 - observed over expected cost.
-
-    Both margins in one class leave no chance disagreement to compare with.
-    """
-    if not matrix.n:
-        return Figure(None, NO_VERDICT)
-    by_chance = sum(
-        row * column * cost(label, answer)
-        for label, row in zip(matrix.labels, matrix.rows, strict=True)
-        for answer, column in zip(matrix.labels, matrix.columns, strict=True)
-    )
-    if not by_chance:
-        return Figure(None, "one class only: labels and answers are all the same")
-    return Figure(1 - matrix.n * matrix.expectation(cost) / by_chance)
+    return sum(recalls) / len(recalls) if recalls else None
 
 
 _NORMAL = NormalDist()

@@ -29,11 +29,11 @@ from pytest_jrh.stats.changes import (
     right_now,
 )
 from pytest_jrh.stats.comparison import Change, DropDecision, Judged, decide_drops
-from pytest_jrh.stats.metrics import Figure
+from pytest_jrh.stats.formulas import Estimate
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.planning import ForeseenSuite, Prospect, prospects
 from pytest_jrh.stats.probes import RateDecision, decide_rate, flicker_of_bases, tallies_of
-from pytest_jrh.stats.statistics import accuracy_bounds, describe
+from pytest_jrh.stats.statistics import accuracy_of, describe
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -169,7 +169,7 @@ class Threshold:
 
     rule: Rule
     limit: float
-    figure: Figure
+    figure: Estimate
     passed: bool
     n: int
     test: str = ""
@@ -204,10 +204,10 @@ def thresholds(
     for judge in judges:
         n = sum(result.judge == judge for result in own)
         passed = n >= rules.min_cases
-        yield Threshold("min_cases", rules.min_cases, Figure(n), passed, n, judge=judge)
+        yield Threshold("min_cases", rules.min_cases, Estimate(n), passed, n, judge=judge)
     yield from _accuracies(to_judge, judges, rules)
     if comparison is not None and judged and not comparison.compared:
-        yield Threshold("compared", 1, Figure(0), rules.allow_uncompared, 0)
+        yield Threshold("compared", 1, Estimate(0), rules.allow_uncompared, 0)
     if covered is not None:
         yield from _share_compared(covered, rules)
     if whole:
@@ -227,7 +227,7 @@ def _share_compared(covered: Coverage, rules: GateRules) -> Iterator[Threshold]:
         yield Threshold(
             "min_compared",
             limit,
-            Figure(share),
+            Estimate(share),
             share >= limit,
             covered.compared,
             total=covered.total,
@@ -243,7 +243,7 @@ def _classes(judged: Sequence[CaseResult], rules: GateRules) -> Iterator[Thresho
     found = set(labels.values())
     if rules.decides and not rules.allow_one_class and len(found) == 1 and len(labels) > 1:
         label = found.pop()
-        yield Threshold("one_class", 2, Figure(1), passed=False, n=len(judged), label=label)
+        yield Threshold("one_class", 2, Estimate(1), passed=False, n=len(judged), label=label)
 
 
 def _regressions(
@@ -266,7 +266,7 @@ def _regressions(
     if decides or cases or rules.max_regressions is not None:
         n = comparison.compared if comparison is not None else len(judged)
         passed = len(cases) <= limit
-        yield Threshold("max_regressions", limit, Figure(len(cases)), passed, n, cases=cases)
+        yield Threshold("max_regressions", limit, Estimate(len(cases)), passed, n, cases=cases)
 
 
 def _is_answered(result: CaseResult, rules: GateRules) -> bool:
@@ -293,7 +293,7 @@ def _probe_rates(
             yield Threshold(
                 "probe_rate",
                 limit,
-                Figure(found.rate, found.reason),
+                found.rate,
                 found.verdict == "PASS" or tolerable,
                 len(own),
                 test=probe,
@@ -333,7 +333,7 @@ def _drops(
         yield Threshold(
             "max_drop",
             rules.max_drop,
-            Figure(drop.drop, None if drop.drop is not None else drop.reason),
+            drop.drop,
             drop.verdict == "PASS" or tolerable,
             len(pairs),
             judge=judge,
@@ -346,7 +346,7 @@ def _unchanged(cases: int) -> DropDecision:
     """What needs no test: the same judge said the same of so many cases as in the baseline."""
     many = counted(cases, "compared case")
     reason = f"judge and verdicts are those of the baseline in {many}"
-    return DropDecision("PASS", 0.0, reason=reason)
+    return DropDecision("PASS", Estimate(0.0, why=reason))
 
 
 def _may_differ(pairs: Sequence[Pair]) -> bool:
@@ -404,7 +404,7 @@ def _accuracies(
             found = describe(group)
             figure = found.accuracy
             if rules.lower_bound:
-                figure = Figure(found.interval.lower, found.interval.reason)
+                figure = Estimate(figure.lower, why=figure.why)
             reached = figure.value is not None and figure.value >= limit
             spared = figure.value is not None and not rules.lower_bound and judge not in low
             yield Threshold(
@@ -446,7 +446,7 @@ def _is_below(group: Sequence[CaseResult], limit: float, judges: int) -> bool:
     if judges == 1:
         return True
     judged = [result for result in group if result.outcome in ("agree", "disagree")]
-    upper = accuracy_bounds(judged, 1 - 1 / judges).upper
+    upper = accuracy_of(judged, 1 - 1 / judges).upper
     return upper is None or upper < limit
 
 
@@ -503,13 +503,13 @@ class GateDecision:
     undecided: tuple[str, ...] = ()
 
     @property
-    def p_value(self) -> Figure:
+    def p_value(self) -> Estimate:
         """The two-sided p-value of the sign-flip test over clusters, of all that is compared."""
         if self.comparison is None:
-            return Figure(None, "there is no baseline")
+            return Estimate(why="there is no baseline")
         if not self.changes:
-            return Figure(None, "no case can be compared with the baseline")
-        return Figure(self.changes[-1].p_value)
+            return Estimate(why="no case can be compared with the baseline")
+        return Estimate(self.changes[-1].p_value)
 
     @property
     def prospects(self) -> list[Prospect]:

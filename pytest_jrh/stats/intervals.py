@@ -1,5 +1,5 @@
-"""Intervals of figures whose cases come in clusters: shares, kappa, mean error, bias, and how often
-a judge that is asked again says something else.
+"""Figures whose cases come in clusters, with their intervals: shares, kappa, mean error, bias, and
+how often a judge that is asked again says something else.
 
 A cluster is one sample of the log over all its epochs and cases. Cases of one cluster are right and
 wrong together, so that a hundred cases of ten runs say less than a hundred runs.
@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, TypeVar
 
-from pytest_jrh.stats.formulas import NO_VERDICT, normal_quantile, t_quantile, t_tail
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Sequence
-
-    from pytest_jrh.stats.formulas import Pair
-
+from pytest_jrh.stats.formulas import (
+    NO_VERDICT,
+    Estimate,
+    Pair,
+    normal_quantile,
+    t_quantile,
+    t_tail,
+)
 
 LEVEL = 0.95
 ONE_CLUSTER = "all verdicts come from one sample or cluster"
@@ -31,13 +33,7 @@ _GUESS_IN_CLUSTERS = 4
 _FEWEST_CLUSTERS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """Lower and upper end of an interval, both None where `reason` says why there is none."""
-
-    lower: float | None = None
-    upper: float | None = None
-    reason: str | None = None
+_Item = TypeVar("_Item")
 
 
 class Tally(NamedTuple):
@@ -63,8 +59,24 @@ class Design(NamedTuple):
     t: float
 
 
-def share_bounds(tallies: Iterable[Tally], level: float = LEVEL) -> Bounds:
-    """Bound a share of cases in clusters: Wilson's interval on the effective sample size (rule L1).
+def by_cluster(items: Iterable[tuple[Hashable, _Item]]) -> list[list[_Item]]:
+    """Put together what is no independent observation: all that has one cluster."""
+    clusters: dict[Hashable, list[_Item]] = {}
+    for cluster, item in items:
+        clusters.setdefault(cluster, []).append(item)
+    return list(clusters.values())
+
+
+def tallied(marks: Iterable[tuple[Hashable, bool]]) -> list[Tally]:
+    """Count in each cluster the cases of which something is true."""
+    return [Tally(sum(cluster), len(cluster)) for cluster in by_cluster(marks)]
+
+
+def estimate_share(
+    tallies: Iterable[Tally], level: float = LEVEL, missing: str = NO_VERDICT
+) -> Estimate:
+    """The share of cases that are counted, bounded by Wilson's interval on the effective sample
+    size; without cases, `missing` says what there is none of.
 
     The `n` cases are as good as `n / (1 + (m - 1) * rho)` independent ones (Korn and Graubard
     1998, Survey Methodology 24:193-201; Dean and Pagano 2015, J Surv Stat Methodol 3:484-503),
@@ -80,32 +92,36 @@ def share_bounds(tallies: Iterable[Tally], level: float = LEVEL) -> Bounds:
     the pairs are fewest where it is always in the cluster with most mistakes, and most where in
     the one with fewest.
     """
-    return _share_bounds(tuple(sorted(tally for tally in tallies if tally.n)), level)
+    estimate = _estimate_share(tuple(sorted(tally for tally in tallies if tally.n)), level)
+    return estimate if estimate.n else replace(estimate, why=missing)
 
 
 # One set of cases is bounded at several levels of the table, and under several names.
 @lru_cache(maxsize=256)
-def _share_bounds(given: tuple[Tally, ...], level: float) -> Bounds:
-    if not given:
-        return Bounds(reason=NO_VERDICT)
-    if len(given) < _FEWEST_CLUSTERS and given[0].n > 1:
-        return Bounds(reason=ONE_CLUSTER)
-    design = design_of([tally.n for tally in given], level)
-    wrong = sorted((tally.n - tally.right for tally in given), reverse=True)
+def _estimate_share(tallies: tuple[Tally, ...], level: float) -> Estimate:
+    if not tallies:
+        return Estimate(count=0, why=NO_VERDICT)
+    count, n = sum(tally.right for tally in tallies), sum(tally.n for tally in tallies)
+    if len(tallies) < _FEWEST_CLUSTERS and n > 1:
+        return Estimate(count / n, count=count, n=n, why=ONE_CLUSTER)
+    design = design_of([tally.n for tally in tallies], level)
+    wrong = sorted((tally.n - tally.right for tally in tallies), reverse=True)
     lower = _lowest(design, _most_pairs(wrong), upper=False)
-    return Bounds(lower, _lowest(design, _fewest_pairs(wrong), upper=True))
+    return Estimate(
+        count / n, lower, _lowest(design, _fewest_pairs(wrong), upper=True), count=count, n=n
+    )
 
 
 def effective_size(tallies: Iterable[Tally]) -> float:
     """How many independent cases these clusters are as good as, at most as many as they have."""
-    given = [tally for tally in tallies if tally.n]
-    if not given:
+    filled = [tally for tally in tallies if tally.n]
+    if not filled:
         return 0.0
-    if len(given) < _FEWEST_CLUSTERS:
+    if len(filled) < _FEWEST_CLUSTERS:
         return 1.0
-    design = design_of([tally.n for tally in given])
-    wrong = [tally.n - tally.right for tally in given]
-    pairs = sum(each * (each - 1) for each in wrong)
+    design = design_of([tally.n for tally in filled])
+    wrong = [tally.n - tally.right for tally in filled]
+    pairs = sum(number * (number - 1) for number in wrong)
     return design.n / (1 + (design.weighted - 1) * _correlation(design, sum(wrong), pairs))
 
 
@@ -159,10 +175,10 @@ def intraclass_correlation(design: Design, wrong: float, pairs: float) -> float:
 
 def _correlation(design: Design, wrong: float, pairs: float) -> float:
     rarer = min(wrong, design.n - wrong)
-    known = rarer / (rarer + _GUESS_IN_MISTAKES)
-    known *= (design.clusters - 1) / (design.clusters - 1 + _GUESS_IN_CLUSTERS)
-    estimate = intraclass_correlation(design, wrong, pairs) if known else 0.0
-    return known * estimate + (1 - known) * _GUESSED_CORRELATION
+    weight = rarer / (rarer + _GUESS_IN_MISTAKES)
+    weight *= (design.clusters - 1) / (design.clusters - 1 + _GUESS_IN_CLUSTERS)
+    estimate = intraclass_correlation(design, wrong, pairs) if weight else 0.0
+    return weight * estimate + (1 - weight) * _GUESSED_CORRELATION
 
 
 def _lowest(design: Design, steps: Iterable[tuple[int, int]], *, upper: bool) -> float:
@@ -190,31 +206,34 @@ def _fewest_pairs(wrong: Sequence[int]) -> Iterator[tuple[int, int]]:
 
     `wrong` is in falling order.
     """
-    total, pairs = sum(wrong), sum(each * (each - 1) for each in wrong)
+    total, pairs = sum(wrong), sum(number * (number - 1) for number in wrong)
     yield total, pairs
     levels = [*wrong, 0]
-    for place, level in enumerate(wrong):
-        for height in range(level, levels[place + 1], -1):
-            for _ in range(place + 1):
+    for clusters, level in enumerate(wrong, 1):
+        for height in range(level, levels[clusters], -1):
+            for _ in range(clusters):
                 total, pairs = total - 1, pairs - 2 * (height - 1)
                 yield total, pairs
 
 
 def _most_pairs(wrong: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Undo mistakes one by one where fewest of them are; give what is left and its pairs."""
-    total, pairs = sum(wrong), sum(each * (each - 1) for each in wrong)
+    total, pairs = sum(wrong), sum(number * (number - 1) for number in wrong)
     yield total, pairs
-    for each in reversed(wrong):
-        for height in range(each, 0, -1):
+    for number in reversed(wrong):
+        for height in range(number, 0, -1):
             total, pairs = total - 1, pairs - 2 * (height - 1)
             yield total, pairs
 
 
 ALL_RIGHT = "no verdict is wrong, so nothing varies"
+SAME_CLASS = "one class only: labels and answers are all the same"
 FEWEST_CLUSTERS = 5
 _TOO_FEW = f"fewer than {FEWEST_CLUSTERS} samples or clusters"
 # Added to the disagreements before the logarithm, in cases: finite where only one run has any.
 _QUARTER = 0.25
+# Scores whose squares sum up to more are of no scale.
+_LARGEST_SQUARES = 1e24
 
 
 class Sums(NamedTuple):
@@ -239,104 +258,137 @@ def sums_of(pairs: Iterable[Pair]) -> Sums:
     totals = [0] * len(Sums._fields)
     for label, answer in pairs:
         error = answer - label
-        each = (1, label, label * label, answer, answer * answer, error * error, abs(error), error)
-        totals = [total + term for total, term in zip(totals, each, strict=True)]
+        terms = (1, label, label * label, answer, answer * answer, error * error, abs(error), error)
+        totals = [total + term for total, term in zip(totals, terms, strict=True)]
     return Sums(*totals)
 
 
-def kappa_bounds(clusters: Iterable[Sums], level: float = LEVEL) -> Bounds:
-    """Bound quadratically weighted kappa, which for the labels 0 and 1 is Cohen's.
+def summed(pairs: Iterable[tuple[Hashable, Pair]]) -> list[Sums]:
+    """Sum up the pairs of label and answer in each cluster."""
+    return [sums_of(cluster) for cluster in by_cluster(pairs)]
 
-    The jackknife over clusters (Fleiss and Davies 1982, Am J Epidemiol 115:841-845) with Student's
-    t, on log(1 - kappa): kappa itself is skewed where it is high, and its interval too short.
+
+def estimate_kappa(clusters: Iterable[Sums], level: float = LEVEL) -> Estimate:
+    """Agreement beyond chance, quadratically weighted (Cohen 1968, Psychol Bull 70:213-220), which
+    for the labels 0 and 1 is Cohen's (1960, Educ Psychol Meas 20:37-46): 1 is perfect, 0 what
+    chance gives.
+
+    Bounded by the jackknife over clusters (Fleiss and Davies 1982, Am J Epidemiol 115:841-845) with
+    Student's t, on log(1 - kappa): kappa itself is skewed where it is high, and its interval too
+    short.
     """
-    given, total, reason = _summed(clusters)
-    if reason:
-        return Bounds(reason=reason)
-    if total.square_errors == 0:
-        return Bounds(reason=ALL_RIGHT if _chance(total) else "one class only")
-    if total.n * total.answer_squares == total.answers**2:
-        return Bounds(reason="every answer is the same, so nothing varies")
-    if not all(_chance(total.less(each)) for each in given):
-        return Bounds(reason="without one of the samples there is one class only")
-    lower, upper = _of_logarithm(
-        _disagreement(total), [_disagreement(total.less(each)) for each in given], total, level
-    )
-    return Bounds(max(-1.0, 1 - upper), min(1.0, 1 - lower))
+    sums = _Clusters.of(clusters)
+    if not sums.total.n:
+        return Estimate(why=sums.why)
+    if not _chance(sums.total):
+        return Estimate(n=sums.total.n, why=SAME_CLASS)
+    estimate = Estimate(1 - _disagreement(sums.total), n=sums.total.n)
+    if why := _no_kappa_interval(sums):
+        return replace(estimate, why=why)
+    lower, upper = _of_logarithm(sums, _disagreement, level)
+    return replace(estimate, lower=1 - upper, upper=1 - lower).within(-1.0, 1.0)
 
 
 def kappa_p(clusters: Iterable[Sums], sound: float) -> float:
     """One-sided p-value of a kappa this low where the true one is `sound`, by the jackknife of
-    `kappa_bounds`; 1 where that has no interval.
+    `estimate_kappa`; 1 where that has no interval.
     """
-    given, total, reason = _summed(clusters)
-    if reason or not total.square_errors or not all(_chance(total.less(each)) for each in given):
+    sums = _Clusters.of(clusters)
+    if not sums.total.n or not _chance(sums.total) or _no_kappa_interval(sums):
         return 1.0
-    without = [_disagreement(total.less(each)) for each in given]
-    centre, error = _logarithm(_disagreement(total), without, total)
+    centre, error = _logarithm(sums, _disagreement)
     if not error:
         return 1.0
-    return t_tail((centre - math.log(1 - sound)) / error, len(given) - 1)
+    return t_tail((centre - math.log(1 - sound)) / error, len(sums.each) - 1)
 
 
-def mean_error_bounds(clusters: Iterable[Sums], level: float = LEVEL) -> Bounds:
-    """Bound the mean distance of answers from labels, in levels: the jackknife on its logarithm.
+def _no_kappa_interval(sums: _Clusters) -> str:
+    """Why a kappa has no interval; empty where it has one."""
+    if sums.why:
+        return sums.why
+    if sums.total.n * sums.total.answer_squares == sums.total.answers**2:
+        return "every answer is the same, so nothing varies"
+    if not all(map(_chance, sums.without)):
+        return "without one of the samples there is one class only"
+    return ""
+
+
+def estimate_mean_error(clusters: Iterable[Sums], level: float = LEVEL) -> Estimate:
+    """The mean distance of answers from labels, in levels, bounded by the jackknife on its
+    logarithm.
 
     Where errors are rare their mean is skewed: t over the means of the clusters covered 78 to 88%.
     """
-    given, total, reason = _summed(clusters)
-    if reason:
-        return Bounds(reason=reason)
-    if total.errors == 0:
-        return Bounds(reason=ALL_RIGHT)
-    others = [total.less(each) for each in given]
-    lower, upper = _of_logarithm(
-        total.errors / total.n, [other.errors / other.n for other in others], total, level
-    )
-    return Bounds(max(0.0, lower), upper)
+    sums = _Clusters.of(clusters)
+    if not sums.total.n:
+        return Estimate(why=sums.why)
+    estimate = Estimate(_mean_error(sums.total), n=sums.total.n)
+    if sums.why:
+        return replace(estimate, why=sums.why)
+    lower, upper = _of_logarithm(sums, _mean_error, level)
+    return replace(estimate, lower=max(0.0, lower), upper=upper)
 
 
-def bias_bounds(clusters: Iterable[Sums], level: float = LEVEL) -> Bounds:
-    """Bound the mean of answer minus label, in levels: Student's t over clusters.
+def estimate_bias(clusters: Iterable[Sums], level: float = LEVEL) -> Estimate:
+    """The mean of answer minus label, in levels, bounded by Student's t over clusters: above 0, the
+    judge scores too high.
 
     Clusters count by their cases, as in the mean itself (Cochran 1977, Sampling Techniques, 6.13).
     One error more than there are is taken to vary, or the interval is too short where all errors
     are in few clusters.
     """
-    given, total, reason = _summed(clusters)
-    if reason:
-        return Bounds(reason=reason)
-    if total.errors == 0:
-        return Bounds(reason=ALL_RIGHT)
-    mean, error = _bias(given, total)
-    half = t_quantile((1 + level) / 2, len(given) - 1) * error
-    return Bounds(mean - half, mean + half)
+    sums = _Clusters.of(clusters)
+    if not sums.total.n:
+        return Estimate(why=sums.why)
+    bias = sums.total.signed_errors / sums.total.n
+    if sums.why:
+        return Estimate(bias, n=sums.total.n, why=sums.why)
+    half = t_quantile((1 + level) / 2, len(sums.each) - 1) * _bias_error(sums)
+    return Estimate(bias, bias - half, bias + half, n=sums.total.n)
 
 
 def bias_p(clusters: Iterable[Sums]) -> float:
-    """Two-sided p-value of a bias this far from 0, by the test that `bias_bounds` inverts; 1 where
-    that has no interval.
+    """Two-sided p-value of a bias this far from 0, by the test that `estimate_bias` inverts; 1
+    where that has no interval.
     """
-    given, total, reason = _summed(clusters)
-    if reason or total.errors == 0:
+    sums = _Clusters.of(clusters)
+    if not sums.total.n or sums.why:
         return 1.0
-    mean, error = _bias(given, total)
-    return 2 * t_tail(abs(mean) / error, len(given) - 1)
+    bias = sums.total.signed_errors / sums.total.n
+    return 2 * t_tail(abs(bias) / _bias_error(sums), len(sums.each) - 1)
 
 
-def _bias(given: Sequence[Sums], total: Sums) -> tuple[float, float]:
-    """The bias and its standard error."""
-    mean, runs = total.signed_errors / total.n, len(given)
-    squares = math.fsum((each.signed_errors - mean * each.n) ** 2 for each in given)
-    return mean, math.sqrt(runs / (runs - 1) * squares + 1) / total.n
+def _bias_error(sums: _Clusters) -> float:
+    """The standard error of the bias."""
+    bias, runs = sums.total.signed_errors / sums.total.n, len(sums.each)
+    squares = math.fsum((cluster.signed_errors - bias * cluster.n) ** 2 for cluster in sums.each)
+    return math.sqrt(runs / (runs - 1) * squares + 1) / sums.total.n
 
 
-def _summed(clusters: Iterable[Sums]) -> tuple[list[Sums], Sums, str | None]:
-    given = [each for each in clusters if each.n]
-    total = Sums(*map(sum, zip(*given, strict=True))) if given else sums_of(())
-    if not given:
-        return given, total, NO_VERDICT
-    return given, total, _TOO_FEW if len(given) < FEWEST_CLUSTERS else None
+@dataclass(frozen=True, slots=True)
+class _Clusters:
+    """The sums of clusters with cases, and of all; `why` says why they give no interval."""
+
+    each: list[Sums]
+    total: Sums
+    why: str
+
+    @classmethod
+    def of(cls, clusters: Iterable[Sums]) -> _Clusters:
+        filled = [sums for sums in clusters if sums.n]
+        if not filled:
+            return cls([], sums_of(()), NO_VERDICT)
+        total = Sums(*map(sum, zip(*filled, strict=True)))
+        if total.label_squares + total.answer_squares > _LARGEST_SQUARES:
+            return cls([], sums_of(()), "the scores are too large to calculate with")
+        if len(filled) < FEWEST_CLUSTERS:
+            return cls(filled, total, _TOO_FEW)
+        return cls(filled, total, "" if total.errors else ALL_RIGHT)
+
+    @property
+    def without(self) -> Iterator[Sums]:
+        """All sums but those of each cluster."""
+        return (self.total.less(cluster) for cluster in self.each)
 
 
 def _chance(sums: Sums) -> int:
@@ -350,26 +402,31 @@ def _disagreement(sums: Sums) -> float:
     return sums.n * sums.square_errors / _chance(sums)
 
 
+def _mean_error(sums: Sums) -> float:
+    return sums.errors / sums.n
+
+
 def _of_logarithm(
-    figure: float, without: Sequence[float], total: Sums, level: float
+    sums: _Clusters, figure: Callable[[Sums], float], level: float
 ) -> tuple[float, float]:
-    """Bound a positive figure by the jackknife of its logarithm; `without` lacks each cluster."""
-    added = _QUARTER / total.n
-    centre, error = _logarithm(figure, without, total)
-    half = t_quantile((1 + level) / 2, len(without) - 1) * error
+    """Bound a positive figure by the jackknife of its logarithm."""
+    added = _QUARTER / sums.total.n
+    centre, error = _logarithm(sums, figure)
+    half = t_quantile((1 + level) / 2, len(sums.each) - 1) * error
     return math.exp(centre - half) - added, math.exp(centre + half) - added
 
 
-def _logarithm(figure: float, without: Sequence[float], total: Sums) -> tuple[float, float]:
+def _logarithm(sums: _Clusters, figure: Callable[[Sums], float]) -> tuple[float, float]:
     """The logarithm of a positive figure, and its standard error."""
-    runs, added = len(without), _QUARTER / total.n
-    logarithms = [math.log(each + added) for each in without]
+    runs, added = len(sums.each), _QUARTER / sums.total.n
+    logarithms = [math.log(figure(others) + added) for others in sums.without]
     middle = math.fsum(logarithms) / runs
-    spread = math.fsum((each - middle) ** 2 for each in logarithms)
-    return math.log(figure + added), math.sqrt((runs - 1) / runs * spread)
+    spread = math.fsum((logarithm - middle) ** 2 for logarithm in logarithms)
+    return math.log(figure(sums.total) + added), math.sqrt((runs - 1) / runs * spread)
 
 
 NOT_REPEATED = "no case was judged more than once"
+NOT_ASKED_TWICE = Estimate(count=0, why=NOT_REPEATED)
 _TWICE = 2
 
 
@@ -390,30 +447,9 @@ class RepeatedCase:
         return len(set(self.scores)) > 1
 
 
-@dataclass(frozen=True, slots=True)
-class Flicker:
-    """The share of ordered pairs of repeats of a case that differ, over all repeated cases.
-
-    `value` is None without any, which the `reason` of `bounds` then says. `cases` are those with
-    two or more scores, and `flickering` those among them whose scores are not all the same.
-    """
-
-    value: float | None
-    bounds: Bounds
-    cases: int
-    flickering: int
-
-    @property
-    def reason(self) -> str | None:
-        """Why there is no value; None where there is one."""
-        return self.bounds.reason if self.value is None else None
-
-
-NOT_ASKED_TWICE = Flicker(None, Bounds(reason=NOT_REPEATED), 0, 0)
-
-
-def flicker(cases: Iterable[RepeatedCase], level: float = LEVEL) -> Flicker:
-    """Estimate from repeats how often a judge contradicts itself, with the interval of rule L1.
+def estimate_flicker(cases: Iterable[RepeatedCase], level: float = LEVEL) -> Estimate:
+    """How often a judge contradicts itself: the share of ordered pairs of repeats of a case that
+    differ, over the `n` repeated cases, of which `count` have scores that are not all the same.
 
     With the probability f of each verdict to be flipped it is 2 f (1 - f). Of k scores, 0 or 1,
     no more than about half of the pairs can differ: with shares of that as what is counted, the
@@ -423,23 +459,23 @@ def flicker(cases: Iterable[RepeatedCase], level: float = LEVEL) -> Flicker:
     if not repeated:
         return NOT_ASKED_TWICE
     shares = [differing_pairs(case.scores) for case in repeated]
-    most = max(_most_flicker_pairs(case) for case in repeated)
-    clusters: dict[Hashable, list[float]] = {}
-    for case, share in zip(repeated, shares, strict=True):
-        clusters.setdefault(case.cluster, []).append(share / most)
-    design = design_of([len(each) for each in clusters.values()], level)
-    total = math.fsum(shares) / most
-    together = math.fsum(
-        math.fsum(each) ** 2 - math.fsum(share * share for share in each)
-        for each in clusters.values()
+    estimate = Estimate(
+        value=math.fsum(shares) / len(repeated),
+        count=sum(case.flickers for case in repeated),
+        n=len(repeated),
     )
+    most = max(_most_flicker_pairs(case) for case in repeated)
+    pairs = zip(repeated, shares, strict=True)
+    clusters = by_cluster((case.cluster, share / most) for case, share in pairs)
     if len(clusters) == 1 and len(repeated) > 1:
-        bounds = Bounds(reason="all cases come from one sample or cluster")
-    else:
-        right = wilson_bounds(design, total, together)
-        bounds = Bounds(most * (1 - right[1]), most * (1 - right[0]))
-    value = math.fsum(shares) / len(repeated)
-    return Flicker(value, bounds, len(repeated), sum(case.flickers for case in repeated))
+        return replace(estimate, why="all cases come from one sample or cluster")
+    together = math.fsum(
+        math.fsum(cluster) ** 2 - math.fsum(share * share for share in cluster)
+        for cluster in clusters
+    )
+    design = design_of([len(cluster) for cluster in clusters], level)
+    lower, upper = wilson_bounds(design, math.fsum(shares) / most, together)
+    return replace(estimate, lower=most * (1 - upper), upper=most * (1 - lower))
 
 
 def differing_pairs(scores: Sequence[int]) -> float:

@@ -1,4 +1,4 @@
-"""Figures over results: only agree and disagree count (rules F1, J1).
+"""Counts of results, and metrics over them: only agree and disagree count.
 
 Verdicts whose reasoning contradicts their score: marked in reports, never changed.
 
@@ -9,19 +9,21 @@ Conservative: only the last sentence of a reasoning counts, and only where it is
 from __future__ import annotations
 
 import inspect
+import math
 import random
 import re
 import warnings
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.core.model import JUDGED, UNSCORED, CaseResult
 from pytest_jrh.core.text import nearest
+from pytest_jrh.stats.formulas import NO_VERDICT, Estimate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
 REASONING_DISAGREES = "reasoning and score disagree"
@@ -75,17 +77,17 @@ def reasoning_disagrees(result: CaseResult) -> bool:
     """
     if result.score is None or not result.reasoning:
         return False
-    said = stated_score(result.reasoning, binary=result.spec.target_score is None)
-    return said is not None and said != result.score
+    stated = stated_score(result.reasoning, binary=result.spec.target_score is None)
+    return stated is not None and stated != result.score
 
 
 def stated_score(reasoning: str, *, binary: bool) -> int | None:
     """The score that the last sentence of a reasoning states, or None."""
-    return _said(reasoning.rstrip()[-_TAIL:], binary)
+    return _stated_score(reasoning.rstrip()[-_TAIL:], binary)
 
 
 @lru_cache(maxsize=4096)  # a result is counted at every level of the figures
-def _said(tail: str, binary: bool) -> int | None:  # noqa: FBT001 - a private helper
+def _stated_score(tail: str, binary: bool) -> int | None:  # noqa: FBT001 - a private helper
     sentences = [part for part in _SENTENCE.split(_plain(tail)) if any(map(str.isalnum, part))]
     if not sentences:
         return None
@@ -113,14 +115,14 @@ def _verdict(clause: str) -> int | None:
 
     None where the clause states something else, or negates at a distance.
     """
-    if found := _IS.fullmatch(clause):
-        violated = found[2] != "satisfied"
-        negated = bool(found[1]) or "cannot" in clause
-    elif found := _DOES.fullmatch(clause):
-        violated = found[2] == "violat"
-        negated = bool(found[1])
-    elif found := _HAS.fullmatch(clause):
-        violated, negated = True, not found[1].startswith("a")
+    if match := _IS.fullmatch(clause):
+        violated = match[2] != "satisfied"
+        negated = bool(match[1]) or "cannot" in clause
+    elif match := _DOES.fullmatch(clause):
+        violated = match[2] == "violat"
+        negated = bool(match[1])
+    elif match := _HAS.fullmatch(clause):
+        violated, negated = True, not match[1].startswith("a")
     else:
         return None
     if len(_NEGATION.findall(clause)) != negated:
@@ -135,31 +137,13 @@ _MOST_DRAWS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
-    """A number, or None and the reason why it cannot be computed."""
-
-    value: float | None
-    reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """Mean and 95% bounds of a bootstrap, all None where `reason` says why there is none."""
-
-    mean: float | None = None
-    lower: float | None = None
-    upper: float | None = None
-    reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class GroupStats:
     """Counts of one judge on one rubric of one test; `n` is the number of verdicts, agree plus
     disagree.
 
-    `unverified` counts the cases, among all, whose label no verifier confirmed (rule A6), and
+    `unverified` counts the cases, among all, whose label no verifier confirmed, and
     `contradicted` the verdicts whose reasoning disagrees with their score. `ties` counts the
-    disagreements without a score (rule M1).
+    disagreements without a score.
     """
 
     suite: str = ""
@@ -182,11 +166,17 @@ class GroupStats:
         return self.agree / self.n if self.n else None
 
 
-def accuracy(results: Iterable[CaseResult]) -> float | None:
-    """Compute the share of verdicts that agree with their label; None without a verdict."""
-    outcomes = Counter(result.outcome for result in results)
-    judged = outcomes["agree"] + outcomes["disagree"]
-    return outcomes["agree"] / judged if judged else None
+_COUNTS = (
+    "n",
+    "agree",
+    "disagree",
+    "no_case",
+    "unscored",
+    "generated",
+    "unverified",
+    "contradicted",
+    "ties",
+)
 
 
 def group_stats(results: Iterable[CaseResult]) -> list[GroupStats]:
@@ -196,34 +186,36 @@ def group_stats(results: Iterable[CaseResult]) -> list[GroupStats]:
     groups: dict[tuple[str, str, str, str], Counter[str]] = {}
     for result in results:
         key = (result.spec.suite, result.spec.test, result.spec.rubric_id, result.judge)
-        outcomes = groups.setdefault(key, Counter())
-        outcomes[result.outcome] += 1
-        outcomes["unverified"] += result.verified is False
-        outcomes["contradicted"] += reasoning_disagrees(result)
-        outcomes["ties"] += result.outcome in JUDGED and result.score is None
-    return [_stats(*key, outcomes) for key, outcomes in groups.items()]
+        counts = groups.setdefault(key, Counter())
+        counts[result.outcome] += 1
+        counts["n"] += result.outcome in JUDGED
+        counts["unscored"] += result.outcome in UNSCORED
+        counts["unverified"] += result.verified is False
+        counts["contradicted"] += reasoning_disagrees(result)
+        counts["ties"] += result.outcome in JUDGED and result.score is None
+    return [
+        replace(_with_counts(counts), suite=suite, test=test, rubric=rubric, judge=judge)
+        for (suite, test, rubric, judge), counts in groups.items()
+    ]
 
 
 def totals(stats: Iterable[GroupStats]) -> GroupStats:
     """Sum groups up; the names are empty."""
-    groups = list(stats)
-    return GroupStats(
-        n=sum(group.n for group in groups),
-        agree=sum(group.agree for group in groups),
-        disagree=sum(group.disagree for group in groups),
-        no_case=sum(group.no_case for group in groups),
-        unscored=sum(group.unscored for group in groups),
-        generated=sum(group.generated for group in groups),
-        unverified=sum(group.unverified for group in groups),
-        contradicted=sum(group.contradicted for group in groups),
-        ties=sum(group.ties for group in groups),
-    )
+    sums = Counter[str]()
+    for group in stats:
+        sums.update({name: getattr(group, name) for name in _COUNTS})
+    return _with_counts(sums)
+
+
+def _with_counts(counts: Mapping[str, int]) -> GroupStats:
+    numbers: dict[str, Any] = {name: counts.get(name, 0) for name in _COUNTS}
+    return GroupStats(**numbers)
 
 
 def metric_problem(name: str) -> str | None:
     """Why `metric: NAME` cannot be computed here, or None.
 
-    Called before any model call (rule A10).
+    Asked before any model is.
     """
     if name == BUILT_IN_METRIC:
         return None
@@ -234,55 +226,56 @@ def metric_problem(name: str) -> str | None:
             f"the metric {name!r} needs scikit-learn: pip install 'pytest-jrh[sklearn]' (built "
             "in: accuracy_score)"
         )
-    known = [
-        known for known in sklearn.metrics.__all__ if _takes_labels(getattr(sklearn.metrics, known))
+    names = [
+        metric
+        for metric in sklearn.metrics.__all__
+        if _takes_labels(getattr(sklearn.metrics, metric))
     ]
-    if name in known:
+    if name in names:
         return None
-    near = nearest(name, known)
+    near = nearest(name, names)
     hint = f"; the nearest is {near!r}" if near else ""
     return f"{name!r} is not a scikit-learn metric that compares labels with verdicts{hint}"
 
 
-def metric(name: str, expected: Sequence[int], scores: Sequence[int | None]) -> Figure:
-    """Compute `accuracy_score`, or any metric of scikit-learn that takes true and predicted labels
-    (rule J1).
+def metric(name: str, expected: Sequence[int], scores: Sequence[int | None]) -> Estimate:
+    """Compute `accuracy_score`, or any metric of scikit-learn that takes true and predicted labels.
 
     Metrics that average over classes use their default for labels 0 and 1, and "macro" on longer
     scales. A score of None is a tie: wrong in the accuracy, and no label for scikit-learn.
     """
     if not expected:
-        return Figure(None, "no verdict was given")
+        return Estimate(why=NO_VERDICT)
     if name == BUILT_IN_METRIC:
-        return Figure(sum(a == b for a, b in zip(expected, scores, strict=True)) / len(expected))
+        right = sum(label == score for label, score in zip(expected, scores, strict=True))
+        return Estimate(right / len(expected))
     if None in scores:
-        return Figure(None, "repeats that tie have no score that this metric could take")
+        return Estimate(why="repeats that tie have no score that this metric could take")
     problem = metric_problem(name)
     if problem:
-        return Figure(None, problem)
+        return Estimate(why=problem)
     import sklearn.metrics
 
     function = getattr(sklearn.metrics, name)
+    options = {}
     ordinal = not {*expected, *scores} <= {0, 1}
-    options = (
-        {"average": "macro"}
-        if ordinal and "average" in inspect.signature(function).parameters
-        else {}
-    )
+    if ordinal and "average" in inspect.signature(function).parameters:
+        options["average"] = "macro"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return _figure(name, function(list(expected), list(scores), **options))
-    except (ValueError, TypeError, ZeroDivisionError) as error:
-        return Figure(None, f"{name} cannot be computed from these verdicts: {error}")
+            value = function(list(expected), list(scores), **options)
+    except (ValueError, TypeError, ArithmeticError) as error:
+        return Estimate(why=f"{name} cannot be computed from these verdicts: {error}")
+    return _estimate(name, value)
 
 
-def bootstrap(results: Iterable[CaseResult], seed: int) -> Interval:
-    """Resample source runs and give mean and percentile bounds of the accuracy (Efron and
+def bootstrap(results: Iterable[CaseResult], seed: int) -> Estimate:
+    """Resample source runs and give mean and 95% percentile bounds of the accuracy (Efron and
     Tibshirani 1993, ch. 13).
 
-    Whole runs are drawn, since cases of one run are not independent (rule J1). At most 1,000
-    resamples, fewer for thousands of runs; the same seed gives the same figures.
+    Whole runs are drawn, since cases of one run are not independent. At most 1,000 resamples, fewer
+    for thousands of runs; the same seed gives the same figures.
     """
     runs: dict[tuple[str, str, int], list[int]] = {}
     for result in results:
@@ -292,20 +285,20 @@ def bootstrap(results: Iterable[CaseResult], seed: int) -> Interval:
             )
             counts[0] += result.outcome == "agree"
             counts[1] += 1
-    if len(runs) < 2:  # noqa: PLR2004 - one value has no spread
-        return Interval(
-            reason="no verdict was given" if not runs else "all verdicts come from one source run"
-        )
+    if not runs:
+        return Estimate(why=NO_VERDICT)
+    if len(runs) == 1:
+        return Estimate(why="all verdicts come from one source run")
     tallies = [_Tally(*counts) for _, counts in sorted(runs.items())]
     if len({agree / judged for agree, judged in tallies}) == 1:
         # Runs that are all alike give one figure in every resample.
         figure = tallies[0].agree / tallies[0].judged
-        return Interval(figure, figure, figure)
+        return Estimate(figure, figure, figure)
     import statistics
 
     figures = sorted(_resampled(tallies, seed))
     cuts = statistics.quantiles(figures, n=40, method="inclusive")
-    return Interval(statistics.fmean(figures), cuts[0], cuts[-1])
+    return Estimate(statistics.fmean(figures), cuts[0], cuts[-1])
 
 
 class _Tally(NamedTuple):
@@ -325,37 +318,17 @@ def _resampled(tallies: Sequence[_Tally], seed: int) -> Iterator[float]:
         yield agree / judged
 
 
-def _stats(suite: str, test: str, rubric: str, judge: str, outcomes: Counter[str]) -> GroupStats:
-    return GroupStats(
-        suite,
-        test,
-        rubric,
-        judge,
-        n=outcomes["agree"] + outcomes["disagree"],
-        agree=outcomes["agree"],
-        disagree=outcomes["disagree"],
-        no_case=outcomes["no_case"],
-        unscored=sum(outcomes[outcome] for outcome in UNSCORED),
-        generated=outcomes["generated"],
-        unverified=outcomes["unverified"],
-        contradicted=outcomes["contradicted"],
-        ties=outcomes["ties"],
-    )
-
-
 def _takes_labels(function: Any) -> bool:
     if not inspect.isfunction(function):
         return False
     return list(inspect.signature(function).parameters)[:2] in (["y_true", "y_pred"], ["y1", "y2"])
 
 
-def _figure(name: str, value: Any) -> Figure:
+def _estimate(name: str, value: Any) -> Estimate:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        return Figure(None, f"{name} gives more than one number")
-    return (
-        Figure(number)
-        if abs(number) < float("inf")
-        else Figure(None, f"{name} is not defined for these verdicts")
-    )
+        return Estimate(why=f"{name} gives more than one number")
+    if not math.isfinite(number):
+        return Estimate(why=f"{name} is not defined for these verdicts")
+    return Estimate(number)

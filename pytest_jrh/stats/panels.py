@@ -1,18 +1,17 @@
-"""Several judges on the same cases: agreement between them, and their majority vote (rule E4)."""
+"""Several judges on the same cases: agreement between them, and their majority vote."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 from pytest_jrh.cases.ids import generation_id
 from pytest_jrh.core.model import JUDGED, CaseSpec
 from pytest_jrh.core.text import counted
-from pytest_jrh.stats.formulas import Share, cohen_kappa, confusion_matrix, quadratic_kappa
-from pytest_jrh.stats.intervals import Bounds, Tally, kappa_bounds, share_bounds, sums_of
-from pytest_jrh.stats.metrics import Figure
+from pytest_jrh.stats.formulas import Estimate
+from pytest_jrh.stats.intervals import estimate_kappa, estimate_share, summed, tallied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,15 +29,13 @@ class JudgePair:
     """How two judges of a panel agree on the cases that both gave a score, whatever the label.
 
     `kappa` is Cohen's, quadratically weighted in ordinal mode; `disagreements` are those cases'
-    ids, without judge. The intervals are over clusters.
+    ids, without judge.
     """
 
     judges: tuple[str, str]
-    agreement: Share
-    kappa: Figure
+    agreement: Estimate
+    kappa: Estimate
     disagreements: tuple[str, ...]
-    agreement_interval: Bounds
-    kappa_interval: Bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +60,20 @@ class PanelVote:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """The judges of one suite taken together (rule L7).
+    """The judges of one suite taken together.
 
     `accuracy` is the majority's over the cases that have one, `overall` over all cases with a
     verdict of any judge: where there is no majority the panel is not right. `ties` is the share of
-    cases without a majority whose votes tie. `intervals` are theirs, by these names.
+    cases without a majority whose votes tie.
     """
 
     suite: str
     judges: tuple[str, ...]
     pairs: tuple[JudgePair, ...]
     votes: tuple[PanelVote, ...]
-    accuracy: Share
-    overall: Share
-    ties: Share
-    intervals: Mapping[str, Bounds] = field(default_factory=dict)
+    accuracy: Estimate
+    overall: Estimate
+    ties: Estimate
 
     @property
     def without_vote(self) -> tuple[PanelVote, ...]:
@@ -179,23 +175,24 @@ def _panel(suite: str, verdicts: Sequence[_Verdict]) -> Panel:
     cases: dict[str, dict[str, _Verdict]] = {}
     for verdict in verdicts:
         cases.setdefault(verdict.case, {})[verdict.result.judge] = verdict
-    votes = tuple(_vote(list(given.values()), len(judges)) for given in cases.values())
+    votes = tuple(_vote(list(by_judge.values()), len(judges)) for by_judge in cases.values())
     clusters = {verdict.case: verdict.result.spec.cluster_id for verdict in verdicts}
+
+    def share(
+        counted_votes: Iterable[PanelVote], counts: Callable[[PanelVote], bool], missing: str = ""
+    ) -> Estimate:
+        marks = ((clusters[vote.case], counts(vote)) for vote in counted_votes)
+        return estimate_share(tallied(marks), missing=missing)
+
     decided = [vote for vote in votes if vote.score is not None]
-    right = sum(map(_is_right, decided))
     return Panel(
         suite=suite,
         judges=judges,
         pairs=tuple(_pair(one, other, cases) for one, other in combinations(judges, 2)),
         votes=votes,
-        accuracy=Share(right, len(decided), None if decided else "no answer has a majority"),
-        overall=Share(right, len(votes)),
-        ties=Share(sum(vote.tie for vote in votes), len(votes)),
-        intervals={
-            "accuracy": _interval(decided, _is_right, clusters),
-            "overall": _interval(votes, _is_right, clusters),
-            "ties": _interval(votes, lambda vote: vote.tie, clusters),
-        },
+        accuracy=share(decided, _is_right, "no answer has a majority"),
+        overall=share(votes, _is_right),
+        ties=share(votes, lambda vote: vote.tie),
     )
 
 
@@ -203,66 +200,39 @@ def _is_right(vote: PanelVote) -> bool:
     return vote.score == vote.expected
 
 
-def _interval(
-    votes: Iterable[PanelVote],
-    is_counted: Callable[[PanelVote], bool],
-    clusters: Mapping[str, Cluster],
-) -> Bounds:
-    found: dict[Cluster, list[bool]] = {}
-    for vote in votes:
-        found.setdefault(clusters[vote.case], []).append(is_counted(vote))
-    return share_bounds(Tally(sum(each), len(each)) for each in found.values())
-
-
 def _pair(one: str, other: str, cases: Mapping[str, Mapping[str, _Verdict]]) -> JudgePair:
-    both = {
-        case: (given[one].score, given[other].score)
-        for case, given in cases.items()
-        if one in given and other in given
-    }
-    scores = {case: (a, b) for case, (a, b) in both.items() if a is not None and b is not None}
-    different = tuple(case for case, (first, second) in scores.items() if first != second)
-    ordinal = any(cases[case][one].result.spec.target_score is not None for case in scores)
-    matrix = confusion_matrix(scores.values())
-    kappa = quadratic_kappa(matrix) if ordinal else cohen_kappa(matrix)
+    scores: list[tuple[Cluster, Pair]] = []
+    different: list[str] = []
+    for case, by_judge in cases.items():
+        first, second = by_judge.get(one), by_judge.get(other)
+        if first is None or second is None or first.score is None or second.score is None:
+            continue
+        scores.append((first.result.spec.cluster_id, (first.score, second.score)))
+        if first.score != second.score:
+            different.append(case)
     if not scores:
-        none = Bounds(reason=_NOTHING_SHARED)
-        share, figure = Share(0, 0, _NOTHING_SHARED), Figure(None, _NOTHING_SHARED)
-        return JudgePair((one, other), share, figure, (), none, none)
-    same = Share(len(scores) - len(different), len(scores))
-    clusters: dict[Cluster, list[Pair]] = {}
-    for case, pair in scores.items():
-        clusters.setdefault(cases[case][one].result.spec.cluster_id, []).append(pair)
-    agreement = share_bounds(
-        Tally(sum(first == second for first, second in each), len(each))
-        for each in clusters.values()
-    )
-    bounds = kappa_bounds(map(sums_of, clusters.values()))
-    if kappa.reason:
-        bounds = Bounds(reason=kappa.reason)
-    return JudgePair((one, other), same, kappa, different, agreement, bounds)
+        nothing = Estimate(count=0, why=_NOTHING_SHARED)
+        return JudgePair((one, other), nothing, nothing, ())
+    agreement = estimate_share(tallied((cluster, a == b) for cluster, (a, b) in scores))
+    return JudgePair((one, other), agreement, estimate_kappa(summed(scores)), tuple(different))
 
 
-def _vote(given: Sequence[_Verdict], judges: int) -> PanelVote:
-    counts = tuple(
-        sorted(
-            Counter(verdict.score for verdict in given if verdict.score is not None).items(),
-            key=lambda each: (-each[1], each[0]),
-        )
-    )
-    score, most = counts[0] if counts else (None, 0)
-    first = given[0]
+def _vote(verdicts: Sequence[_Verdict], judges: int) -> PanelVote:
+    counts = Counter(verdict.score for verdict in verdicts if verdict.score is not None)
+    votes = tuple(sorted(counts.items(), key=lambda vote: (-vote[1], vote[0])))
+    score, most = votes[0] if votes else (None, 0)
+    first = verdicts[0]
     vote = PanelVote(
-        first.case, first.result.spec.test, first.result.spec.rubric_id, first.expected, counts
+        first.case, first.result.spec.test, first.result.spec.rubric_id, first.expected, votes
     )
     if 2 * most > judges:
         return replace(vote, score=score)
-    missing = judges - sum(number for _, number in counts)
+    missing = judges - sum(number for _, number in votes)
     without = f"; {counted(missing, 'judge')} gave no score" if missing else ""
-    if not counts:
+    if not votes:
         return replace(vote, reason=f"no judge of {judges} gave a score")
-    tie = len(counts) > 1 and counts[1][1] == most
+    tie = len(votes) > 1 and votes[1][1] == most
     kind = "a tie" if tie else "no majority"
-    said = ", ".join(f"{number} for {answer}" for answer, number in counts)
-    text = f"{kind}: {said} of {counted(judges, 'judge')}{without}"
+    listed = ", ".join(f"{number} for {answer}" for answer, number in votes)
+    text = f"{kind}: {listed} of {counted(judges, 'judge')}{without}"
     return replace(vote, reason=text, tie=tie)

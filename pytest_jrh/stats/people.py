@@ -10,30 +10,28 @@ is assumed.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.model import JUDGED, MADE
-from pytest_jrh.stats.formulas import (
-    Agreement,
-    Share,
-    agreement,
-    cohen_kappa,
-    confusion_matrix,
-    quadratic_kappa,
-    t_quantile,
+from pytest_jrh.stats.formulas import Agreement, Estimate, agreement, t_quantile
+from pytest_jrh.stats.intervals import (
+    LEVEL,
+    by_cluster,
+    estimate_kappa,
+    estimate_share,
+    summed,
+    tallied,
+    wilson,
 )
-from pytest_jrh.stats.intervals import LEVEL, Bounds, Tally, share_bounds, sums_of, wilson
 from pytest_jrh.stats.panels import made_case_id
-from pytest_jrh.stats.statistics import accuracy_bounds, clusters_of, kappa_or_reason
+from pytest_jrh.stats.statistics import accuracy_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from pytest_jrh.core.model import CaseResult
-    from pytest_jrh.stats.metrics import Figure
 
 
 FEWEST_LABELS = 20
@@ -43,6 +41,7 @@ FEWEST_LABELS = 20
 # covers too much, and a quarter too little.
 _UNSEEN_VARIANCE = 2 / 3
 _FEWEST_CLUSTERS = 2
+_UNSEEN = "people labelled no such case"
 
 
 class CheckedCase(NamedTuple):
@@ -57,21 +56,16 @@ class CheckedCase(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Anchored:
-    """A share against people with its bounds; `n` cases of which people labelled `labelled`.
-
-    `value` is None where `bounds.reason` says why; `raw` is the share by the suite's own labels,
-    None where it has no such case.
+    """A share of cases against people; `raw` is the share by the suite's own labels, None where it
+    has no such case.
     """
 
-    value: float | None
-    bounds: Bounds
-    n: int
-    labelled: int
+    estimate: Estimate
     raw: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Estimate:
+class _Mean:
     """A mean over all cases, and what each case adds to it beyond the mean."""
 
     value: float
@@ -107,21 +101,19 @@ def _anchored(
     among: Callable[[int, int], bool] | None,
 ) -> Anchored:
     """The share of cases that count, or of those `among` the cases a ratio of two such shares."""
-    given = [list(cluster) for cluster in clusters if cluster]
-    cases = [case for cluster in given for case in cluster]
+    filled = [list(cluster) for cluster in clusters if cluster]
+    cases = [case for cluster in filled for case in cluster]
     labelled = sum(case.people is not None for case in cases)
     raw = _raw(cases, counts, among)
-    reason = _reason(given, labelled)
-    if reason is not None:
-        return Anchored(None, Bounds(reason=reason), len(cases), labelled, raw)
+    if why := _missing(filled, labelled):
+        return Anchored(Estimate(n=len(cases), why=why), raw)
     upper = _mean(cases, counts)
     value, influence, scale = upper.value, upper.influence, 1.0
     if among is not None:
         lower = _mean(cases, among)
         scale = lower.value
         if scale <= 0 or not any(_by_people(case, among) for case in cases):
-            reason = "people labelled no such case"
-            return Anchored(None, Bounds(reason=reason), len(cases), labelled, raw)
+            return Anchored(Estimate(n=len(cases), why=_UNSEEN), raw)
         value = upper.value / scale
         # The linear part of a ratio (Taylor): what a case adds to it.
         influence = [
@@ -129,8 +121,8 @@ def _anchored(
             for one, other in zip(upper.influence, lower.influence, strict=True)
         ]
     value = min(max(value, 0.0), 1.0)
-    bounds = _bounds(given, influence, value, labelled * scale)
-    return Anchored(value, bounds, len(cases), labelled, raw)
+    bounds = _bounds(filled, influence, value, labelled * scale)
+    return Anchored(Estimate(value, *bounds, n=len(cases)), raw)
 
 
 def _raw(
@@ -138,8 +130,10 @@ def _raw(
     counts: Callable[[int, int], bool],
     among: Callable[[int, int], bool] | None,
 ) -> float | None:
-    own = [case for case in cases if among is None or among(case.answer, case.label)]
-    return fmean(counts(case.answer, case.label) for case in own) if own else None
+    denominator = [case for case in cases if among is None or among(case.answer, case.label)]
+    if not denominator:
+        return None
+    return fmean(counts(case.answer, case.label) for case in denominator)
 
 
 def _bounds(
@@ -147,7 +141,7 @@ def _bounds(
     influence: Sequence[float],
     value: float,
     labelled: float,
-) -> Bounds:
+) -> tuple[float, float]:
     """Wilson's interval on the number of cases that would give the estimate its variance, with
     Student's t.
 
@@ -160,22 +154,23 @@ def _bounds(
     # Shrunk a little, since a share that is all or nothing would have no variance of its own.
     shrunk = (value * labelled + 1) / (labelled + 2)
     lower, upper = wilson(value, t * t * variance / (shrunk * (1 - shrunk)))
-    return Bounds(max(lower, 0.0), min(upper, 1.0))
+    return max(lower, 0.0), min(upper, 1.0)
 
 
-def _reason(clusters: Sequence[Sequence[CheckedCase]], labelled: int) -> str | None:
+def _missing(clusters: Sequence[Sequence[CheckedCase]], labelled: int) -> str:
+    """Why no figure is corrected; empty where one is."""
     if labelled < FEWEST_LABELS:
         return f"{labelled} labels of people; at least {FEWEST_LABELS} are needed"
     if len(clusters) < _FEWEST_CLUSTERS:
         return "all cases come from one source run"
-    return None
+    return ""
 
 
 def _by_people(case: CheckedCase, counts: Callable[[int, int], bool]) -> bool:
     return case.people is not None and counts(case.answer, case.people)
 
 
-def _mean(cases: Sequence[CheckedCase], counts: Callable[[int, int], bool]) -> _Estimate:
+def _mean(cases: Sequence[CheckedCase], counts: Callable[[int, int], bool]) -> _Mean:
     """The mean over all cases by the suite's labels, corrected by the cases with labels of people.
 
     Each labelled case is corrected with a weight that the others give (a jackknife of PPI++'s), so
@@ -197,7 +192,7 @@ def _mean(cases: Sequence[CheckedCase], counts: Callable[[int, int], bool]) -> _
         + ((next(corrected) - rest) / len(rests) if case.people is not None else 0.0)
         for case, guess in zip(cases, predicted, strict=True)
     ]
-    return _Estimate(weight * mean + rest, influence)
+    return _Mean(weight * mean + rest, influence)
 
 
 def _weights(pairs: Sequence[tuple[float, float]]) -> list[float]:
@@ -224,15 +219,6 @@ def _variance(clusters: Sequence[Sequence[CheckedCase]], influence: Sequence[flo
 
 
 _NO_SCORE = -1
-_UNSEEN = "people labelled no such case"
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorRate:
-    """How often a verifier was wrong about cases that people labelled."""
-
-    share: Share
-    bounds: Bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,14 +238,14 @@ class AgainstPeople:
 class VerifierAgainstPeople:
     """A verifier held against the blind labels of people, and these against each other.
 
-    `kappa` is that of people and verifier, on a scale the quadratically weighted one, over the
-    `labelled` cases that it confirmed or rejected.
+    The first two are how often it was wrong about cases that people labelled. `kappa` is that of
+    people and verifier, on a scale the quadratically weighted one, over the `labelled` cases that
+    it confirmed or rejected.
     """
 
-    false_confirmations: ErrorRate
-    false_rejections: ErrorRate
-    kappa: Figure
-    kappa_bounds: Bounds
+    false_confirmations: Estimate
+    false_rejections: Estimate
+    kappa: Estimate
     reviewers: Agreement
     labelled: int
 
@@ -278,17 +264,16 @@ def against_people(
     if not labels:
         return None
     first = _first_of_equals(judged)
-    clusters = [
-        [
-            CheckedCase(
-                _NO_SCORE if result.score is None else result.score,
-                result.expected or 0,
-                labels.get(result.case_digest) if result.case_id in first else None,
-            )
-            for result in cluster
-        ]
-        for cluster in clusters_of(judged)
-    ]
+    checked = (
+        CheckedCase(
+            _NO_SCORE if result.score is None else result.score,
+            result.expected or 0,
+            labels.get(result.case_digest) if result.case_id in first else None,
+        )
+        for result in judged
+    )
+    identifiers = (result.spec.cluster_id for result in judged)
+    clusters = by_cluster(zip(identifiers, checked, strict=True))
     figures = {"exact" if ordinal else "accuracy": anchored_accuracy(clusters)}
     if not ordinal:
         figures["recall"] = anchored_recall(clusters)
@@ -314,40 +299,41 @@ def verifier_against_people(
         result for result in made.values() if result.rejected is not None or _confirmed(result)
     ]
     digests = dict.fromkeys(digest_of(result) for result in made.values())
-    seen = {digest: people[digest] for digest in digests if digest in people}
-    reviewers = agreement(seen.values(), ordinal=ordinal)
-    labels = {digest: _majority(votes) for digest, votes in seen.items()}
+    votes = {digest: people[digest] for digest in digests if digest in people}
+    reviewers = agreement(votes.values(), ordinal=ordinal)
+    labels = {digest: _majority(labels) for digest, labels in votes.items()}
     first = _first_of_equals(looked)
-    told = {
-        made_case_id(result): label
+    labelled = [
+        (result, label)
         for result in looked
         if result.case_id in first and (label := labels.get(digest_of(result))) is not None
-    }
-    if not told and not reviewers.units:
-        return None
-    clusters = clusters_of(result for result in looked if made_case_id(result) in told)
-    pairs = [
-        [(told[made_case_id(result)], _verdict(result)) for result in cluster]
-        for cluster in clusters
     ]
-    matrix = confusion_matrix(pair for cluster in pairs for pair in cluster)
-    kappa = (quadratic_kappa if ordinal else cohen_kappa)(matrix)
+    if not labelled and not reviewers.units:
+        return None
     return VerifierAgainstPeople(
-        false_confirmations=_rate(
-            clusters, _confirmed, lambda result: told[made_case_id(result)] != result.expected
-        ),
-        false_rejections=_rate(
-            clusters,
-            lambda result: result.rejected is not None,
-            lambda result: (
-                result.rejected is not None
-                and told[made_case_id(result)] == result.rejected.expected
+        false_confirmations=estimate_share(
+            tallied(
+                (result.spec.cluster_id, label != result.expected)
+                for result, label in labelled
+                if _confirmed(result)
             ),
+            missing=_UNSEEN,
         ),
-        kappa=kappa,
-        kappa_bounds=kappa_or_reason(kappa, [sums_of(cluster) for cluster in pairs]),
+        false_rejections=estimate_share(
+            tallied(
+                (result.spec.cluster_id, label == result.rejected.expected)
+                for result, label in labelled
+                if result.rejected is not None
+            ),
+            missing=_UNSEEN,
+        ),
+        kappa=estimate_kappa(
+            summed(
+                (result.spec.cluster_id, (label, _verdict(result))) for result, label in labelled
+            )
+        ),
         reviewers=reviewers,
-        labelled=len(told),
+        labelled=len(labelled),
     )
 
 
@@ -379,42 +365,18 @@ def _verdict(result: CaseResult) -> int:
     return result.rejected.said if result.rejected is not None else result.expected or 0
 
 
-def _rate(
-    clusters: Iterable[Sequence[CaseResult]],
-    of: Callable[[CaseResult], bool],
-    wrong: Callable[[CaseResult], bool],
-) -> ErrorRate:
-    tallies = []
-    for cluster in clusters:
-        own = [result for result in cluster if of(result)]
-        tallies.append(Tally(sum(map(wrong, own)), len(own)))
-    count, n = sum(tally.right for tally in tallies), sum(tally.n for tally in tallies)
-    if not n:
-        return ErrorRate(Share(0, 0, _UNSEEN), Bounds(reason=_UNSEEN))
-    return ErrorRate(Share(count, n, None), share_bounds(tallies))
-
-
 def _majority(votes: Sequence[int]) -> int | None:
     most = max(sorted(set(votes)), key=votes.count)
     return most if 2 * votes.count(most) > len(votes) else None
 
 
 @dataclass(frozen=True, slots=True)
-class SidedShare:
-    """The accuracy of one side, with its interval."""
-
-    share: Share
-    bounds: Bounds
-
-
-@dataclass(frozen=True, slots=True)
 class Sides:
     """The accuracy of a judge on natural and on synthetic cases, and natural minus synthetic."""
 
-    natural: SidedShare
-    synthetic: SidedShare
-    gap: float
-    bounds: Bounds
+    natural: Estimate
+    synthetic: Estimate
+    gap: Estimate
 
 
 def natural_beside_synthetic(results: Iterable[CaseResult]) -> Sides | None:
@@ -430,30 +392,20 @@ def natural_beside_synthetic(results: Iterable[CaseResult]) -> Sides | None:
             sides[KINDS[result.spec.test].natural].append(result)
     if not all(sides.values()):
         return None
-    natural, synthetic = (_side(sides[each]) for each in (True, False))
-    gap = (natural.share.value or 0.0) - (synthetic.share.value or 0.0)
-    return Sides(natural, synthetic, gap, _difference(natural, synthetic))
+    natural, synthetic = accuracy_of(sides[True]), accuracy_of(sides[False])
+    return Sides(natural, synthetic, _difference(natural, synthetic))
 
 
-def _side(results: Sequence[CaseResult]) -> SidedShare:
-    right = sum(result.outcome == "agree" for result in results)
-    return SidedShare(Share(right, len(results), None), accuracy_bounds(results))
-
-
-def _difference(one: SidedShare, other: SidedShare) -> Bounds:
-    low, high, lowest, highest = (
-        one.bounds.lower,
-        one.bounds.upper,
-        other.bounds.lower,
-        other.bounds.upper,
-    )
-    if low is None or high is None or lowest is None or highest is None:
-        return Bounds(reason=one.bounds.reason or other.bounds.reason)
-    first, second = one.share.value or 0.0, other.share.value or 0.0
-    gap = first - second
-    return Bounds(
-        gap - math.hypot(first - low, highest - second),
-        gap + math.hypot(high - first, second - lowest),
+def _difference(one: Estimate, other: Estimate) -> Estimate:
+    """One share of some cases less another."""
+    first, second = one.value or 0.0, other.value or 0.0
+    gap = Estimate(first - second, n=one.n + other.n)
+    if one.lower is None or one.upper is None or other.lower is None or other.upper is None:
+        return replace(gap, why=one.why or other.why)
+    return replace(
+        gap,
+        lower=first - second - math.hypot(first - one.lower, other.upper - second),
+        upper=first - second + math.hypot(one.upper - first, second - other.lower),
     )
 
 
@@ -464,6 +416,6 @@ def sides_levels(results: Sequence[CaseResult]) -> list[tuple[str, Sides]]:
     rubrics = dict.fromkeys(result.spec.rubric_id for result in results)
     levels = [("", natural_beside_synthetic(results))]
     for rubric in rubrics if len(rubrics) > 1 else ():
-        own = [result for result in results if result.spec.rubric_id == rubric]
-        levels.append((rubric, natural_beside_synthetic(own)))
+        of_rubric = [result for result in results if result.spec.rubric_id == rubric]
+        levels.append((rubric, natural_beside_synthetic(of_rubric)))
     return [(rubric, sides) for rubric, sides in levels if sides is not None]

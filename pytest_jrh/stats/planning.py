@@ -26,7 +26,7 @@ from pytest_jrh.stats.comparison import (
     moments_of,
 )
 from pytest_jrh.stats.formulas import SIGNIFICANCE, normal_cdf, normal_quantile
-from pytest_jrh.stats.intervals import LEVEL, RepeatedCase, flicker, flip_probability
+from pytest_jrh.stats.intervals import LEVEL, RepeatedCase, estimate_flicker, flip_probability
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -122,7 +122,7 @@ def foreseen(
         judge: ForeseenSuite(
             tuple(sorted(Counter(case.cluster for case in own).values())),
             repeats(judge),
-            flicker(RepeatedCase(case.cluster, case.scores) for case in own).value,
+            estimate_flicker(RepeatedCase(case.cluster, case.scores) for case in own).value,
         )
         for judge, own in by_judge.items()
     }

@@ -1,6 +1,5 @@
-"""The figures of probes: how many verdicts turned, per variant, and which way (rule S8).
-
-Whether verdicts turn more often than by chance, and more often than is allowed (rule S8).
+"""The figures of probes: how many verdicts turned, per variant, and which way; whether they turn
+more often than by chance, and more often than is allowed.
 """
 
 from __future__ import annotations
@@ -16,23 +15,20 @@ from pytest_jrh.cases.probes.probe import ProbeSettings
 from pytest_jrh.cases.tests import TESTS
 from pytest_jrh.core.model import JUDGED
 from pytest_jrh.stats.comparison import POWER, holm
-from pytest_jrh.stats.formulas import binomial_tail, normal_quantile
+from pytest_jrh.stats.formulas import Estimate, binomial_tail, normal_quantile
 from pytest_jrh.stats.intervals import (
     LEVEL,
     NOT_ASKED_TWICE,
-    Bounds,
-    Flicker,
     RepeatedCase,
     Tally,
     effective_size,
-    flicker,
-    share_bounds,
+    estimate_flicker,
+    estimate_share,
+    tallied,
 )
 from pytest_jrh.stats.statistics import answer_of
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
     from pytest_jrh.core.model import CaseResult
     from pytest_jrh.stats.comparison import DropVerdict
 
@@ -45,18 +41,15 @@ not known, and one that never contradicted itself may yet do so.
 
 @dataclass(frozen=True, slots=True)
 class RateDecision:
-    """What the share of turned verdicts comes to, and its bounds, each one-sided at 95%.
+    """What the share of turned verdicts, with its bounds, each one-sided at 95%, comes to.
 
     `cases` would decide an INCONCLUSIVE one with a power of 80%, unless the true share is close to
-    the limit. `reason` says why there are no bounds.
+    the limit.
     """
 
     verdict: DropVerdict
-    rate: float | None = None
-    lower: float | None = None
-    upper: float | None = None
+    rate: Estimate
     cases: int | None = None
-    reason: str | None = None
 
 
 def by_chance(flicker: float | None) -> float:
@@ -67,10 +60,10 @@ def by_chance(flicker: float | None) -> float:
 def chance_of(tallies: Sequence[Tally], chance: float) -> float:
     """The probability that so many verdicts turn where each does with the probability `chance`.
 
-    One-sided, by the binomial distribution on as many cases as these are good for (rule L1); 1
-    where none turned.
+    One-sided, by the binomial distribution on as many cases as these are good for; 1 where none
+    turned.
     """
-    turned, n = sum(each.right for each in tallies), sum(each.n for each in tallies)
+    turned, n = sum(tally.right for tally in tallies), sum(tally.n for tally in tallies)
     if not turned:
         return 1.0
     size = effective_size(tallies)
@@ -80,29 +73,27 @@ def chance_of(tallies: Sequence[Tally], chance: float) -> float:
 def decide_rate(
     tallies: Sequence[Tally], limit: float, flicker: float | None = None, judges: int = 1
 ) -> RateDecision:
-    """Decide whether verdicts turn no more often than `limit`, as `max_drop` is decided (rule M4).
+    """Decide whether verdicts turn no more often than `limit`, as `max_drop` is decided.
 
     `tallies` count the turned verdicts of each cluster. PASS where the upper bound is no higher;
     FAIL where the lower bound is above the flicker and the share itself above the limit; else
     INCONCLUSIVE. With several `judges` all that PASS, and all that FAIL, do so together at 95%
     (Bonferroni).
     """
-    bounds = share_bounds(tallies, 1 - 2 * (1 - LEVEL) / judges)
-    if bounds.lower is None or bounds.upper is None:
-        return RateDecision("INCONCLUSIVE", reason=bounds.reason)
-    turned, n = sum(each.right for each in tallies), sum(each.n for each in tallies)
-    rate = turned / n
-    if bounds.upper <= limit:
-        return RateDecision("PASS", rate, bounds.lower, bounds.upper)
-    if rate > limit and bounds.lower > (flicker or 0.0):
-        return RateDecision("FAIL", rate, bounds.lower, bounds.upper)
+    rate = estimate_share(tallies, 1 - 2 * (1 - LEVEL) / judges)
+    if rate.value is None or rate.lower is None or rate.upper is None:
+        return RateDecision("INCONCLUSIVE", Estimate(why=rate.why))
+    if rate.upper <= limit:
+        return RateDecision("PASS", rate)
+    if rate.value > limit and rate.lower > (flicker or 0.0):
+        return RateDecision("FAIL", rate)
     # The share seen for the true one, but half of the limit away from the limit.
-    distance = max(abs(limit - rate), limit / 2)
+    distance = max(abs(limit - rate.value), limit / 2)
     quantiles = normal_quantile(1 - (1 - LEVEL) / judges) + normal_quantile(POWER)
     independent = quantiles**2 * limit * (1 - limit) / distance**2
-    cases = math.ceil(independent * n / effective_size(tallies))
+    cases = math.ceil(independent * rate.n / effective_size(tallies))
     # One that does not decide by these numbers either needs some more all the same.
-    return RateDecision("INCONCLUSIVE", rate, bounds.lower, bounds.upper, max(cases, n + 1))
+    return RateDecision("INCONCLUSIVE", rate, max(cases, rate.n + 1))
 
 
 LARGEST_P = 0.05
@@ -113,24 +104,31 @@ LARGEST_P = 0.05
 class ProbeRow:
     """What became of the verdicts on changed cases, where the judge is right on the unchanged ones.
 
-    `variant` is empty for all of a probe. `turned` of `n` verdicts are wrong; `rate` is their share
-    with its interval in `bounds`, None without a verdict. `net` is that less the judge's flicker on
-    the unchanged cases, None where that is not known. `satisfied` and `violated` are those turned
+    `variant` is empty for all of a probe. `rate` is the share of verdicts that are wrong; `net`
+    is that less the judge's flicker on the unchanged cases, None where that is not known.
+    `satisfied` and `violated` are those turned
     towards either in a binary suite, and `shift` is the mean change of the score in an ordinal one.
     `no_case` and `unscored` have no verdict.
     """
 
     variant: str
-    n: int
-    turned: int
-    rate: float | None
-    bounds: Bounds
+    rate: Estimate
     net: float | None = None
     satisfied: int = 0
     violated: int = 0
     shift: float | None = None
     no_case: int = 0
     unscored: int = 0
+
+    @property
+    def n(self) -> int:
+        """How many verdicts there are."""
+        return self.rate.n
+
+    @property
+    def turned(self) -> int:
+        """How many of them are wrong."""
+        return self.rate.count or 0
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -153,7 +151,7 @@ class ProbeTable:
     total: ProbeRow
     rows: tuple[ProbeRow, ...]
     ordinal: bool
-    flicker: Flicker = NOT_ASKED_TWICE
+    flicker: Estimate = NOT_ASKED_TWICE
     p_value: float = 1.0
     adjusted: float = 1.0
     cases: tuple[str, ...] = field(default=(), repr=False)
@@ -173,89 +171,86 @@ def probe_tables(results: Iterable[CaseResult]) -> tuple[ProbeTable, ...]:
             groups.setdefault((result.spec.suite, result.judge, result.spec.test), []).append(
                 result
             )
-    order = {name: place for place, name in enumerate(TESTS)}
+    order = {name: number for number, name in enumerate(TESTS)}
     keys = list(groups)
-    first = {key[:2]: place for place, key in reversed(list(enumerate(keys)))}
+    first = {key[:2]: number for number, key in reversed(list(enumerate(keys)))}
     keys.sort(key=lambda key: (first[key[:2]], order.get(key[2], len(order))))
     tables = [_table(*key, groups[key]) for key in keys]
     adjusted: dict[int, float] = {}
     for suite in dict.fromkeys(table.suite for table in tables):
-        own = [place for place, table in enumerate(tables) if table.suite == suite]
-        adjusted |= zip(own, holm([tables[place].p_value for place in own]), strict=True)
-    return tuple(replace(table, adjusted=adjusted[place]) for place, table in enumerate(tables))
+        of_suite = [number for number, table in enumerate(tables) if table.suite == suite]
+        p_values = holm([tables[number].p_value for number in of_suite])
+        adjusted |= zip(of_suite, p_values, strict=True)
+    return tuple(replace(table, adjusted=adjusted[number]) for number, table in enumerate(tables))
 
 
 def tallies_of(judged: Iterable[CaseResult]) -> list[Tally]:
     """The turned verdicts of each cluster."""
-    clusters: dict[Hashable, Tally] = {}
-    for result in judged:
-        turned, n = clusters.get(result.spec.cluster_id, Tally(0, 0))
-        clusters[result.spec.cluster_id] = Tally(turned + (result.outcome == "disagree"), n + 1)
-    return list(clusters.values())
+    return tallied((result.spec.cluster_id, result.outcome == "disagree") for result in judged)
 
 
-def flicker_of_bases(judged: Iterable[CaseResult]) -> Flicker:
+def flicker_of_bases(judged: Iterable[CaseResult]) -> Estimate:
     """How often the judge contradicts itself on the unchanged cases of these."""
     bases = {
         (
-            one.spec.base,
-            one.spec.rubric_id,
-            one.spec.run_id,
-            one.spec.epoch,
-            one.spec.target_score,
-        ): RepeatedCase(one.spec.cluster_id, one.base_scores, binary=one.spec.target_score is None)
-        for one in judged
+            result.spec.base,
+            result.spec.rubric_id,
+            result.spec.run_id,
+            result.spec.epoch,
+            result.spec.target_score,
+        ): RepeatedCase(
+            result.spec.cluster_id, result.base_scores, binary=result.spec.target_score is None
+        )
+        for result in judged
     }
-    return flicker(bases.values())
+    return estimate_flicker(bases.values())
 
 
 def _table(suite: str, judge: str, probe: str, results: Sequence[CaseResult]) -> ProbeTable:
     judged = [result for result in results if result.outcome in JUDGED]
-    found = flicker_of_bases(judged)
+    flicker = flicker_of_bases(judged)
     # As the probe lists them, and after these what a pack of the user's adds.
-    known = [variant.name for variant in PROBES[probe].variants(ProbeSettings())]
-    there = dict.fromkeys(result.spec.variant for result in results)
-    names = [
-        *(name for name in known if name in there),
-        *(name for name in there if name not in known),
-    ]
+    listed = [variant.name for variant in PROBES[probe].variants(ProbeSettings())]
+    variants = dict.fromkeys(result.spec.variant for result in results)
+    names = [name for name in listed if name in variants]
+    names += [name for name in variants if name not in listed]
     rows = [
-        _row(name, [result for result in results if result.spec.variant == name], found)
+        _row(name, [result for result in results if result.spec.variant == name], flicker)
         for name in names
     ]
     return ProbeTable(
         suite,
         judge,
         probe,
-        _row("", results, found),
+        _row("", results, flicker),
         tuple(rows),
         ordinal=any(result.spec.target_score is not None for result in results),
-        flicker=found,
-        p_value=_p_value(judged, by_chance(found.value)),
+        flicker=flicker,
+        p_value=_p_value(judged, by_chance(flicker.value)),
         cases=tuple(result.case_id for result in judged if result.outcome == "disagree"),
     )
 
 
-def _row(variant: str, results: Sequence[CaseResult], found: Flicker) -> ProbeRow:
+def _row(variant: str, results: Sequence[CaseResult], flicker: Estimate) -> ProbeRow:
     judged = [result for result in results if result.outcome in JUDGED]
-    turned = [result for result in judged if result.outcome == "disagree"]
+    wrong = [result for result in judged if result.outcome == "disagree"]
     ordinal = any(result.spec.target_score is not None for result in judged)
-    rate = len(turned) / len(judged) if judged else None
     shifts = [
         result.score - result.base_score
         for result in (judged if ordinal else ())
         if result.score is not None and result.base_score is not None
     ]
+    rate = estimate_share(tallies_of(judged))
+    net = None
+    if rate.value is not None and flicker.value is not None:
+        net = rate.value - flicker.value
     return ProbeRow(
         variant,
-        len(judged),
-        len(turned),
         rate,
-        share_bounds(tallies_of(judged)),
-        net=None if rate is None or found.value is None else rate - found.value,
-        satisfied=0 if ordinal else sum(answer_of(result) == 0 for result in turned),
-        violated=0 if ordinal else sum(answer_of(result) == 1 for result in turned),
-        shift=fmean(shifts) if ordinal and shifts else None,
+        net,
+        satisfied=0 if ordinal else sum(answer_of(result) == 0 for result in wrong),
+        violated=0 if ordinal else sum(answer_of(result) == 1 for result in wrong),
+        shift=fmean(shifts) if shifts else None,
         no_case=sum(result.outcome == "no_case" for result in results),
         unscored=sum(result.outcome not in (*JUDGED, "no_case") for result in results),
     )
@@ -266,12 +261,8 @@ def _p_value(judged: Sequence[CaseResult], chance: float) -> float:
     times their number (Bonferroni): a judge may fall for one of many.
     """
     parts = dict.fromkeys(part for result in judged for part in result.spec.variant.split("-"))
-    groups = [
-        judged,
-        *(
-            [result for result in judged if part in result.spec.variant.split("-")]
-            for part in parts
-        ),
-    ]
+    groups = [judged]
+    for part in parts:
+        groups.append([result for result in judged if part in result.spec.variant.split("-")])
     values = [chance_of(tallies_of(group), chance) for group in groups]
     return min(1.0, min(values) * len(values))

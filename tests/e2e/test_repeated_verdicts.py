@@ -258,13 +258,13 @@ def test_the_flicker_of_a_judge_that_flips_is_found_within_its_interval(
         assert replayed.calls == 0
         assert scores(list(replayed.results)) == scores(list(session.results))
         found = describe(replayed.results).flicker
-        assert found.cases == 40
-        assert found.flickering == sum(len(set(each)) > 1 for each in scores(list(session.results)))
-        assert found.bounds.lower is not None
-        assert found.bounds.upper is not None
-        assert found.bounds.lower <= truth <= found.bounds.upper
+        assert found.n == 40
+        assert found.count == sum(len(set(each)) > 1 for each in scores(list(session.results)))
+        assert found.lower is not None
+        assert found.upper is not None
+        assert found.lower <= truth <= found.upper
         # It says something: neither nothing nor everything.
-        assert found.bounds.upper - found.bounds.lower < 0.2
+        assert found.upper - found.lower < 0.2
 
 
 def test_four_processes_plan_make_and_replay_the_same_calls(

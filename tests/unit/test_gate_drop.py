@@ -136,8 +136,8 @@ class TestWiring:
                 expected.runs,
                 expected.repeats,
             )
-            assert (found.drop, found.lower, found.upper) == pytest.approx(
-                (expected.drop, expected.lower, expected.upper)
+            assert (found.drop.value, found.drop.lower, found.drop.upper) == pytest.approx(
+                (expected.drop.value, expected.drop.lower, expected.drop.upper)
             )
             assert known.value == pytest.approx(0.095, abs=0.04)
             assert decision.p_value.value == sign_flip_p(round(3 * loss) for loss in losses)
@@ -214,7 +214,7 @@ class TestDecision:
         assert drop.runs is not None
         assert decision_sentence(decision) == (
             "Gate failed: max_drop 5 points: INCONCLUSIVE, a drop of 8.3 points (95% bounds "
-            f"{100 * (drop.lower or 0):.1f} and {100 * (drop.upper or 0):.1f}); "
+            f"{100 * (drop.drop.lower or 0):.1f} and {100 * (drop.drop.upper or 0):.1f}); "
             f"{drop.runs:,} runs ({drop.runs:,} cases) instead of 12 would decide it at 80% power."
         )
         spared = decided(now, baseline_of(earlier(before)), max_drop=0.05, inconclusive="pass")
@@ -334,7 +334,7 @@ class TestPanel:
         alone, among = drop_of(one).drop, decision.thresholds[3].drop
         assert alone is not None
         assert among is not None
-        assert (among.upper or 0) > (alone.upper or 0)
+        assert (among.drop.upper or 0) > (alone.drop.upper or 0)
 
 
 class TestFlicker:

@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 
 from pytest_jrh.stats.formulas import normal_cdf, normal_quantile, t_quantile, t_tail
 from pytest_jrh.stats.intervals import (
-    Bounds,
     Tally,
     design_of,
+    estimate_share,
     intraclass_correlation,
-    share_bounds,
     wilson_bounds,
 )
 
@@ -40,7 +39,7 @@ def test_quantiles_are_scipys(freedom: int) -> None:
 def test_cases_of_runs_of_their_own_have_wilsons_interval(right: int, n: int) -> None:
     known = pytest.importorskip("statsmodels.stats.proportion")
     lower, upper = known.proportion_confint(right, n, method="wilson")
-    bounds = share_bounds([Tally(1, 1)] * right + [Tally(0, 1)] * (n - right))
+    bounds = estimate_share([Tally(1, 1)] * right + [Tally(0, 1)] * (n - right))
     assert bounds.lower == pytest.approx(lower)
     assert bounds.upper == pytest.approx(upper)
 
@@ -58,7 +57,7 @@ def test_bounds_are_the_formulas_of_rule_l1() -> None:
     n = 12 / (1 + extra)
     middle = (0.75 + z * z / (2 * n)) / (1 + z * z / n)
     half = z * (0.75 * 0.25 / n + z * z / (4 * n * n)) ** 0.5 / (1 + z * z / n)
-    bounds = share_bounds(tallies(0, 0, 2, 1, n=3))
+    bounds = estimate_share(tallies(0, 0, 2, 1, n=3))
     assert bounds.lower == pytest.approx(middle - half)
     assert bounds.upper == pytest.approx(middle + half)
 
@@ -68,14 +67,14 @@ def test_bounds_are_the_formulas_of_rule_l1() -> None:
 def test_one_more_mistake_never_raises_either_bound(
     clusters: list[tuple[int, int]], data: st.DataObject
 ) -> None:
-    before = share_bounds(Tally(*cluster) for cluster in clusters)
+    before = estimate_share(Tally(*cluster) for cluster in clusters)
     places = [place for place, (right, _) in enumerate(clusters) if right]
     if not places:
         return
     place = data.draw(st.sampled_from(places))
     right, n = clusters[place]
     clusters[place] = (right - 1, n)
-    after = share_bounds(Tally(*cluster) for cluster in clusters)
+    after = estimate_share(Tally(*cluster) for cluster in clusters)
     assert before.lower is not None
     assert before.upper is not None
     assert after.lower is not None
@@ -91,7 +90,7 @@ def test_mistake_does_not_narrow_the_interval_of_a_judge_that_was_always_right()
     right, one_wrong = tallies(*[0] * 10, n=11), tallies(1, *[0] * 9, n=11)
     design = design_of([11] * 10)
     assert wilson_bounds(design, 1, 0)[0] > wilson_bounds(design, 0, 0)[0]
-    assert share_bounds(one_wrong).lower == share_bounds(right).lower
+    assert estimate_share(one_wrong).lower == estimate_share(right).lower
 
 
 @given(st.integers(2, 6), st.lists(st.integers(0, 6), min_size=2, max_size=8))
@@ -112,8 +111,8 @@ def test_correlation_is_that_of_the_analysis_of_variance(n: int, wrong: list[int
 
 
 def test_cases_that_go_together_say_less_than_cases_that_do_not() -> None:
-    together = share_bounds(tallies(*[6] * 5, *[0] * 45, n=6))
-    apart = share_bounds(tallies(*[1] * 30, *[0] * 20, n=6))
+    together = estimate_share(tallies(*[6] * 5, *[0] * 45, n=6))
+    apart = estimate_share(tallies(*[1] * 30, *[0] * 20, n=6))
     assert together.lower is not None
     assert together.upper is not None
     assert apart.lower is not None
@@ -125,12 +124,12 @@ def test_order_and_empty_clusters_change_nothing() -> None:
     given = [Tally(2, 3), Tally(1, 1), Tally(0, 4), Tally(5, 5)]
     shuffled = [*given, Tally(0, 0)]
     random.Random(5).shuffle(shuffled)
-    assert share_bounds(shuffled) == share_bounds(given)
+    assert estimate_share(shuffled) == estimate_share(given)
 
 
 def test_what_cannot_be_bounded_has_a_reason() -> None:
-    assert share_bounds([]) == Bounds(reason="no verdict was given")
-    assert share_bounds([Tally(0, 0)]) == Bounds(reason="no verdict was given")
-    assert share_bounds([Tally(3, 4)]) == Bounds(
-        reason="all verdicts come from one sample or cluster"
-    )
+    assert estimate_share([]).reason == "no verdict was given"
+    assert estimate_share([Tally(0, 0)]).reason == "no verdict was given"
+    one_run = estimate_share([Tally(3, 4)])
+    assert (one_run.value, one_run.lower) == (0.75, None)
+    assert one_run.interval_reason == "all verdicts come from one sample or cluster"

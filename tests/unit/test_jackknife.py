@@ -2,20 +2,21 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.stats.formulas import Pair, cohen_kappa, confusion_matrix, quadratic_kappa
+from pytest_jrh.stats.formulas import Estimate, Pair
 from pytest_jrh.stats.intervals import (
-    Bounds,
+    Sums,
     Tally,
-    bias_bounds,
-    kappa_bounds,
-    mean_error_bounds,
-    share_bounds,
+    estimate_bias,
+    estimate_kappa,
+    estimate_mean_error,
+    estimate_share,
     sums_of,
 )
 from pytest_jrh.stats.statistics import describe
@@ -45,7 +46,7 @@ def test_kappa_is_scipys_jackknife_on_the_logarithm() -> None:
     half = (
         known.t.ppf(0.975, 11) * (11 / 12 * numpy.sum((without - numpy.mean(without)) ** 2)) ** 0.5
     )
-    found = kappa_bounds(map(sums_of, runs))
+    found = estimate_kappa(map(sums_of, runs))
     assert found.lower == pytest.approx(1 + 0.25 / 48 - numpy.exp(logarithm(runs) + half))
     assert found.upper == pytest.approx(1 + 0.25 / 48 - numpy.exp(logarithm(runs) - half))
 
@@ -56,17 +57,15 @@ def test_intervals_hold_their_figures(runs: list[list[Pair]]) -> None:
     pairs = [pair for run in runs for pair in run]
     errors = [answer - label for label, answer in pairs]
     clusters = [sums_of(run) for run in runs]
-    figures = {
-        quadratic_kappa(confusion_matrix(pairs)).value: kappa_bounds(clusters),
-        sum(map(abs, errors)) / len(pairs): mean_error_bounds(clusters),
-        sum(errors) / len(pairs): bias_bounds(clusters),
-    }
-    for figure, bounds in figures.items():
-        if bounds.lower is None or bounds.upper is None:
-            assert bounds.reason
+    mean_error, bias = estimate_mean_error(clusters), estimate_bias(clusters)
+    assert mean_error.value == sum(map(abs, errors)) / len(pairs)
+    assert bias.value == sum(errors) / len(pairs)
+    for estimate in (estimate_kappa(clusters), mean_error, bias):
+        if estimate.lower is None or estimate.upper is None:
+            assert estimate.why
         else:
-            assert figure is not None
-            assert bounds.lower - 1e-9 <= figure <= bounds.upper + 1e-9
+            assert estimate.value is not None
+            assert estimate.lower - 1e-9 <= estimate.value <= estimate.upper + 1e-9
 
 
 def test_bias_of_runs_of_one_size_is_students_t_over_their_means() -> None:
@@ -79,27 +78,30 @@ def test_bias_of_runs_of_one_size_is_students_t_over_their_means() -> None:
     middle = sum(means) / 6
     spread = sum((mean - middle) ** 2 for mean in means) / 5 / 6
     half = known.t.ppf(0.975, 5) * (spread + 1 / 12**2) ** 0.5
-    found = bias_bounds(map(sums_of, runs))
+    found = estimate_bias(map(sums_of, runs))
     assert found.lower == pytest.approx(middle - half)
     assert found.upper == pytest.approx(middle + half)
 
 
-@pytest.mark.parametrize("bounds", [kappa_bounds, mean_error_bounds, bias_bounds])
-def test_missing_intervals_say_why(bounds: object) -> None:
-    assert callable(bounds)
+@pytest.mark.parametrize("estimate", [estimate_kappa, estimate_mean_error, estimate_bias])
+def test_missing_intervals_say_why(
+    estimate: Callable[[list[Sums]], Estimate],
+) -> None:
     right, wrong = sums_of([(0, 0), (1, 1)]), sums_of([(0, 1), (1, 1)])
-    assert bounds([]) == Bounds(reason="no verdict was given")
-    assert bounds([right, wrong, right, wrong]) == Bounds(reason="fewer than 5 samples or clusters")
-    assert bounds([right] * 9) == Bounds(reason="no verdict is wrong, so nothing varies")
-    assert bounds([right] * 8 + [wrong]).lower is not None
+    assert estimate([]) == Estimate(why="no verdict was given")
+    few = estimate([right, wrong, right, wrong])
+    assert few.value is not None
+    assert few.interval_reason == "fewer than 5 samples or clusters"
+    assert estimate([right] * 9).interval_reason == "no verdict is wrong, so nothing varies"
+    assert estimate([right] * 8 + [wrong]).lower is not None
 
 
 def test_kappa_of_one_class_has_no_interval() -> None:
     one = sums_of([(1, 1)])
-    assert kappa_bounds([one] * 6).reason == "one class only"
+    assert estimate_kappa([one] * 6).reason == "one class only: labels and answers are all the same"
     other = sums_of([(0, 0), (1, 0)])
     assert (
-        kappa_bounds([one] * 6 + [other]).reason
+        estimate_kappa([one] * 6 + [other]).why
         == "without one of the samples there is one class only"
     )
 
@@ -118,7 +120,7 @@ JUDGES = {
 def test_kappa_of_real_judges_from_their_tables(judge: str) -> None:
     caught, alarms, missed, passed, expected = JUDGES[judge]
     pairs = [(1, 1)] * caught + [(0, 1)] * alarms + [(1, 0)] * missed + [(0, 0)] * passed
-    kappa = cohen_kappa(confusion_matrix(pairs)).value
+    kappa = estimate_kappa([sums_of(pairs)]).value
     assert kappa == pytest.approx(expected, abs=0.0005)
 
 
@@ -140,12 +142,12 @@ def test_real_verdicts_give_those_tables_and_intervals_around_the_figures(judge:
     pairs = [pair for cluster in clusters.values() for pair in cluster]
     table = tuple(pairs.count(cell) for cell in ((1, 1), (0, 1), (1, 0), (0, 0)))
     assert table == JUDGES[judge][:4]
-    kappa = kappa_bounds(map(sums_of, clusters.values()))
+    kappa = estimate_kappa(map(sums_of, clusters.values()))
     assert kappa.lower is not None
     assert kappa.upper is not None
     assert kappa.lower < JUDGES[judge][4] < kappa.upper < kappa.lower + 0.25
     right = [Tally(sum(a == b for a, b in each), len(each)) for each in clusters.values()]
-    accuracy = share_bounds(right)
+    accuracy = estimate_share(right)
     assert accuracy.lower is not None
     assert accuracy.upper is not None
     assert accuracy.lower < sum(each.right for each in right) / 400 < accuracy.upper
@@ -163,7 +165,6 @@ def test_bounds_do_not_leave_what_the_figures_can_be() -> None:
         for run, pairs in enumerate([*[right] * 5, wrong])
         for label, answer in pairs
     ]
-    figures = describe(judged).ordinal
-    assert figures is not None
-    kappa, error = figures.intervals["weighted_kappa"], figures.intervals["mean_absolute_error"]
+    figures = describe(judged).figures
+    kappa, error = figures["weighted_kappa"], figures["mean_absolute_error"]
     assert (kappa.lower, error.upper) == (-1, 4)

@@ -133,7 +133,7 @@ def test_the_figures_are_those_of_a_suite_with_intervals_and_warnings() -> None:
     figures = reliability(results)
     total = tabulate(results).overall
     assert figures.figures["accuracy"].value == total.accuracy.value == 0.5
-    assert figures.figures["accuracy"].lower == total.interval.lower
+    assert figures.figures["accuracy"].lower == total.accuracy.lower
     assert figures.figures["recall"].value == 1.0
     assert figures.figures["false_positive_rate"].value == 1.0
     assert list(figures.rubrics) == [VIOLATED[0].rubric.id]

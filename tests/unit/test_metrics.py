@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from pytest_jrh.stats.metrics import (
     GroupStats,
-    accuracy,
     bootstrap,
     group_stats,
     metric,
@@ -38,7 +37,6 @@ def test_only_agree_and_disagree_enter_the_accuracy() -> None:
     results = results_of(
         "agree", "disagree", "no_case", "generated", "model_error", "over_budget", "refused"
     )
-    assert accuracy(results) == 0.5
     (group,) = group_stats(results)
     assert (group.n, group.agree, group.disagree) == (2, 1, 1)
     assert (group.no_case, group.generated, group.unscored) == (1, 1, 3)
@@ -46,7 +44,6 @@ def test_only_agree_and_disagree_enter_the_accuracy() -> None:
 
 def test_judge_outage_is_no_accuracy_at_all() -> None:
     results = results_of("model_error", "invalid_response", "no_case")
-    assert accuracy(results) is None
     assert group_stats(results)[0].accuracy is None
     assert metric("accuracy_score", [], []).reason == "no verdict was given"
 
@@ -137,7 +134,7 @@ def test_bootstrap_is_seeded_and_brackets_the_accuracy() -> None:
     assert interval != bootstrap(results, 2)
     assert interval.lower is not None
     assert interval.upper is not None
-    assert interval.mean == pytest.approx(0.75, abs=0.02)
+    assert interval.value == pytest.approx(0.75, abs=0.02)
     assert 0.58 < interval.lower < 0.67
     assert 0.83 < interval.upper < 0.92
 
@@ -152,4 +149,4 @@ def test_bootstrap_that_has_nothing_to_resample_says_why() -> None:
     assert bootstrap(results_of("no_case"), 1).reason == "no verdict was given"
     one_run = [make_result(), make_result(make_spec(rubric_id="tone"))]
     assert bootstrap(one_run, 1).reason == "all verdicts come from one source run"
-    assert bootstrap([*one_run, make_result(make_spec(epoch=2))], 1).mean == 1.0
+    assert bootstrap([*one_run, make_result(make_spec(epoch=2))], 1).value == 1.0

@@ -3,6 +3,7 @@ from __future__ import annotations
 import random
 
 from pytest_jrh.stats.comparison import Change, DropDecision, decide_drop
+from pytest_jrh.stats.formulas import Estimate
 
 
 def session(rng: random.Random, runs: int, drop: float, *, flip: float = 0.05) -> list[Change]:
@@ -42,16 +43,16 @@ def test_few_cases_without_a_change_are_no_proof() -> None:
 def test_better_judge_passes_and_never_fails() -> None:
     decision = decide_drop([Change(-1, 2), Change(0, 2)] * 20, 0.05)
     assert decision.verdict == "PASS"
-    assert decision.drop == -0.25
+    assert decision.drop.value == -0.25
 
 
 def test_limit_is_for_the_upper_bound_and_the_estimate() -> None:
     changes = [Change(1, 6)] * 5 + [Change(0, 6)] * 45
     passed = decide_drop(changes, 0.06)
     assert passed.verdict == "PASS"
-    assert passed.upper is not None
-    assert decide_drop(changes, passed.upper - 0.005).verdict == "INCONCLUSIVE"
-    assert decide_drop(changes, passed.drop or 0).verdict == "INCONCLUSIVE"
+    assert passed.drop.upper is not None
+    assert decide_drop(changes, passed.drop.upper - 0.005).verdict == "INCONCLUSIVE"
+    assert decide_drop(changes, passed.drop.value or 0).verdict == "INCONCLUSIVE"
 
 
 def test_number_of_runs_decides_at_eighty_percent() -> None:
@@ -78,6 +79,8 @@ def test_repeats_help_where_flips_are_what_varies() -> None:
 
 
 def test_what_cannot_be_decided_says_why() -> None:
-    assert decide_drop([], 0.05) == DropDecision("INCONCLUSIVE", reason="no case could be compared")
+    assert decide_drop([], 0.05) == DropDecision(
+        "INCONCLUSIVE", Estimate(why="no case could be compared")
+    )
     one = decide_drop([Change(0, 12)], 0.05)
-    assert one.reason == "all cases come from one source run"
+    assert one.drop.reason == "all cases come from one source run"

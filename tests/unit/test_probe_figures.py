@@ -86,13 +86,13 @@ def test_probes_count_in_no_other_figure() -> None:
 
 def test_turned_verdicts_are_counted_by_variant() -> None:
     table = only(derived(["json_layout"]))
-    assert (table.total.n, table.total.turned, table.total.rate) == (20, 10, 0.5)
+    assert (table.total.n, table.total.turned, table.total.rate.value) == (20, 10, 0.5)
     assert [(row.variant, row.n, row.turned) for row in table.rows] == [
         ("json_layout", 10, 10),
         ("ids", 10, 0),
     ]
     assert (table.total.satisfied, table.total.violated, table.total.net) == (10, 0, None)
-    lower, upper = table.total.bounds.lower, table.total.bounds.upper
+    lower, upper = table.total.rate.lower, table.total.rate.upper
     assert lower is not None
     assert upper is not None
     assert 0.25 < lower < 0.5 < upper < 0.75

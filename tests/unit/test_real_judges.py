@@ -58,11 +58,10 @@ def section_of(judge: str) -> Section:
 def test_tables_and_kappa_of_real_judges(judge: str) -> None:
     *table, kappa = JUDGES[judge]
     statistics = section_of(judge).total
-    assert statistics.binary is not None
-    (satisfied, violated) = statistics.binary.matrix.counts
+    (satisfied, violated) = statistics.matrices["binary"].counts
     assert [violated[1], satisfied[1], violated[0], satisfied[0]] == table
-    assert statistics.binary.kappa.value == pytest.approx(kappa, abs=0.0005)
-    interval = statistics.binary.intervals["kappa"]
+    interval = statistics.figures["kappa"]
+    assert interval.value == pytest.approx(kappa, abs=0.0005)
     assert interval.lower is not None
     assert interval.upper is not None
     assert interval.lower < kappa < interval.upper
@@ -79,11 +78,8 @@ def test_the_judge_that_nearly_always_says_faulty_is_named_and_no_other() -> Non
 
 def bounds(statistics: Statistics) -> dict[str, tuple[float, float]]:
     """The intervals of the shares of what is right, as reports have them."""
-    assert statistics.binary is not None
-    found = {"accuracy": statistics.interval} | {
-        name: statistics.binary.intervals[name] for name in ("recall", "paired_accuracy")
-    }
-    alarms = statistics.binary.intervals["false_positive_rate"]
+    found = {name: statistics.figures[name] for name in ("accuracy", "recall", "paired_accuracy")}
+    alarms = statistics.figures["false_positive_rate"]
     ends = {
         name: (each.lower, each.upper)
         for name, each in found.items()

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.core.model import CaseResult
+from pytest_jrh.core.model import CaseResult, Mode
 from pytest_jrh.core.text import columns, visible
 from pytest_jrh.reports.session import SessionResults
 from pytest_jrh.reports.terminal import quiet_lines, session_lines
 from pytest_jrh.stats.diagnosis import all_warnings, fisher_exact, mantel
-from pytest_jrh.stats.formulas import ConfusionMatrix, confusion_matrix, quadratic_kappa
+from pytest_jrh.stats.formulas import ConfusionMatrix, confusion_matrix
+from pytest_jrh.stats.intervals import estimate_kappa, sums_of
 from tests.support.judged_sessions import (
     HOSTILE,
     Answer,
@@ -259,8 +260,6 @@ def test_ordinal_judge_that_scores_at_random_is_called_so() -> None:
 def test_random_ordinal_judges_are_named_in_about_95_of_100_and_sound_ones_are_not() -> None:
     rng = random.Random(1)
     (known,) = session_of(scored(right)).table.judges
-    stats = known.ordinal
-    assert stats is not None
 
     def off(share: float) -> Callable[[int], int]:
         return lambda label: (
@@ -270,11 +269,11 @@ def test_random_ordinal_judges_are_named_in_about_95_of_100_and_sound_ones_are_n
     def named(answer: Callable[[int], int], runs: int, of: int = 500) -> float:
         found = 0
         for _ in range(of):
-            matrix = confusion_matrix(
-                [(label, answer(label)) for _ in range(runs) for label in (0, 1, 2)], (0, 1, 2)
-            )
-            ordinal = replace(stats, matrix=matrix, weighted_kappa=quadratic_kappa(matrix))
-            found += bool(all_warnings(replace(known, ordinal=ordinal), (), "ordinal"))
+            pairs = [(label, answer(label)) for _ in range(runs) for label in (0, 1, 2)]
+            figures = {**known.figures, "weighted_kappa": estimate_kappa([sums_of(pairs)])}
+            matrices: dict[Mode, ConfusionMatrix] = {"ordinal": confusion_matrix(pairs, (0, 1, 2))}
+            judge = replace(known, figures=figures, matrices=matrices)
+            found += bool(all_warnings(judge, (), "ordinal"))
         return found / of
 
     for runs in (4, 15, 60):

@@ -3,27 +3,40 @@ not (rule L6)."""
 
 from __future__ import annotations
 
+import json
+import math
 import random
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pytest_jrh.core.model import CaseResult, CaseSpec
 from pytest_jrh.core.text import dollars
-from pytest_jrh.stats.diagnosis import figure_rows, properties, section_warnings, unsound_p
+from pytest_jrh.reports.json_values import panel_data, table_data
+from pytest_jrh.stats.diagnosis import (
+    figure_rows,
+    fisher_exact,
+    properties,
+    section_warnings,
+    unsound_p,
+)
 from pytest_jrh.stats.figures import percent, range_text, sections
+from pytest_jrh.stats.formulas import ConfusionMatrix, Estimate
 from pytest_jrh.stats.intervals import (
-    Bounds,
     Tally,
-    bias_bounds,
     bias_p,
     effective_size,
-    kappa_bounds,
+    estimate_bias,
+    estimate_kappa,
     kappa_p,
     sums_of,
 )
-from pytest_jrh.stats.statistics import tabulate
+from pytest_jrh.stats.metrics import bootstrap
+from pytest_jrh.stats.panels import panels
+from pytest_jrh.stats.statistics import levels_of, tabulate
 from tests.support.judged_sessions import (
     Answer,
     always,
@@ -34,7 +47,7 @@ from tests.support.judged_sessions import (
     scored,
     session_of,
 )
-from tests.support.made_cases import LEVELS, make_spec
+from tests.support.made_cases import LEVELS, make_result, make_spec
 
 THREE = ("privacy", "refund_policy", "tone")
 
@@ -220,6 +233,58 @@ def test_how_likely_a_sound_judge_is_so_bad_is_counted_exactly() -> None:
     assert effective_size([Tally(4, 4), Tally(0, 4)]) < 4
 
 
+SCORES = st.integers(-1, 5) | st.sampled_from([10**13, -(10**400)])
+ANY_RESULT = st.builds(
+    replace,
+    st.builds(
+        make_result,
+        st.builds(
+            make_spec,
+            st.sampled_from([f"run-{run}" for run in range(8)]),
+            test=st.sampled_from(["agent_perturbation", "agent_positives", "agent_labels"]),
+            rubric_id=st.sampled_from(["policy", "tone"]),
+            judge=st.sampled_from(["mild", "strict"]),
+            target_score=st.none() | SCORES,
+        ),
+        st.sampled_from(["agree", "disagree", "no_case", "model_error", "generated"]),
+    ),
+    expected=st.none() | SCORES,
+    score=st.none() | SCORES,
+    scores=st.lists(SCORES, max_size=3).map(tuple),
+)
+
+
+@given(st.lists(ANY_RESULT, max_size=40))
+@settings(max_examples=60, deadline=None)
+def test_every_list_of_results_has_figures_or_says_why_not(results: list[CaseResult]) -> None:
+    table = tabulate(results)
+    for statistics in (*table.groups, *table.rubrics, *table.judges, table.overall):
+        for estimate in statistics.figures.values():
+            known = [estimate.value, estimate.lower, estimate.upper]
+            assert bool(estimate.why) == (None in known)
+            assert all(math.isfinite(number) for number in known if number is not None)
+    assert json.dumps([list(figure_rows(table)), list(properties(table)), table_data(table)])
+    assert json.dumps(list(map(panel_data, panels(results))))
+    assert bootstrap(results, 1).value is not None or bootstrap(results, 1).why
+    for row in (row for section in sections(table) for row in section.rows):
+        for matrix in row.statistics.matrices.values():
+            assert len(list(levels_of(matrix))) in (0, sum(map(bool, matrix.rows)))
+
+
+def test_a_binary_suite_with_scores_out_of_its_scale_has_warnings_without_their_names() -> None:
+    results = [
+        replace(result, score=2, scores=(2,), outcome="disagree") for result in judged(always(1))
+    ]
+    assert warnings_of(results) == [f"Constant verdict: 2 for all {len(results)} cases."]
+
+
+def test_tables_of_a_hundred_thousand_verdicts_have_p_values() -> None:
+    many = ConfusionMatrix((0, 1), ((50_000, 50_000), (49_000, 51_000)))
+    assert 0 < fisher_exact(many) < 0.001
+    assert fisher_exact(ConfusionMatrix((0, 1), ((0, 0), (0, 0)))) == 1
+    assert unsound_p([Tally(0, 1)] * 20_000, [Tally(1, 1)] * 20_000) < 1e-9
+
+
 def test_p_values_invert_their_intervals() -> None:
     rng = random.Random(2)
     clusters = [
@@ -227,10 +292,10 @@ def test_p_values_invert_their_intervals() -> None:
         for _ in range(9)
     ]
     p = bias_p(clusters)
-    assert bias_bounds(clusters, 1 - p).lower == pytest.approx(0, abs=1e-6)
+    assert estimate_bias(clusters, 1 - p).lower == pytest.approx(0, abs=1e-6)
     q = kappa_p(clusters, 0.9)
     assert q < 0.5
-    assert kappa_bounds(clusters, 1 - 2 * q).upper == pytest.approx(0.9, abs=0.01)
+    assert estimate_kappa(clusters, 1 - 2 * q).upper == pytest.approx(0.9, abs=0.01)
 
 
 def test_nearly_all_is_not_printed_as_all() -> None:
@@ -243,8 +308,8 @@ def test_nearly_all_is_not_printed_as_all() -> None:
         "0.1%",
     ]
     assert percent(200_000 / 200_001, 3) == ">99.999%"
-    assert range_text(Bounds(0.99999, 1.0)) == "99.9-100.0"
-    assert range_text(Bounds(0.0, 0.00001)) == "0.0-0.1"
+    assert range_text(Estimate(1.0, 0.99999, 1.0)) == "99.9-100.0"
+    assert range_text(Estimate(0.0, 0.0, 0.00001)) == "0.0-0.1"
 
 
 def test_a_cost_below_a_hundredth_of_a_cent_is_not_printed_as_nothing() -> None:
