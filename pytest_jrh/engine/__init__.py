@@ -132,9 +132,9 @@ class Engine:
         Instead of `start` and `result`. Cases that probes change are among them, though they be no
         items.
         """
-        given = list(specs)
-        beside = self._runner.beside(given)
-        for spec in (*beside, *given):
+        items = list(specs)
+        beside = self._runner.beside(items)
+        for spec in (*beside, *items):
             try:
                 survey = self._loop.run_until_complete(self._runner.survey(spec))
             except SessionEnd as end:

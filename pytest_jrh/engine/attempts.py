@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pytest_jrh.core.model import Spending
 from pytest_jrh.store.results import case_result
@@ -37,18 +37,23 @@ if TYPE_CHECKING:
     from pytest_jrh.store.decisions import Decision
 
 
-@dataclass
-class Generation:
-    """A case in the making for the judges of a panel, by the go of the first of them."""
+T = TypeVar("T")
 
-    task: asyncio.Task[Case]
-    maker: Attempt
+
+@dataclass
+class SharedWork(Generic[T]):
+    """A case made, or made and judged, for all specs that ask for it, by the go that began it.
+
+    `claimed` says that what it took counts for one of them.
+    """
+
+    attempt: Attempt
+    task: asyncio.Task[T]
     asked_by: set[CaseSpec] = field(default_factory=set)
+    claimed: bool = False
 
     def is_spent(self, spec: CaseSpec) -> bool:
-        """Whether it was not made, and a judge that knows so asks again: a rerun is worth another
-        try.
-        """
+        """Whether it failed, and a spec that knows so asks again: a rerun is worth another try."""
         return spec in self.asked_by and self.task.done() and self.task.exception() is not None
 
 

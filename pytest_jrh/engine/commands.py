@@ -67,35 +67,23 @@ class Commands:
         missing = {result.spec.suite for result in results if result.outcome == "unrecorded"}
         if not missing:
             return ""
-        options = self._options
-        own = [suite for suite in suites if suite.name in missing]
-        found = [
-            self._relative(suite.config_file)
-            for suite in own
-            if suite.config_file not in options.configs
-        ]
-        again = self._chosen(own)
-        if options.baseline is not None:
-            again.append(f"--jrh-baseline={self._relative(options.baseline)}")
-        return shlex.join(
-            ["pytest", *again, *recording_options(results), *found, *self._stand_ins()]
-        )
+        incomplete = [suite for suite in suites if suite.name in missing]
+        return self._of_suites(incomplete, recording_options(results))
 
     def update_baseline(self, suite: Suite) -> str:
         """The command that takes the suite's verdicts over into the baseline."""
-        path = self._relative(suite.config_file)
-        found = [] if suite.config_file in self._options.configs else [path]
-        baseline = self._options.baseline
-        named = [f"--jrh-baseline={self._relative(baseline)}"] if baseline is not None else []
-        command = [
-            "pytest",
-            *self._chosen([suite]),
-            *named,
-            "--jrh-update-baseline",
-            *found,
-            *self._stand_ins(),
-        ]
-        return shlex.join(command)
+        return self._of_suites([suite], ["--jrh-update-baseline"])
+
+    def _of_suites(self, suites: Sequence[Suite], extra: Sequence[str]) -> str:
+        command = ["pytest", *self._chosen(suites)]
+        if self._options.baseline is not None:
+            command.append(f"--jrh-baseline={self._relative(self._options.baseline)}")
+        command += extra
+        for suite in suites:
+            # What `--jrh-config` names is among the options already.
+            if suite.config_file not in self._options.configs:
+                command.append(self._relative(suite.config_file))
+        return shlex.join([*command, *self._stand_ins()])
 
     def _of_case(self, spec: CaseSpec, extra: list[str]) -> str:
         options = self._chosen([self._suites.named(spec.suite).suite])

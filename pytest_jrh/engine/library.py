@@ -94,15 +94,15 @@ class Reliability:
 
 
 def reliability(results: Iterable[CaseResult]) -> Reliability:
-    """Compute the figures of one judge with their 95% intervals, clustered by run (rules J1, L).
+    """Compute the figures of one judge with their 95% intervals, clustered by run.
 
     Only verdicts count; a figure that cannot be computed is None, with the reason. Raises
     `ValueError` for no results, and for those of several judges or suites.
     """
-    found = sections(tabulate(results))
-    if len(found) != 1:
-        raise ValueError(f"the results are of {len(found)} judges or suites; must be one")
-    [section] = found
+    judge_sections = sections(tabulate(results))
+    if len(judge_sections) != 1:
+        raise ValueError(f"the results are of {len(judge_sections)} judges or suites; must be one")
+    [section] = judge_sections
 
     def of(statistics: Statistics) -> dict[str, NamedFigure]:
         return {figure.name: figure for figure in named_figures(statistics, section.mode)}

@@ -88,8 +88,8 @@ class ReadySuite:
     @property
     def notices(self) -> tuple[str, ...]:
         """Sentences that the user should read once: of the config, and of the runs read so far."""
-        found = self.source.notices() if self.source is not None else ()
-        return (*self.suite.notices, *(f"{self.suite.name}: {notice}" for notice in found))
+        of_source = self.source.notices() if self.source is not None else ()
+        return (*self.suite.notices, *(f"{self.suite.name}: {notice}" for notice in of_source))
 
     @property
     def secrets(self) -> list[str]:
@@ -120,12 +120,12 @@ class ReadySuite:
         return self._tests[name]
 
     def sends_images(self, judge: str | None) -> bool:
-        """Whether a judge gets the images of a transcript (rule R5)."""
-        return any(each.sends_images for each in self.suite.judges if each.name == judge)
+        """Whether a judge gets the images of a transcript."""
+        return any(entry.sends_images for entry in self.suite.judges if entry.name == judge)
 
     @cached_property
     def judge_fingerprints(self) -> Mapping[str | None, str]:
-        """By judge, what says that two sessions asked the same judge (rule J2)."""
+        """By judge, what says that two sessions asked the same judge."""
         return {name: judge.fingerprint for name, judge in self.judges.items()}
 
     def specs(self) -> Iterator[CaseSpec]:
@@ -136,7 +136,7 @@ class ReadySuite:
 
     @cached_property
     def bases(self) -> frozenset[CaseSpec]:
-        """The cases that probes change, with the judges that are asked about them (rule S2)."""
+        """The cases that probes change, with the judges that are asked about them."""
         if not self.suite.probes:
             return frozenset()
         return frozenset(spec.base_case for spec in self.specs() if spec.variant)
@@ -146,12 +146,11 @@ class ReadySuite:
 
         Without its `own_log` and rubrics nothing is known of what no longer exists.
         """
-        known = own_log and self.source is not None
-        return SuiteCases(
-            {case_id(spec): spec for spec in self.specs()},
-            self.judge_fingerprints,
-            frozenset((run.run_id, run.epoch) for run in self.runs) if known else None,
-        )
+        runs = None
+        if own_log and self.source is not None:
+            runs = frozenset((run.run_id, run.epoch) for run in self.runs)
+        specs = {case_id(spec): spec for spec in self.specs()}
+        return SuiteCases(specs, self.judge_fingerprints, runs)
 
     @property
     def frozen_cases(self) -> RecordIndex:
@@ -159,8 +158,7 @@ class ReadySuite:
         return RecordIndex(next(iter(self.made.values())).entries)
 
     def made_before(self, spec: CaseSpec) -> Case | None:
-        """The case as it is on disk, where the suite is frozen or keeps what was made (rules G6,
-        H1).
+        """The case as it is on disk, where the suite is frozen or keeps what was made.
 
         Raises `InputError` where it is there and cannot be used.
         """
@@ -175,12 +173,12 @@ class ReadySuite:
 
     @cached_property
     def grounds(self) -> Grounds:
-        """What the labels of its cases rest on (rule N6)."""
+        """What the labels of its cases rest on."""
         rejected = rejected_results(self.suite) if self.people else ()
         return grounds_of(self.suite, self.judges, self.labels.values(), self.people, rejected)
 
     def label(self, spec: CaseSpec) -> Label:
-        """The label of the run of a case, under its rubric (rule N1)."""
+        """The label of the run of a case, under its rubric."""
         return self.labels[spec.rubric_id, spec.run_id, spec.epoch]
 
     def read(self, spec: CaseSpec) -> AgentRun:
@@ -262,12 +260,13 @@ def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Proble
     problems = misfits(suite, cases.entries.values())
     if not problems and next(ready.specs(), None) is None:
         others = sorted({entry.suite for entry in cases.entries.values()} - {suite.name})
-        hint = (
-            f"It holds cases of {listed(others)}; a suite is named after its config file: to judge "
-            f"them, name this one {others[0]}{suite.config_file.suffix}, in a folder of its own."
-            if others
-            else None
-        )
+        hint = None
+        if others:
+            hint = (
+                f"It holds cases of {listed(others)}; a suite is named after its config file: to "
+                f"judge them, name this one {others[0]}{suite.config_file.suffix}, in a folder of "
+                "its own."
+            )
         problems = [
             Problem(f"this file holds no case of the suite {suite.name!r}", str(path), hint=hint)
         ]
@@ -290,15 +289,15 @@ def _with_labels(ready: ReadySuite, source: Source, places: Places) -> ReadySuit
     from pytest_jrh.sources.labels import find_labels
 
     suite = ready.suite
-    found = find_labels(suite, source, ready.runs, places)
-    if found.problems:
-        raise InputError(found.problems)
-    suite = replace(suite, notices=(*suite.notices, *found.notices))
-    return replace(ready, suite=suite, labels=found.labels)
+    run_labels = find_labels(suite, source, ready.runs, places)
+    if run_labels.problems:
+        raise InputError(run_labels.problems)
+    suite = replace(suite, notices=(*suite.notices, *run_labels.notices))
+    return replace(ready, suite=suite, labels=run_labels.labels)
 
 
 def _with_clusters(ready: ReadySuite, cluster_key: str) -> ReadySuite:
-    """Take the clusters of a frozen suite from its records; say where runs have none (rule L3)."""
+    """Take the clusters of a frozen suite from its records; say where runs have none."""
     from pytest_jrh.sources.source import missing_notice
 
     suite = ready.suite
@@ -328,11 +327,7 @@ def _with_sources(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
     source = None
     with collecting(problems):
         source = open_sources(suite.source, recorded_runs(suite.replay.cassette_dir))
-    return replace(
-        ready,
-        source=source,
-        preprocessors=tuple(preprocessors),
-    )
+    return replace(ready, source=source, preprocessors=tuple(preprocessors))
 
 
 def _with_pipelines(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
@@ -433,7 +428,7 @@ class LoadedSuites:
         return next(ready for ready in self if ready.suite.name == name)
 
     def labels_blind(self, suite: Suite) -> bool:
-        """Whether the page of this session is that of blind labelling for a suite (rule N3)."""
+        """Whether the page of this session is that of blind labelling for a suite."""
         asked = self._options.review
         return asked == "blind" if asked not in (None, ALONE) else suite.review.blind
 
@@ -449,7 +444,7 @@ class LoadedSuites:
         return self._options.cassette_dir or ready.suite.replay.cassette_dir
 
     def modes(self, ready: ReadySuite) -> tuple[RecordMode, RecordMode]:
-        """The record modes of a suite's generation and judging in this session (rule G1)."""
+        """The record modes of a suite's generation and judging in this session."""
         return ready.suite.replay.record_modes(
             self._options.record_mode, self._options.judge_record_mode
         )
@@ -468,40 +463,36 @@ class LoadedSuites:
         the other's.
         """
         for other in self:
-            place = str(ready.suite.config_file)
+            file = str(ready.suite.config_file)
             if other.suite.name == ready.suite.name:
                 raise InputError(
                     Problem(
                         f"a suite is named after its file, and {other.suite.config_file} is a "
                         f"suite `{ready.suite.name}` too",
-                        file=place,
+                        file=file,
                         hint="Rename one of the two files.",
                     )
                 )
-            own, theirs = (
-                {"results": one.suite.output.dir, "cassette": self.cassette_dir(one)}
-                for one in (ready, other)
-            )
-            for what, key in (
-                ("results", "output.results_dir"),
-                ("cassette", "replay.cassette_dir"),
-            ):
-                if own[what] == theirs[what]:
-                    message = (
-                        f"this suite and {other.suite.config_file} would share the {what} "
-                        f"folder {own[what]}"
-                    )
-                    hint = f"Give each its own `{key}`, or run one of them at a time."
-                    raise InputError(Problem(message, file=place, hint=hint))
+            results, other_results = ready.suite.output.dir, other.suite.output.dir
+            cassettes, other_cassettes = self.cassette_dir(ready), self.cassette_dir(other)
+            if results == other_results:
+                shared, key = f"results folder {results}", "output.results_dir"
+            elif cassettes == other_cassettes:
+                shared, key = f"cassette folder {cassettes}", "replay.cassette_dir"
+            else:
+                continue
+            message = f"this suite and {other.suite.config_file} would share the {shared}"
+            hint = f"Give each its own `{key}`, or run one of them at a time."
+            raise InputError(Problem(message, file=file, hint=hint))
 
 
 def _check_reviewer(ready: ReadySuite, reviewer: str | None) -> None:
     """Refuse a reviewer who is not among those of the suite."""
-    known = ready.suite.review.reviewers
-    if reviewer is None or not known or reviewer.strip() in known:
+    reviewers = ready.suite.review.reviewers
+    if reviewer is None or not reviewers or reviewer.strip() in reviewers:
         return
-    close = nearest(reviewer, known)
-    message = f"--jrh-reviewer={printable(reviewer)}: the reviewers are {listed(known)}"
+    close = nearest(reviewer, reviewers)
+    message = f"--jrh-reviewer={printable(reviewer)}: the reviewers are {listed(reviewers)}"
     hint = f"{close} is the nearest" if close else None
     raise InputError(Problem(message, str(ready.suite.config_file), None, "review", hint))
 

@@ -1,17 +1,16 @@
 """How a case of a session comes to be: taken as it is on disk, or made, once for all judges of a
 panel.
 
-The cases that probes change, each made and judged once for all of them and for its own test
-(rule S2).
+The cases that probes change, each made and judged once for all of them and for its own test.
 
-Asks a judge about a case as often as it is to be repeated (rule M1).
+Asks a judge about a case as often as it is to be repeated.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from pytest_jrh.cases.deriving import Derivation, changed
@@ -22,7 +21,7 @@ from pytest_jrh.core.errors import NoVerdictCase, Unrecorded, Unscored
 from pytest_jrh.core.model import UNSCORED, Case, Judgment, PerturbationOutcome
 from pytest_jrh.core.transcript import assistant_indices
 from pytest_jrh.core.user_code import SessionEnd
-from pytest_jrh.engine.attempts import Generation
+from pytest_jrh.engine.attempts import SharedWork
 from pytest_jrh.llm.calls import make_complete
 from pytest_jrh.sources.source import top_field
 
@@ -52,7 +51,7 @@ class CaseMaker:
         self._asks = asks
         self._calls = calls
         self._keep = keep
-        self._generations: OrderedDict[str, Generation] = OrderedDict()
+        self._generations: OrderedDict[str, SharedWork[Case]] = OrderedDict()
 
     async def case(self, attempt: Attempt, ready: ReadySuite) -> Case:
         """The case of an attempt; raises what prevents it."""
@@ -89,13 +88,13 @@ class CaseMaker:
         key = generation_id(attempt.spec)
         made = self._generations.get(key)
         if made is None or made.is_spent(attempt.spec):
-            made = self._generations[key] = Generation(asyncio.create_task(work()), attempt)
+            made = self._generations[key] = SharedWork(attempt, asyncio.create_task(work()))
             if len(self._generations) > self._keep:
                 self._generations.popitem(last=False)
         made.asked_by.add(attempt.spec)
         case = await made.task
         attempt.shared_tapes = tuple(
-            tape for tape in made.maker.tapes if tape is not made.maker.judging
+            tape for tape in made.attempt.tapes if tape is not made.attempt.judging
         )
         return case
 
@@ -144,8 +143,11 @@ class _Bench:
     async def unedited(self) -> Case:
         spec, ready, run = self.attempt.spec, self.ready, await self._read()
         # A judge may be code that reads the metadata, where the label may stand.
-        told = {top_field(each.metadata) for each in ready.suite.labels if each.metadata}
-        run = replace(run, metadata={k: v for k, v in run.metadata.items() if k not in told})
+        label_fields = {
+            top_field(source.metadata) for source in ready.suite.labels if source.metadata
+        }
+        metadata = {name: value for name, value in run.metadata.items() if name not in label_fields}
+        run = replace(run, metadata=metadata)
         label, rubric, mode = ready.label(spec), ready.rubric(spec.rubric_id), ready.suite.mode
         if label.value is None:
             raise NoVerdictCase("disputed_label", label.dispute or "")
@@ -178,7 +180,7 @@ class _Bench:
         from pytest_jrh.engine.generate import ProbeModels
 
         spec, ready = self.attempt.spec, self.ready
-        rubrics = tuple(each for each in ready.suite.rubrics if spec.test not in each.skips)
+        rubrics = tuple(rubric for rubric in ready.suite.rubrics if spec.test not in rubric.skips)
         pipeline = ready.pipelines[spec.test]
         async with self.calls.tape(self.attempt, ready, judging=False) as tape:
             models = ProbeModels(rubrics, base.run.messages, pipeline, make_complete(tape))
@@ -233,25 +235,6 @@ async def renewing(tape: Tape, work: Callable[[], Awaitable[T]], *, retry_unscor
                 raise
 
 
-@dataclass
-class BaseVerdict:
-    """A case in the making and judging, for all that ask for it.
-
-    `claimed` says that what it took counts for one of them.
-    """
-
-    attempt: Attempt
-    task: asyncio.Task[Judgment]
-    asked_by: set[CaseSpec] = field(default_factory=set)
-    claimed: bool = False
-
-    def is_spent(self, spec: CaseSpec) -> bool:
-        """Whether it came to no verdict, and who knows so asks again: a rerun is worth another
-        try.
-        """
-        return spec in self.asked_by and self.task.done() and self.task.exception() is not None
-
-
 class Bases:
     """The verdicts of a session on cases that probes change.
 
@@ -261,18 +244,18 @@ class Bases:
     def __init__(self, judged: Callable[[Attempt], Awaitable[Judgment]], keep: int) -> None:
         self._judged = judged
         self._keep = keep
-        self._verdicts: OrderedDict[CaseSpec, BaseVerdict] = OrderedDict()
+        self._verdicts: OrderedDict[CaseSpec, SharedWork[Judgment]] = OrderedDict()
 
-    def verdict(self, base: Attempt, asker: CaseSpec) -> BaseVerdict:
+    def verdict(self, base: Attempt, asker: CaseSpec) -> SharedWork[Judgment]:
         """The verdict on the case of an attempt, which is begun where there is none yet."""
-        found = self._verdicts.get(base.spec)
-        if found is None or found.is_spent(asker):
-            found = BaseVerdict(base, asyncio.create_task(self._run(base)))
-            self._verdicts[base.spec] = found
+        verdict = self._verdicts.get(base.spec)
+        if verdict is None or verdict.is_spent(asker):
+            verdict = SharedWork(base, asyncio.create_task(self._run(base)))
+            self._verdicts[base.spec] = verdict
             self._forget()
         self._verdicts.move_to_end(base.spec)
-        found.asked_by.add(asker)
-        return found
+        verdict.asked_by.add(asker)
+        return verdict
 
     async def _run(self, base: Attempt) -> Judgment:
         return await self._judged(base)
@@ -280,8 +263,12 @@ class Bases:
     def _forget(self) -> None:
         """Forget the oldest, but none whose cost nobody has counted."""
         old = len(self._verdicts) - self._keep
-        done = [spec for spec, each in self._verdicts.items() if each.claimed and each.task.done()]
-        for spec in done[: max(0, old)]:
+        counted = [
+            spec
+            for spec, verdict in self._verdicts.items()
+            if verdict.claimed and verdict.task.done()
+        ]
+        for spec in counted[: max(0, old)]:
             del self._verdicts[spec]
 
 

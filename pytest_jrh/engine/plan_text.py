@@ -58,8 +58,10 @@ def session_plan(
         by_code=tuple(by_code),
         width=width,
     )
-    kin = dict.fromkeys(kin_sentence(each) for ready in suites for each in ready.grounds.kin)
-    calls += [line for sentence in kin for line in wrapped(sentence, width)]
+    kin_sentences: dict[str, None] = {}
+    for ready in suites:
+        kin_sentences.update(dict.fromkeys(map(kin_sentence, ready.grounds.kin)))
+    calls += [line for sentence in kin_sentences for line in wrapped(sentence, width)]
     return [*calls, *(line for ready in suites for line in prospect_lines(ready, surveyed, width))]
 
 
@@ -72,8 +74,8 @@ def prospect_lines(ready: ReadySuite, surveys: Iterable[Survey], width: int = 80
         if survey.spec.suite == suite.name and survey.is_judged and not survey.spec.variant
         if not survey.beside
     ]
-    found = prospects(foreseen(cases, suite.repeats_of), suite.gate.max_drop)
-    lines = [line for text in prospect_sentences(found) for line in wrapped(text, width)]
+    outlook = prospects(foreseen(cases, suite.repeats_of), suite.gate.max_drop)
+    lines = [line for text in prospect_sentences(outlook) for line in wrapped(text, width)]
     head = f"suite {suite.name}, compared with a baseline"
     return ["", head, *lines] if lines else []
 
@@ -208,7 +210,7 @@ def _table(rows: Sequence[PlanRow]) -> list[str]:
 
 
 def _probed(plan: CallPlan) -> Iterator[str]:
-    """How many cases are those of probes, which cost a verdict each (rule S2)."""
+    """How many cases are those of probes, which cost a verdict each."""
     if not plan.derived:
         return
     beside = f", {plan.beside:,} of which are made and judged for them alone" if plan.beside else ""
@@ -234,10 +236,10 @@ def _unpriced(rows: Sequence[PlanRow]) -> list[str]:
 
 def _cost(rows: Sequence[PlanRow]) -> str:
     """The cost of the calls to make; what has no price is unknown, and never counted as nothing."""
-    known = sum((row.cost for row in rows if row.cost is not None), Estimate())
+    priced = sum((row.cost for row in rows if row.cost is not None), Estimate())
     if not _unpriced(rows):
-        return _dollars(known)
-    return f"{_dollars(known)} and an unknown cost" if known.high else "at an unknown cost"
+        return _dollars(priced)
+    return f"{_dollars(priced)} and an unknown cost" if priced.high else "at an unknown cost"
 
 
 def _whole(bounds: Estimate) -> str:

@@ -69,10 +69,10 @@ class Survey:
     case counts for this one of several judges. `records_making` and `records_judging` say whether
     the record modes let missing calls be made, and `complete` that a cassette of the case was
     complete. `judge_calls` are those of one verdict, and `repeats` counts the verdicts that are
-    missing (rule M1). `unusable` says that the case ends in recorded answers that cannot be used,
+    missing. `unusable` says that the case ends in recorded answers that cannot be used,
     and `renewed` that such are asked again. `scores` are those that are recorded, where none is
     missing. `beside` is a case that is no item of the session, and that a probe changes. `asks`
-    are the calls with which a probe makes the case, once it has begun (rules S6, S7).
+    are the calls with which a probe makes the case, once it has begun.
     """
 
     spec: CaseSpec
@@ -118,8 +118,8 @@ class Survey:
                 continue
             planned = stage.edits_in(lookup.answer)
             if planned is not None:
-                known = min(planned, self.most_edits)
-                return CallRange(known, known)
+                edits = min(planned, self.most_edits)
+                return CallRange(edits, edits)
         return CallRange(0, self.most_edits)
 
     def to_make(self) -> dict[StageName, Estimate]:
@@ -144,9 +144,9 @@ class Survey:
                 if STAGES[name].makes_cases:
                     asked = self.asks.get(name, NO_CALL)
                     whole[name] = Estimate(asked.low if begun else 0, asked.high)
-        found = Counter(lookup.stage for lookup in self.lookups if lookup.answer is not None)
+        done = Counter(lookup.stage for lookup in self.lookups if lookup.answer is not None)
         return {
-            stage: Estimate(max(0, bounds.low - found[stage]), max(0, bounds.high - found[stage]))
+            stage: Estimate(max(0, bounds.low - done[stage]), max(0, bounds.high - done[stage]))
             for stage, bounds in whole.items()
         }
 

@@ -51,20 +51,17 @@ def commit_of(folder: Path) -> str:
     Read from git's files, so that no program runs.
     """
     try:
-        own = _git_folder(folder)
-        if own is None:
+        git_folder = _git_folder(folder)
+        if git_folder is None:
             return ""
-        head = _text(own / "HEAD").strip()
+        head = _text(git_folder / "HEAD").strip()
         if not head.startswith(_REF):
             return _digits(head)
         name = head.removeprefix(_REF)
         if len(name) > _LONGEST_NAME:
             return ""
-        # A worktree has a folder of its own, and the branches are those of the repository.
-        common = own / "commondir"
-        shared = own / _text(common).strip() if common.is_file() else own
-        found = (_loose(place, name) for place in (own, shared))
-        return next(filter(None, found), "") or _packed(shared, name)
+        shared = _shared_folder(git_folder)
+        return _loose(git_folder, name) or _loose(shared, name) or _packed(shared, name)
     except (OSError, ValueError):
         return ""
 
@@ -75,12 +72,10 @@ def day_of(folder: Path) -> str:
     Empty where git does not know, as in a copy without a history.
     """
     try:
-        own = _git_folder(folder)
-        if own is None or not folder.is_dir():
+        git_folder = _git_folder(folder)
+        if git_folder is None or not folder.is_dir():
             return ""
-        common = own / "commondir"
-        shared = own / _text(common).strip() if common.is_file() else own
-        if (shared / "shallow").exists():
+        if (_shared_folder(git_folder) / "shallow").exists():
             return ""
         done = subprocess.run(
             ["git", "-c", "log.showSignature=false", "log", "-1", "--format=%cs", "--", "."],  # noqa: S607
@@ -100,13 +95,19 @@ def day_of(folder: Path) -> str:
 def _git_folder(folder: Path) -> Path | None:
     """The repository's own folder, of which a worktree names another."""
     for parent in (folder, *folder.parents):
-        place = parent / ".git"
-        if place.is_dir():
-            return place
-        if place.is_file():
-            named = _text(place).strip().removeprefix("gitdir: ")
+        path = parent / ".git"
+        if path.is_dir():
+            return path
+        if path.is_file():
+            named = _text(path).strip().removeprefix("gitdir: ")
             return parent / named
     return None
+
+
+def _shared_folder(git_folder: Path) -> Path:
+    """The folder with the branches: a worktree has its own, and they are the repository's."""
+    common = git_folder / "commondir"
+    return git_folder / _text(common).strip() if common.is_file() else git_folder
 
 
 def _loose(folder: Path, name: str) -> str:
@@ -146,7 +147,7 @@ def suite_origin(ready: ReadySuite, baseline: BaselineFile, folder: Path) -> Sui
     made = [test for test in suite.tests if not KINDS[test.name].natural]
     stages = suite.generation.stages if made else {}
     frozen = suite.replay.frozen
-    prompts = {each.judge: each for each in judge_prompts(suite, ready.judges)}
+    prompts = {prompt.judge: prompt for prompt in judge_prompts(suite, ready.judges)}
     makers = [stage.model for name, stage in stages.items() if name != VERIFIER.name]
     verifier = stages.get(VERIFIER.name)
     return SuiteOrigin(
@@ -154,8 +155,8 @@ def suite_origin(ready: ReadySuite, baseline: BaselineFile, folder: Path) -> Sui
         config=suite.key or str(relative_path(suite.config_file, folder)),
         config_digest=file_digest(suite.config_file),
         judges=tuple(
-            _judge(each, ready, baseline, folder, prompts.get(each.name or ""))
-            for each in suite.judges
+            _judge(settings, ready, baseline, folder, prompts.get(settings.name or ""))
+            for settings in suite.judges
         ),
         makers=tuple(dict.fromkeys(makers)),
         verifier=verifier.model if verifier is not None else "",
@@ -192,13 +193,13 @@ def recordings_of(suites: Iterable[ReadySuite]) -> dict[str, Path]:
 @cache
 def versions() -> Mapping[str, str]:
     """The versions of this package and of the libraries that ask models and read logs."""
-    found = {"pytest-jrh": pytest_jrh.__version__}
+    installed = {"pytest-jrh": pytest_jrh.__version__}
     for name in _LIBRARIES:
         try:
-            found[name] = metadata.version(name)
+            installed[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def file_digest(path: Path) -> str:
@@ -219,16 +220,14 @@ def _judge(
     judge = ready.judges[settings.name]
     fingerprint = short(ready.judge_fingerprints[settings.name])
     earlier = judge.earlier_fingerprint if isinstance(judge, OwnCodeJudge) else ""
-    named = prompt is not None and prompt.file
+    prompt_name = ""
+    if prompt is not None:
+        prompt_name = str(relative_path(Path(prompt.file), folder)) if prompt.file else BUILT_IN
     return JudgeOrigin(
         name=settings.name or "",
         label=judge.label,
         kind=settings.kind,
-        prompt=str(relative_path(Path(prompt.file), folder))
-        if prompt is not None and named
-        else BUILT_IN
-        if prompt is not None
-        else "",
+        prompt=prompt_name,
         prompt_digest=_digest(prompt.text) if prompt is not None else "",
         fingerprint=fingerprint,
         change=_change(
@@ -252,19 +251,19 @@ def _change(
     """
     end = f"-{node_part(settings.name)}]" if settings.name else ""
     cases = baseline.content.cases.values() if baseline.content is not None else ()
-    found = {
+    fingerprints = {
         case.judge_fingerprint
         for case in cases
         if suite_of(case.case_id) == suite and case.case_id.endswith(end)
     }
-    if not found:
+    if not fingerprints:
         return ""
-    if found == {fingerprint}:
+    if fingerprints == {fingerprint}:
         return "same"
-    if found <= {fingerprint, earlier}:
+    if fingerprints <= {fingerprint, earlier}:
         return "code"
-    kept = [baseline.kept.prompts.get(each) for each in found - {fingerprint}]
-    texts = {each.text for each in kept if each is not None}
+    kept = map(baseline.kept.prompts.get, fingerprints - {fingerprint})
+    texts = {kept_prompt.text for kept_prompt in kept if kept_prompt is not None}
     if prompt is None or not texts:
         return "judge"
     return "judge" if prompt.text[:LONGEST_PROMPT] in texts else "prompt"

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
     from pytest_jrh.core.model import Case, CaseResult, CaseSpec, Judgment
     from pytest_jrh.core.redact import Redactor
-    from pytest_jrh.engine.attempts import EngineSettings
+    from pytest_jrh.engine.attempts import EngineSettings, SharedWork
     from pytest_jrh.engine.loading import ReadySuite
-    from pytest_jrh.engine.making import BaseVerdict
     from pytest_jrh.engine.planning import Survey
     from pytest_jrh.review.board import ReviewDesk
 
@@ -240,7 +239,7 @@ class CaseRunner:
             verdict.claimed = True
 
     async def _judged_probe(self, attempt: Attempt, ready: ReadySuite) -> Judgment:
-        """The verdict on a changed case, if the judge is right on the unchanged one (rule S2)."""
+        """The verdict on a changed case, if the judge is right on the unchanged one."""
         spec = attempt.spec
         verdict = self._bases.verdict(Attempt(spec.base_case, waits=True), spec)
         try:
@@ -264,7 +263,7 @@ class CaseRunner:
         attempt.case = await self._maker.derived(attempt, ready, case)
         return await self._judgment(attempt, ready)
 
-    async def _awaited(self, verdict: BaseVerdict) -> Judgment:
+    async def _awaited(self, verdict: SharedWork[Judgment]) -> Judgment:
         """Wait for a verdict that others wait for too: in a review without the place of this case,
         since all others have to be made meanwhile.
         """
@@ -283,9 +282,8 @@ class CaseRunner:
         judge = ready.judges[spec.judge]
         attempt.judge_fingerprint = ready.judge_fingerprints[spec.judge]
         if has_media(case.messages) and not judge.runs_code:
-            said = about_media(case.messages, sends_images=ready.sends_images(spec.judge))
-            for each in said:
-                self._say(spec, each)
+            for notice in about_media(case.messages, sends_images=ready.sends_images(spec.judge)):
+                self._say(spec, notice)
         async with self.calls.tape(attempt, ready, judging=True) as tape:
             calls = partial(self.calls.judging, tape, ready, spec.judge)
             repeats = ready.suite.repeats_of(spec.judge)
@@ -298,7 +296,7 @@ class CaseRunner:
         return judgment
 
     async def _case_to_judge(self, attempt: Attempt, ready: ReadySuite) -> Case:
-        """The case as it was made, or as people decided about it (rule K2)."""
+        """The case as it was made, or as people decided about it."""
         review, spec = self._settings.review, attempt.spec
         try:
             if spec.skip is not None:
@@ -345,9 +343,9 @@ class CaseRunner:
 
     def beside(self, specs: Iterable[CaseSpec]) -> list[CaseSpec]:
         """The cases that the probes among these specs change, and that are none of them."""
-        given = dict.fromkeys(specs)
-        bases = dict.fromkeys(spec.base_case for spec in given if spec.variant)
-        return [base for base in bases if base not in given]
+        items = dict.fromkeys(specs)
+        bases = dict.fromkeys(spec.base_case for spec in items if spec.variant)
+        return [base for base in bases if base not in items]
 
     def _say(self, spec: CaseSpec, sentence: str) -> None:
         self._said[f"suite {spec.suite}: {sentence}"] = None

@@ -208,7 +208,7 @@ class Calls:
         suite, made = ready.suite, ready.judges[judge]
         loop = asyncio.get_running_loop()
         name = made.label if judge is None else f"{judge} ({made.label})"
-        limit = next(each.stage.rate_limit for each in suite.judges if each.name == judge)
+        limit = next(entry.stage.rate_limit for entry in suite.judges if entry.name == judge)
 
         def kept(tape: Tape) -> KeptRequests:
             # A variable that its headers name may have been set since the suite was loaded.
