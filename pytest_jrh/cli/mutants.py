@@ -22,9 +22,9 @@ from pytest_jrh.cli.operators import MOST_MUTANTS, mutants_of_input, mutants_of_
 from pytest_jrh.config.places import argument
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.model import DEFAULT_SEED, UNSCORED
-from pytest_jrh.engine import Engine
 from pytest_jrh.engine.attempts import EngineSettings
 from pytest_jrh.engine.loading import ReadySuite
+from pytest_jrh.engine.runner import Engine
 from pytest_jrh.judges.judge import JudgeSettings, PromptedJudge
 
 if TYPE_CHECKING:

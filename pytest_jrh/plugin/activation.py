@@ -302,7 +302,7 @@ class _SuiteHooks:
             self._session.import_readers(specs)
             return None
         if self._session.options.plan:
-            from pytest_jrh.engine.plan_text import session_plan
+            from pytest_jrh.engine.planning import session_plan
 
             if not session.config.pluginmanager.has_plugin("terminalreporter"):
                 raise pytest.UsageError(

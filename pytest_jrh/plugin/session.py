@@ -20,10 +20,10 @@ from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import absolute, relative_path
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.user_code import error_places, error_text
-from pytest_jrh.engine import Engine
 from pytest_jrh.engine.attempts import EngineSettings
 from pytest_jrh.engine.commands import Commands
 from pytest_jrh.engine.loading import Invocation, LoadedSuites
+from pytest_jrh.engine.runner import Engine
 from pytest_jrh.engine.supplied import BrokenClient
 from pytest_jrh.plugin.options import typed_arguments, typed_configs
 from pytest_jrh.plugin.progress import ProgressLine, live_line

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.core.errors import Unscored
-from pytest_jrh.engine import Engine
+from pytest_jrh.engine.runner import Engine
 from pytest_jrh.llm.calls import Stopped
 from pytest_jrh.llm.transport import RetryPolicy
 from tests.e2e.bench import Bench, answers_in

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.engine import Engine
+from pytest_jrh.engine.runner import Engine
 from pytest_jrh.judges import judge as pictures
 from tests.e2e.bench import Bench, is_complete
 from tests.support.logs import IMAGE

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.core.model import RecordMode
-from pytest_jrh.engine import Engine
 from pytest_jrh.engine.planning import CallPlan, Estimate, plan_of
+from pytest_jrh.engine.runner import Engine
 from tests.e2e.bench import Bench
 from tests.e2e.test_spending import pytest_in
 from tests.support.model_server import Fault, ModelServer

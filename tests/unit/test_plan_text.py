@@ -3,8 +3,7 @@ answer."""
 
 from __future__ import annotations
 
-from pytest_jrh.engine.plan_text import plan_lines
-from pytest_jrh.engine.planning import CallPlan, Estimate, PlanRow
+from pytest_jrh.engine.planning import CallPlan, Estimate, PlanRow, plan_lines
 
 RECORDING = {"tiny": ("once", "once")}
 REPLAY = {"tiny": ("none", "none")}

@@ -23,7 +23,7 @@ from pytest_jrh.core.user_code import (
     exits_refused,
     keeping_process,
 )
-from pytest_jrh.engine import Engine, _cancelled
+from pytest_jrh.engine.runner import Engine, _cancelled
 from pytest_jrh.engine.supplied import BrokenClient
 from tests.e2e.bench import Bench
 from tests.support.suites import write_suite
