@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_jrh.cases.ids import generation_id
 from pytest_jrh.core.model import MADE, CaseResult, Rubric, Spending
 from pytest_jrh.core.text import Styled, counted, one_line, wrapped
 from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin
@@ -368,14 +369,5 @@ def _once(session: SessionResults) -> Iterable[CaseResult]:
 def _each_once(results: Iterable[CaseResult]) -> Iterable[CaseResult]:
     """One result of each case, however many judges it had."""
     return {
-        (
-            one.spec.suite,
-            one.spec.test,
-            one.spec.rubric_id,
-            one.spec.run_id,
-            one.spec.epoch,
-            one.spec.target_score,
-        ): one
-        for one in results
-        if not one.spec.derived
+        generation_id(result.spec): result for result in results if not result.spec.derived
     }.values()

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from pytest_jrh.cases.ids import generation_id
-from pytest_jrh.core.model import JUDGED, CaseSpec
+from pytest_jrh.core.model import JUDGED
 from pytest_jrh.core.text import counted
 from pytest_jrh.stats.formulas import Estimate
 from pytest_jrh.stats.intervals import estimate_kappa, estimate_share, summed, tallied
@@ -156,18 +156,7 @@ class _Verdict:
 
 def made_case_id(result: CaseResult) -> str:
     """The id of the made case that a result is about: several judges look at one."""
-    test = result.spec.test
-    spec = CaseSpec(
-        result.spec.suite,
-        test,
-        result.spec.rubric_id,
-        result.spec.run_id,
-        result.spec.epoch,
-        result.spec.target_score,
-        base=result.spec.base,
-        variant=result.spec.variant,
-    )
-    return generation_id(spec)
+    return generation_id(result.spec)
 
 
 def _panel(suite: str, verdicts: Sequence[_Verdict]) -> Panel:

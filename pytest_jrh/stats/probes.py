@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from pytest_jrh.cases.ids import generation_id
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import ProbeSettings
 from pytest_jrh.cases.tests import TESTS
@@ -192,13 +193,7 @@ def tallies_of(judged: Iterable[CaseResult]) -> list[Tally]:
 def flicker_of_bases(judged: Iterable[CaseResult]) -> Estimate:
     """How often the judge contradicts itself on the unchanged cases of these."""
     bases = {
-        (
-            result.spec.base,
-            result.spec.rubric_id,
-            result.spec.run_id,
-            result.spec.epoch,
-            result.spec.target_score,
-        ): RepeatedCase(
+        generation_id(result.spec.base_case): RepeatedCase(
             result.spec.cluster_id, result.base_scores, binary=result.spec.target_score is None
         )
         for result in judged
