@@ -14,14 +14,13 @@ from pytest_jrh.core.text import name_problem, one_line
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
-    from pytest_jrh.core.model import RecordMode, Replay
+    from pytest_jrh.core.model import RecordMode
 
 
 OptionKind: TypeAlias = Literal[
     "bool", "choice", "string", "int", "float", "path", "paths", "names"
 ]
 _MODES = ("none", "once", "new_episodes", "all")
-_REPLAYS = ("completion", "http")
 _REVIEWS = ("decide", "blind")
 ALONE = "alone"
 """What a `choice` is that was given without a value."""
@@ -111,14 +110,6 @@ class Options:
         "path", "where cassettes are (default: inputs/cassettes/SUITE)", "DIR"
     )
     disable_recording: bool = _option("bool", "call the models for everything, and record nothing")
-    replay: Replay = _option(
-        "string",
-        "how recorded calls are replayed: from the recorded completion, or through litellm and "
-        "vcrpy (default: completion)",
-        "HOW",
-        _REPLAYS,
-        default="completion",
-    )
     report_unused: bool = _option("bool", "list unused cassettes")
     prune: bool = _option("bool", "remove unused cassettes")
     max_workers: int | None = _option(
@@ -224,9 +215,6 @@ def mistakes(options: Options, ini: Container[str] = ()) -> Iterator[str]:
         yield f"--jrh-reviewer={one_line(options.reviewer)}: {reason}"
     if options.reset_reference and not options.update_baseline:
         yield "--jrh-reset-reference: sets what --jrh-update-baseline writes; add that option"
-    asking = options.disable_recording or any(mode not in (None, "none") for mode in modes)
-    if options.replay == "http" and asking:
-        yield "--jrh-replay=http answers recorded calls alone: use it with --jrh-record-mode=none"
 
 
 def _problem(option: Option, value: Any) -> str | None:

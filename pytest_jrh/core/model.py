@@ -22,7 +22,6 @@ Objective: TypeAlias = Literal["fail", "pass"]
 """What a pipeline aims at: a transcript that violates its rubric, or one that satisfies it."""
 StageName: TypeAlias = str
 RecordMode: TypeAlias = Literal["none", "once", "new_episodes", "all"]
-Replay: TypeAlias = Literal["completion", "http"]
 HumanReview: TypeAlias = Literal["", "undecided", "accepted", "edited", "rejected", "void"]
 # Of samples and of intervals, where a suite names none.
 DEFAULT_SEED = 8234

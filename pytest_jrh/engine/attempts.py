@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         HumanReview,
         Judgment,
         RecordMode,
-        Replay,
         Skip,
     )
     from pytest_jrh.core.redact import Redactor
@@ -162,7 +161,6 @@ class EngineSettings:
     judge_record_mode: RecordMode | None = None
     cassette_dir: Path | None = None
     keep: bool = True
-    replay: Replay = "completion"
     complete: Complete | None = None
     retry: RetryPolicy | None = None
     retry_unscored: bool = False
@@ -180,10 +178,6 @@ class EngineSettings:
         """The record mode of a suite's generation or judging (rule G1)."""
         if not self.keep:
             return "all"
-        if self.replay == "http":
-            # Whatever the suite's file says: a call that is played all the way must not reach a
-            # network.
-            return "none"
         modes = ready.suite.replay.record_modes(self.record_mode, self.judge_record_mode)
         if not self.ask and modes == ("none", "none"):
             # A plan without a record mode says what recording would take.

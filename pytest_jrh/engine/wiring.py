@@ -181,7 +181,7 @@ class Calls:
         None where the session checks none.
         """
         settings = self._settings
-        if settings.complete is not None or settings.replay == "http":
+        if settings.complete is not None:
             return ()
         making = tuple(ready.suite.generation.stages.values())
         judged = ready.test(spec.test).evaluate or spec in ready.bases
@@ -264,14 +264,13 @@ class Calls:
         lacking: LackingExchange | None,
     ) -> Recording:
         settings = self._settings
-        asks = settings.ask and (mode != "none" or settings.replay == "http")
+        asks = settings.ask and mode != "none"
         live: Exchange | None = None
         if asks:
             live = lacking or (self._late_live if may_ask_none else self._live(needed))
         supplied = settings.complete is not None
         return Recording(
             redactor=settings.redactor,
-            replay=settings.replay,
             live=live,
             http=self._recorder() if asks and not supplied else None,
             keep=settings.keep,
@@ -305,22 +304,14 @@ class Calls:
             )
         if self._client is None:
             recorder = self._recorder()
-            if self._settings.replay == "http":
-                # Nothing is sent, so no key is needed and a miss is not worth a second try.
-                self._client = LiteLLMExchange(
-                    limit=self._settings.max_workers,
-                    retry=RetryPolicy(attempts=1),
-                    api_key="replayed",
-                )
-            else:
-                self._client = LiteLLMExchange(
-                    limit=self._settings.max_workers,
-                    shared_slots=self._settings.shared_slots,
-                    retry=retry,
-                    processes=self._settings.processes,
-                    ledger=self._settings.ledger,
-                    redact=self._settings.redactor.text,
-                )
+            self._client = LiteLLMExchange(
+                limit=self._settings.max_workers,
+                shared_slots=self._settings.shared_slots,
+                retry=retry,
+                processes=self._settings.processes,
+                ledger=self._settings.ledger,
+                redact=self._settings.redactor.text,
+            )
             self._trials = Trials(self._client, recorder)
         if needed and self._trials is not None:
             return CheckedExchange(self._client, self._trials, needed)

@@ -199,7 +199,6 @@ class CallRequest:
     """One request to a model: `messages` are chat messages of text, with images where the judge
     sends them.
 
-    `recorded` is the answer to be replayed, which holds how the call was sent; None for a new call.
     `repeat` counts, from 1, the times that the same request is made for a case: each has its own
     answer. `case` is the id of the case, for messages; `attempts` is updated by the exchange.
     """
@@ -207,7 +206,6 @@ class CallRequest:
     stage: StageModel
     messages: tuple[Mapping[str, Any], ...]
     response_model: type[BaseModel]
-    recorded: Answer | None = None
     case: str = ""
     repeat: int = 1
     attempts: Attempts = field(default_factory=Attempts, compare=False)

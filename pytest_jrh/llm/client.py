@@ -180,10 +180,9 @@ class LiteLLMExchange:
     """Calls models through litellm; one instance, and so one connection pool, per session.
 
     `limit` bounds the calls in flight, and so do `shared_slots`, one lock file each, over all
-    processes that have them. `api_key` replaces the environment's key, for replays that need none.
-    `redact` removes secrets from a provider's error messages. Rate limits are divided by
-    `processes`; each attempt is entered in `ledger`, the budget, before it is sent. Use it from one
-    event loop only.
+    processes that have them. `redact` removes secrets from a provider's error messages. Rate limits
+    are divided by `processes`; each attempt is entered in `ledger`, the budget, before it is sent.
+    Use it from one event loop only.
     """
 
     def __init__(
@@ -192,7 +191,6 @@ class LiteLLMExchange:
         limit: int = 10,
         shared_slots: Sequence[Path] = (),
         retry: RetryPolicy | None = None,
-        api_key: str | None = None,
         redact: Callable[[str], str] = str,
         processes: int = 1,
         ledger: Ledger | None = None,
@@ -201,7 +199,6 @@ class LiteLLMExchange:
         self._ledger = ledger
         self._in_flight = 0
         self._retry = retry or RetryPolicy()
-        self._api_key = api_key
         self._redact = redact
         self._stopping = asyncio.Event()
         self._slots = Slots(limit, shared_slots, self._stopping.is_set)
@@ -343,8 +340,6 @@ class LiteLLMExchange:
             async with asyncio.timeout(timeout + 1):
                 sending = self._negotiation.sending(request)
                 asked = arguments(request, sending)
-                if self._api_key is not None:
-                    asked["api_key"] = self._api_key
                 with guarded():
                     response = await _completion({**asked, "timeout": timeout})
             answer = self._read(request, response, sending)
@@ -365,7 +360,7 @@ class LiteLLMExchange:
             request.attempts.sent -= not was_sent(error)
             if reported_status(error) in _NEVER_PAID_STATUS:
                 actual = 0.0
-            missing = missing_keys(request.stage.model) if self._api_key is None else []
+            missing = missing_keys(request.stage.model)
             status, words = http_status(error), str(error)
             sent_less = sending is not None and self._negotiation.repaired(
                 request, sending, status, words

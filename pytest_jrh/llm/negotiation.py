@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from pytest_jrh.core.transcript import with_text
-from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent
+from pytest_jrh.llm.calls import CallRequest, SchemaSent
 from pytest_jrh.llm.failures import is_too_long
 from pytest_jrh.llm.transport import litellm
 
@@ -73,15 +73,10 @@ class Negotiation:
         return list(self._notices.values())
 
     def sending(self, request: CallRequest) -> Sending:
-        """How the next attempt at a call is sent; a recorded call is sent as it was recorded.
+        """How the next attempt at a call is sent.
 
         Raises litellm's error for an unknown provider.
         """
-        recorded = request.recorded
-        if recorded is not None:
-            return Sending(
-                recorded.left_out, recorded.schema_sent or _sent_before(request, recorded)
-            )
         server, refused = server_of(request), request.attempts.refused
         leaves_out = server in self._without_temperature or "temperature" in refused
         schema_sent = self._fallen_back.get(server) or _first_try(request.stage.model)
@@ -97,9 +92,6 @@ class Negotiation:
         `status` is HTTP's, None where litellm itself rejected the call. What counts is what this
         attempt sent: another one may have learned the same in the meantime.
         """
-        if request.recorded is not None:
-            # A recorded call is sent as it was recorded.
-            return False
         server = server_of(request)
         by_itself = (
             status is None
@@ -125,8 +117,6 @@ class Negotiation:
 
     def answered(self, request: CallRequest, sending: Sending) -> None:
         """Record that a model answered: only then is a notice about the left-out parameters due."""
-        if request.recorded is not None:
-            return
         model, server = request.stage.model, server_of(request)
         if "temperature" in sending.left_out:
             self._answered_without_temperature.add(server)
@@ -207,15 +197,6 @@ def _first_try(model: str) -> SchemaSent:
         return "json_schema"
     supported = litellm().get_supported_openai_params(model=model) or ()
     return "json_schema+words" if "response_format" in supported else "words"
-
-
-def _sent_before(request: CallRequest, recorded: Answer) -> SchemaSent:
-    """How the schema of a call was sent that was recorded before recordings stated it."""
-    return (
-        "json_schema"
-        if "response_format" not in recorded.left_out and _is_known(request.stage.model)
-        else "words"
-    )
 
 
 @cache

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,12 +73,7 @@ def read_options(config: pytest.Config) -> Options:
     options = Options(**{option.sets: option.value(values[option.key]) for option in OPTIONS})
     for mistake in mistakes(options, values.keys() - on_command_line):
         raise pytest.UsageError(mistake)
-    # Replaying the whole way sends nothing, whatever record mode the suite's own config asks for.
-    return (
-        replace(options, record_mode="none", judge_record_mode="none")
-        if options.replay == "http"
-        else options
-    )
+    return options
 
 
 def typed_arguments(config: pytest.Config) -> list[str]:
@@ -115,12 +109,13 @@ def may_be_case(nodeid: str) -> bool:
 def _settle(values: dict[str, Any], on_command_line: set[str]) -> None:
     """Drop ini values that contradict the command line."""
     modes = {key for key in ("jrh_record_mode", "jrh_judge_record_mode") if values[key]}
-    asking = {key for key in modes if values[key] != "none"}
-    disabled = {"jrh_disable_recording"} if values["jrh_disable_recording"] else set()
-    whole_way = {"jrh_replay"} if values["jrh_replay"] == "http" else set()
-    for one, other in ((disabled, modes), (whole_way, asking | disabled)):
-        if one and other and bool(one & on_command_line) != bool(other & on_command_line):
-            values.update(dict.fromkeys(other if one & on_command_line else one))
+    disabled = "jrh_disable_recording"
+    if not values[disabled] or not modes:
+        return
+    if disabled in on_command_line and not modes & on_command_line:
+        values.update(dict.fromkeys(modes))
+    elif disabled not in on_command_line and modes & on_command_line:
+        values[disabled] = None
 
 
 def _addopts(config: pytest.Config) -> list[str]:

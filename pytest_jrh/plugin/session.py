@@ -338,9 +338,7 @@ class SuiteSession:
                 judge_record_mode=options.judge_record_mode,
                 cassette_dir=options.cassette_dir,
                 keep=not options.disable_recording,
-                replay=options.replay,
-                # Replaying the whole way goes through litellm and vcrpy, or it would show nothing.
-                complete=None if options.replay == "http" else self._supplied_client(),
+                complete=self._supplied_client(),
                 retry_unscored=options.retry_unscored,
                 ends_session=_ENDS_SESSION,
                 processes=processes,

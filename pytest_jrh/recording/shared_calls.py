@@ -21,7 +21,6 @@ from pytest_jrh.llm.calls import Exchange, digest
 from pytest_jrh.recording.cassettes import Cassette
 
 if TYPE_CHECKING:
-    from pytest_jrh.core.model import Replay
     from pytest_jrh.llm.calls import Answer, CallRequest
     from pytest_jrh.recording.cassettes import RecordedCall
     from pytest_jrh.recording.recorder import HttpRecorder
@@ -153,7 +152,6 @@ class Recording:
     """
 
     redactor: Redactor
-    replay: Replay = "completion"
     live: Exchange | None = None
     http: HttpRecorder | None = None
     keep: bool = True

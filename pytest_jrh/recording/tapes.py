@@ -2,8 +2,6 @@
 
 A tape answers from its cassette, and records what it does not hold, in step with every other
 process that records into the same folder.
-
-A recorded call played through litellm and its HTTP exchange (`--jrh-replay=http`).
 """
 
 from __future__ import annotations
@@ -31,32 +29,6 @@ from pytest_jrh.recording.shared_calls import (
     is_shared,
     side_file,
 )
-
-
-async def played_through(recording: Recording, cassette: Path, request: CallRequest) -> Answer:
-    """The answer that the client reads of the recorded exchange.
-
-    Raises `Unrecorded` where it does not send the recorded request any more.
-    """
-    http, live = recording.http, recording.live
-    assert http is not None
-    assert live is not None
-    recorded = Cassette.load(cassette, interactions=True).find(request.fingerprint)
-    assert recorded is not None
-    with http.replaying(recorded.interactions) as capture:
-        try:
-            return await live(replace(request, recorded=recorded.answer))
-        except Unscored as trouble:
-            if capture.missed is None:
-                raise
-            raise Unrecorded(
-                stage=request.stage.stage,
-                cause="the call is recorded, but its HTTP request is not the recorded one any more "
-                f"({capture.missed}); an upgrade of litellm or a provider's SDK may have "
-                "changed it.",
-                difference="",
-                cassette=str(cassette),
-            ) from trouble
 
 
 class Tape:
@@ -225,14 +197,8 @@ class Tape:
         )
         if entry is None:
             raise self._unrecorded(request)
-        played = self._recording.replay == "http" and self._recording.http is not None
-        answer = entry.answer
-        if played:
-            answer = self.scrubbed(
-                await played_through(self._recording, self._cassette.path, request)
-            )
-        self._replayed(request, answer, sequence)
-        return answer
+        self._replayed(request, entry.answer, sequence)
+        return entry.answer
 
     def _replayed(self, request: CallRequest, answer: Answer, sequence: int) -> None:
         spent = _spent(answer, replayed=1)

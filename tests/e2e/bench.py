@@ -19,9 +19,9 @@ from pytest_jrh.engine.loading import ReadySuite, make_ready
 from pytest_jrh.engine.runner import Engine
 from pytest_jrh.llm.transport import RetryPolicy
 from tests.support.suites import SuiteFiles
+from tests.support.whole_way import played_the_whole_way
 
 if TYPE_CHECKING:
-    from pytest_jrh.core.model import Replay
     from tests.support.exchange import Request
 
 QUICK = RetryPolicy(attempts=3, first_wait=0.002, longest_wait=0.01)
@@ -73,8 +73,15 @@ class Bench:
             results, {spec: cases[spec] for spec in self.specs if spec in cases}, engine.notices
         )
 
-    def replay(self, how: Replay = "completion", **more: Any) -> Session:
-        return self.run("none", replay=how, **more)
+    def replay(self, **more: Any) -> Session:
+        return self.run("none", **more)
+
+    def play(self, **more: Any) -> Session:
+        """Replay, and play every recorded call the whole way, too."""
+        with played_the_whole_way() as differences:
+            session = self.replay(**more)
+        assert not differences
+        return session
 
 
 @dataclass(frozen=True)

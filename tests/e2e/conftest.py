@@ -40,7 +40,7 @@ def _imported_once(tmp_path_factory: pytest.TempPathFactory) -> None:
             patch.setenv(name, value)
         server.faults.add(stage="judge", fault=Fault.status(500))
         bench.run()
-        bench.replay("http")
+        bench.play()
     gc.freeze()
 
 

@@ -91,7 +91,7 @@ def test_an_answer_that_can_be_read_in_two_ways_is_no_verdict(
     assert cause in " ".join(result.detail.split())
     server.faults.clear()
     if outcome == "invalid_response":
-        assert bench.replay().only.outcome == bench.replay("http").only.outcome == outcome
+        assert bench.play().only.outcome == outcome
     else:
         assert bench.run("once").outcomes == [("agree", 1)]
 
@@ -131,7 +131,7 @@ def test_an_answer_that_can_be_read_in_one_way_is_taken(
     server.faults.add(stage="judge", fault=fault)
     assert bench.run().outcomes == [("agree", 1)]
     assert server.count("judge") == 1
-    assert bench.replay().outcomes == bench.replay("http").outcomes == [("agree", 1)]
+    assert bench.play().outcomes == [("agree", 1)]
 
 
 def test_a_refusal_that_is_no_text_is_recorded_and_replayed_as_one(
@@ -139,7 +139,7 @@ def test_a_refusal_that_is_no_text_is_recorded_and_replayed_as_one(
 ) -> None:
     server.faults.add(stage="judge", fault=message_with(refusal={"reason": "no"}))
     assert bench.run().only.outcome == "refused"
-    assert bench.replay().only.outcome == bench.replay("http").only.outcome == "refused"
+    assert bench.play().only.outcome == "refused"
 
 
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
@@ -191,7 +191,7 @@ def test_a_short_compressed_answer_is_read(bench: Bench, server: ModelServer) ->
     server.faults.add(stage="judge", fault=Fault("gzip", spoil))
     assert bench.run().outcomes == [("agree", 1)]
     assert server.count("judge") == 1
-    assert bench.replay("http").outcomes == [("agree", 1)]
+    assert bench.play().outcomes == [("agree", 1)]
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_an_answer_without_counts_is_unpriced_and_its_reserve_charged(
     # Six times the longest answer of the model, at its price.
     assert spent(path).cost > 6 * 32_768 * 1.6e-06
     assert len([notice for notice in session.notices if "no token counts" in notice]) == 1
-    replayed = bench.replay("http").only.spending
+    replayed = bench.play().only.spending
     assert (replayed.cost, replayed.unpriced) == (0.0, 6)
 
 

@@ -195,7 +195,7 @@ def test_a_temperature_that_litellm_refuses_is_left_out_with_one_notice(
         "openai/gpt-5-nano does not accept temperature: it is not sent."
     ]
     assert [request.temperature for request in server.requests] == [None] * 12
-    assert bench.replay().outcomes == bench.replay("http").outcomes == session.outcomes
+    assert bench.play().outcomes == session.outcomes
 
 
 def test_a_temperature_that_the_server_refuses_is_left_out_with_one_notice(
@@ -214,7 +214,7 @@ def test_a_temperature_that_the_server_refuses_is_left_out_with_one_notice(
         "openai/gpt-4.1-mini does not accept temperature: it is not sent."
     ]
     server.stop()
-    assert bench.replay().outcomes == bench.replay("http").outcomes == session.outcomes
+    assert bench.play().outcomes == session.outcomes
 
 
 def test_a_temperature_that_is_taken_is_sent(make_bench: MakeBench, server: ModelServer) -> None:
@@ -247,7 +247,7 @@ def test_a_stages_own_api_base_wins_over_the_environment(
         assert bench.run().outcomes == [("agree", 1)]
         assert (other.count(), other.count("judge")) == (1, 1)
     assert server.count("judge") == 0
-    assert bench.replay("http").outcomes == [("agree", 1)]
+    assert bench.play().outcomes == [("agree", 1)]
 
 
 @contextmanager

@@ -65,8 +65,7 @@ def test_images_are_sent_to_the_judge_alone_and_replayed(
     assert "whose data are there; others, such as those named by a URL" in session.notices[0]
     assert all(is_complete(path) for path in bench.cassettes.rglob("*.yaml"))
     server.stop()
-    for how in ("completion", "http"):
-        assert bench.replay(how).outcomes == session.outcomes
+    assert bench.play().outcomes == session.outcomes
 
 
 def test_by_default_images_are_named_and_a_notice_says_what_sends_them(

@@ -154,7 +154,7 @@ def test_all_with_a_limit_keeps_the_recordings_of_cases_without_a_new_one(
     after = cassette_files(bench.cassettes)
     assert sum(after[name] != before[name] for name in before) == 2 * new
     assert all(is_complete(path) for path in bench.cassettes.rglob("*.yaml"))
-    assert bench.replay().outcomes == bench.replay("http").outcomes == [("agree", 1)] * 4
+    assert bench.play().outcomes == [("agree", 1)] * 4
     assert bench.run("all").outcomes == [("agree", 1)] * 4
     assert all(data != before[name] for name, data in cassette_files(bench.cassettes).items())
     assert not list(bench.cassettes.rglob("*.renewed"))
@@ -237,14 +237,6 @@ def test_the_suites_own_modes_hold_where_the_command_line_says_nothing(
     assert server.count() == 5
 
 
-def test_a_http_replay_sends_nothing_whatever_the_suites_own_mode(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
-    bench = make_bench(overrides={"replay": {"record_mode": "new_episodes"}})
-    assert bench.run(None, replay="http").only.outcome == "unrecorded"
-    assert server.count() == 0
-
-
 def test_with_recording_disabled_every_call_is_made_and_nothing_is_kept(
     bench: Bench, server: ModelServer
 ) -> None:
@@ -321,7 +313,7 @@ def test_vcrpy_may_save_the_file_and_it_still_replays(bench: Bench, server: Mode
         with vcr.VCR(record_mode="new_episodes").use_cassette(str(path)) as cassette:
             cassette._save(force=True)
     assert bench.replay().outcomes == recorded.outcomes
-    assert bench.replay("http").outcomes == recorded.outcomes
+    assert bench.play().outcomes == recorded.outcomes
 
 
 @pytest.mark.parametrize(
@@ -339,12 +331,8 @@ def test_odd_characters_in_answers_come_back_on_replay_as_they_were_used(
     recorded = bench.run()
     assert recorded.outcomes == [("agree", 1)]
     server.stop()
-    for how in ("completion", "http"):
-        replayed = bench.replay(how)
-        assert (replayed.outcomes, replayed.transcripts) == (
-            recorded.outcomes,
-            recorded.transcripts,
-        )
+    replayed = bench.play()
+    assert (replayed.outcomes, replayed.transcripts) == (recorded.outcomes, recorded.transcripts)
     (case,) = recorded.made.values()
     assert case.outcome.edits[0].edited_content.startswith(storable(odd)[0])
 
@@ -360,7 +348,7 @@ def test_raw_surrogates_and_broken_utf8_from_the_provider_break_no_file(
         server.faults.add(stage="judge", fault=Fault.raw((envelope % text).encode("latin-1")))
         bench.cassettes = bench.cassettes.with_name(f"odd-{number}")
         assert bench.run().outcomes == [("agree", 1)]
-        assert bench.replay().outcomes == bench.replay("http").outcomes == [("agree", 1)]
+        assert bench.play().outcomes == [("agree", 1)]
 
 
 @settings(

@@ -73,10 +73,9 @@ def test_each_repeat_is_asked_once_recorded_and_replayed(
         assert recorded_repeats(path) == [1, 2, 3]
         assert is_complete(path)
     files = cassette_files(bench.cassettes)
-    for how in ("completion", "http"):
-        replayed = bench.replay(how)
-        assert replayed.calls == 0
-        assert scores(list(replayed.results)) == scores(list(session.results))
+    replayed = bench.play()
+    assert replayed.calls == 0
+    assert scores(list(replayed.results)) == scores(list(session.results))
     assert cassette_files(bench.cassettes) == files
 
 
@@ -420,6 +419,6 @@ def test_each_judge_of_a_panel_is_asked_as_often_as_it_is_repeated(
     bench.run("once")
     models = Counter(each.body["model"] for each in server.requests if each.stage == "judge")
     assert models == {"often": 6, "once": 2}
-    session = bench.replay("completion")
+    session = bench.replay()
     assert [len(result.scores) for result in session.results] == [3, 1, 3, 1]
     assert session.calls == 0

@@ -1,4 +1,6 @@
-"""Replay by fingerprint and by HTTP, and the insides of vcrpy that recording leans on (rule G3)."""
+"""Replay, recorded exchanges that are read as they were, and the insides of vcrpy that recording
+leans on.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,12 @@ import pytest
 
 from pytest_jrh.core.model import Completion
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.llm.calls import Answer, CallRequest
+from pytest_jrh.llm.calls import CallRequest
 from pytest_jrh.recording.recorder import HttpRecorder, _Router
 from tests.e2e.bench import Bench, read_cassette
 from tests.support.model_server import Fault, ModelServer
 from tests.support.suites import BOTH_TESTS
+from tests.support.whole_way import played_the_whole_way
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import MakeBench
@@ -58,7 +61,7 @@ print(json.dumps([outcomes, found]))
 
 
 @pytest.mark.parametrize("mode", ["binary", "ordinal"])
-def test_replay_through_http_agrees_with_replay_by_fingerprint_in_every_completion(
+def test_every_recorded_exchange_is_read_as_its_recorded_completion(
     make_bench: MakeBench, server: ModelServer, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
     bench = make_bench(runs=2, rubrics=2, tests=BOTH_TESTS, mode=mode)
@@ -71,15 +74,11 @@ def test_replay_through_http_agrees_with_replay_by_fingerprint_in_every_completi
     server.stop()
     for name in server.environment:
         monkeypatch.delenv(name)
-    by_fingerprint, by_http = bench.replay(), bench.replay("http")
-    assert by_http.outcomes == by_fingerprint.outcomes == recorded.outcomes
-    assert by_http.transcripts == by_fingerprint.transcripts == recorded.transcripts
-    assert list(by_http.made.values()) == list(by_fingerprint.made.values())
-    assert [result.reasoning for result in by_http.results] == [
+    replayed = bench.play()
+    assert replayed.outcomes == recorded.outcomes
+    assert replayed.transcripts == recorded.transcripts
+    assert [result.reasoning for result in replayed.results] == [
         result.reasoning for result in recorded.results
-    ]
-    assert [result.spending for result in by_http.results] == [
-        result.spending for result in by_fingerprint.results
     ]
     assert {"agree", "refused"} <= {outcome for outcome, _ in recorded.outcomes}
 
@@ -92,7 +91,7 @@ def test_replay_by_fingerprint_imports_no_http_stack(bench: Bench, server: Model
     assert done.stdout.strip() == '[[["agree", 1]], []]'
 
 
-def test_a_request_that_has_become_another_is_unrecorded_by_http_and_still_replays_by_fingerprint(
+def test_a_request_that_has_become_another_replays_by_its_fingerprint(
     bench: Bench, server: ModelServer
 ) -> None:
     """As after an upgrade of litellm that words the request in another way."""
@@ -101,23 +100,23 @@ def test_a_request_that_has_become_another_is_unrecorded_by_http_and_still_repla
     text = path.read_text(encoding="utf-8")
     assert text.count('"strict": true') == 1
     path.write_text(text.replace('"strict": true', '"strict": false'), encoding="utf-8")
-    assert bench.replay().outcomes == [("agree", 1)]
-    missed = bench.replay("http").only
-    assert missed.outcome == "unrecorded"
-    assert "an upgrade of litellm" in " ".join(missed.detail.split())
+    with played_the_whole_way() as differences:
+        assert bench.replay().outcomes == [("agree", 1)]
+    (difference,) = differences
+    assert "which is not recorded" in difference
     assert server.count() == 6
 
 
-def test_replay_through_http_does_not_mind_where_the_server_was(
+def test_a_recorded_exchange_is_read_wherever_its_server_was(
     bench: Bench, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench.run()
     for name in ("OPENAI_API_BASE", "OPENAI_BASE_URL"):
         monkeypatch.setenv(name, "https://models.example.com/api/v1")
-    assert bench.replay("http").outcomes == [("agree", 1)]
+    assert bench.play().outcomes == [("agree", 1)]
 
 
-def test_a_projects_own_client_is_recorded_replays_and_is_left_alone_by_http(bench: Bench) -> None:
+def test_a_projects_own_client_is_recorded_and_replays(bench: Bench) -> None:
     asked: list[str] = []
 
     async def complete(stage: Any, messages: Any, response_model: Any) -> Completion[Any]:
@@ -128,7 +127,6 @@ def test_a_projects_own_client_is_recorded_replays_and_is_left_alone_by_http(ben
     assert bench.run(complete=complete).outcomes == [("agree", 1)]
     assert len(asked) == 6
     assert bench.replay(complete=complete).outcomes == [("agree", 1)]
-    assert bench.replay("http", complete=complete).outcomes == [("agree", 1)]
     assert len(asked) == 6
 
 
@@ -215,7 +213,6 @@ def test_the_fingerprint_covers_what_makes_the_call_this_call(
             request,
             stage=replace(stage, timeout=1.0, api_base="http://elsewhere", prompt_path="x.md"),
         ),
-        replace(request, recorded=Answer("{}", left_out=frozenset({"temperature"}))),
     ]
     assert len({one.fingerprint for one in [request, *others]}) == 1 + len(others)
     assert {one.fingerprint for one in same} == {request.fingerprint}

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_jrh.cases.pipeline import VerifierResponse
 from pytest_jrh.core.model import StageModel
-from pytest_jrh.llm.calls import Answer, CallRequest
+from pytest_jrh.llm.calls import CallRequest
 from pytest_jrh.llm.negotiation import Negotiation
 from tests.e2e.bench import Bench, read_cassette
 from tests.support.model_server import Fault, ModelServer, Request
@@ -55,7 +54,7 @@ def test_a_model_that_litellm_does_not_know_is_asked_for_the_schema_in_both_ways
     assert [kind_of(request) for request in server.requests] == ["json_schema+words"] * 6
     assert session.notices == ()
     assert schema_sent(bench) == {"json_schema+words"}
-    assert bench.replay("http").outcomes == bench.replay().outcomes == session.outcomes
+    assert bench.play().outcomes == session.outcomes
 
 
 def test_a_model_that_litellm_knows_is_asked_by_the_response_format_alone(
@@ -97,9 +96,8 @@ def test_a_refused_response_format_is_sent_in_less_and_said_once(
     # Only what was on its way when the first refusal came is refused, too.
     assert rejected <= together * (1 if takes_json_object else 2)
     server.stop()
-    for how in ("completion", "http"):
-        replayed = bench.replay(how)
-        assert (replayed.outcomes, list(replayed.notices)) == (session.outcomes, [])
+    replayed = bench.play()
+    assert (replayed.outcomes, list(replayed.notices)) == (session.outcomes, [])
 
 
 def test_an_answer_that_was_asked_for_before_the_refusal_is_kept_as_it_was_sent(
@@ -122,7 +120,7 @@ def test_an_answer_that_was_asked_for_before_the_refusal_is_kept_as_it_was_sent(
     assert schema_sent(bench) == {"json_schema", "json_object+words"}
     assert list(session.notices) == [f"{KNOWN} {JSON_OBJECT}"]
     server.stop()
-    assert bench.replay("http").outcomes == bench.replay().outcomes == session.outcomes
+    assert bench.play().outcomes == session.outcomes
 
 
 @pytest.mark.parametrize("provider", WORDINGS)
@@ -210,15 +208,6 @@ def test_only_litellm_itself_refuses_without_an_answer() -> None:
     assert negotiation.repaired(asked, negotiation.sending(asked), None, said)
 
 
-def test_what_litellm_refuses_of_a_recorded_call_is_not_tried_for_ever() -> None:
-    """A later litellm may know that a model takes no temperature, and a recorded call is always
-    sent as it was."""
-    recorded = replace(call(UNKNOWN, 0.5), recorded=Answer("{}", schema_sent="json_schema+words"))
-    negotiation = Negotiation()
-    said = "litellm.UnsupportedParamsError: o1 does not support temperature=0.5"
-    assert not negotiation.repaired(recorded, negotiation.sending(recorded), None, said)
-
-
 def test_a_new_session_asks_for_the_schema_again(
     make_bench: MakeBench, server: ModelServer
 ) -> None:
@@ -269,28 +258,7 @@ def test_recordings_from_before_the_format_was_kept_replay_all_the_way(
         assert many > 0
         path.write_text(without, encoding="utf-8")
     server.stop()
-    assert (
-        bench.replay("http").outcomes
-        == bench.replay().outcomes
-        == session.outcomes
-        == [("agree", 1)]
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "left_out", "sent"),
-    [
-        (KNOWN, (), "json_schema"),
-        (KNOWN, ("temperature",), "json_schema"),
-        (KNOWN, ("response_format",), "words"),
-        (UNKNOWN, (), "words"),
-    ],
-)
-def test_how_a_call_of_an_old_recording_was_sent(
-    name: str, left_out: tuple[str, ...], sent: str
-) -> None:
-    old = Answer("{}", left_out=frozenset(left_out))
-    assert Negotiation().sending(replace(call(name), recorded=old)).schema_sent == sent
+    assert bench.play().outcomes == session.outcomes == [("agree", 1)]
 
 
 def test_a_provider_whose_protocol_has_no_format_is_sent_the_schema_in_words() -> None:

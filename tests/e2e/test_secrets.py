@@ -16,6 +16,7 @@ from pytest_jrh.llm.prompts import load_template
 from tests.support.exchange import error_body
 from tests.support.model_server import Fault, ModelServer, Obedient, Reply, Request, override
 from tests.support.suites import run, write_suite
+from tests.support.whole_way import played_the_whole_way
 
 if TYPE_CHECKING:
     from tests.support.suites import SuiteFiles
@@ -89,14 +90,16 @@ def test_no_file_holds_a_secret_and_replay_agrees_with_recording(
     assert any(KEY in request.text for request in server.requests)
     assert "[REDACTED]" in (pytester.path / "results.xml").read_text(encoding="utf-8")
     server.stop()
-    assert _verdicts(pytester.runpytest(*arguments)) == _verdicts(recorded)
-    assert _verdicts(pytester.runpytest(*arguments, "--jrh-replay=http")) == _verdicts(recorded)
+    with played_the_whole_way() as differences:
+        assert _verdicts(pytester.runpytest(*arguments)) == _verdicts(recorded)
+    assert not differences
     assert files_with_secrets(pytester.path, given) == []
     # Where the secrets are not known, as in another person's checkout, the recording still holds.
     for name in ("OPENAI_API_KEY", "DEPLOY_TOKEN"):
         monkeypatch.delenv(name)
-    assert _verdicts(pytester.runpytest(*arguments)) == _verdicts(recorded)
-    assert _verdicts(pytester.runpytest(*arguments, "--jrh-replay=http")) == _verdicts(recorded)
+    with played_the_whole_way() as differences:
+        assert _verdicts(pytester.runpytest(*arguments)) == _verdicts(recorded)
+    assert not differences
 
 
 def test_no_error_message_puts_a_secret_into_a_file(
@@ -150,11 +153,12 @@ def test_cases_that_hold_secrets_run_frozen_as_they_ran_live(
     for name in (None, "OPENAI_API_KEY", "DEPLOY_TOKEN"):
         if name is not None:
             monkeypatch.delenv(name)
-        for how in ("--jrh-replay=completion", "--jrh-replay=http"):
-            frozen = pytester.runpytest(*arguments, how, "--jrh-frozen")
-            frozen.assert_outcomes(passed=3, xfailed=1)
-            frozen.stdout.no_fnmatch_line("*not comparable*")
-            frozen.stdout.no_fnmatch_line("*could not be compared*")
+        with played_the_whole_way() as differences:
+            frozen = pytester.runpytest(*arguments, "--jrh-frozen")
+        assert not differences
+        frozen.assert_outcomes(passed=3, xfailed=1)
+        frozen.stdout.no_fnmatch_line("*not comparable*")
+        frozen.stdout.no_fnmatch_line("*could not be compared*")
 
 
 def test_no_file_beside_the_reports_holds_a_secret(

@@ -70,7 +70,7 @@ def test_the_first_summary_of_a_run_is_asked_once_for_all_rubrics_and_tests(
     # counts once.
     made, replayed = (
         total_spending(session.results),
-        total_spending(bench.replay("completion").results),
+        total_spending(bench.replay().results),
     )
     assert (made.calls, made.replayed) == (server.count(), 0)
     assert replayed.usage == made.usage
@@ -92,9 +92,8 @@ def test_each_cassette_holds_the_shared_summary_so_that_one_case_replays_alone(
         judge = path.with_name(path.name.replace(".generation.", ".judge-default."))
         shutil.copy(judge, alone.with_name(judge.name))
         one = Bench(bench.files, others)
-        for how in ("completion", "http"):
-            agreeing = [result for result in one.replay(how).results if result.outcome == "agree"]
-            assert len(agreeing) == 1
+        agreeing = [result for result in one.play().results if result.outcome == "agree"]
+        assert len(agreeing) == 1
     assert session.outcomes
 
 

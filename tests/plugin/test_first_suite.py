@@ -158,7 +158,7 @@ def test_what_init_says_to_commit_replays_in_a_clone(project: tuple[Path, list[s
     assert shell(folder, "git status --porcelain --untracked-files=all").stdout == ""
 
     clone = folder.parent / "clone"
-    for options in (f"{BASELINE} --jrh-replay=http", "--jrh-frozen"):
+    for options in (BASELINE, "--jrh-frozen"):
         replayed = shell(
             clone,
             f"pytest --jrh-config={CONFIG} --jrh-record-mode=none --junitxml=junit.xml {options}",

@@ -11,6 +11,7 @@ import yaml
 from tests.plugin.recorded import PERTURBATION, Recorded
 from tests.support.model_server import ModelServer, Obedient, override
 from tests.support.suites import SuiteFiles, write_suite
+from tests.support.whole_way import played_the_whole_way
 
 ONE = f"inputs/configs/tiny.yml::{PERTURBATION}run-1[e1]"
 SUPPLIED = """
@@ -104,22 +105,11 @@ def test_a_recording_is_played_the_whole_way(
     server: ModelServer,
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
-    result = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-replay=http")
+    with played_the_whole_way() as differences:
+        result = pytester.runpytest_inprocess(recorded.tiny.option)
     result.assert_outcomes(passed=4, failed=1, skipped=2, errors=1)
+    assert not differences
     assert server.count() == 0
-
-
-def test_playing_the_whole_way_sends_nothing_whatever_the_suite_asks_for(
-    pytester: pytest.Pytester, recorded: Recorded, server: ModelServer
-) -> None:
-    config = recorded.tiny.config
-    config.write_text(config.read_text("utf-8") + "replay: {record_mode: all}\n", encoding="utf-8")
-    before = cassettes(recorded.tiny)
-    result = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-replay=http")
-    result.assert_outcomes(passed=4, failed=1, skipped=2, errors=1)
-    assert "jrh: suite tiny (binary), recording none, inputs/cassettes/tiny" in result.outlines
-    assert server.count() == 0
-    assert cassettes(recorded.tiny) == before
 
 
 @pytest.mark.parametrize("limit", [1, 3])
@@ -158,15 +148,6 @@ def test_a_projects_own_client_is_used_recorded_and_replayed_without_it(
     pytester.runpytest_inprocess(suite.option).assert_outcomes(passed=1)
     for path in suite.cassettes.rglob("*.yaml"):
         assert yaml.safe_load(path.read_text("utf-8"))["interactions"] == []
-
-
-def test_a_projects_own_client_is_left_out_where_recordings_are_played_the_whole_way(
-    pytester: pytest.Pytester, recorded: Recorded
-) -> None:
-    pytester.makeconftest(SUPPLIED)
-    result = pytester.runpytest_inprocess(recorded.tiny.option, ONE, "--jrh-replay=http")
-    result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["supplied: []"])
 
 
 INI = {
@@ -209,9 +190,6 @@ def test_the_command_line_wins_over_the_ini_file(
     [
         ("jrh_record_mode = once", "--jrh-disable-recording", "recording disabled"),
         ("jrh_disable_recording = true", "--jrh-record-mode=once", "recording once"),
-        ("jrh_record_mode = once", "--jrh-replay=http", "recording none"),
-        ("jrh_disable_recording = true", "--jrh-replay=http", "recording none"),
-        ("jrh_replay = http", "--jrh-record-mode=once", "recording once"),
     ],
 )
 def test_an_option_that_contradicts_the_ini_file_wins(

@@ -245,21 +245,8 @@ def test_nothing_is_asked_after_an_error_of_collection(
             ["-o", "jrh_record_mode=new_episode"],
             "*jrh_record_mode = new_episode: *did you mean new_episodes?*",
         ),
-        (["-o", "jrh_replay=htp"], "*jrh_replay = htp: must be one of completion, http*"),
         (["-o", "jrh_max_workers=many"], "*jrh_max_workers: must be an integer*many*"),
         (["-o", "jrh_prune=perhaps"], "*jrh_prune: must be true or false*perhaps*"),
-        (
-            ["--jrh-replay=http", "--jrh-record-mode=once"],
-            "*--jrh-replay=http answers recorded calls alone*",
-        ),
-        (
-            ["--jrh-replay=http", "--jrh-judge-record-mode=all"],
-            "*--jrh-replay=http answers recorded calls alone*",
-        ),
-        (
-            ["--jrh-replay=http", "--jrh-disable-recording"],
-            "*--jrh-replay=http answers recorded calls alone*",
-        ),
         (
             ["--jrh-disable-recording", "--jrh-record-mode=once"],
             "*--jrh-disable-recording records nothing*",

@@ -1,0 +1,89 @@
+"""Recorded calls answered once more, through litellm and their recorded HTTP exchanges: what a
+recording holds is what the client reads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from pytest_jrh.core.redact import Redactor
+from pytest_jrh.engine.wiring import Calls
+from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent
+from pytest_jrh.llm.client import answer_of
+from pytest_jrh.llm.failures import Failure
+from pytest_jrh.llm.negotiation import Sending, _is_known, arguments
+from pytest_jrh.llm.transport import litellm
+from pytest_jrh.recording.cassettes import RecordedCall
+from pytest_jrh.recording.recorder import HttpRecorder
+from pytest_jrh.recording.tapes import Tape
+
+
+@contextlib.contextmanager
+def played_the_whole_way() -> Iterator[list[str]]:
+    """Play every recorded call of the sessions in the block, too; yields what the client reads in
+    another way than it is recorded.
+
+    Calls without an exchange, such as those of a project's own client, are left alone.
+    """
+    differences: list[str] = []
+    recorders: list[HttpRecorder] = []
+
+    def recorder(redactor: Redactor) -> HttpRecorder:
+        if not recorders:
+            recorders.append(HttpRecorder(redactor))
+            recorders[0].install()
+        return recorders[0]
+
+    class PlayedTape(Tape):
+        async def __call__(self, request: CallRequest) -> Answer:
+            answer = await super().__call__(request)
+            entry = self.recorded(request.fingerprint, interactions=True)
+            if entry is not None and entry.interactions:
+                played = await _played(recorder(self.recording.redactor), request, entry)
+                if isinstance(played, Answer):
+                    # Old recordings do not say how the schema was sent.
+                    played = replace(self.scrubbed(played), schema_sent=answer.schema_sent)
+                if played != answer:
+                    differences.append(f"{self.path}: {played!r} in place of {answer!r}")
+            return answer
+
+    async def close(calls: Calls) -> None:
+        await real_close(calls)
+        while recorders:
+            recorders.pop().remove()
+        # Its cache is keyed by the loop's id, which a later session's loop may get again.
+        await litellm().close_litellm_async_clients()
+        litellm().in_memory_llm_clients_cache.flush_cache()
+
+    real_close = Calls.close
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pytest_jrh.engine.wiring.Tape", PlayedTape)
+        patch.setattr(Calls, "close", close)
+        yield differences
+
+
+async def _played(
+    recorder: HttpRecorder, request: CallRequest, entry: RecordedCall
+) -> Answer | Failure | str:
+    """What the client reads of the recorded exchange; a text where it sends another request."""
+    answer = entry.answer
+    sending = Sending(answer.left_out, answer.schema_sent or _sent_before(request, answer))
+    asked = {**arguments(request, sending), "api_key": "replayed"}
+    with recorder.replaying(entry.interactions) as capture:
+        try:
+            return answer_of(await litellm().acompletion(**asked), sending)
+        except Exception:
+            if capture.missed is None:
+                raise
+            return f"the request {capture.missed}, which is not recorded"
+
+
+def _sent_before(request: CallRequest, answer: Answer) -> SchemaSent:
+    """How the schema of a call was sent that was recorded before recordings stated it."""
+    if "response_format" not in answer.left_out and _is_known(request.stage.model):
+        return "json_schema"
+    return "words"
