@@ -203,10 +203,10 @@ def _refuse_other_cases(found: Mapping[str, _Found], records: Sequence[Path]) ->
             or entry.human_reviewed
         ):
             continue
-        if result.case_digest != entry.digest:
+        if result.case_digest != entry.case_digest:
             message = (
                 "the result is of another version of the case than the one in "
-                f"{entry.path.name}:{entry.line}"
+                f"{entry.place.path.name}:{entry.place.number}"
             )
             problems.append(
                 Problem(f"{message} (case_digest differs)", str(path), line, hint=_SAME_COMMIT)

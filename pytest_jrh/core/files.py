@@ -1,4 +1,6 @@
-"""Writing files so that no reader ever sees half of one, and none lands outside its folder."""
+"""Writing files so that no reader ever sees half of one, and none lands outside its folder; and
+reading those that hold something in each line.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ import filecmp
 import os
 import secrets
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+from pytest_jrh.core.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -64,6 +68,66 @@ def atomic_write(path: Path, data: bytes | str) -> None:
             return
     with replacing(path) as file:
         file.write(content)
+
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class LinePlace(NamedTuple):
+    """Where a line of a file is: `number` counts from 1, `offset` and `length` are in bytes.
+
+    What ends the line is no part of it.
+    """
+
+    path: Path
+    number: int
+    offset: int
+    length: int
+
+
+class FileLine(NamedTuple):
+    """A line of a file; `is_ended` is False of a last line that a killed process may not have
+    finished.
+    """
+
+    place: LinePlace
+    data: bytes
+    is_ended: bool
+
+    @property
+    def number(self) -> int:
+        """Which line it is, from 1."""
+        return self.place.number
+
+
+def lines_of(
+    path: Path, *, name: str | None = None, largest: int | None = None
+) -> Iterator[FileLine]:
+    """Read the lines of a file that are not blank, one at a time; a missing file has none.
+
+    `name` is what messages call it, and `largest` the most bytes that are read. Raises `InputError`
+    where it is no regular file, is larger, or cannot be read.
+    """
+    name = name or str(path)
+    try:
+        if path.exists() and not path.is_file():
+            # Reading a named pipe would wait for someone to write into it.
+            raise InputError(Problem("this is not a regular file", name))
+        if largest is not None and path.stat().st_size > largest:
+            raise InputError(Problem(f"this file is larger than {largest // 2**20} MiB", name))
+        with path.open("rb") as file:
+            offset = 0
+            for number, raw in enumerate(file, 1):
+                skipped = len(_BOM) if number == 1 and raw.startswith(_BOM) else 0
+                data = raw[skipped:].rstrip(b"\r\n")
+                if data.strip():
+                    place = LinePlace(path, number, offset + skipped, len(data))
+                    yield FileLine(place, data, raw.endswith(b"\n"))
+                offset += len(raw)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise InputError(Problem(f"this file cannot be read: {error.strerror}", name)) from error
 
 
 class AppendedFile:

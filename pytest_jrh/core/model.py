@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, get_args
+from typing import Annotated, Any, Generic, Literal, Protocol, TypeAlias, TypeVar, get_args
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 Message: TypeAlias = Mapping[str, Any]
 # `kinds.KnownTest` is what pydantic checks; the table of kinds builds on these words.
@@ -206,22 +206,20 @@ LabelledBy: TypeAlias = Literal["people", "program"]
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """The label of one run under one rubric, on the scale of verdicts.
+    """The label of one run under one rubric, on the scale of verdicts: one vote for each annotator.
 
-    `value` is that of more than half of the `votes`, one for each annotator; None where no value
-    has so many. `split` is the part of the labels that it belongs to, such as `dev` or `test`.
+    `split` is the part of the labels that it belongs to, such as `dev` or `test`.
     """
 
-    value: int | None
-    votes: tuple[int, ...]
-    by: LabelledBy = "people"
+    votes: Annotated[tuple[int, ...], Field(min_length=1)]
+    by: LabelledBy
     split: str = ""
 
-    @classmethod
-    def of(cls, votes: tuple[int, ...], by: LabelledBy, split: str = "") -> Label:
-        """Join the votes of annotators."""
-        most = max(sorted(set(votes)), key=votes.count)
-        return cls(most if 2 * votes.count(most) > len(votes) else None, votes, by, split)
+    @property
+    def value(self) -> int | None:
+        """The value that more than half of the votes give; None where no value has so many."""
+        most = max(sorted(set(self.votes)), key=self.votes.count)
+        return most if 2 * self.votes.count(most) > len(self.votes) else None
 
     @property
     def lowest(self) -> int:
@@ -309,7 +307,7 @@ class PlanStep:
 
     message_index: int
     goal: str
-    rationale: str = ""
+    rationale: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +335,7 @@ class Edit:
     editor_reason: str
     editor_raw_response: str
     summary_snapshot: str
-    dropped_reasoning: int = 0
+    dropped_reasoning: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +344,7 @@ class Verification:
 
     verdict: Literal["PASS", "FAIL"]
     rationale: str
-    score: int | None = None
+    score: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,6 +407,16 @@ class CaseSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Review:
+    """What a person decided about a case, and noted; `action` is empty where an earlier version
+    only kept that somebody did.
+    """
+
+    action: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """A transcript with a known answer, ready to be judged.
 
@@ -421,7 +429,8 @@ class Case:
     for, and its label with it. `altered` says that the record on the disk is not as it was written:
     whoever confirmed the label confirmed another case. A case that the verifier rejected has the
     reason in `outcome.no_case`: it is kept for people to look at, and never judged. `style` is the
-    layout in which prompt judges get the transcript (one of `probes.styles.STYLES`).
+    layout in which prompt judges get the transcript (one of `probes.styles.STYLES`). `review` is
+    what a person decided about it, None where nobody did.
     """
 
     spec: CaseSpec
@@ -438,6 +447,7 @@ class Case:
     reworded: bool = False
     altered: bool = False
     style: str = ""
+    review: Review | None = None
 
     @property
     def messages(self) -> tuple[Message, ...]:

@@ -9,7 +9,7 @@ import os.path
 import re
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -302,7 +302,9 @@ class Redactor:
         return text
 
     def value(self, value: Any) -> Any:
-        """Return a JSON-like value with every string in it (keys too) free of secrets."""
+        """Return a JSON-like value, or one of the model, with every string in it (keys too) free of
+        secrets.
+        """
         if not self._forms and not self._blocks:
             return value
         if isinstance(value, str):
@@ -310,7 +312,11 @@ class Redactor:
         if isinstance(value, Mapping):
             return {self.value(key): self.value(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
-            return [self.value(item) for item in value]
+            clean = map(self.value, value)
+            return list(clean) if isinstance(value, list) else tuple(clean)
+        if is_dataclass(value) and not isinstance(value, type):
+            names = [declared.name for declared in fields(value)]
+            return replace(value, **{name: self.value(getattr(value, name)) for name in names})
         return value
 
     def url(self, url: str) -> str:

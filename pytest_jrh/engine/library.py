@@ -18,9 +18,8 @@ from pytest_jrh.judges.own_source import own_source
 from pytest_jrh.stats.diagnosis import NamedFigure, named_figures, section_warnings
 from pytest_jrh.stats.figures import sections
 from pytest_jrh.stats.statistics import tabulate
-from pytest_jrh.store.records import from_record
 from pytest_jrh.store.results import case_result
-from pytest_jrh.store.spools import read_jsonl, read_record
+from pytest_jrh.store.spools import read_jsonl
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import Case
@@ -39,10 +38,7 @@ def load_cases(path: str | Path) -> list[Case]:
     """
     if not Path(path).is_file():
         raise InputError(Problem("there is no such file", str(path)))
-    return [
-        from_record(read_record(entry), file=str(entry.path), line=entry.line)
-        for entry in read_jsonl(Path(path)).entries.values()
-    ]
+    return [entry.case() for entry in read_jsonl(Path(path)).entries.values()]
 
 
 async def judge_cases(

@@ -259,7 +259,7 @@ def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Proble
     suite, [cases, *_] = ready.suite, ready.made.values()
     problems = misfits(suite, cases.entries.values())
     if not problems and next(ready.specs(), None) is None:
-        others = sorted({entry.suite for entry in cases.entries.values()} - {suite.name})
+        others = sorted({entry.spec.suite for entry in cases.entries.values()} - {suite.name})
         hint = None
         if others:
             hint = (
@@ -276,9 +276,9 @@ def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Proble
         lines = f"{counted(cases.foreign, 'line')} without `format` and `case_id`"
         notices.append(f"{path.name}: {lines} {was} not written by pytest-jrh, and {no_case}.")
     labels = {
-        (entry.rubric, entry.run_id, entry.epoch): entry.label
+        (entry.spec.rubric_id, entry.spec.run_id, entry.spec.epoch): entry.label
         for entry in cases.entries.values()
-        if entry.suite == suite.name and entry.label is not None
+        if entry.spec.suite == suite.name and entry.label is not None
     }
     suite = replace(suite, notices=(*suite.notices, *notices))
     return replace(ready, suite=suite, labels=labels), problems

@@ -9,6 +9,7 @@ import gc
 import os
 import secrets
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from pytest_jrh.cases.ids import generation_id, node_part
 from pytest_jrh.config.preprocessors import wants_raw_sample
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import absolute, relative_path
+from pytest_jrh.core.model import Review
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.user_code import error_places, error_text
 from pytest_jrh.engine.attempts import EngineSettings
@@ -398,8 +400,7 @@ class SuiteSession:
 
     def _keep_reviewed(self, case: Case, decision: Decision) -> None:
         """Keep a case as a person wants it, over the one that was made."""
-        suite = self.suites.named(case.spec.suite).suite
-        self.handover.keep(case, suite, {"action": decision.action, "note": decision.note})
+        self._keep(replace(case, review=Review(decision.action, decision.note)))
 
     def _is_orphan(self) -> bool:
         """Whether the process that started this one, an xdist controller, is gone."""

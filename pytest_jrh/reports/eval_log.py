@@ -29,6 +29,7 @@ from pytest_jrh.stats.diagnosis import named_figures, section_warnings
 from pytest_jrh.stats.figures import sections
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import describe
+from pytest_jrh.store.records import perturbation_data
 from pytest_jrh.store.spools import RecordIndex
 
 if TYPE_CHECKING:
@@ -36,12 +37,12 @@ if TYPE_CHECKING:
     from inspect_ai.model import ModelUsage
     from pydantic import BaseModel
 
-    from pytest_jrh.core.model import CaseResult
+    from pytest_jrh.core.model import Case, CaseResult
     from pytest_jrh.core.redact import Redactor
     from pytest_jrh.reports.report import Material
     from pytest_jrh.reports.session import SessionResults
     from pytest_jrh.stats.statistics import Scales
-    from pytest_jrh.store.spools import ReadRecord
+    from pytest_jrh.store.spools import ReadCase
 
 
 class InspectLog(Report):
@@ -132,7 +133,7 @@ def judges_figures(
     return found
 
 
-def judged_cases(results: Iterable[CaseResult], read: ReadRecord) -> Iterator[JudgedSample]:
+def judged_cases(results: Iterable[CaseResult], read: ReadCase) -> Iterator[JudgedSample]:
     """Yield every case that was to be judged, with its transcript where there is a record of it.
 
     One record at a time is read. What was made only is no part of such a log, nor is a probe's
@@ -142,22 +143,21 @@ def judged_cases(results: Iterable[CaseResult], read: ReadRecord) -> Iterator[Ju
         if result.spec.derived:
             continue
         if result.outcome in JUDGED or result.outcome in (*UNSCORED, "no_case"):
-            yield _case(result, read(made_case_id(result)) or {})
+            yield _case(result, read(made_case_id(result)))
 
 
-def _case(result: CaseResult, record: Mapping[str, Any]) -> JudgedSample:
-
+def _case(result: CaseResult, case: Case | None) -> JudgedSample:
     return JudgedSample(
         case_id=result.case_id,
         judge=result.judge,
-        input=record.get("input", ""),
-        messages=record.get("perturbed_messages", ()),
+        input="" if case is None else case.run.input,
+        messages=() if case is None else case.messages,
         outcome=result.outcome,
         expected=result.expected,
         score=result.score,
         reasoning=result.reasoning,
         detail=result.detail,
-        metadata=_about(result, record),
+        metadata=_about(result, case),
         name=result.spec.run_id,
         usage=result.spending.usage,
     )
@@ -174,7 +174,7 @@ def _times(seconds: float) -> tuple[str, str]:
     return began.isoformat(timespec="seconds"), now.isoformat(timespec="seconds")
 
 
-def _about(result: CaseResult, record: Mapping[str, Any]) -> dict[str, Any]:
+def _about(result: CaseResult, case: Case | None) -> dict[str, Any]:
     about: dict[str, Any] = {
         "suite": result.spec.suite,
         "test": result.spec.test,
@@ -190,17 +190,16 @@ def _about(result: CaseResult, record: Mapping[str, Any]) -> dict[str, Any]:
     if result.minority is not None:
         about["minority_score"] = result.minority.score
         about["minority_reasoning"] = result.minority.reasoning
-    if record:
-        perturbation = record["perturbation"]
-        about["rubric_instructions"] = record["target_rubric"]["instructions"]
-        about["plan"] = perturbation["plan"]
+    if case is not None:
+        about["rubric_instructions"] = case.rubric.instructions
+        about["plan"] = perturbation_data(case)["plan"]
         about["edits"] = [
             {
-                "message_index": step["message_index"],
-                "before": step["original_content"],
-                "after": step["edited_content"],
+                "message_index": edit.message_index,
+                "before": edit.original_content,
+                "after": edit.edited_content,
             }
-            for step in perturbation["steps"]
+            for edit in case.outcome.edits
         ]
     return {name: value for name, value in about.items() if value is not None}
 

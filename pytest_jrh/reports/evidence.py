@@ -7,7 +7,7 @@ What was, beside what is: accuracies, verdicts and prompts of the baseline (rule
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_jrh.core.diffs import differences, near_changes
 from pytest_jrh.core.model import JUDGED
@@ -17,10 +17,10 @@ from pytest_jrh.stats.changes import right_before, right_now
 from pytest_jrh.stats.panels import made_case_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_jrh.core.diffs import Piece
-    from pytest_jrh.core.model import CaseResult, LabelledBy, ScoreLevel
+    from pytest_jrh.core.model import Case, CaseResult, LabelledBy, ScoreLevel
     from pytest_jrh.reports.session import SessionResults
     from pytest_jrh.stats.baseline import Pair
     from pytest_jrh.stats.metrics import GroupStats
@@ -80,39 +80,37 @@ def basis(
     return "although the verifier did not confirm it" if asked else "an unverified label"
 
 
-def record_basis(record: Mapping[str, Any], *, altered: bool) -> str:
+def case_basis(case: Case, *, altered: bool) -> str:
     """Say what the label of a stored case rests on; see `basis`."""
-    label = record.get("label") or {}
     return basis(
-        label.get("by") if label else None,
-        label.get("votes", ()),
-        record["expected"],
-        verified=record["verified"],
-        asked=record["perturbation"]["verification"] is not None,
+        case.label.by if case.label else None,
+        case.label.votes if case.label else (),
+        case.expected,
+        verified=case.verified,
+        asked=case.outcome.verification is not None,
         altered=altered,
     )
 
 
-def review_text(result: CaseResult, record: Mapping[str, Any] | None) -> str:
+def review_text(result: CaseResult, case: Case | None) -> str:
     """Say what a person decided about the case in the review, and noted; empty where nobody did."""
-    review = (record or {}).get("review") or {}
-    decided = result.human_reviewed or review.get("action", "")
-    note = review.get("note", "")
+    review = case.review if case is not None else None
+    decided = result.human_reviewed or (review.action if review is not None else "")
+    note = review.note if review is not None else ""
     if not decided:
         return ""
     return f"{_DECIDED.get(decided, decided)}: {note}" if note else _DECIDED.get(decided, decided)
 
 
-def shown_edits(record: Mapping[str, Any]) -> Iterator[ShownEdit]:
+def shown_edits(case: Case) -> Iterator[ShownEdit]:
     """The edits of a stored case, each compared word by word."""
-    for step in record["perturbation"]["steps"]:
-        turn = step["message_index"]
-        role = record["gold_messages"][turn].get("role", "unknown")
+    for edit in case.outcome.edits:
+        role = case.run.messages[edit.message_index].get("role", "unknown")
         yield ShownEdit(
-            turn,
+            edit.message_index,
             one_line(str(role)),
-            step["editor_reason"] or "",
-            differences(step["original_content"], step["edited_content"]),
+            edit.editor_reason,
+            differences(edit.original_content, edit.edited_content),
         )
 
 
@@ -134,12 +132,12 @@ class WhoSaid:
             if result.judge and result.outcome in JUDGED:
                 self._panels.setdefault(made_case_id(result), []).append(result)
 
-    def sentence(self, result: CaseResult, record: Mapping[str, Any] | None) -> str:
+    def sentence(self, result: CaseResult, case: Case | None) -> str:
         """Name everybody's score for one case, that of the judge last; empty without a verdict."""
         if result.outcome not in JUDGED:
             return ""
         said: dict[int | None, list[str]] = {}
-        for who, score in self._said(result, record):
+        for who, score in self._said(result, case):
             said.setdefault(score, []).append(who)
         parts = [
             f"{score_text(result, score, self._session)}: {', '.join(names)}"
@@ -147,15 +145,13 @@ class WhoSaid:
         ]
         return f"{'; '.join(parts)}."
 
-    def _said(
-        self, result: CaseResult, record: Mapping[str, Any] | None
-    ) -> Iterator[tuple[str, int | None]]:
+    def _said(self, result: CaseResult, case: Case | None) -> Iterator[tuple[str, int | None]]:
         if result.expected is not None:
             yield "the label", result.expected
-        checked = (record or {}).get("perturbation", {}).get("verification")
-        if checked is not None:
-            failed = checked["verdict"] == "FAIL"
-            yield "the verifier", int(failed) if checked["score"] is None else checked["score"]
+        verification = case.outcome.verification if case is not None else None
+        if verification is not None:
+            failed = int(verification.verdict == "FAIL")
+            yield "the verifier", failed if verification.score is None else verification.score
         yield from self._people(result)
         pair = self._before.get(result.case_id)
         if pair is not None:

@@ -87,7 +87,7 @@ if TYPE_CHECKING:
     from pytest_jrh.stats.panels import Panel
     from pytest_jrh.stats.statistics import LevelFigures
     from pytest_jrh.store.history import PastRun
-    from pytest_jrh.store.spools import ReadRecord
+    from pytest_jrh.store.spools import ReadCase
 
 
 class HtmlReport(Report):
@@ -515,7 +515,7 @@ def _block(
     name: str,
     results: Sequence[CaseResult],
     session: SessionResults,
-    read: ReadRecord,
+    read: ReadCase,
     *,
     texts: SearchTexts,
     room: int,

@@ -19,13 +19,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlencode
 
-from pytest_jrh.core.model import JUDGED, UNSCORED, CaseResult, said
+from pytest_jrh.core.model import JUDGED, UNSCORED, Case, CaseResult, said
 from pytest_jrh.core.text import dollars, one_line, visible
 from pytest_jrh.core.transcript import render_transcript
-from pytest_jrh.reports.evidence import earlier_verdict, record_basis, review_text, shown_edits
+from pytest_jrh.reports.evidence import case_basis, earlier_verdict, review_text, shown_edits
 from pytest_jrh.reports.session import case_key
 from pytest_jrh.stats.metrics import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.stats.panels import made_case_id
+from pytest_jrh.store.records import levels_data, perturbation_data
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from pytest_jrh.core.redact import Redactor
     from pytest_jrh.reports.evidence import WhoSaid
     from pytest_jrh.reports.session import SessionResults
-    from pytest_jrh.store.spools import ReadRecord
+    from pytest_jrh.store.spools import ReadCase
 
 
 RunKey: TypeAlias = "tuple[str, str, int]"
@@ -77,7 +78,7 @@ def packed(body: Mapping[str, Any]) -> str:
 def run_body(
     results: Sequence[CaseResult],
     session: SessionResults,
-    read: ReadRecord,
+    read: ReadCase,
     *,
     place_of: Callable[[CaseResult], str],
     who_said: WhoSaid,
@@ -93,20 +94,22 @@ def run_body(
     turns = _Turns(redactor)
     cases: dict[str, Any] = {}
     data: dict[str, Any] = {}
-    records: dict[str, Mapping[str, Any]] = {}
+    made_cases: dict[str, Case] = {}
     for result in results:
         made = case_key(made_case_id(result))
         if made not in cases:
-            record = read(made_case_id(result))
-            if record is not None:
-                records[made] = redactor.value(record)
-                cases[made] = _case(records[made], turns if whole else None, altered=result.altered)
+            case = read(made_case_id(result))
+            if case is not None:
+                made_cases[made] = redactor.value(case)
+                cases[made] = _case(
+                    made_cases[made], turns if whole else None, altered=result.altered
+                )
         data[case_key(result.case_id)] = {
             "made": made if made in cases else None,
-            "rubric": _instructions(result, records.get(made), session),
+            "rubric": _instructions(result, made_cases.get(made), session),
             "place": place_of(result),
-            "who_said": who_said.sentence(result, records.get(made)),
-            "review": review_text(result, records.get(made)),
+            "who_said": who_said.sentence(result, made_cases.get(made)),
+            "review": review_text(result, made_cases.get(made)),
             **_result(result, session),
         }
     body = {"pool": turns.pool, "cases": cases, "results": redactor.value(data)}
@@ -161,12 +164,11 @@ def _parts(rendered: str, role: str) -> list[tuple[str, str]]:
     return [(title, "\n".join(lines)) for title, lines in parts]
 
 
-def _case(record: Mapping[str, Any], turns: _Turns | None, *, altered: bool) -> dict[str, Any]:
-    perturbation = record["perturbation"]
-    said = perturbation["verification"]
+def _case(case: Case, turns: _Turns | None, *, altered: bool) -> dict[str, Any]:
+    perturbation = perturbation_data(case)
     return {
-        "original": None if turns is None else turns.places(record["gold_messages"]),
-        "judged": None if turns is None else turns.places(record["perturbed_messages"]),
+        "original": None if turns is None else turns.places(case.run.messages),
+        "judged": None if turns is None else turns.places(case.messages),
         "edits": [
             {
                 "turn": edit.turn,
@@ -174,28 +176,26 @@ def _case(record: Mapping[str, Any], turns: _Turns | None, *, altered: bool) -> 
                 "reason": edit.reason,
                 "pieces": [(piece.kind, piece.text) for piece in edit.pieces],
             }
-            for edit in shown_edits(record)
+            for edit in shown_edits(case)
         ],
         "plan": perturbation["plan"],
-        "verification": said,
-        "basis": record_basis(record, altered=altered),
-        "summary": perturbation["final_summary"] or "",
-        "levels": record["score_levels"],
-        "notes": record["notes"],
+        "verification": perturbation["verification"],
+        "basis": case_basis(case, altered=altered),
+        "summary": case.outcome.final_summary or "",
+        "levels": levels_data(case.levels),
+        "notes": case.run.notes,
     }
 
 
-def _instructions(
-    result: CaseResult, record: Mapping[str, Any] | None, session: SessionResults
-) -> str:
+def _instructions(result: CaseResult, case: Case | None, session: SessionResults) -> str:
     """The rubric's text as the judge had it; where it was reworded, beside that of the label."""
     rubric = session.rubrics.get((result.spec.suite, result.spec.rubric_id))
-    if record is None:
+    if case is None:
         return rubric.instructions if rubric is not None else ""
-    own = str(record["target_rubric"]["instructions"])
+    made_for = case.rubric.instructions
     if not result.reworded or rubric is None:
-        return own
-    return f"{rubric.instructions}\n\nThe text that the case was made and labelled for:\n{own}"
+        return made_for
+    return f"{rubric.instructions}\n\nThe text that the case was made and labelled for:\n{made_for}"
 
 
 def _result(result: CaseResult, session: SessionResults) -> dict[str, Any]:

@@ -20,8 +20,8 @@ from pytest_jrh.reports.evidence import (
     FigureChange,
     ShownPrompt,
     WhoSaid,
+    case_basis,
     earlier_verdict,
-    record_basis,
     review_text,
     score_text,
     shown_edits,
@@ -74,17 +74,16 @@ from pytest_jrh.stats.statistics import flickering, levels_of
 from pytest_jrh.store.spools import RecordIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_jrh.core.model import CaseResult
+    from pytest_jrh.core.model import Case, CaseResult
     from pytest_jrh.reports.report import Material
     from pytest_jrh.reports.session import SessionResults
     from pytest_jrh.stats.figures import Section
     from pytest_jrh.stats.formulas import ConfusionMatrix
     from pytest_jrh.stats.gate import GateDecision
     from pytest_jrh.stats.panels import Panel
-    from pytest_jrh.store.spools import ReadRecord
+    from pytest_jrh.store.spools import ReadCase
 
 
 class MarkdownReport(Report):
@@ -119,7 +118,7 @@ class CaseBlocks:
     """The parts of the report that are about single cases."""
 
     def __init__(
-        self, page: BoundedPage, session: SessionResults, read: ReadRecord, redactor: Redactor
+        self, page: BoundedPage, session: SessionResults, read: ReadCase, redactor: Redactor
     ) -> None:
         self._page = page
         self._session = session
@@ -164,20 +163,19 @@ class CaseBlocks:
         return self._details(result, [quoted(self._clean(text))])
 
     def _whole(self, result: CaseResult) -> str:
-        record = self._read(made_case_id(result))
-        parts = [f"<p>Who says what: {inert(self._who_said.sentence(result, record))}</p>"]
-        if said := review_text(result, record):
+        case = self._read(made_case_id(result))
+        parts = [f"<p>Who says what: {inert(self._who_said.sentence(result, case))}</p>"]
+        if said := review_text(result, case):
             parts.append(f"<p>Reviewed by a person: {inert(self._clean(said))}.</p>")
         rubric = self._session.rubrics.get((result.spec.suite, result.spec.rubric_id))
         if rubric is not None:
             parts.append(self._quote("The rubric", rubric.instructions))
-        parts += self._edits(record)
+        parts += self._edits(case)
         right = score_text(result, result.expected, self._session)
-        if record is not None:
-            said = (record["perturbation"]["verification"] or {}).get("rationale") or ""
-            basis = record_basis(record, altered=result.altered)
-            title = f"Why the label is {right}: {basis}"
-            parts.append(self._quote(title, said))
+        if case is not None:
+            verification = case.outcome.verification
+            title = f"Why the label is {right}: {case_basis(case, altered=result.altered)}"
+            parts.append(self._quote(title, verification.rationale if verification else ""))
         given = score_text(result, result.score, self._session)
         parts.append(self._quote(f"Why the judge gave {given}", _reasoning(result)))
         earlier = earlier_verdict(result, self._session)
@@ -186,10 +184,10 @@ class CaseBlocks:
             parts.append(self._quote(title, earlier.reasoning))
         return self._details(result, parts)
 
-    def _edits(self, record: Mapping[str, Any] | None) -> Iterator[str]:
-        if record is None:
+    def _edits(self, case: Case | None) -> Iterator[str]:
+        if case is None:
             return
-        edits = list(shown_edits(self._redactor.value(record)))
+        edits = list(shown_edits(self._redactor.value(case)))
         if not edits:
             yield "<p>No edit: the judge saw the run as it was recorded.</p>"
         for edit in edits[:_MOST_EDITS]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.model import CaseResult, CaseSpec
+    from pytest_jrh.core.model import Case, CaseResult, CaseSpec
     from pytest_jrh.core.redact import Redactor
     from pytest_jrh.core.text import Styled
     from pytest_jrh.reports.provenance import SuiteOrigin
@@ -59,12 +59,12 @@ class SuiteMaterial:
 
 @dataclass(frozen=True, slots=True)
 class MadeCase:
-    """One case as it is on the disk: its record and transcript where it was made, and the results
-    of its judges.
+    """One case as it is on the disk, with its transcript where it was made, and the results of its
+    judges.
     """
 
     spec: CaseSpec
-    record: Mapping[str, Any] | None
+    case: Case | None
     transcript: str | None
     results: Sequence[tuple[str | None, CaseResult]]
 

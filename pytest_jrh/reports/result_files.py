@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -271,12 +272,12 @@ class CaseTables(Report):
 
 
 def _synthetic(temperature: float | None) -> Callable[[MadeCase], Iterator[TableRow]]:
-    def rows(case: MadeCase) -> Iterator[TableRow]:
-        if case.record is not None:
-            record = case.record
-            if any(result.altered for _, result in case.results):
-                record = {**record, "verified": False}
-            yield synthetic_row(record, temperature=temperature, transcript=case.transcript)
+    def rows(made: MadeCase) -> Iterator[TableRow]:
+        if made.case is not None:
+            case = made.case
+            if any(result.altered for _, result in made.results):
+                case = replace(case, verified=False)
+            yield synthetic_row(case, temperature=temperature, transcript=made.transcript)
 
     return rows
 
@@ -284,16 +285,16 @@ def _synthetic(temperature: float | None) -> Callable[[MadeCase], Iterator[Table
 def _results(
     test: str, judge: str | None, rubrics: Mapping[str, Rubric]
 ) -> Callable[[MadeCase], Iterator[TableRow]]:
-    def rows(case: MadeCase) -> Iterator[TableRow]:
-        if case.spec.test != test:
+    def rows(made: MadeCase) -> Iterator[TableRow]:
+        if made.spec.test != test:
             return
-        for name, result in case.results:
+        for name, result in made.results:
             if name == judge:
                 yield result_row(
                     result,
-                    case.record,
-                    perturbed_idx=perturbed_idx(case.spec),
-                    transcript=case.transcript,
+                    made.case,
+                    perturbed_idx=perturbed_idx(made.spec),
+                    transcript=made.transcript,
                     rubric=rubrics.get(result.spec.rubric_id) if result.reworded else None,
                 )
 

@@ -20,13 +20,13 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import MADE, UNSCORED, CaseResult, CaseSpec
 from pytest_jrh.core.redact import without_credentials
 from pytest_jrh.core.text import counted, one_line, shortened
-from pytest_jrh.core.transcript import storable
+from pytest_jrh.core.transcript import render_transcript, storable
 from pytest_jrh.reports.report import MadeCase, SuiteMaterial
 from pytest_jrh.reports.writing import REPORTS
 from pytest_jrh.stats.panels import panels
 from pytest_jrh.store.labels import Grounds
 from pytest_jrh.store.outputs import Outputs, cause, debug_paths, write_debug
-from pytest_jrh.store.records import canonical_json, from_record, json_value
+from pytest_jrh.store.records import canonical_json, json_value
 from pytest_jrh.store.results import RESULTS_NAME, earlier_results, stored_data, without_gone
 from pytest_jrh.store.spools import (
     RecordEntry,
@@ -37,19 +37,20 @@ from pytest_jrh.store.spools import (
     read_spools,
     write_jsonl,
 )
-from pytest_jrh.store.tables import Sink, table_format, transcript_of
+from pytest_jrh.store.tables import Sink, table_format
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from pathlib import Path
 
     from pytest_jrh.config.suite import Suite
+    from pytest_jrh.core.model import Case
     from pytest_jrh.core.redact import Redactor
     from pytest_jrh.reports.provenance import SuiteOrigin
     from pytest_jrh.stats.gate import GateDecision
     from pytest_jrh.store.baseline import JudgePrompt
     from pytest_jrh.store.results import SuiteCases
-    from pytest_jrh.store.spools import ReadRecord
+    from pytest_jrh.store.spools import ReadCase
 
 
 _LONGEST_REASON = 200
@@ -67,7 +68,8 @@ def perturbations_summary(
     """
     groups: dict[tuple[str, str, str], dict[str, Any]] = {}
     for entry in index.entries.values():
-        group = groups.setdefault((entry.suite, entry.test, entry.rubric), _no_cases())
+        spec = entry.spec
+        group = groups.setdefault((spec.suite, spec.test, spec.rubric_id), _no_cases())
         group["cases"] += 1
         group["verified"] += entry.verified
         group["human_reviewed"] += entry.human_reviewed
@@ -259,7 +261,7 @@ class Assembler:
         found = Spooled(RecordIndex(), RecordIndex())
         try:
             found = read_spools(spools, frozenset(item.made_id for item in items))
-        except OSError as error:
+        except (OSError, InputError) as error:
             self._outputs.problem(f"The cases made in this session cannot be read: {cause(error)}.")
             self._keep_spools = True
         if found.made.torn:
@@ -329,9 +331,9 @@ def _previous(path: Path) -> Mapping[str, Any]:
 
 
 class _Read(NamedTuple):
-    """A record without secrets; `as_kept` says that nothing had to be removed."""
+    """A case without secrets; `as_kept` says that nothing had to be removed."""
 
-    record: Mapping[str, Any]
+    case: Case
     as_kept: bool
 
 
@@ -371,7 +373,7 @@ class CaseFiles:
                 if read is not None:
                     places[made_id] = self._assembled.indexes[folder].entries[made_id]
                     if not all(item.kept for item in own):
-                        self._bundles.write(own[0].spec, folder, read, places[made_id].path)
+                        self._bundles.write(own[0].spec, folder, read, places[made_id].place.path)
                 case = _made_case(own, read)
                 for table, sink in zip(tables, sinks, strict=True):
                     for row in table.rows(case):
@@ -379,7 +381,7 @@ class CaseFiles:
         self._bundles.say_unwritten()
         return places
 
-    def _read(self, made_id: str, items: Sequence[Item], read: ReadRecord) -> _Read | None:
+    def _read(self, made_id: str, items: Sequence[Item], read: ReadCase) -> _Read | None:
         """Read the record of a case of this run.
 
         An older one that this run failed to make again is not its.
@@ -399,30 +401,29 @@ class CaseFiles:
         reused = self._suite.replay.frozen is not None or not self._suite.generation.overwrite
         return bool(outcomes) and (reused or not set(MADE).isdisjoint(outcomes))
 
-    def _usable(self, made_id: str, read: ReadRecord, *, made_now: bool) -> _Read | None:
+    def _usable(self, made_id: str, read: ReadCase, *, made_now: bool) -> _Read | None:
         try:
-            record = read(made_id)
-            if record is None:
-                return None
-            if made_now:
-                return _Read(record, as_kept=True)
-            from_record(record)
+            case = read(made_id)
         except OSError as error:
             self._outputs.problem(f"The record of {made_id} cannot be read: {cause(error)}.")
             return None
         except InputError as error:
             self._outputs.problem(f"The record of {made_id} cannot be used: {error}")
             return None
+        if case is None:
+            return None
+        if made_now:
+            return _Read(case, as_kept=True)
         # Spools hold no secrets; a record of another session may hold one that is a secret here.
-        cleaned = self._outputs.redactor.value(record)
-        return _Read(cleaned, as_kept=cleaned == record)
+        cleaned = self._outputs.redactor.value(case)
+        return _Read(cleaned, as_kept=cleaned == case)
 
 
 def _made_case(items: Sequence[Item], read: _Read | None) -> MadeCase:
     return MadeCase(
         spec=items[0].spec,
-        record=None if read is None else read.record,
-        transcript=None if read is None else transcript_of(read.record),
+        case=None if read is None else read.case,
+        transcript=None if read is None else render_transcript(read.case.messages),
         results=[(item.spec.judge, item.result) for item in items if item.result is not None],
     )
 
@@ -437,7 +438,7 @@ class _Bundles:
 
     def write(self, spec: CaseSpec, folder: Path, read: _Read, source: Path) -> None:
         """Write the bundle of a case with edits, whose record is in the file `source`."""
-        if not read.record["perturbation"]["steps"]:
+        if not read.case.outcome.edits:
             return
         paths = debug_paths(folder, spec)
         try:
@@ -445,7 +446,7 @@ class _Bundles:
             if read.as_kept and paths.newer_than(self._written(source)):
                 self._outputs.paths += paths.all()
             else:
-                self._outputs.paths += write_debug(read.record, paths)
+                self._outputs.paths += write_debug(read.case, paths)
         except OSError as error:
             self._unwritten.append(f"{paths.audit}: {cause(error)}")
 
@@ -542,10 +543,10 @@ def _with_earlier(
             for folder, index in assembled.indexes.items()
         }
 
-        def record_of(spec: CaseSpec) -> Mapping[str, Any] | None:
+        def made_case(spec: CaseSpec) -> Case | None:
             return readers[folders[spec.test]](generation_id(spec))
 
-        earlier = earlier_results(suite, cases, ran, record_of)
+        earlier = earlier_results(suite, cases, ran, made_case)
     outputs.problems += earlier.notes
     merged = dict(own)
     for case, result in earlier.results.items():

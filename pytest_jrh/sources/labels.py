@@ -242,7 +242,7 @@ def _add(row: LabelRow, value: int, votes: _Votes, reading: Reading, joined: Joi
 def _label(votes: _Votes, reading: Reading) -> Label:
     given = list(votes.by_annotator.values())
     values = tuple(value for value, _ in given)
-    return Label.of(values, reading.by, given[0][1].split)
+    return Label(values, reading.by, given[0][1].split)
 
 
 # What Inspect's own scorers say of a right and of a wrong answer.

@@ -17,15 +17,14 @@ from pytest_jrh.cases.ids import artifact_stem
 from pytest_jrh.core.files import atomic_write, inside
 from pytest_jrh.core.text import visible
 from pytest_jrh.core.transcript import render_transcript
-from pytest_jrh.store.records import json_value
+from pytest_jrh.store.records import json_value, to_record
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.errors import InputError
-    from pytest_jrh.core.model import CaseSpec
+    from pytest_jrh.core.model import Case, CaseSpec
     from pytest_jrh.core.redact import Redactor
 
 
@@ -99,14 +98,15 @@ def debug_paths(output_dir: Path, spec: CaseSpec) -> DebugPaths:
     )
 
 
-def write_debug(record: Mapping[str, Any], paths: DebugPaths) -> tuple[Path, ...]:
-    """Write the bundle of a record that has edits; a case without edits has none.
+def write_debug(case: Case, paths: DebugPaths) -> tuple[Path, ...]:
+    """Write the bundle of a case that has edits; a case without edits has none.
 
     Transcripts are written for reading: reasoning shown, control characters as escapes.
     """
-    perturbation = record["perturbation"]
-    if not perturbation["steps"]:
+    if not case.outcome.edits:
         return ()
+    record = to_record(case)
+    perturbation = record["perturbation"]
     audit = {
         "run_id": record["run_id"],
         "epoch": record["epoch"],
@@ -121,8 +121,8 @@ def write_debug(record: Mapping[str, Any], paths: DebugPaths) -> tuple[Path, ...
         "edits": perturbation["steps"],
     }
     atomic_write(paths.audit, json.dumps(audit, indent=2, ensure_ascii=False) + "\n")
-    for path, key in ((paths.original, "gold_messages"), (paths.perturbed, "perturbed_messages")):
-        atomic_write(path, visible(render_transcript(record[key], show_reasoning=True)) + "\n")
+    for path, messages in ((paths.original, case.run.messages), (paths.perturbed, case.messages)):
+        atomic_write(path, visible(render_transcript(messages, show_reasoning=True)) + "\n")
     for path in paths.all():
         # What was right already is younger than the records now, or every later run would render it
         # again.

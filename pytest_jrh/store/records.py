@@ -1,4 +1,4 @@
-"""A made case as one JSON record, and back: RAND's keys with ours beside them (rule H1).
+"""A made case as one JSON record, and back: RAND's keys with ours beside them.
 
 What a line of `agent_perturbations.jsonl` must be: the one schema that every reader of made
 cases checks it by.
@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -29,11 +30,10 @@ from pytest_jrh.core.model import (
     CaseSpec,
     Edit,
     Label,
-    LabelledBy,
     Objective,
     PerturbationOutcome,
     Plan,
-    PlanStep,
+    Review,
     Rubric,
     ScoreLevel,
     Skip,
@@ -49,40 +49,67 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 _LONGEST_VALUE = 100
+NOT_OURS = f"this record has no `format`, so pytest-jrh did not write it; must be {FORMAT}"
+_REPAIR = "Repair or remove this line; the file was not changed."
+_ESCAPED_SURROGATE = re.compile(rb"(?i)\\ud[89a-f]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def checked(
-    record: Mapping[str, Any], *, file: str | None = None, line: int | None = None
-) -> StoredRecord:
-    """Check a record.
+class BrokenLineError(InputError):
+    """A line is no JSON object, as one that a killed process did not finish."""
 
-    Raises `InputError`, placed at `file` and `line`, with each value that cannot be used.
+
+def read_record(
+    line: bytes, *, file: str | None = None, number: int | None = None
+) -> Record | None:
+    """The record of a line, `number` of `file`; None for one that RAND's harness wrote, which lacks
+    the keys that ours begin by.
+
+    Raises `InputError` with each value that cannot be used; `BrokenLineError` where the line is no
+    JSON object.
     """
-    if record.get("format") != FORMAT or isinstance(record["format"], bool):
-        what = (
-            f"format {record['format']!r}"
-            if "format" in record
-            else "no `format`, so pytest-jrh did not write it"
-        )
-        raise InputError(
-            Problem(f"this record has {shortened(what, 100)}; must be {FORMAT}", file, line)
-        )
     try:
-        return StoredRecord.model_validate(record)
+        return Record.model_validate_json(line)
     except ValidationError as error:
-        raise InputError(
-            [_problem(entry, file, line) for entry in error.errors(include_url=False)]
-        ) from None
+        mistakes = error.errors(include_url=False)
+    values = _object(line, file, number)
+    if "format" not in values and "case_id" not in values:
+        return None
+    if half := _half_pair(line, values):
+        message = f"has half of a surrogate pair ({half}), which no file could be written with"
+        raise InputError(Problem(message, file, number, hint=_REPAIR))
+    if "format" not in values:
+        raise InputError(Problem(NOT_OURS, file, number))
+    if values["format"] != FORMAT or isinstance(values["format"], bool):
+        what = shortened(f"format {values['format']!r}", 100)
+        raise InputError(Problem(f"this record has {what}; must be {FORMAT}", file, number))
+    raise InputError([_problem(mistake, file, number) for mistake in mistakes])
 
 
-def is_foreign(record: Mapping[str, Any]) -> bool:
-    """Whether another program wrote the record, such as RAND's harness: it lacks the keys that ours
-    begin by.
+def _object(line: bytes, file: str | None, number: int | None) -> dict[str, Any]:
+    try:
+        value = json.loads(line.decode())
+    except (ValueError, RecursionError) as error:
+        message = f"this line is not a JSON object ({error}); it may be truncated"
+    else:
+        if isinstance(value, dict):
+            return value
+        message = f"this line holds a JSON {type(value).__name__}, not an object"
+    raise BrokenLineError(Problem(message, file, number, hint=_REPAIR))
+
+
+def _half_pair(line: bytes, values: Mapping[str, Any]) -> str | None:
+    """The first half of a surrogate pair in a record, as JSON escapes it: JSON alone can hold one.
+
+    None where there is none.
     """
-    return "format" not in record and "case_id" not in record
+    if not _ESCAPED_SURROGATE.search(line):
+        return None
+    lone = _SURROGATE.search(json.dumps(values, ensure_ascii=False))
+    return None if lone is None else f"\\u{ord(lone[0]):04x}"
 
 
-def _usable(messages: list[Any]) -> list[dict[str, Any]]:
+def _usable(messages: tuple[Any, ...]) -> tuple[dict[str, Any], ...]:
     for index, message in enumerate(messages):
         # Accepts nearly all valid messages, in a tenth of the time.
         if (
@@ -112,85 +139,36 @@ class _RecordPart(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
 
-_Messages = Annotated[list[Any], AfterValidator(_usable)]
-
-
-class StoredLevel(_RecordPart):
-    """One level of a scale."""
-
-    score: int
-    label: str
+_Messages = Annotated[tuple[Any, ...], AfterValidator(_usable)]
 
 
 class _TargetRubric(_RecordPart):
+    """The part of a rubric that is stored: not where its file is."""
+
     id: str
     instructions: str
-    score_levels: list[StoredLevel] = []
+    score_levels: tuple[ScoreLevel, ...] = ()
 
 
-class _PlanStep(_RecordPart):
-    message_index: int
-    goal: str
-    rationale: str
-
-
-class _Plan(_RecordPart):
-    thesis: str
-    steps: list[_PlanStep]
-
-
-class _Edit(_RecordPart):
-    message_index: int
-    message_id: str
-    round_index: int
-    original_content: str
-    edited_content: str
-    selector_reason: str
-    editor_reason: str
-    editor_raw_response: str
-    summary_snapshot: str
-    dropped_reasoning: int
-
-
-class _Verification(_RecordPart):
-    verdict: Literal["PASS", "FAIL"]
-    rationale: str
-    score: int | None
-
-
-class StoredPerturbation(_RecordPart):
-    """How the case was made."""
+class _Perturbation(_RecordPart):
+    """How the case was made: a `PerturbationOutcome` under RAND's keys."""
 
     failure_confirmed: bool | None
     failure_rationale: str | None
     final_summary: str | None
-    plan: _Plan | None
-    steps: list[_Edit]
+    plan: Plan | None
+    steps: tuple[Edit, ...]
     confirmed: bool
-    verification: _Verification | None
+    verification: Verification | None
 
 
-class _Review(_RecordPart):
-    action: str
-
-
-class StoredLabel(_RecordPart):
-    """The label of a natural run: one vote for each annotator."""
-
-    votes: Annotated[list[int], Field(min_length=1)]
-    by: LabelledBy
-    split: str = ""
-
-    def label(self) -> Label:
-        """The label that the votes give."""
-        return Label.of(tuple(self.votes), self.by, self.split)
-
-
-class StoredRecord(_RecordPart):
+class Record(_RecordPart):
     """A record that can be used: every reader finds what it needs, and the record agrees with its
     own id.
     """
 
+    # No `Literal`, which takes true for 1.
+    format: Annotated[int, Field(ge=FORMAT, le=FORMAT)]
     case_id: str
     run_id: str
     epoch: Annotated[int, Field(ge=0)]
@@ -200,7 +178,7 @@ class StoredRecord(_RecordPart):
     gold_messages: _Messages
     perturbed_messages: _Messages
     target_rubric: _TargetRubric
-    perturbation: StoredPerturbation
+    perturbation: _Perturbation
     suite: str
     test: BaseTest
     target_score: int | None
@@ -208,20 +186,21 @@ class StoredRecord(_RecordPart):
     verified: bool
     mode: Literal["binary", "ordinal"]
     objective: Objective
-    score_levels: list[StoredLevel]
+    score_levels: tuple[ScoreLevel, ...]
     case_digest: str
     sample_id: int | str
-    notes: list[str]
+    notes: tuple[str, ...]
     human_reviewed: bool = False
-    review: _Review | None = None
+    review: Review | None = None
     shadowed_metadata: dict[str, Any] = {}
     stored_digest: str = ""
     cluster: str | None = None
-    label: StoredLabel | None = None
+    label: Label | None = None
     rejected: str | None = None
 
-    def spec(self, judge: str | None = None) -> CaseSpec:
-        """The spec that the case was made for."""
+    @property
+    def spec(self) -> CaseSpec:
+        """The spec that the case was made for, under no judge."""
         return CaseSpec(
             self.suite,
             self.test,
@@ -229,12 +208,50 @@ class StoredRecord(_RecordPart):
             self.run_id,
             self.epoch,
             self.target_score,
-            judge,
             cluster=self.cluster,
         )
 
+    def case(self) -> Case:
+        """The case as the record has it, whether or not anybody has changed it since."""
+        stored_rubric, made = self.target_rubric, self.perturbation
+        case = Case(
+            spec=self.spec,
+            rubric=Rubric(stored_rubric.id, stored_rubric.instructions, stored_rubric.score_levels),
+            run=AgentRun(
+                self.run_id,
+                self.epoch,
+                self.gold_messages,
+                self.input,
+                self.target,
+                sample_id=self.sample_id,
+                notes=self.notes,
+            ),
+            outcome=PerturbationOutcome(
+                self.perturbed_messages,
+                made.plan,
+                made.steps,
+                made.verification,
+                made.confirmed,
+                made.final_summary,
+                # The verifier rejects by not confirming the label, and for nothing else.
+                no_case=None if self.rejected is None else Skip("not_confirmed", self.rejected),
+            ),
+            expected=self.expected,
+            verified=self.verified,
+            mode=self.mode,
+            objective=self.objective,
+            levels=self.score_levels,
+            label=self.label,
+            digests=(self.stored_digest, self.case_digest) if self.stored_digest else None,
+            review=(self.review or Review("")) if self.human_reviewed else None,
+        )
+        generated = _generated_metadata(case)
+        metadata = {key: value for key, value in self.metadata.items() if key not in generated}
+        run = replace(case.run, metadata=metadata | self.shadowed_metadata)
+        return replace(case, run=run)
+
     @model_validator(mode="after")
-    def _agrees_with_itself(self) -> StoredRecord:
+    def _agrees_with_itself(self) -> Record:
         for mistake in (
             _row_mistake(self),
             _scale_mistake(self),
@@ -246,16 +263,14 @@ class StoredRecord(_RecordPart):
         return self
 
 
-def _row_mistake(record: StoredRecord) -> str | None:
+def _row_mistake(record: Record) -> str | None:
     row = record.metadata.get("perturbed_idx")
-    return (
-        None
-        if isinstance(row, str)
-        else f"metadata.perturbed_idx must be a string, got {_shown(row)}"
-    )
+    if isinstance(row, str):
+        return None
+    return f"metadata.perturbed_idx must be a string, got {_shown(row)}"
 
 
-def _scale_mistake(record: StoredRecord) -> str | None:
+def _scale_mistake(record: Record) -> str | None:
     if record.mode == "binary":
         if record.target_score is not None:
             return f"target_score must be null in a binary case, got {record.target_score}"
@@ -272,17 +287,17 @@ def _scale_mistake(record: StoredRecord) -> str | None:
     return None
 
 
-def _id_mistake(record: StoredRecord) -> str | None:
-    own = generation_id(record.spec())
-    if record.case_id == own:
+def _id_mistake(record: Record) -> str | None:
+    derived_id = generation_id(record.spec)
+    if record.case_id == derived_id:
         return None
     return (
         f"case_id is {_shown(record.case_id)}, but suite, test, rubric, run_id, epoch and "
-        f"target_score are those of {_shown(own)}"
+        f"target_score are those of {_shown(derived_id)}"
     )
 
 
-def _rejected_mistake(record: StoredRecord) -> str | None:
+def _rejected_mistake(record: Record) -> str | None:
     """A case is rejected by a verifier that looked at it, and cannot count as confirmed."""
     how = record.perturbation
     if record.rejected is None or (how.verification and not (how.confirmed or record.verified)):
@@ -300,34 +315,32 @@ def _shown(value: object) -> str:
     return shortened(json.dumps(value, ensure_ascii=False, default=str), _LONGEST_VALUE)
 
 
-def _problem(entry: Any, file: str | None, line: int | None) -> Problem:
-    key = ".".join(str(part) for part in entry["loc"])
-    match entry["type"]:
+def _problem(mistake: Any, file: str | None, line: int | None) -> Problem:
+    key = ".".join(str(part) for part in mistake["loc"])
+    match mistake["type"]:
         case "missing":
             return Problem("missing from this record", file, line, key)
         case "record":
-            return Problem(entry["msg"], file, line)
+            return Problem(mistake["msg"], file, line)
         case "message":
-            return Problem(entry["msg"], file, line, f"{key}.{entry['ctx']['at']}")
+            return Problem(mistake["msg"], file, line, f"{key}.{mistake['ctx']['at']}")
         case _:
-            message = f"{entry['msg'][:1].lower()}{entry['msg'][1:]}, got {_shown(entry['input'])}"
-            return Problem(message, file, line, key)
+            message = f"{mistake['msg'][:1].lower()}{mistake['msg'][1:]}"
+            return Problem(f"{message}, got {_shown(mistake['input'])}", file, line, key)
 
 
 _SHORT = 16
 _ATOMS = frozenset({str, int, bool, type(None)})
 
 
-def to_record(case: Case, review: Mapping[str, str] | None = None) -> dict[str, Any]:
+def to_record(case: Case) -> dict[str, Any]:
     """Describe a case as JSON values, the same for the same case in every session.
 
     RAND's keys are those of its `agent_perturbations.jsonl`. Ours: `case_id` (without the judge),
     `suite`, `test`, `expected`, `verified`, `human_reviewed`, `case_digest`, `format`, `notes`,
-    `cluster` where the run has one, and what `from_record` needs to build the same case again.
-    `failure_confirmed` is null where no PASS or FAIL was asked for. `label` holds the votes of a
-    label of people or of a program (rule N1), `review` what a person decided about the case
-    (`action` and `note`), and `rejected` why the verifier rejected it: they are in the record only
-    where there is one.
+    `cluster` where the run has one, and what `read_case` needs to build the same case again.
+    `failure_confirmed` is null where no PASS or FAIL was asked for. `label`, `review` and
+    `rejected` are in the record only where the case has them.
     """
     run, outcome = case.run, case.outcome
     generated = _generated_metadata(case)
@@ -340,17 +353,17 @@ def to_record(case: Case, review: Mapping[str, str] | None = None) -> dict[str, 
         "gold_messages": run.messages,
         "perturbed_messages": outcome.messages,
         "target_rubric": _rubric(case.rubric),
-        "perturbation": _perturbation(outcome, run),
+        "perturbation": perturbation_data(case),
         "case_id": generation_id(case.spec),
         "suite": case.spec.suite,
         "test": case.spec.test,
         "target_score": case.spec.target_score,
         "expected": case.expected,
         "verified": case.verified,
-        "human_reviewed": review is not None,
+        "human_reviewed": case.review is not None,
         "mode": case.mode,
         "objective": case.objective,
-        "score_levels": [_level(level) for level in case.levels],
+        "score_levels": levels_data(case.levels),
         "sample_id": run.sample_id,
         "case_digest": case_digest(case),
         "format": FORMAT,
@@ -359,11 +372,11 @@ def to_record(case: Case, review: Mapping[str, str] | None = None) -> dict[str, 
     if case.spec.cluster is not None:
         record["cluster"] = case.spec.cluster
     if case.label is not None:
-        record["label"] = _label(case.label)
+        record["label"] = _fields(case.label)
     if outcome.no_case is not None:
         record["rejected"] = str(outcome.no_case)
-    if review is not None:
-        record["review"] = review
+    if case.review is not None:
+        record["review"] = _fields(case.review)
     shadowed = {key: value for key, value in run.metadata.items() if key in generated}
     if shadowed:
         record["shadowed_metadata"] = shadowed
@@ -371,40 +384,70 @@ def to_record(case: Case, review: Mapping[str, str] | None = None) -> dict[str, 
     return plain
 
 
-def stored_record(
-    case: Case, review: Mapping[str, str] | None, redactor: Redactor
-) -> dict[str, Any]:
+def stored_line(case: Case, redactor: Redactor) -> bytes:
     """The record of a case as it is stored: without secrets, and where there were any, with its
     digest as stored.
 
     Baselines and decisions know the case by its digest as it was made.
     """
-    record = to_record(case, review)
+    record = to_record(case)
     clean: dict[str, Any] = redactor.value(record)
-    if clean == record:
-        return record
-    # Once secrets are removed from its ids, a record can lose its case, which readers report.
-    with contextlib.suppress(InputError):
-        clean["stored_digest"] = case_digest(_case(checked(clean), None, None))
-    return clean
+    if clean != record:
+        # Once secrets are removed from its ids, a record can lose its case, which readers report.
+        with contextlib.suppress(InputError):
+            stored = read_record(record_line(clean))
+            if stored is not None:
+                clean["stored_digest"] = case_digest(stored.case())
+    return record_line(clean)
 
 
-def from_record(
-    record: Mapping[str, Any],
-    *,
-    judge: str | None = None,
-    rubric: Rubric | None = None,
-    file: str | None = None,
-    line: int | None = None,
-) -> Case:
-    """Build the case of a record, so that a judge is asked exactly what it was asked before.
+def read_case(line: bytes, *, file: str | None = None, number: int | None = None) -> Case:
+    """Build the case of a record's line, so that a judge is asked exactly what it was asked before.
 
-    `judge` goes into the spec; `rubric`, where it is the same criterion, says where it stands in
-    its file. Where the record is not as it was written, the case is `altered`, and its label
-    unverified. `file` and `line` place the record in errors. Raises `InputError` for a record that
-    is not one of ours, or of another format.
+    Where the record is not as it was written, the case is `altered`, and its label unverified.
+    `file` and `number` place the record in errors. Raises `InputError` for a record that is not one
+    of ours, or of another format.
     """
-    return _case(checked(record, file=file, line=line), judge, rubric)
+    record = _usable_record(line, file, number)
+    case = record.case()
+    other_label = (
+        case.label is not None and case.label.value != case.expected and case.review is None
+    )
+    if other_label or case_digest(case) != record.case_digest:
+        return replace(case, altered=True, verified=False)
+    return case
+
+
+def stored_case(line: bytes, *, file: str | None = None, number: int | None = None) -> Case:
+    """Build the case as its record has it, for reports: in a fraction of the time, since nothing
+    tells whether the record is as it was written.
+
+    Raises `InputError` as `read_case` does.
+    """
+    return _usable_record(line, file, number).case()
+
+
+def _usable_record(line: bytes, file: str | None, number: int | None) -> Record:
+    record = read_record(line, file=file, number=number)
+    if record is None:
+        raise InputError(Problem(NOT_OURS, file, number))
+    return record
+
+
+def under(case: Case, rubric: Rubric, judge: str | None = None) -> Case:
+    """The case for a judge, and under a suite's rubric where that is the same criterion: errors
+    then say where it stands in its file.
+    """
+    case = replace(case, spec=replace(case.spec, judge=judge))
+    if replace(rubric, file="", line=1) == case.rubric:
+        return replace(case, rubric=rubric)
+    if rubric.score_levels == case.rubric.score_levels and covers(
+        case.rubric.instructions, rubric.instructions
+    ):
+        # Stored without a secret that the rubric's file holds; the judge was, and is, recorded
+        # without it too.
+        return replace(case, rubric=replace(case.rubric, file=rubric.file, line=rubric.line))
+    return case
 
 
 def reworded(case: Case, rubric: Rubric) -> Case | None:
@@ -436,7 +479,7 @@ def _content(case: Case) -> dict[str, Any]:
     return {
         "rubric": case.rubric.id,
         "instructions": case.rubric.instructions,
-        "levels": [_level(level) for level in case.levels],
+        "levels": levels_data(case.levels),
         "transcript": case.messages,
         # A case in our own layout is the same as before there were others.
         **({"style": case.style} if case.style else {}),
@@ -515,42 +558,37 @@ def _agent_mode(case: Case) -> str:
     return "positive" if case.objective == "pass" else "perturbation"
 
 
-def _label(label: Label) -> dict[str, Any]:
-    return {"votes": list(label.votes), "by": label.by, "split": label.split}
+def _fields(value: Edit | Label | Review | ScoreLevel | Verification) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
 
 def _rubric(rubric: Rubric) -> dict[str, Any]:
     described: dict[str, Any] = {"id": rubric.id, "instructions": rubric.instructions}
     if rubric.score_levels:
-        described["score_levels"] = [_level(level) for level in rubric.score_levels]
+        described["score_levels"] = levels_data(rubric.score_levels)
     return described
 
 
-def _level(level: ScoreLevel) -> dict[str, Any]:
-    return {"score": level.score, "label": level.label}
+def levels_data(levels: tuple[ScoreLevel, ...]) -> list[dict[str, Any]]:
+    """The levels of a scale as JSON values."""
+    return [_fields(level) for level in levels]
 
 
-def _perturbation(outcome: PerturbationOutcome, run: AgentRun) -> dict[str, Any]:
+def perturbation_data(case: Case) -> dict[str, Any]:
+    """How the case was made, as JSON values under RAND's keys."""
+    outcome = case.outcome
     verification = outcome.verification
-    said = (
-        None
-        if verification is None or verification.score is not None
-        else verification.verdict == "FAIL"
-    )
+    failure_confirmed = None
+    if verification is not None and verification.score is None:
+        failure_confirmed = verification.verdict == "FAIL"
     return {
-        "failure_confirmed": said,
+        "failure_confirmed": failure_confirmed,
         "failure_rationale": None if verification is None else verification.rationale,
         "final_summary": outcome.final_summary,
-        "plan": None if outcome.plan is None else _plan(outcome.plan, run),
-        "steps": [_edit(edit) for edit in outcome.edits],
+        "plan": None if outcome.plan is None else _plan(outcome.plan, case.run),
+        "steps": [_fields(edit) for edit in outcome.edits],
         "confirmed": outcome.confirmed,
-        "verification": None
-        if verification is None
-        else {
-            "verdict": verification.verdict,
-            "rationale": verification.rationale,
-            "score": verification.score,
-        },
+        "verification": None if verification is None else _fields(verification),
     }
 
 
@@ -569,83 +607,3 @@ def _plan(plan: Plan, run: AgentRun) -> dict[str, Any]:
 
 def _message_id(run: AgentRun, index: int) -> Any:
     return run.messages[index].get("id") if 0 <= index < len(run.messages) else None
-
-
-def _edit(edit: Edit) -> dict[str, Any]:
-    return {name: getattr(edit, name) for name in Edit.__dataclass_fields__}
-
-
-def _case(stored: StoredRecord, judge: str | None, known: Rubric | None) -> Case:
-    target = stored.target_rubric
-    rubric = Rubric(target.id, target.instructions, _levels(target.score_levels))
-    if known is not None:
-        if replace(known, file="", line=1) == rubric:
-            rubric = known
-        elif known.score_levels == rubric.score_levels and covers(
-            rubric.instructions, known.instructions
-        ):
-            # Stored without a secret that the rubric's file holds; the judge was, and is, recorded
-            # without it too.
-            rubric = replace(rubric, file=known.file, line=known.line)
-    case = Case(
-        spec=stored.spec(judge),
-        rubric=rubric,
-        run=AgentRun(
-            stored.run_id,
-            stored.epoch,
-            tuple(stored.gold_messages),
-            stored.input,
-            stored.target,
-            sample_id=stored.sample_id,
-            notes=tuple(stored.notes),
-        ),
-        outcome=replace(
-            _outcome(stored.perturbation, stored.perturbed_messages),
-            # The verifier rejects by not confirming the label, and for nothing else.
-            no_case=None if stored.rejected is None else Skip("not_confirmed", stored.rejected),
-        ),
-        expected=stored.expected,
-        verified=stored.verified,
-        mode=stored.mode,
-        objective=stored.objective,
-        levels=_levels(stored.score_levels),
-        label=None if stored.label is None else stored.label.label(),
-        digests=(stored.stored_digest, stored.case_digest) if stored.stored_digest else None,
-    )
-    generated = _generated_metadata(case)
-    own = {
-        key: value for key, value in stored.metadata.items() if key not in generated
-    } | stored.shadowed_metadata
-    case = replace(case, run=replace(case.run, metadata=own))
-    return replace(case, altered=True, verified=False) if _is_altered(case, stored) else case
-
-
-def _is_altered(case: Case, stored: StoredRecord) -> bool:
-    """Whether transcript, rubric or label of a record are others than when it was written."""
-    other_label = (
-        case.label is not None and case.label.value != case.expected and not stored.human_reviewed
-    )
-    return other_label or case_digest(case) != stored.case_digest
-
-
-def _outcome(stored: StoredPerturbation, messages: list[dict[str, Any]]) -> PerturbationOutcome:
-    plan, said = stored.plan, stored.verification
-    return PerturbationOutcome(
-        messages=tuple(messages),
-        plan=None
-        if plan is None
-        else Plan(
-            plan.thesis,
-            tuple(PlanStep(step.message_index, step.goal, step.rationale) for step in plan.steps),
-        ),
-        edits=tuple(Edit(**edit.model_dump()) for edit in stored.steps),
-        verification=None
-        if said is None
-        else Verification(said.verdict, said.rationale, said.score),
-        confirmed=stored.confirmed,
-        final_summary=stored.final_summary,
-    )
-
-
-def _levels(levels: list[StoredLevel]) -> tuple[ScoreLevel, ...]:
-    return tuple(ScoreLevel(level.score, level.label) for level in levels)

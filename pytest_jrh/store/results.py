@@ -45,7 +45,7 @@ from pytest_jrh.core.model import (
 from pytest_jrh.core.sections import MAX_REPEATS
 from pytest_jrh.core.text import counted
 from pytest_jrh.stats.metrics import reasoning_disagrees
-from pytest_jrh.store.records import case_digest, content_digest, from_record, reworded
+from pytest_jrh.store.records import case_digest, content_digest, reworded, under
 from pytest_jrh.store.reuse import rejected_cases
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import Case, Judgment, Skip
-    from pytest_jrh.store.spools import RecordEntry, RecordIndex
+    from pytest_jrh.store.spools import RecordIndex
 
 
 RESULTS_NAME = "case_results.jsonl"
@@ -474,12 +474,12 @@ def earlier_results(
     suite: Suite,
     cases: SuiteCases,
     ran: Mapping[str, CaseResult],
-    record_of: Callable[[CaseSpec], Mapping[str, Any] | None],
+    made_case: Callable[[CaseSpec], Case | None],
 ) -> Earlier:
     """Pick the results of the file that this session has none of, and that are of the cases and
     judges of today.
 
-    `record_of` reads the made case of a spec. Those of another version of a case, of another judge,
+    `made_case` reads the made case of a spec. Those of another version of a case, of another judge,
     or of a case that is no longer in the suite are left out, with a note where somebody may miss
     them.
     """
@@ -504,7 +504,7 @@ def earlier_results(
         own = stored.result.spec.suite == suite.name and stored.config in ("", suite.key)
         if spec is None or case in ran or not own:
             continue
-        if reason := _outdated(suite, cases, spec, stored.result, record_of):
+        if reason := _outdated(suite, cases, spec, stored.result, made_case):
             left[reason] += 1
         else:
             kept[case] = stored.result
@@ -526,17 +526,15 @@ def without_gone(suite: Suite, cases: SuiteCases, index: RecordIndex) -> RecordI
         for rubric in suite.rubrics
     }
 
-    def gone(entry: RecordEntry) -> bool:
-        if entry.suite != suite.name:
+    def gone(spec: CaseSpec) -> bool:
+        if spec.suite != suite.name:
             return False
-        known = entry.rubric in suite.untargeted or entry.target_score in scales.get(
-            entry.rubric, ()
-        )
-        return not known or (entry.run_id, entry.epoch) not in (cases.runs or ())
+        scale = scales.get(spec.rubric_id, ())
+        on_offer = spec.rubric_id in suite.untargeted or spec.target_score in scale
+        return not on_offer or (spec.run_id, spec.epoch) not in (cases.runs or ())
 
-    return replace(
-        index, entries={case: entry for case, entry in index.entries.items() if not gone(entry)}
-    )
+    kept = {case: entry for case, entry in index.entries.items() if not gone(entry.spec)}
+    return replace(index, entries=kept)
 
 
 def _outdated(
@@ -544,7 +542,7 @@ def _outdated(
     cases: SuiteCases,
     spec: CaseSpec,
     result: CaseResult,
-    record_of: Callable[[CaseSpec], Mapping[str, Any] | None],
+    made_case: Callable[[CaseSpec], Case | None],
 ) -> str:
     """Say why a result is not of the case and judge of today.
 
@@ -559,44 +557,37 @@ def _outdated(
     evaluated = next(test.evaluate for test in suite.tests if test.name == spec.test)
     if evaluated != (result.outcome in JUDGED):
         return "tests_to_evaluate has changed"
-    if spec.variant:
-        return _other_base(suite, spec, result, record_of(spec.base_case))
-    return _other_case(suite, spec, result, record_of(spec))
+    try:
+        made = made_case(spec.base_case if spec.variant else spec)
+    except InputError:
+        return "the case cannot be used"
+    reason_of = _other_base if spec.variant else _other_case
+    return reason_of(suite, spec, result, made)
 
 
-def _other_base(
-    suite: Suite, spec: CaseSpec, result: CaseResult, record: Mapping[str, Any] | None
-) -> str:
+def _other_base(suite: Suite, spec: CaseSpec, result: CaseResult, made: Case | None) -> str:
     """Say whether a probe makes another case now of the one that it changes (rule S1)."""
-    if record is None:
+    if made is None:
         return f"the case that is changed is not in {CASES_FILE}"
     if PROBES[spec.test].asks:
         return "what models make of a case for a probe is in no file"
     rubric = next(rubric for rubric in suite.rubrics if rubric.id == spec.rubric_id)
-    made = set()
-    try:
-        base = from_record(record, judge=spec.judge, rubric=rubric)
-    except InputError:
-        return "the case cannot be used"
+    base = under(made, rubric, spec.judge)
+    digests = set()
     derivation = Derivation.of(base, spec, suite.probes[spec.test])
     # Whether the judge reads text makes no other case: it decides whether there is one.
     for reads_text in (True, False):
         with contextlib.suppress(NoVerdictCase):
             derived = derivation.made(reads_text=reads_text)
-            made.add(case_digest(changed(base, spec, derived)))
-    return "" if result.case_digest in made else "the case has changed"
+            digests.add(case_digest(changed(base, spec, derived)))
+    return "" if result.case_digest in digests else "the case has changed"
 
 
-def _other_case(
-    suite: Suite, spec: CaseSpec, result: CaseResult, record: Mapping[str, Any] | None
-) -> str:
-    if record is None:
+def _other_case(suite: Suite, spec: CaseSpec, result: CaseResult, made: Case | None) -> str:
+    if made is None:
         return f"the case is not in {CASES_FILE}"
     rubric = next(rubric for rubric in suite.rubrics if rubric.id == spec.rubric_id)
-    try:
-        case = from_record(record, judge=spec.judge, rubric=rubric)
-    except InputError:
-        return "the case cannot be used"
+    case = under(made, rubric, spec.judge)
     # A frozen file keeps the case as it was made, and the verdict is about the case as it was
     # edited in review.
     edited = result.human_reviewed == "edited" and suite.replay.frozen is not None

@@ -22,8 +22,8 @@ from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.model import Case, CaseSpec, Rubric
 from pytest_jrh.core.text import counted, nearest
-from pytest_jrh.store.records import from_record, reworded
-from pytest_jrh.store.spools import RecordEntry, read_jsonl, read_record
+from pytest_jrh.store.records import reworded, under
+from pytest_jrh.store.spools import RecordEntry, read_jsonl
 
 if TYPE_CHECKING:
     from pytest_jrh.config.suite import SuiteTest
@@ -58,13 +58,14 @@ class MadeCases:
         # With it comes the room of logs, which few suites need that are read from here.
         from pytest_jrh.sources.source import clusters_by
 
-        own = {case: entry for case, entry in self.entries.items() if entry.suite == suite}
-        clusters = clusters_by(cluster_key, _metadata(own.values()))
-        placed = {
-            case: entry._replace(cluster=clusters[entry.run_id, entry.epoch])
-            for case, entry in own.items()
-        }
-        return replace(self, entries={**self.entries, **placed})
+        entries = dict(self.entries)
+        of_suite = [case for case, entry in entries.items() if entry.spec.suite == suite]
+        clusters = clusters_by(cluster_key, _metadata(entries[case] for case in of_suite))
+        for case in of_suite:
+            spec = entries[case].spec
+            placed = replace(spec, cluster=clusters[spec.run_id, spec.epoch])
+            entries[case] = entries[case]._replace(spec=placed)
+        return replace(self, entries=entries)
 
     def case(self, spec: CaseSpec, rubric: Rubric, *, rewording: bool = False) -> Case | None:
         """Read the case of a spec, or None where there is none.
@@ -76,14 +77,11 @@ class MadeCases:
         entry = self.entries.get(generation_id(spec))
         if entry is None:
             return None
-        place = str(entry.path)
+        file, line = str(entry.place.path), entry.place.number
         try:
-            record = read_record(entry)
-        except (OSError, ValueError) as error:
-            raise InputError(
-                Problem(f"the case cannot be read: {error}", place, entry.line)
-            ) from error
-        case = from_record(record, judge=spec.judge, rubric=rubric, file=place, line=entry.line)
+            case = under(entry.case(), rubric, spec.judge)
+        except OSError as error:
+            raise InputError(Problem(f"the case cannot be read: {error}", file, line)) from error
         if (case.rubric.file, case.rubric.line) != (rubric.file, rubric.line):
             taken = reworded(case, rubric) if rewording else None
             if taken is not None:
@@ -91,8 +89,8 @@ class MadeCases:
             raise InputError(
                 Problem(
                     f"the case was made for other instructions than rubric {rubric.id!r} has now",
-                    place,
-                    entry.line,
+                    file,
+                    line,
                     hint="Make it again from the log, or restore the rubric "
                     f"({rubric.file}:{rubric.line}).",
                 )
@@ -106,27 +104,16 @@ class MadeCases:
         return with_probes(suite, self._own(suite))
 
     def _own(self, suite: Suite) -> Iterator[CaseSpec]:
-        own: dict[tuple[str, str], list[RecordEntry]] = {}
+        by_rubric: dict[tuple[str, str], list[CaseSpec]] = {}
         for entry in self.entries.values():
-            if entry.suite == suite.name:
-                own.setdefault((entry.test, entry.rubric), []).append(entry)
+            if entry.spec.suite == suite.name:
+                by_rubric.setdefault((entry.spec.test, entry.spec.rubric_id), []).append(entry.spec)
         for test in suite.tests:
             judges = [judge.name for judge in suite.judges] if test.evaluate else [None]
             for rubric in suite.rubrics:
-                for entry in own.get((test.name, rubric.id), ()):
-                    if entry.target_score not in test.targets[rubric.id]:
-                        continue
-                    for judge in judges:
-                        yield CaseSpec(
-                            suite.name,
-                            test.name,
-                            rubric.id,
-                            entry.run_id,
-                            entry.epoch,
-                            entry.target_score,
-                            judge,
-                            cluster=entry.cluster,
-                        )
+                for spec in by_rubric.get((test.name, rubric.id), ()):
+                    if spec.target_score in test.targets[rubric.id]:
+                        yield from (replace(spec, judge=judge) for judge in judges)
 
 
 def rejected_before(suite: Suite) -> dict[str, MadeCases]:
@@ -152,9 +139,9 @@ def rejected_cases(suite: Suite) -> Iterator[Case]:
     rubrics = {rubric.id: rubric for rubric in suite.rubrics}
     for test, made in rejected_before(suite).items():
         for entry in made.entries.values():
-            if (entry.suite, entry.test) == (suite.name, test) and entry.rubric in rubrics:
-                place, rubric = str(entry.path), rubrics[entry.rubric]
-                yield from_record(read_record(entry), rubric=rubric, file=place, line=entry.line)
+            spec = entry.spec
+            if (spec.suite, spec.test) == (suite.name, test) and spec.rubric_id in rubrics:
+                yield under(entry.case(), rubrics[spec.rubric_id])
 
 
 def made_before(suite: Suite) -> dict[str, MadeCases]:
@@ -182,12 +169,13 @@ def _made_and_rejected(suite: Suite, made: Mapping[str, MadeCases]) -> Iterator[
     for test, rejected in rejected_before(suite).items():
         for case_id, entry in rejected.entries.items():
             taken = made[test].entries.get(case_id)
-            if entry.suite == suite.name and taken is not None:
+            if entry.spec.suite == suite.name and taken is not None:
+                made_at = f"{taken.place.path.name}:{taken.place.number}"
                 yield Problem(
-                    f"the case {shown(case_id)} is among the made cases "
-                    f"({taken.path.name}:{taken.line}) and among those that the verifier rejected",
-                    str(entry.path),
-                    entry.line,
+                    f"the case {shown(case_id)} is among the made cases ({made_at}) and among "
+                    "those that the verifier rejected",
+                    str(entry.place.path),
+                    entry.place.number,
                     hint="remove it from one of the two files, or make it again from the log",
                 )
 
@@ -196,13 +184,11 @@ def _metadata(
     entries: Iterable[RecordEntry],
 ) -> Iterator[tuple[tuple[str, int], Mapping[str, Any]]]:
     """The metadata of each run, from its first record."""
-    seen = set()
+    first_of_run: dict[tuple[str, int], RecordEntry] = {}
     for entry in entries:
-        key = (entry.run_id, entry.epoch)
-        if key not in seen:
-            seen.add(key)
-            case = from_record(read_record(entry), file=str(entry.path), line=entry.line)
-            yield key, case.run.metadata
+        first_of_run.setdefault((entry.spec.run_id, entry.spec.epoch), entry)
+    for run, entry in first_of_run.items():
+        yield run, entry.case().run.metadata
 
 
 _MOST_LINES = 10
@@ -220,11 +206,12 @@ def misfits(suite: Suite, entries: Iterable[RecordEntry]) -> list[Problem]:
     found: dict[str, list[RecordEntry]] = {}
     unknown: dict[str, list[RecordEntry]] = {}
     for entry in entries:
-        test, rubric = tests.get(entry.test), rubrics.get(entry.rubric)
-        if entry.suite != suite.name or test is None or entry.rubric in suite.untargeted:
+        spec = entry.spec
+        test, rubric = tests.get(spec.test), rubrics.get(spec.rubric_id)
+        if spec.suite != suite.name or test is None or spec.rubric_id in suite.untargeted:
             continue
         if rubric is None:
-            unknown.setdefault(entry.rubric, []).append(entry)
+            unknown.setdefault(spec.rubric_id, []).append(entry)
         elif mistake := _mistake(suite, entry, test, rubric):
             found.setdefault(mistake, []).append(entry)
     return [
@@ -238,13 +225,14 @@ def misfits(suite: Suite, entries: Iterable[RecordEntry]) -> list[Problem]:
 
 def without_cases(suite: Suite, path: Path, entries: Iterable[RecordEntry]) -> tuple[str, ...]:
     """Say which of the suite's tests and rubrics the file has no case of."""
-    own = {(entry.test, entry.rubric) for entry in entries if entry.suite == suite.name}
+    specs = [entry.spec for entry in entries if entry.spec.suite == suite.name]
+    has_cases = {(spec.test, spec.rubric_id) for spec in specs}
     return tuple(
         f"{path.name} has no case of the test {test.name} for the rubric {rubric.id!r}."
         for test in suite.tests
         if not KINDS[test.name].derived
         for rubric in suite.rubrics
-        if (test.name, rubric.id) not in own
+        if (test.name, rubric.id) not in has_cases
     )
 
 
@@ -266,22 +254,20 @@ def _mistake(suite: Suite, entry: RecordEntry, test: SuiteTest, rubric: Rubric) 
         return f"made with the objective {entry.objective}; that of {test.name} is {test.objective}"
     scores = [level.score for level in rubric.score_levels] if suite.mode == "ordinal" else [0, 1]
     on_offer = f"the scores of the rubric {shown(rubric.id)} are {listed(map(str, scores))}"
-    if entry.target_score is not None and entry.target_score not in scores:
-        return f"target_score is {entry.target_score}; {on_offer}"
+    target_score = entry.spec.target_score
+    if target_score is not None and target_score not in scores:
+        return f"target_score is {target_score}; {on_offer}"
     if entry.expected not in scores:
         return f"expected is {entry.expected}; {on_offer}"
     highest = test.targets[rubric.id][-1]
-    if KINDS[test.name].highest_only and entry.target_score != highest:
-        return (
-            f"target_score is {entry.target_score}; {test.name} has the highest score alone, "
-            f"{highest}"
-        )
+    if KINDS[test.name].highest_only and target_score != highest:
+        return f"target_score is {target_score}; {test.name} has the highest score alone, {highest}"
     # On the scale, and not among the targets: left out by `score_targets`.
     return None
 
 
 def _problem(mistake: str, hint: str | None, entries: list[RecordEntry]) -> Problem:
-    lines = [entry.line for entry in entries]
+    lines = [entry.place.number for entry in entries]
     where = f" (lines {listed(map(str, lines), _MOST_LINES)})" if len(lines) > 1 else ""
     message = f"{counted(len(lines), 'case')}{where} cannot be used: {mistake}"
-    return Problem(message, str(entries[0].path), lines[0], hint=hint)
+    return Problem(message, str(entries[0].place.path), lines[0], hint=hint)

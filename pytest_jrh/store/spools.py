@@ -1,4 +1,4 @@
-"""Records on disk: spooled as cases are made, indexed by place, merged into one JSONL (rule H1).
+"""Records on disk: spooled as cases are made, indexed by place, merged into one JSONL.
 
 An index holds where each record is, never the records, so memory does not grow with transcripts.
 
@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import json
 import os
-import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,53 +20,73 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pytest_jrh.cases.ids import REJECTED_FILE, generation_id
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.files import atomic_write, replacing
-from pytest_jrh.core.model import Label
+from pytest_jrh.core.files import FileLine, LinePlace, atomic_write, lines_of, replacing
 from pytest_jrh.core.text import counted
 from pytest_jrh.llm.locks import claimed
-from pytest_jrh.store.records import checked, is_foreign, record_line, stored_record
+from pytest_jrh.store.records import (
+    NOT_OURS,
+    BrokenLineError,
+    read_case,
+    read_record,
+    record_line,
+    stored_case,
+    stored_line,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.model import Case, CaseSpec, LabelledBy
+    from pytest_jrh.core.model import Case, CaseSpec, Label, Mode, Objective
     from pytest_jrh.core.redact import Redactor
+    from pytest_jrh.store.records import Record
 
 
-_BOM = b"\xef\xbb\xbf"
 _MOST_PROBLEMS = 10
 _UNREPORTED = ".unreported"
-_ESCAPED_SURROGATE = re.compile(rb"(?i)\\ud[89a-f]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
-ReadRecord: TypeAlias = Callable[[str], "dict[str, Any] | None"]
+ReadCase: TypeAlias = Callable[[str], "Case | None"]
 
 
 class RecordEntry(NamedTuple):
-    """Where one record lies (`line` counts from 1, `length` is without the newline), and which case
-    it is.
+    """Which case a record is of, without its texts, and where it lies; `case_digest` is that of the
+    case as it was made.
     """
 
-    path: Path
-    offset: int
-    length: int
-    line: int = 0
-    suite: str = ""
-    test: str = ""
-    rubric: str = ""
-    verified: bool = False
-    run_id: str = ""
-    epoch: int = 1
-    target_score: int | None = None
-    human_reviewed: bool = False
-    mode: str = ""
-    objective: str = ""
-    expected: int = 0
-    digest: str = ""
+    place: LinePlace
+    spec: CaseSpec
+    expected: int
+    verified: bool
+    human_reviewed: bool
+    mode: Mode
+    objective: Objective
+    case_digest: str
+    label: Label | None
+    rejected: bool
     line_digest: bytes = b""
-    cluster: str | None = None
-    label: Label | None = None
-    rejected: bool = False
+
+    @classmethod
+    def of(cls, record: Record, line: FileLine) -> RecordEntry:
+        """The entry of a record that was read from a line."""
+        return cls(
+            line.place,
+            record.spec,
+            record.expected,
+            record.verified,
+            record.human_reviewed,
+            record.mode,
+            record.objective,
+            record.case_digest,
+            record.label,
+            record.rejected is not None,
+        )
+
+    def case(self) -> Case:
+        """Read the case from its place; raises `InputError` where it cannot be used, and
+        `OSError`.
+        """
+        with self.place.path.open("rb") as file:
+            line = _bytes_at(file, self.place)
+        return read_case(line, file=str(self.place.path), number=self.place.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +97,7 @@ class RecordIndex:
     """
 
     entries: Mapping[str, RecordEntry] = field(default_factory=dict)
-    foreign: tuple[RecordEntry, ...] = ()
+    foreign: tuple[LinePlace, ...] = ()
     torn: int = 0
 
     @classmethod
@@ -87,19 +106,41 @@ class RecordIndex:
         return cls({case: entry for index in indexes for case, entry in index.entries.items()})
 
     @contextlib.contextmanager
-    def reading(self) -> Iterator[ReadRecord]:
-        """Give a function that reads a record by case id; None where there is none."""
-        with contextlib.ExitStack() as stack:
-            files: dict[Path, IO[bytes]] = {}
+    def reading(self) -> Iterator[ReadCase]:
+        """Give a function that reads a case by its id as its record has it; None where there is
+        none.
+        """
+        with _OpenFiles() as files:
 
-            def read(case_id: str) -> dict[str, Any] | None:
+            def read(case_id: str) -> Case | None:
                 entry = self.entries.get(case_id)
                 if entry is None:
                     return None
-                record: dict[str, Any] = json.loads(_raw(entry, files, stack))
-                return record
+                return stored_case(
+                    files.line(entry.place), file=str(entry.place.path), number=entry.place.number
+                )
 
             yield read
+
+
+class _OpenFiles(contextlib.ExitStack):
+    """Files that lines are read from in any order, each opened once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._files: dict[Path, IO[bytes]] = {}
+
+    def line(self, place: LinePlace) -> bytes:
+        """The bytes of a line."""
+        file = self._files.get(place.path)
+        if file is None:
+            file = self._files[place.path] = self.enter_context(place.path.open("rb"))
+        return _bytes_at(file, place)
+
+
+def _bytes_at(file: IO[bytes], place: LinePlace) -> bytes:
+    file.seek(place.offset)
+    return file.read(place.length)
 
 
 class Spool:
@@ -114,12 +155,9 @@ class Spool:
         self._redactor = redactor
         self._file: IO[bytes] | None = None
 
-    def append(self, case: Case, review: Mapping[str, str] | None = None) -> None:
-        """Write one case, and what a person decided.
-
-        It has reached the operating system when this returns.
-        """
-        line = record_line(stored_record(case, review, self._redactor))
+    def append(self, case: Case) -> None:
+        """Write one case; it has reached the operating system when this returns."""
+        line = stored_line(case, self._redactor)
         if self._file is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self.path.open("ab", buffering=0)
@@ -150,31 +188,27 @@ def read_jsonl(
     `InputError` with file and line for each line that is not a JSON object, no usable record, or a
     second record of a case.
     """
-    known = {
+    made_now = {
         entry.line_digest: (case_id, entry)
         for case_id, entry in (made.entries if made is not None else {}).items()
     }
-    if path.exists() and not path.is_file():
-        # Reading a named pipe would wait for someone to write into it.
-        raise InputError(Problem("this is not a regular file", str(path)))
     entries: dict[str, RecordEntry] = {}
-    foreign: list[RecordEntry] = []
+    foreign: list[LinePlace] = []
     problems: list[Problem] = []
-    for number, entry, line in _lines(path):
-        case_id, alike = known.get(_digest(line), ("", None)) if known else ("", None)
-        if alike is not None and case_id not in entries:
-            entries[case_id] = alike._replace(path=path, offset=entry.offset, line=number)
+    for line in lines_of(path):
+        case_id, entry = made_now.get(_digest(line.data), ("", None)) if made_now else ("", None)
+        if entry is not None and case_id not in entries:
+            entries[case_id] = entry._replace(place=line.place)
             continue
-        record = _object(line)
-        if not isinstance(record, dict):
-            problems.append(Problem(record, file=str(path), line=number, hint=_REPAIR))
-        elif is_foreign(record) and not rejected:
-            foreign.append(entry)
-        elif half := _half_pair(line, record):
-            message = f"has half of a surrogate pair ({half}), which no file could be written with"
-            problems.append(Problem(message, file=str(path), line=number, hint=_REPAIR))
+        try:
+            record = read_record(line.data, file=str(path), number=line.number)
+        except InputError as error:
+            problems += error.problems
         else:
-            problems += _record_problems(entry, record, entries, rejected=rejected)
+            if record is None and not rejected:
+                foreign.append(line.place)
+            else:
+                problems += _add(record, line, entries, rejected=rejected)
         if len(problems) >= _MOST_PROBLEMS:
             break
     if problems:
@@ -182,22 +216,21 @@ def read_jsonl(
     return RecordIndex(entries, tuple(foreign))
 
 
-def _record_problems(
-    entry: RecordEntry, record: dict[str, Any], entries: dict[str, RecordEntry], *, rejected: bool
+def _add(
+    record: Record | None, line: FileLine, entries: dict[str, RecordEntry], *, rejected: bool
 ) -> Sequence[Problem]:
-    """Add a record to the entries, or say what is wrong with it."""
-    try:
-        stored = checked(record, file=str(entry.path), line=entry.line)
-    except InputError as error:
-        return error.problems
-    case_id = stored.case_id
-    if (stored.rejected is not None) != rejected:
+    """Add a record to the entries of its file, or say why it cannot be there."""
+    file = str(line.place.path)
+    if record is None:
+        return [Problem(NOT_OURS, file, line.number)]
+    if (record.rejected is not None) != rejected:
         message = "the verifier did not reject this case" if rejected else _IS_REJECTED
-        return [Problem(message, str(entry.path), entry.line, hint="Remove the line.")]
-    if case_id in entries:
-        message = f"duplicate case_id {case_id!r}, first on line {entries[case_id].line}"
-        return [Problem(message, str(entry.path), entry.line, hint="Keep one of the two lines.")]
-    entries[case_id] = _counted(entry, record)
+        return [Problem(message, file, line.number, hint="Remove the line.")]
+    if record.case_id in entries:
+        first = entries[record.case_id].place.number
+        message = f"duplicate case_id {record.case_id!r}, first on line {first}"
+        return [Problem(message, file, line.number, hint="Keep one of the two lines.")]
+    entries[record.case_id] = RecordEntry.of(record, line)
     return ()
 
 
@@ -211,19 +244,29 @@ class Spooled(NamedTuple):
 def read_spools(spools: Iterable[Path], selected: frozenset[str]) -> Spooled:
     """Index the selected cases in spool files, later ones winning.
 
-    Unfinished lines are counted with those that were made, and skipped.
+    Unfinished lines are counted with those that were made, and skipped. Raises `InputError` for the
+    record of a selected case that cannot be used.
     """
-    found: dict[bool, dict[str, RecordEntry]] = {False: {}, True: {}}
+    made: dict[str, RecordEntry] = {}
+    rejected: dict[str, RecordEntry] = {}
     torn = 0
     for path in spools:
-        for _, entry, line in _lines(path):
-            record = _object(line)
-            if not isinstance(record, dict):
+        for line in lines_of(path):
+            try:
+                record = read_record(line.data, file=str(path), number=line.number)
+            except BrokenLineError:
                 torn += 1
-            elif record.get("case_id") in selected:
-                placed = _counted(entry._replace(line_digest=_digest(line)), record)
-                found[placed.rejected][record["case_id"]] = placed
-    return Spooled(RecordIndex(found[False], torn=torn), RecordIndex(found[True]))
+                continue
+            except InputError:
+                # Once secrets are removed from its ids, a record can have lost its case.
+                if json.loads(line.data).get("case_id") in selected:
+                    raise
+                continue
+            if record is not None and record.case_id in selected:
+                group = made if record.rejected is None else rejected
+                entry = RecordEntry.of(record, line)
+                group[record.case_id] = entry._replace(line_digest=_digest(line.data))
+    return Spooled(RecordIndex(made, torn=torn), RecordIndex(rejected))
 
 
 def merge(
@@ -255,114 +298,27 @@ def write_jsonl(target: Path, index: RecordIndex) -> RecordIndex:
     """
     if not index.entries and not index.foreign and not target.exists():
         return index
-    placed: dict[str, RecordEntry] = {}
-    foreign: list[RecordEntry] = []
-    with contextlib.ExitStack() as stack, replacing(target) as out:
-        files: dict[Path, IO[bytes]] = {}
-        offset = 0
-        lines = [(None, entry) for entry in index.foreign]
-        for case_id, entry in [*lines, *sorted(index.entries.items())]:
-            out.write(_raw(entry, files, stack) + b"\n")
-            moved = entry._replace(path=target, offset=offset)
-            offset += entry.length + 1
-            if case_id is None:
-                foreign.append(moved)
-            else:
-                placed[case_id] = moved
-    return RecordIndex(placed, tuple(foreign), index.torn)
+    entries: dict[str, RecordEntry] = {}
+    foreign: list[LinePlace] = []
+    with _OpenFiles() as files, replacing(target) as out:
+
+        def copied(place: LinePlace) -> LinePlace:
+            offset = out.tell()
+            out.write(files.line(place) + b"\n")
+            return place._replace(path=target, offset=offset)
+
+        for place in index.foreign:
+            foreign.append(copied(place))
+        for case_id, entry in sorted(index.entries.items()):
+            entries[case_id] = entry._replace(place=copied(entry.place))
+    return RecordIndex(entries, tuple(foreign), index.torn)
 
 
 _IS_REJECTED = f"the verifier rejected this case; it belongs in {REJECTED_FILE}"
-_REPAIR = "Repair or remove this line; the file was not changed."
-
-
-def _lines(path: Path) -> Iterator[tuple[int, RecordEntry, bytes]]:
-    """Yield number, place and bytes of each line that is not blank."""
-    try:
-        file = path.open("rb")
-    except FileNotFoundError:
-        return
-    with file:
-        offset = 0
-        for number, raw in enumerate(file, 1):
-            skipped = len(_BOM) if number == 1 and raw.startswith(_BOM) else 0
-            line = raw[skipped:].rstrip(b"\r\n")
-            if line.strip():
-                yield number, RecordEntry(path, offset + skipped, len(line), number), line
-            offset += len(raw)
 
 
 def _digest(line: bytes) -> bytes:
     return hashlib.blake2b(line, digest_size=16).digest()
-
-
-def _object(line: bytes) -> dict[str, Any] | str:
-    try:
-        value = json.loads(line.decode())
-    except (ValueError, RecursionError) as error:
-        return f"this line is not a JSON object ({error}); it may be truncated"
-    return (
-        value
-        if isinstance(value, dict)
-        else f"this line holds a JSON {type(value).__name__}, not an object"
-    )
-
-
-def _half_pair(line: bytes, record: Mapping[str, Any]) -> str | None:
-    """The first half of a surrogate pair in a record, as JSON escapes it: JSON alone can hold one.
-
-    None where there is none.
-    """
-    if not _ESCAPED_SURROGATE.search(line):
-        return None
-    lone = _SURROGATE.search(json.dumps(record, ensure_ascii=False))
-    return None if lone is None else f"\\u{ord(lone[0]):04x}"
-
-
-def _counted(entry: RecordEntry, record: Mapping[str, Any]) -> RecordEntry:
-    rubric = record.get("target_rubric")
-    return entry._replace(
-        suite=str(record.get("suite", "")),
-        test=str(record.get("test", "")),
-        rubric=str(rubric.get("id", "")) if isinstance(rubric, dict) else "",
-        verified=record.get("verified") is True,
-        run_id=str(record.get("run_id", "")),
-        epoch=epoch if isinstance(epoch := record.get("epoch"), int) else 1,
-        target_score=target if isinstance(target := record.get("target_score"), int) else None,
-        human_reviewed=record.get("human_reviewed") is True,
-        mode=str(record.get("mode", "")),
-        objective=str(record.get("objective", "")),
-        expected=expected if isinstance(expected := record.get("expected"), int) else 0,
-        digest=str(record.get("case_digest", "")),
-        cluster=cluster if isinstance(cluster := record.get("cluster"), str) else None,
-        label=_label(record.get("label")),
-        rejected=record.get("rejected") is not None,
-    )
-
-
-def _label(stored: Any) -> Label | None:
-    """The label of a natural run; none where it cannot be used, which reading the case will say."""
-    votes = stored.get("votes") if isinstance(stored, dict) else None
-    if not isinstance(votes, list) or not votes or not all(type(vote) is int for vote in votes):
-        return None
-    by: LabelledBy = "program" if stored.get("by") == "program" else "people"
-    return Label.of(tuple(votes), by, str(stored.get("split", "")))
-
-
-def read_record(entry: RecordEntry) -> dict[str, Any]:
-    """Read one record from its place; raises `OSError`."""
-    with entry.path.open("rb") as file:
-        file.seek(entry.offset)
-        record: dict[str, Any] = json.loads(file.read(entry.length))
-    return record
-
-
-def _raw(entry: RecordEntry, files: dict[Path, IO[bytes]], stack: contextlib.ExitStack) -> bytes:
-    file = files.get(entry.path)
-    if file is None:
-        file = files[entry.path] = stack.enter_context(entry.path.open("rb"))
-    file.seek(entry.offset)
-    return file.read(entry.length)
 
 
 _MARK_FILE = "mark"
@@ -409,17 +365,18 @@ class Handover:
             "folders": {name: str(folder) for name, folder in folders.items()},
         }
 
-    def keep(self, case: Case, suite: Suite, review: Mapping[str, str] | None = None) -> None:
+    def keep(self, case: Case, suite: Suite) -> None:
         """Spool a made case where the controller can read it, else let its report carry it."""
         given = self._given
         folder = self.folder(suite) if given is None else _given_folder(given, suite)
         if folder is None:
-            self._carried[generation_id(case.spec)] = stored_record(case, review, self._redactor)
+            line = stored_line(case, self._redactor)
+            self._carried[generation_id(case.spec)] = json.loads(line)
             return
         try:
             if given is None:
                 self._claim(folder)
-            self._spools.setdefault(suite.name, Spool(folder, self._redactor)).append(case, review)
+            self._spools.setdefault(suite.name, Spool(folder, self._redactor)).append(case)
         except OSError as error:
             # The case is recorded, and made again for nothing: a verdict must not be lost over its
             # artifact.

@@ -17,7 +17,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from pytest_jrh.cases.ids import CASES_FILE
+from pytest_jrh.cases.ids import CASES_FILE, perturbed_idx
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.files import encoded, replacing
 from pytest_jrh.core.text import plain
@@ -26,7 +26,7 @@ from pytest_jrh.core.transcript import render_transcript
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_jrh.core.model import CaseResult, Rubric
+    from pytest_jrh.core.model import Case, CaseResult, Edit, Rubric, ScoreLevel
     from pytest_jrh.store.outputs import Outputs
 
 
@@ -242,14 +242,13 @@ class Sink:
         self._outputs.problem(f"{self._path} was not written: {error.strerror or error}.")
 
 
-Record: TypeAlias = Mapping[str, Any]
 _DECIDED = ("accepted", "edited", "rejected")
 
 
 class _Made(NamedTuple):
-    """A made case, and the temperature of the editor that made it."""
+    """A made case, its transcript, and the temperature of the editor that made it."""
 
-    record: Record
+    case: Case
     transcript: str
     temperature: float | None
 
@@ -258,34 +257,31 @@ class _Judged(NamedTuple):
     """A result, and its case where it was made; `rubric` is another one that the judge had."""
 
     result: CaseResult
-    record: Record | None
+    case: Case | None
     transcript: str | None
     perturbed_idx: str
     rubric: Rubric | None
 
-    def of_record(self, column: Callable[[Record], Any]) -> Any:
+    def of_case(self, column: Callable[[Case], Any]) -> Any:
         """What a column has of the made case; nothing where there is none."""
-        return None if self.record is None else column(self.record)
+        return None if self.case is None else column(self.case)
 
     @property
     def rubric_text(self) -> str | None:
         """The text that the judge had, which may be another than the case was made for."""
-        if self.rubric is not None:
-            return self.rubric.instructions
-        text: str | None = self.of_record(lambda made: made["target_rubric"]["instructions"])
-        return text
+        rubric = self.rubric or (self.case and self.case.rubric)
+        return rubric.instructions if rubric else None
 
     @property
     def levels(self) -> str | None:
         """The scale that the judge had, a line each."""
         if self.rubric is not None:
-            return _scale((each.score, each.label) for each in self.rubric.score_levels)
-        text: str | None = self.of_record(_levels)
-        return text
+            return _scale(self.rubric.score_levels)
+        return _scale(self.case.levels) if self.case is not None else None
 
 
 def synthetic_row(
-    record: Record, *, temperature: float | None, transcript: str | None = None
+    case: Case, *, temperature: float | None, transcript: str | None = None
 ) -> TableRow:
     """Describe a made case in RAND's columns, and ours.
 
@@ -293,14 +289,14 @@ def synthetic_row(
     `validation_score` is the verifier's verdict on the scale of `expected`; `transcript` is what
     the judge sees. There is no label for the untouched run, so `original_expected` is empty.
     """
-    shown = transcript_of(record) if transcript is None else transcript
-    made = _Made(record, shown, temperature)
+    shown = render_transcript(case.messages) if transcript is None else transcript
+    made = _Made(case, shown, temperature)
     return {name: value(made) for name, value in _SYNTHETIC.items()}
 
 
 def result_row(
     result: CaseResult,
-    record: Record | None,
+    case: Case | None,
     *,
     perturbed_idx: str,
     transcript: str | None = None,
@@ -313,48 +309,32 @@ def result_row(
     `autograder_reasoning` holds the judge's reasoning, else the reason of the outcome; `cost` is
     empty where a call has no known price.
     """
-    if record is not None and transcript is None:
-        transcript = transcript_of(record)
-    judged = _Judged(result, record, transcript, perturbed_idx, rubric)
+    if case is not None and transcript is None:
+        transcript = render_transcript(case.messages)
+    judged = _Judged(result, case, transcript, perturbed_idx, rubric)
     repeats = _REPEATS if result.repeated else {}
     columns = {**_RESULT, **repeats, **(_PROBES if result.spec.derived else {})}
     return {name: value(judged) for name, value in columns.items()}
 
 
-def transcript_of(record: Record) -> str:
-    """Render the judged transcript of a record."""
-    return render_transcript(record["perturbed_messages"])
+def _request(case: Case) -> str:
+    return f"{case.rubric.id}: {case.rubric.instructions}"
 
 
-def _request(record: Record) -> str:
-    return f"{record['target_rubric']['id']}: {record['target_rubric']['instructions']}"
+def _scale(levels: Iterable[ScoreLevel]) -> str:
+    return "\n".join(f"{level.score}: {level.label}" for level in levels)
 
 
-def _levels(record: Record) -> str:
-    return _scale((level["score"], level["label"]) for level in record["score_levels"])
+def _turns(case: Case, text: Callable[[Edit], str]) -> str:
+    return "\n\n".join(f"[{edit.message_index}] {text(edit)}" for edit in case.outcome.edits)
 
 
-def _scale(levels: Iterable[tuple[int, str]]) -> str:
-    return "\n".join(f"{score}: {label}" for score, label in levels)
+def _before(case: Case) -> str:
+    return _turns(case, lambda edit: edit.original_content)
 
 
-def _steps(record: Record) -> Sequence[Mapping[str, Any]]:
-    steps: Sequence[Mapping[str, Any]] = record["perturbation"]["steps"]
-    return steps
-
-
-def _before(record: Record) -> str:
-    return _turns(_steps(record), "original_content")
-
-
-def _after(record: Record) -> str:
-    return _turns(_steps(record), "edited_content")
-
-
-def _thesis(record: Record) -> str | None:
-    plan = record["perturbation"]["plan"] or {}
-    thesis: str | None = plan.get("thesis")
-    return thesis
+def _after(case: Case) -> str:
+    return _turns(case, lambda edit: edit.edited_content)
 
 
 def _reason(judged: _Judged) -> str | None:
@@ -363,64 +343,65 @@ def _reason(judged: _Judged) -> str | None:
 
 
 def _is_reviewed(judged: _Judged) -> bool:
-    in_record = judged.record is not None and judged.record.get("human_reviewed", False)
-    return judged.result.human_reviewed in _DECIDED or bool(in_record)
+    in_record = judged.case is not None and judged.case.review is not None
+    return judged.result.human_reviewed in _DECIDED or in_record
 
 
-def _decision(record: Mapping[str, Any]) -> str | None:
-    review = record.get("review")
-    return str(review.get("action")) if isinstance(review, Mapping) else None
+def _decision(case: Case) -> str | None:
+    return (case.review.action or None) if case.review is not None else None
 
 
-def _turns(steps: Sequence[Mapping[str, Any]], key: str) -> str:
-    return "\n\n".join(f"[{step['message_index']}] {step[key]}" for step in steps)
+def _thesis(case: Case) -> str | None:
+    return None if case.outcome.plan is None else case.outcome.plan.thesis
 
 
-def _planned(record: Mapping[str, Any]) -> str:
-    plan = record["perturbation"]["plan"] or {"steps": ()}
-    return "\n".join(
-        f"[{step['message_index']}] {step['goal']} ({step['rationale']})" for step in plan["steps"]
-    )
+def _planned(case: Case) -> str:
+    steps = () if case.outcome.plan is None else case.outcome.plan.steps
+    return "\n".join(f"[{step.message_index}] {step.goal} ({step.rationale})" for step in steps)
 
 
-def _validation_score(record: Record) -> int | None:
-    verification: Mapping[str, Any] | None = record["perturbation"]["verification"]
+def _validation_score(case: Case) -> int | None:
+    verification = case.outcome.verification
     if verification is None:
         return None
-    score: int | None = verification["score"]
-    return score if score is not None else int(verification["verdict"] == "FAIL")
+    failed = int(verification.verdict == "FAIL")
+    return failed if verification.score is None else verification.score
+
+
+def _validation_reasoning(case: Case) -> str | None:
+    return None if case.outcome.verification is None else case.outcome.verification.rationale
 
 
 _SYNTHETIC: Mapping[str, Callable[[_Made], Any]] = {
-    "test_name": lambda made: made.record["test"],
-    "original_request": lambda made: _request(made.record),
-    "original_response": lambda made: _before(made.record),
-    "original_idx": lambda made: made.record["run_id"],
+    "test_name": lambda made: made.case.spec.test,
+    "original_request": lambda made: _request(made.case),
+    "original_response": lambda made: _before(made.case),
+    "original_idx": lambda made: made.case.run.run_id,
     "original_expected": lambda _: None,
-    "generation_prompt": lambda made: _planned(made.record),
-    "generation_response": lambda made: _after(made.record),
+    "generation_prompt": lambda made: _planned(made.case),
+    "generation_response": lambda made: _after(made.case),
     "generation_completion": lambda made: "\n".join(
-        step["editor_raw_response"] for step in _steps(made.record)
+        edit.editor_raw_response for edit in made.case.outcome.edits
     ),
-    "generation_reasoning": lambda made: _turns(_steps(made.record), "editor_reason"),
-    "perturbed_idx": lambda made: made.record["metadata"]["perturbed_idx"],
+    "generation_reasoning": lambda made: _turns(made.case, lambda edit: edit.editor_reason),
+    "perturbed_idx": lambda made: perturbed_idx(made.case.spec),
     "generation_temp": lambda made: made.temperature,
-    "generation_mode": lambda made: made.record["mode"],
-    "validation_score": lambda made: _validation_score(made.record),
-    "validation_reasoning": lambda made: made.record["perturbation"]["failure_rationale"],
-    "validated_bucket": lambda made: made.record["expected"] if made.record["verified"] else None,
-    "rubric_id": lambda made: made.record["target_rubric"]["id"],
-    "rubric_text": lambda made: made.record["target_rubric"]["instructions"],
-    "score_levels_table": lambda made: _levels(made.record),
+    "generation_mode": lambda made: made.case.mode,
+    "validation_score": lambda made: _validation_score(made.case),
+    "validation_reasoning": lambda made: _validation_reasoning(made.case),
+    "validated_bucket": lambda made: made.case.expected if made.case.verified else None,
+    "rubric_id": lambda made: made.case.rubric.id,
+    "rubric_text": lambda made: made.case.rubric.instructions,
+    "score_levels_table": lambda made: _scale(made.case.levels),
     "transcript": lambda made: made.transcript,
-    "prompted_bucket": lambda made: made.record["expected"],
-    "human_reviewed": lambda made: bool(made.record.get("human_reviewed", False)),
-    "run_id": lambda made: made.record["run_id"],
-    "epoch": lambda made: made.record["epoch"],
-    "target_score": lambda made: made.record["target_score"],
-    "expected": lambda made: made.record["expected"],
-    "verified": lambda made: made.record["verified"],
-    "human_decision": lambda made: _decision(made.record),
+    "prompted_bucket": lambda made: made.case.expected,
+    "human_reviewed": lambda made: made.case.review is not None,
+    "run_id": lambda made: made.case.run.run_id,
+    "epoch": lambda made: made.case.run.epoch,
+    "target_score": lambda made: made.case.spec.target_score,
+    "expected": lambda made: made.case.expected,
+    "verified": lambda made: made.case.verified,
+    "human_decision": lambda made: _decision(made.case),
 }
 _RESULT: Mapping[str, Callable[[_Judged], Any]] = {
     "idx": lambda judged: judged.result.case_id,
@@ -428,16 +409,16 @@ _RESULT: Mapping[str, Callable[[_Judged], Any]] = {
     "rubric": lambda judged: judged.rubric_text,
     "rubric_id": lambda judged: judged.result.spec.rubric_id,
     "transcript": lambda judged: judged.transcript,
-    "generation_response": lambda judged: judged.of_record(_after),
-    "original_request": lambda judged: judged.of_record(_request),
+    "generation_response": lambda judged: judged.of_case(_after),
+    "original_request": lambda judged: judged.of_case(_request),
     "original_idx": lambda judged: judged.result.spec.run_id,
     "expected": lambda judged: (
-        judged.result.expected if judged.record is None else judged.record["expected"]
+        judged.result.expected if judged.case is None else judged.case.expected
     ),
-    "validation_score": lambda judged: judged.of_record(_validation_score),
+    "validation_score": lambda judged: judged.of_case(_validation_score),
     "agent_mode": lambda judged: KINDS[judged.result.spec.test].label,
-    "plan_thesis": lambda judged: judged.of_record(_thesis),
-    "planned_steps": lambda judged: judged.of_record(_planned),
+    "plan_thesis": lambda judged: judged.of_case(_thesis),
+    "planned_steps": lambda judged: judged.of_case(_planned),
     "test_name": lambda judged: judged.result.spec.test,
     "score_levels_table": lambda judged: judged.levels,
     "autograder_score": lambda judged: judged.result.score,
@@ -447,7 +428,7 @@ _RESULT: Mapping[str, Callable[[_Judged], Any]] = {
     "tokens": lambda judged: judged.result.spending.usage.total,
     "cost": lambda judged: None if judged.result.spending.unpriced else judged.result.spending.cost,
     "human_reviewed": _is_reviewed,
-    "human_decision": lambda judged: judged.result.human_reviewed or judged.of_record(_decision),
+    "human_decision": lambda judged: judged.result.human_reviewed or judged.of_case(_decision),
 }
 # Of suites that judge each case more than once.
 _REPEATS: Mapping[str, Callable[[_Judged], Any]] = {

@@ -162,6 +162,7 @@ def made_case(
                 "Grants the late refund.",
                 "{}",
                 "A refund was asked for.",
+                0,
             ),
         )
         judged = (*messages[:4], {**messages[4], "content": new}, *messages[5:])
@@ -189,6 +190,7 @@ def made_case(
                 "Turn 4 says that a late order is refunded."
                 if edits
                 else "Nothing is refunded late.",
+                None,
             ),
             confirmed=True,
         ),
@@ -216,7 +218,7 @@ def hostile_case() -> Case:
     )
     judged = (*messages[:4], {**messages[4], "content": HOSTILE}, *messages[5:])
     plan = Plan(HOSTILE, (PlanStep(4, HOSTILE, HOSTILE),))
-    said = Verification("FAIL", HOSTILE)
+    said = Verification("FAIL", HOSTILE, None)
     outcome = replace(case.outcome, messages=judged, plan=plan, verification=said)
     return replace(
         case,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_jrh.core.documents import storable
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.reports.html import write_html
 from pytest_jrh.reports.session import case_key
@@ -312,7 +313,7 @@ def test_page_fits_the_screen_and_can_be_looked_at(
 
 def test_hostile_text_is_text(opened: Any, tmp_path: Path) -> None:
     made = [
-        result_with(result, reasoning=HOSTILE, rubric_id=HOSTILE, judge=HOSTILE)
+        result_with(result, reasoning=HOSTILE, rubric_id=storable(HOSTILE), judge=HOSTILE)
         for result in judged(wrong_on("run-000"), runs=2, rubrics=("tone",), judge="j")
     ]
     messages = [{**message, "content": HOSTILE} for message in MESSAGES]

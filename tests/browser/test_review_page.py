@@ -284,7 +284,7 @@ def test_help_lists_the_keys_and_keys_can_be_switched_off(sessions: Sessions) ->
 def test_a_case_that_the_verifier_rejected_is_found_and_only_looked_at(sessions: Sessions) -> None:
     session = filled(sessions, 2)
     case = made_case(2)
-    said = Verification("PASS", f"Nothing is refunded late. {HOSTILE}")
+    said = Verification("PASS", f"Nothing is refunded late. {HOSTILE}", None)
     outcome = replace(
         case.outcome, verification=said, confirmed=False, no_case=Skip("not_confirmed")
     )

@@ -48,7 +48,7 @@ def confirmed(number: int) -> Case:
         replace(edit, editor_reason=f"Idea {number}.", selector_reason=f"Place {number}.")
         for edit in case.outcome.edits
     )
-    said = Verification("FAIL", f"Finding {number}.")
+    said = Verification("FAIL", f"Finding {number}.", None)
     return replace(
         case,
         verified=True,
@@ -82,7 +82,7 @@ def natural(number: int, label: int = 0) -> Case:
     spec = replace(case.spec, test="agent_labels")
     outcome = replace(case.outcome, verification=None)
     return replace(
-        case, spec=spec, outcome=outcome, expected=label, label=Label.of((label,), "people")
+        case, spec=spec, outcome=outcome, expected=label, label=Label((label,), "people")
     )
 
 

@@ -89,6 +89,7 @@ def make_edit(before: str, after: str, index: int = 3) -> Edit:
         editor_reason="grants the refund",
         editor_raw_response='{"new_content": "..."}',
         summary_snapshot="A refund was asked for.",
+        dropped_reasoning=0,
     )
 
 

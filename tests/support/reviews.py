@@ -20,7 +20,7 @@ from pytest_jrh.store.decisions import (
     with_edits,
 )
 from pytest_jrh.store.outputs import decisions_path
-from pytest_jrh.store.records import case_digest, from_record
+from pytest_jrh.store.records import case_digest, read_case, record_line
 
 
 def records(output_dir: Path) -> dict[str, dict[str, Any]]:
@@ -41,7 +41,7 @@ def decide(
 ) -> None:
     """Decide about the case of a run, or with `digest` about another version of it."""
     record = records(output_dir)[run]
-    case = from_record(record)
+    case = read_case(record_line(record))
     edits = tuple(
         TurnEdit(message_index=index, content=text) for index, text in (turns or {}).items()
     )

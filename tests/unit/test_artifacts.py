@@ -16,7 +16,6 @@ from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.reports.result_files import judge_file_names
 from pytest_jrh.reports.suite_files import SuiteRun, write_suite_outputs
 from pytest_jrh.store.outputs import debug_paths, write_debug
-from pytest_jrh.store.records import to_record
 from pytest_jrh.store.spools import Spool
 from tests.support.made_cases import (
     MESSAGES,
@@ -180,7 +179,9 @@ def test_records_of_the_session_are_handed_on_to_reports(tmp_path: Path) -> None
     done = write(suite)
     assert list(done.records.entries) == [generation_id(A), generation_id(P)]
     with done.records.reading() as read:
-        assert (read(generation_id(A)) or {})["run_id"] == "a"
+        case = read(generation_id(A))
+    assert case is not None
+    assert case.run.run_id == "a"
 
 
 def test_report_without_a_verdict_is_null_not_a_score(tmp_path: Path) -> None:
@@ -429,7 +430,7 @@ def test_the_config_is_written_without_credentials_of_its_urls(tmp_path: Path) -
 
 def test_debug_bundle_has_rands_keys_and_both_transcripts(tmp_path: Path) -> None:
     paths = debug_paths(tmp_path, A)
-    assert write_debug(to_record(make_case(A)), paths) == paths.all()
+    assert write_debug(make_case(A), paths) == paths.all()
     audit = load(paths.audit)
     assert audit.keys() >= {
         "run_id",
@@ -459,8 +460,7 @@ def test_debug_bundle_of_a_hostile_id_stays_in_its_folder(tmp_path: Path) -> Non
 
 
 def test_case_without_edits_has_no_bundle(tmp_path: Path) -> None:
-    record = to_record(make_case(P, edited=False))
-    assert write_debug(record, debug_paths(tmp_path, P)) == ()
+    assert write_debug(make_case(P, edited=False), debug_paths(tmp_path, P)) == ()
     assert list(tmp_path.iterdir()) == []
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_jrh.core.documents import storable
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import visible
 from pytest_jrh.reports import html
@@ -329,9 +330,11 @@ def test_hostile_text_adds_no_element_and_no_attribute(tmp_path: Path) -> None:
     def described(text: str) -> list[CaseResult]:
         results = judged(wrong_on("run-001"), runs=3, rubrics=("tone",), judge="j")
         named = [
-            result_with(result, rubric_id=text, judge=text, reasoning=text) for result in results
+            result_with(result, rubric_id=storable(text), judge=text, reasoning=text)
+            for result in results
         ]
-        return [*named, make_result(make_spec("z"), "refused", detail=text, rubric_id=text)]
+        refused = make_result(make_spec("z"), "refused", detail=text, rubric_id=storable(text))
+        return [*named, refused]
 
     messages = [{**message, "content": HOSTILE} for message in MESSAGES]
     (tmp_path / "a").mkdir()

@@ -47,6 +47,7 @@ def case(*, target: int | None = None, edited: bool = True) -> Case:
         SECRETS["reason"],
         SECRETS["raw"],
         "",
+        0,
     )
     outcome = PerturbationOutcome(
         messages=(*MESSAGES[:4], {**MESSAGES[4], "content": "New text."}, *MESSAGES[5:]),

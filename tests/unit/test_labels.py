@@ -70,8 +70,8 @@ def test_several_annotators_vote(path: Path) -> None:
     )
     joined = join(path, content)
     assert joined.labels == {
-        ("kind", "a", 1): Label(1, (1, 1, 0), "people", "dev"),
-        ("kind", "b", 1): Label(None, (1, 0, 1, 0), "people", "test"),
+        ("kind", "a", 1): Label((1, 1, 0), "people", "dev"),
+        ("kind", "b", 1): Label((1, 0, 1, 0), "people", "test"),
     }
     assert joined.labels["kind", "b", 1].dispute == "annotators disagree (2 of 4)"
     assert values(join(path, content, split="dev")) == {"a1": 1}

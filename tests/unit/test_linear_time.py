@@ -74,8 +74,8 @@ ANY = pumped(" ", "\n", "a", "1", "{", '"', "\x1b[", "\u0301", "a b\n") + pumped
 # no text from outside gets there.
 PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "judges.judge._DATA": pumped("png", ";base64,", "a", start="data:image/"),
-    "store.spools._ESCAPED_SURROGATE": pumped("\\ud", "\\"),
-    "store.spools._SURROGATE": pumped("\ud800"),
+    "store.records._ESCAPED_SURROGATE": pumped("\\ud", "\\"),
+    "store.records._SURROGATE": pumped("\ud800"),
     "recording.cassettes._ESCAPED_SURROGATE": pumped("\\ud", "\\"),
     "recording.cassettes._EXPONENT": pumped("1", start=" 1e+", end="x") + pumped(" 1"),
     "recording.cassettes._readable": "a class of single characters",

@@ -137,7 +137,7 @@ def test_planner_of_ones_own_that_points_at_no_assistant_turn_is_refused() -> No
     async def planner(
         messages: Sequence[Message], rubric: Rubric, goal: Goal, *, max_steps: int
     ) -> Plan:
-        return Plan("t", (PlanStep(1, "g"),))
+        return Plan("t", (PlanStep(1, "g", ""),))
 
     model = ScriptedModel()
     perturber = replace(pipeline().perturber(model), planner=planner)

@@ -18,9 +18,10 @@ from pytest_jrh.core.redact import Redactor
 from pytest_jrh.store.records import (
     canonical_json,
     case_digest,
-    from_record,
+    read_case,
     record_line,
     to_record,
+    under,
 )
 from pytest_jrh.store.reuse import rejected_cases
 from pytest_jrh.store.spools import RecordIndex, Spool, merge, read_jsonl, read_spools, write_jsonl
@@ -141,7 +142,7 @@ def test_record_has_rands_keys() -> None:
 
 
 def rejected(case: Case) -> Case:
-    said = Verification("PASS", "All well.")
+    said = Verification("PASS", "All well.", None)
     outcome = replace(
         case.outcome,
         verification=said,
@@ -155,8 +156,9 @@ def test_rejected_case_comes_back_as_it_was() -> None:
     case = rejected(make_case())
     record = to_record(case)
     assert record["rejected"] == "not confirmed: All well."
-    assert from_record(record).outcome == case.outcome
-    assert case_digest(from_record(record)) == record["case_digest"] == case_digest(make_case())
+    restored = read_case(record_line(record))
+    assert restored.outcome == case.outcome
+    assert case_digest(restored) == record["case_digest"] == case_digest(make_case())
     assert "rejected" not in to_record(make_case())
 
 
@@ -261,20 +263,17 @@ def test_case_survives_its_record(
     )
     case = replace(case, verified=confirmed, outcome=replace(case.outcome, confirmed=confirmed))
     line = record_line(to_record(case))
-    restored = from_record(json.loads(line), rubric=case.rubric)
+    restored = under(read_case(line), case.rubric)
     assert restored == case
     assert canonical_json(to_record(restored)) == canonical_json(json.loads(line))
 
 
 def test_judge_and_place_of_the_rubric_come_from_the_suite() -> None:
-    record = to_record(make_case())
-    assert from_record(record).rubric == replace(RUBRIC, file="", line=1)
-    assert from_record(record, rubric=RUBRIC).rubric.line == RUBRIC.line
-    assert (
-        from_record(record, rubric=replace(RUBRIC, instructions="other")).rubric.instructions
-        == RUBRIC.instructions
-    )
-    assert from_record(record, judge="strict").spec == make_spec(judge="strict")
+    case = read_case(record_line(to_record(make_case())))
+    assert case.rubric == replace(RUBRIC, file="", line=1)
+    assert under(case, RUBRIC).rubric.line == RUBRIC.line
+    assert under(case, replace(RUBRIC, instructions="other")).rubric == case.rubric
+    assert under(case, RUBRIC, "strict").spec == make_spec(judge="strict")
 
 
 @pytest.mark.parametrize(
@@ -288,14 +287,14 @@ def test_judge_and_place_of_the_rubric_come_from_the_suite() -> None:
 )
 def test_unusable_record_is_refused_at_file_and_line(change: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError) as refusal:
-        from_record({**to_record(make_case()), **change}, file="a.jsonl", line=3)
+        read_case(record_line({**to_record(make_case()), **change}), file="a.jsonl", number=3)
     assert words in str(refusal.value)
     assert "a.jsonl:3" in str(refusal.value)
 
 
 def test_rands_own_record_is_named_as_such() -> None:
     with pytest.raises(InputError, match="pytest-jrh did not write it"):
-        from_record({"run_id": "1"})
+        read_case(b'{"run_id": "1"}')
 
 
 def test_digest_covers_what_the_judge_is_asked_and_the_answer() -> None:
@@ -310,7 +309,7 @@ def test_digest_covers_what_the_judge_is_asked_and_the_answer() -> None:
     assert len({case_digest(other) for other in [case, *others]}) == 6
     moved = replace(case, rubric=replace(RUBRIC, file="elsewhere", line=99))
     verified = replace(
-        case, outcome=replace(case.outcome, verification=Verification("FAIL", "other words"))
+        case, outcome=replace(case.outcome, verification=Verification("FAIL", "other words", None))
     )
     assert case_digest(moved) == case_digest(verified) == case_digest(case)
 
@@ -409,13 +408,9 @@ def test_overwrite_replaces_selected_cases_and_drops_those_that_are_none_any_mor
     index = assemble_jsonl(target, again, selected=selected, dropped=frozenset({names["b"]}))
     assert ids(target) == [names["a"], names["c"], names["d"]]
     with index.reading() as read:
-        records = {run: read(name) for run, name in names.items()}
-    assert records["b"] is None
-    texts = {
-        run: record["perturbed_messages"][-1]["content"]
-        for run, record in records.items()
-        if record
-    }
+        cases = {run: read(name) for run, name in names.items()}
+    assert cases["b"] is None
+    texts = {run: case.messages[-1]["content"] for run, case in cases.items() if case}
     assert texts["a"] == "new"
     assert texts["d"] != "not selected"
 

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.core.model import Spending, Usage
-from pytest_jrh.store.records import json_value, to_record
 from pytest_jrh.store.tables import (
     RESULT_COLUMNS,
     SYNTHETIC_COLUMNS,
@@ -127,7 +126,7 @@ def test_xlsx_without_openpyxl_becomes_csv_and_says_so(monkeypatch: pytest.Monke
 
 
 def test_synthetic_row_fills_rands_columns() -> None:
-    row = synthetic_row(json_value(to_record(make_case())), temperature=0.7)
+    row = synthetic_row(make_case(), temperature=0.7)
     assert set(row) <= set(SYNTHETIC_COLUMNS)
     assert SYNTHETIC_COLUMNS[:21] == (
         "test_name",
@@ -160,12 +159,8 @@ def test_synthetic_row_fills_rands_columns() -> None:
 
 def test_unverified_label_is_marked() -> None:
     case = make_case()
-    record = to_record(
-        replace(
-            case, verified=False, outcome=replace(case.outcome, verification=None, confirmed=False)
-        )
-    )
-    row = synthetic_row(record, temperature=None)
+    outcome = replace(case.outcome, verification=None, confirmed=False)
+    row = synthetic_row(replace(case, verified=False, outcome=outcome), temperature=None)
     assert (row["verified"], row["validation_score"], row["validated_bucket"]) == (
         False,
         None,
@@ -174,9 +169,7 @@ def test_unverified_label_is_marked() -> None:
 
 
 def test_result_row_fills_rands_columns() -> None:
-    row = result_row(
-        make_result(outcome="disagree"), to_record(make_case()), perturbed_idx="agent_0"
-    )
+    row = result_row(make_result(outcome="disagree"), make_case(), perturbed_idx="agent_0")
     assert set(row) <= set(RESULT_COLUMNS)
     assert RESULT_COLUMNS[:17] == (
         "idx",
@@ -214,8 +207,7 @@ def test_unpriced_call_leaves_the_cost_empty() -> None:
 
 
 def test_ordinal_rows_show_the_scale() -> None:
-    record = to_record(make_case(make_spec(target_score=2)))
-    row = synthetic_row(record, temperature=None)
+    row = synthetic_row(make_case(make_spec(target_score=2)), temperature=None)
     assert row["score_levels_table"] == "0: ignores the policy\n1: mentions it\n2: follows it"
     assert (row["prompted_bucket"], row["validation_score"]) == (2, 2)
 

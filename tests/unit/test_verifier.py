@@ -62,7 +62,7 @@ def test_prompt_of_rands_harness_gets_the_scale_with_the_rubric() -> None:
 def test_verification_keeps_verdict_and_rationale() -> None:
     assert verified(
         ScriptedModel(verifier={"verdict": "PASS", "rationale": " Fine. "})
-    ) == Verification("PASS", "Fine.")
+    ) == Verification("PASS", "Fine.", None)
 
 
 @pytest.mark.parametrize("verdict", ['"pass"', '"MAYBE"', "true", "null", '["PASS"]'])
@@ -83,10 +83,10 @@ def test_score_off_the_scale_is_no_verdict(score: str) -> None:
 @pytest.mark.parametrize(
     ("goal", "verification", "confirmed"),
     [
-        (FAIL, Verification("FAIL", ""), True),
-        (FAIL, Verification("PASS", ""), False),
-        (PASS, Verification("PASS", ""), True),
-        (PASS, Verification("FAIL", ""), False),
+        (FAIL, Verification("FAIL", "", None), True),
+        (FAIL, Verification("PASS", "", None), False),
+        (PASS, Verification("PASS", "", None), True),
+        (PASS, Verification("FAIL", "", None), False),
         (Goal("fail", 1), Verification("FAIL", "", 1), True),
         (Goal("fail", 0), Verification("PASS", "", 1), False),
         (Goal("pass", 2), Verification("PASS", "", 2), True),
