@@ -35,7 +35,7 @@ from pytest_jrh.config.json_schema import (
     config_schema,
     rubrics_schema,
 )
-from pytest_jrh.config.suite import InputFormat, SourceSettings
+from pytest_jrh.config.schema import InputFormat
 from pytest_jrh.core.documents import DamagedError, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import atomic_write, replacing
@@ -142,7 +142,7 @@ def look_at(log: Path) -> FoundRuns:
             found = guessed_format(first)
         except DamagedError as error:
             raise refused(first, str(error)) from None
-    with open_sources(SourceSettings((log,), format=found or InputFormat())) as source:
+    with open_sources((log,), input_format=found) as source:
         summaries = source.summaries()
         notices = source.notices()
     usable = sum(summary.skip is None for summary in summaries)

@@ -266,7 +266,7 @@ def _engine_settings(
     ready: ReadySuite, settings: MutationSettings, ledger: Ledger | None, session: str
 ) -> EngineSettings:
     return EngineSettings(
-        max_workers=ready.suite.max_workers,
+        max_workers=ready.suite.evaluation.max_workers,
         redactor=settings.redactor,
         on_case=lambda _case: None,
         rerun_command=lambda _spec: "",

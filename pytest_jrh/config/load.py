@@ -17,12 +17,9 @@ from pytest_jrh.config.resolve import as_resolved
 from pytest_jrh.config.rubrics import read_head, read_rubrics, with_scales
 from pytest_jrh.config.stages import resolve_judges, resolve_stages
 from pytest_jrh.config.suite import (
-    GenerationSettings,
-    InputFormat,
     LabelSettings,
     OutputSettings,
     ReplaySettings,
-    ReviewSettings,
     SourceSettings,
     Suite,
 )
@@ -162,17 +159,16 @@ def _suite(config: Config, config_file: Path, places: Places, found: _Found) -> 
         rubrics=found.rubrics.targeted,
         tests=found.tests,
         judges=found.judges,
+        config=config,
         source=_source_settings(config, found.logs or ((named,) if named else ())),
-        generation=_generation_settings(config, found.stages),
+        stages=found.stages,
         replay=_replay_settings(config, places, found.name, found.frozen),
         output=_output_settings(config, places, config_file, found.metric),
         custom_prompts_dir=places.find_or_new(f"inputs/custom_prompts/{found.module}"),
         instruction=found.instruction,
-        max_workers=config.admin.evaluation_config.max_workers,
-        gate=resolve.resolve_gate(config),
-        review=ReviewSettings(**{**dict(config.review), "labels": found.blind_labels}),
         untargeted=found.rubrics.untargeted,
         labels=found.labels,
+        blind_labels=found.blind_labels,
         probes=found.probes,
         notices=resolve.notices(config, found.mode, found.rubrics.targeted, found.judges, file),
         unused_keys=resolve.about_unused(config, file),
@@ -190,25 +186,7 @@ def _source_settings(config: Config, logs: tuple[Path, ...]) -> SourceSettings:
         paths=logs,
         preprocessors=preprocessors,
         sample_num=number if number > 0 else None,
-        sampling=agent.sampling,
         sampling_seed=first_set(agent.sampling_seed, synthetic.seed, default=DEFAULT_SEED),
-        max_sample_mb=agent.max_sample_mb,
-        cluster_key=agent.cluster_key,
-        format=InputFormat(**dict(agent.input_format)),
-    )
-
-
-def _generation_settings(
-    config: Config, stages: Mapping[StageName, StageModel]
-) -> GenerationSettings:
-    agent = config.test_agent_perturbation_config
-    return GenerationSettings(
-        stages=stages,
-        max_summary_messages=agent.max_summary_messages,
-        max_edit_rounds=agent.max_edit_rounds,
-        pass_required=agent.pass_required,
-        overwrite=agent.output.overwrite,
-        use_hitl=config.admin.perturbation_config.use_HITL_process,
     )
 
 
@@ -234,7 +212,6 @@ def _output_settings(
         dir=places.find_or_new(folder),
         format=resolve.resolve_format(config),
         metric=metric,
-        write_jsonl=output.write_jsonl,
     )
 
 

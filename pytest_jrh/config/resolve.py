@@ -16,8 +16,6 @@ from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.fitting import AGENT, EVALUATION, unused_keys
 from pytest_jrh.config.probes import check_gate_probes, resolved_probes, unused_probes
 from pytest_jrh.config.rubrics import LONGEST_SCALE
-from pytest_jrh.config.schema import of_each
-from pytest_jrh.config.suite import GateRules
 from pytest_jrh.config.tests import unused_labels
 from pytest_jrh.core.documents import KeyPath, listed, read_text, received, shown
 from pytest_jrh.core.errors import InputError
@@ -290,13 +288,6 @@ def check_gate(config: Config, tests: Sequence[SuiteTest], findings: Findings) -
             findings.add(("gate", "min_accuracy", name), message, hint)
 
 
-def resolve_gate(config: Config) -> GateRules:
-    """Return the rules by which the session passes or fails (rule J4)."""
-    # Key by key the same, so that a new one is declared in the schema and in GateRules alone.
-    limits = {name: rule.max_rate for name, rule in of_each(config.gate.probes).items()}
-    return GateRules(**{**dict(config.gate), "probes": limits})
-
-
 def notices(
     config: Config,
     mode: Mode | None,
@@ -381,8 +372,8 @@ def as_resolved(config: Config, suite: Suite, places: Places) -> dict[str, Any]:
     # Each stage below says what it took from here.
     data["models"] = {}
     for spec in MAKING:
-        stage = suite.generation.stages.get(spec.name)
-        off = False if suite.generation.stages else None
+        stage = suite.stages.get(spec.name)
+        off = False if suite.stages else None
         agent[spec.name] = off if stage is None else _stage(stage, places)
     _set_judges(data, suite.judges, places)
     data["replay"]["cassette_dir"] = places.name(suite.replay.cassette_dir)

@@ -9,16 +9,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema, create_model
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainValidator,
+    WithJsonSchema,
+    create_model,
+)
 from pydantic_core import PydanticCustomError
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import MOST_BASES, PROBE_SEED
-from pytest_jrh.cases.tests import BASES, TESTS, BaseTest, KnownTest
+from pytest_jrh.cases.tests import BASES, KINDS, TESTS, BaseTest, KnownTest
 from pytest_jrh.config import values
-from pytest_jrh.config.suite import MAX_SAMPLE_MB
 from pytest_jrh.core.documents import shown
-from pytest_jrh.core.model import Objective
+from pytest_jrh.core.model import DEFAULT_SEED, Objective
 from pytest_jrh.core.sections import (
     OUR_ERROR,
     ConfigSection,
@@ -27,14 +33,12 @@ from pytest_jrh.core.sections import (
     FreeMapping,
     Ignored,
     JudgeStage,
-    LabelSection,
     ModelDefaults,
-    Output,
     PathText,
     RecordModeName,
     Repeats,
-    ReviewSection,
     Runs,
+    Share,
     StageSection,
     Takes,
     TemplateName,
@@ -42,7 +46,11 @@ from pytest_jrh.core.sections import (
     VerifierSection,
     Whole,
 )
+from pytest_jrh.core.text import name_problem, one_line
 from pytest_jrh.judges import with_own_keys
+
+MAX_SAMPLE_MB = 256
+"""How much one sample of a log may be when unpacked, in MB, where the config says nothing."""
 
 Pointer: TypeAlias = Annotated[
     str | None, PlainValidator(values.pointer), values.POINTER_JSON, Takes(values.POINTER)
@@ -55,7 +63,7 @@ Pointers: TypeAlias = Annotated[
 ]
 
 
-class InputFormatSection(ConfigSection):
+class InputFormat(ConfigSection):
     """Where the parts of a conversation are in its JSON, as JSON pointers (rule R2)."""
 
     messages: Pointer = None
@@ -319,6 +327,47 @@ class SyntheticDataParams(ConfigSection):
     max_consecutive_failures: Ignored = None
 
 
+class LabelSection(ConfigSection):
+    """Labels of runs as they are, of people or of a program: of a file, or of the log itself."""
+
+    path: PathText | None = None
+    """A CSV or JSON lines file with the columns run_id (or id) and label (or target), and where
+    they are needed rubric_id, epoch, annotator, split, note."""
+    scorer: Text | None = None
+    """A scorer of the log, whose scores are the labels: C is satisfied and I violated, where map
+    does not say otherwise."""
+    metadata: Text | None = None
+    """A field of the samples' metadata that holds the label; /task/reward names one further
+    down."""
+    map: FreeMapping = Field(default_factory=dict)
+    """The label for each value that is there, such as {C: 0, I: 1}; null for values that are no
+    label. Needed for numbers of the log in a binary suite, where 1 is violated."""
+    rubric_id: Text | None = None
+    """The rubric that the labels are about, where no column rubric_id says so."""
+    split: Text | None = None
+    """Use the labels of this split alone, such as dev or test."""
+    by: Annotated[Literal["people", "program"] | None, Takes("people or program")] = None
+    """Who gave the labels, for the reports. Left out: people for a file, program for the log."""
+
+
+class Output(ConfigSection):
+    """Where the cases of the tests are kept."""
+
+    dir: PathText | None = None
+    """The folder of agent_perturbations.jsonl and of the debug files. inputs/suites/{suite} for a
+    suite to be committed."""
+    results_dir: PathText | None = None
+    """The folder of the tables, the reports and case_results.jsonl: outputs/NAME for
+    inputs/configs/NAME.yml, and for a config elsewhere a folder below outputs that mirrors where it
+    is. Two configs share one only where both name it."""
+    write_jsonl: Flag = True
+    """Whether made cases are written to agent_perturbations.jsonl."""
+    overwrite: Flag = True
+    """true: the selected cases are made again. false: existing cases are reused, and missing ones
+    are added.
+    """
+
+
 class AgentConfig(ConfigSection):
     """How cases are made."""
 
@@ -327,7 +376,7 @@ class AgentConfig(ConfigSection):
     ] = None
     """The runs that become cases: Inspect logs (.eval or .json), conversations (.jsonl, or a .json
     list) or a database of Inspect Scout, as a file, a folder, a glob, or a list of these."""
-    input_format: InputFormatSection = InputFormatSection.model_construct()
+    input_format: InputFormat = InputFormat.model_construct()
     """Where the parts of a conversation are, where it is not {id, messages, ...}."""
     cluster_key: Annotated[
         Text | None, Takes("a field of the samples' metadata, or a JSON pointer such as /task/id")
@@ -416,7 +465,7 @@ class Replay(ConfigSection):
     """Take the cases from agent_perturbations.jsonl alone; the log is then not read."""
 
 
-class Gate(ConfigSection):
+class GateRules(ConfigSection):
     """When the session fails (rule J4)."""
 
     min_accuracy: Annotated[
@@ -457,6 +506,70 @@ class Gate(ConfigSection):
     probes: GateProbes = GateProbes.model_construct()
     """How often the verdict may turn when a probe changes what must not matter."""
 
+    @property
+    def probe_limits(self) -> dict[str, float]:
+        """By probe the share of changed cases whose verdict may turn."""
+        return {name: rule.max_rate for name, rule in of_each(self.probes).items()}
+
+    @property
+    def decides(self) -> bool:
+        """Whether any rule is set, beside those that only let a session pass."""
+        return (
+            self.min_accuracy is not None
+            or self.max_drop is not None
+            or self.lower_bound
+            or bool(self.max_regressions)
+            or self.min_cases != 1
+            or bool(self.probe_limits)
+        )
+
+    @property
+    def allows_no_regression(self) -> bool:
+        """Whether each regression fails: no rule says how many there may be, or how much less."""
+        if self.max_regressions is not None:
+            return not self.max_regressions
+        return self.min_accuracy is None and self.max_drop is None
+
+    def covers(self, test: str) -> bool:
+        """Whether a rule is set that the verdicts of this test count for: a minimal accuracy, or of
+        a probe the share of verdicts that may turn.
+        """
+        if KINDS[test].derived:
+            return test in self.probe_limits
+        if isinstance(self.min_accuracy, dict):
+            return test in self.min_accuracy
+        return self.min_accuracy is not None
+
+
+def _people(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if reason := name_problem(name.strip()):
+            parts = {"name": one_line(name), "reason": reason}
+            raise PydanticCustomError(OUR_ERROR, 'got "{name}"; {reason}', parts)
+    return tuple(dict.fromkeys(name.strip() for name in names))
+
+
+class ReviewSection(ConfigSection):
+    """Blind labelling in the browser (rule N3): what the page of --jrh-review shows."""
+
+    blind: Flag = False
+    """Whether --jrh-review, and use_HITL_process, open the page of blind labelling: rubric and
+    transcript alone, until the case is labelled. --jrh-review=blind does so for any suite."""
+    sample: Count = 60
+    """How many cases are labelled: drawn at random, in proportion over the rubrics and over cases
+    that the verifier confirmed or rejected and natural runs."""
+    seed: Whole = DEFAULT_SEED
+    """Which cases are drawn, and in which order each reviewer sees them."""
+    overlap: Share = 0.3
+    """The share of the sample that every reviewer is shown; of the rest each case goes to one."""
+    reviewers: Annotated[
+        tuple[str, ...], Field(strict=False), AfterValidator(_people), Takes("a list of names")
+    ] = ()
+    """Who may label. Empty: anybody, under the name that he or she gives."""
+    labels: PathText | None = None
+    """A file of blind labels that is committed: read before review/labels.jsonl in output.dir,
+    which the page writes."""
+
 
 class Config(ConfigSection):
     """A whole config file."""
@@ -472,7 +585,7 @@ class Config(ConfigSection):
     test_stochastic_stability_config: Ignored = None
     judge: JudgeSection = JudgeSection.model_construct()
     """The judge's model, prompt and settings."""
-    gate: Gate = Gate.model_construct()
+    gate: GateRules = GateRules.model_construct()
     """When the session fails."""
     review: ReviewSection = ReviewSection.model_construct()
     """Blind labelling in the browser."""

@@ -36,7 +36,7 @@ def _of_runs(
     for test in suite.tests:
         kind = KINDS[test.name]
         eligible = [run for run in runs if not kind.natural or (run.run_id, run.epoch) in labelled]
-        draw = stable_sample if suite.source.sampling == "stable" else sample
+        draw = stable_sample if suite.generation.sampling == "stable" else sample
         sampled = draw(eligible, suite.source.sample_num, suite.source.sampling_seed)
         judges = [judge.name for judge in suite.judges] if test.evaluate else [None]
         for rubric in suite.rubrics:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import ProbeSettings
@@ -23,9 +23,14 @@ from pytest_jrh.core.model import (
 )
 from pytest_jrh.judges.judge import JudgeSettings
 
-MAX_SAMPLE_MB = 256
-"""How much one sample of a log may be when unpacked, in MB, where the config says nothing."""
-"""How often a case may be judged at most (rule M1)."""
+if TYPE_CHECKING:
+    from pytest_jrh.config.schema import (
+        AgentConfig,
+        Config,
+        EvaluationConfig,
+        GateRules,
+        ReviewSection,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,81 +45,6 @@ class SuiteTest:
     output_dir: Path
     evaluate: bool
     targets: Mapping[str, tuple[int | None, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class GateRules:
-    """When a session of the suite fails (rules J4, S8).
-
-    `min_accuracy` is a share of the verdicts of each judge: one for all its tests, or one per test;
-    with `lower_bound` the lower end of the accuracy's interval has to reach it. `max_drop` is how
-    much less accurate than the baseline's reference a judge may be, and `inconclusive` what comes
-    of a session that cannot tell. `max_regressions` is how many disagreements that the baseline
-    does not have are let through; None is 0 where no other rule decides about them. `min_cases` is
-    how many verdicts there must be at least, and `min_compared` the share of the baseline's cases,
-    and of the session's, that must be compared. `allow_uncompared` lets a suite pass of which no
-    case can be compared with the baseline, `allow_one_class` one whose labels are all the same.
-    `probes` are by name the shares of changed cases whose verdict may turn.
-    """
-
-    min_accuracy: float | Mapping[str, float] | None = None
-    lower_bound: bool = False
-    max_drop: float | None = None
-    inconclusive: Literal["fail", "pass"] = "fail"
-    max_regressions: int | None = None
-    min_cases: int = 1
-    min_compared: float | None = None
-    allow_uncompared: bool = False
-    allow_one_class: bool = False
-    probes: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def decides(self) -> bool:
-        """Whether any rule is set, beside those that only let a session pass."""
-        return (
-            self.min_accuracy is not None
-            or self.max_drop is not None
-            or self.lower_bound
-            or bool(self.max_regressions)
-            or self.min_cases != 1
-            or bool(self.probes)
-        )
-
-    @property
-    def allows_no_regression(self) -> bool:
-        """Whether each regression fails: no rule says how many there may be, or how much less."""
-        unruled = self.min_accuracy is None and self.max_drop is None
-        return unruled if self.max_regressions is None else not self.max_regressions
-
-    def covers(self, test: str) -> bool:
-        """Whether a rule is set that the verdicts of this test count for: a minimal accuracy, or of
-        a probe the share of verdicts that may turn.
-        """
-        if KINDS[test].derived:
-            return test in self.probes
-        return (
-            test in self.min_accuracy
-            if isinstance(self.min_accuracy, Mapping)
-            else self.min_accuracy is not None
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class InputFormat:
-    """Where the parts of a conversation are in its JSON, as JSON pointers (rule R2).
-
-    None: the key of the same name. `id` and `cluster` may be put together of several values;
-    several of `metadata` become its fields.
-    """
-
-    messages: str | None = None
-    system: str | None = None
-    id: tuple[str, ...] | None = None
-    epoch: str | None = None
-    cluster: tuple[str, ...] | None = None
-    metadata: tuple[str, ...] | None = None
-    input: str | None = None
-    target: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,44 +68,21 @@ class LabelSettings:
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """Where the runs come from, which of them are used, and what is done to each before.
+    """Where the runs come from, and which of them are used.
 
-    `paths` are files and folders. `sample_num` is None where all are used, and `sampling` how so
-    many are drawn (rule A9). `max_sample_mb` is how
-    much one sample may be when unpacked. `cluster_key` is the field of the metadata that says which
-    samples belong together (rule L3); `format` says where the parts of a conversation are.
+    `paths` are files and folders, and `preprocessors` what is done to each run before. `sample_num`
+    is None where all are used, and `sampling_seed` is of the draw.
     """
 
     paths: tuple[Path, ...]
     preprocessors: tuple[str, ...] = ()
     sample_num: int | None = None
-    sampling: Literal["rand", "stable"] = "rand"
     sampling_seed: int = DEFAULT_SEED
-    max_sample_mb: int = MAX_SAMPLE_MB
-    cluster_key: str | None = None
-    format: InputFormat = InputFormat()
 
     @property
     def path(self) -> Path:
         """The first of the paths."""
         return self.paths[0]
-
-
-@dataclass(frozen=True, slots=True)
-class GenerationSettings:
-    """How cases are made.
-
-    `stages` holds planner, editor, summary and verifier; verifier is missing where it is off.
-    `overwrite` makes cases anew that are there; with `use_hitl` they are reviewed before any is
-    judged.
-    """
-
-    stages: Mapping[StageName, StageModel]
-    max_summary_messages: int = 20
-    max_edit_rounds: int = 3
-    pass_required: bool = True
-    overwrite: bool = True
-    use_hitl: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,42 +110,26 @@ class ReplaySettings:
 
 @dataclass(frozen=True, slots=True)
 class OutputSettings:
-    """What a suite writes: tables and reports into `dir`, made cases into the tests' folders."""
+    """What a suite writes into `dir`: tables and reports; made cases go to the tests' folders."""
 
     dir: Path
     format: Literal["csv", "xlsx"] = "csv"
     metric: str = "accuracy_score"
-    write_jsonl: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class ReviewSettings:
-    """How people label the cases of a suite blind (rule N3).
-
-    `blind`: the page of `--jrh-review` is that of blind labelling. `sample` cases are drawn with
-    `seed`; `overlap` is the share of them that each reviewer gets. `reviewers` are those who may
-    label, empty where anybody may. `labels` is a file with labels that people have given.
-    """
-
-    blind: bool = False
-    sample: int = 60
-    seed: int = DEFAULT_SEED
-    overlap: float = 0.3
-    reviewers: tuple[str, ...] = ()
-    labels: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """What a config file means, with every path found and every default filled in (rules A).
+    """What a config file means: its keys in `config`, and what comes of them where files are looked
+    for or one key stands in for another.
 
     Paths are absolute. `key` is the config file's path as reports show it, which no other suite of
     a session has. `rubrics` are the targeted ones, in file order; in ordinal mode each has its
     `score_levels` (labels empty where only a range was given). `untargeted` are the ids in the
-    rubric file that `target_rubric_ids` leaves out. `probes` are the settings of those of `tests`
-    that are probes, by name. `notices` are sentences to print once.
-    `unused_keys` names the keys of RAND's in the config that mean nothing here, in a sentence.
-    `resolved` is the config as a plain mapping with defaults, for the record.
+    rubric file that `target_rubric_ids` leaves out. `stages` holds planner, editor, summary and
+    verifier; verifier is missing where it is off. `blind_labels` is the committed file of them.
+    `probes` are the settings of those of `tests` that are probes, by name. `notices` are sentences
+    to print once. `unused_keys` names the keys of RAND's in the config that mean nothing here, in a
+    sentence. `resolved` is the config as a plain mapping with defaults, for the record.
     """
 
     name: str
@@ -251,21 +142,40 @@ class Suite:
     rubrics: tuple[Rubric, ...]
     tests: tuple[SuiteTest, ...]
     judges: tuple[JudgeSettings, ...]
+    config: Config
     source: SourceSettings
-    generation: GenerationSettings
+    stages: Mapping[StageName, StageModel]
     replay: ReplaySettings
     output: OutputSettings
     custom_prompts_dir: Path
     instruction: str = ""
-    max_workers: int = 10
-    gate: GateRules = GateRules()
-    review: ReviewSettings = ReviewSettings()
     untargeted: frozenset[str] = frozenset()
     labels: tuple[LabelSettings, ...] = ()
+    blind_labels: Path | None = None
     probes: Mapping[str, ProbeSettings] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     unused_keys: str = ""
     resolved: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def generation(self) -> AgentConfig:
+        """How cases are made."""
+        return self.config.test_agent_perturbation_config
+
+    @property
+    def evaluation(self) -> EvaluationConfig:
+        """How cases are judged."""
+        return self.config.admin.evaluation_config
+
+    @property
+    def gate(self) -> GateRules:
+        """When a session fails."""
+        return self.config.gate
+
+    @property
+    def review(self) -> ReviewSection:
+        """How people label the cases blind."""
+        return self.config.review
 
     @property
     def made_by_stages(self) -> tuple[SuiteTest, ...]:

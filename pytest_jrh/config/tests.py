@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_jrh.config.places import Places
-    from pytest_jrh.config.schema import Config
+    from pytest_jrh.config.schema import Config, LabelSection
     from pytest_jrh.core.documents import Findings
     from pytest_jrh.core.model import Mode, Rubric, StageName, TestName
-    from pytest_jrh.core.sections import LabelSection
 
 
 _LABELS: KeyPath = (AGENT, "labels")

@@ -152,7 +152,7 @@ def pointer(value: object) -> str:
 
 def pointers(value: object) -> tuple[str, ...]:
     """Read one JSON pointer or several."""
-    items = value if isinstance(value, list) and value else [value]
+    items = value if isinstance(value, list | tuple) and value else [value]
     return tuple(map(pointer, items))
 
 

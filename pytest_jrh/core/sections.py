@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast, get_args
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -17,10 +16,8 @@ from pydantic import (
     StringConstraints,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
 
-from pytest_jrh.core.model import DEFAULT_SEED, RecordMode
-from pytest_jrh.core.text import name_problem, one_line
+from pytest_jrh.core.model import RecordMode
 
 OUR_ERROR = "jrh"
 """The kind of an error whose message is ours."""
@@ -186,74 +183,3 @@ class JudgeStage(StageSection):
     """describe: a transcript's images are named, as [image: image/png]. send: PNG, JPEG, GIF and
     WebP images whose data are in the transcript are sent with the prompt, to a model that takes
     them. Left out: describe."""
-
-
-class LabelSection(ConfigSection):
-    """Labels of runs as they are, of people or of a program: of a file, or of the log itself."""
-
-    path: PathText | None = None
-    """A CSV or JSON lines file with the columns run_id (or id) and label (or target), and where
-    they are needed rubric_id, epoch, annotator, split, note."""
-    scorer: Text | None = None
-    """A scorer of the log, whose scores are the labels: C is satisfied and I violated, where map
-    does not say otherwise."""
-    metadata: Text | None = None
-    """A field of the samples' metadata that holds the label; /task/reward names one further
-    down."""
-    map: FreeMapping = Field(default_factory=dict)
-    """The label for each value that is there, such as {C: 0, I: 1}; null for values that are no
-    label. Needed for numbers of the log in a binary suite, where 1 is violated."""
-    rubric_id: Text | None = None
-    """The rubric that the labels are about, where no column rubric_id says so."""
-    split: Text | None = None
-    """Use the labels of this split alone, such as dev or test."""
-    by: Annotated[Literal["people", "program"] | None, Takes("people or program")] = None
-    """Who gave the labels, for the reports. Left out: people for a file, program for the log."""
-
-
-def _people(names: tuple[str, ...]) -> tuple[str, ...]:
-    for name in names:
-        if reason := name_problem(name.strip()):
-            said = {"name": one_line(name), "reason": reason}
-            raise PydanticCustomError(OUR_ERROR, 'got "{name}"; {reason}', said)
-    return tuple(dict.fromkeys(name.strip() for name in names))
-
-
-class ReviewSection(ConfigSection):
-    """Blind labelling in the browser (rule N3): what the page of --jrh-review shows."""
-
-    blind: Flag = False
-    """Whether --jrh-review, and use_HITL_process, open the page of blind labelling: rubric and
-    transcript alone, until the case is labelled. --jrh-review=blind does so for any suite."""
-    sample: Count = 60
-    """How many cases are labelled: drawn at random, in proportion over the rubrics and over cases
-    that the verifier confirmed or rejected and natural runs."""
-    seed: Whole = DEFAULT_SEED
-    """Which cases are drawn, and in which order each reviewer sees them."""
-    overlap: Share = 0.3
-    """The share of the sample that every reviewer is shown; of the rest each case goes to one."""
-    reviewers: Annotated[
-        tuple[str, ...], Field(strict=False), AfterValidator(_people), Takes("a list of names")
-    ] = ()
-    """Who may label. Empty: anybody, under the name that he or she gives."""
-    labels: PathText | None = None
-    """A file of blind labels that is committed: read before review/labels.jsonl in output.dir,
-    which the page writes."""
-
-
-class Output(ConfigSection):
-    """Where the cases of the tests are kept."""
-
-    dir: PathText | None = None
-    """The folder of agent_perturbations.jsonl and of the debug files. inputs/suites/{suite} for a
-    suite to be committed."""
-    results_dir: PathText | None = None
-    """The folder of the tables, the reports and case_results.jsonl: outputs/NAME for
-    inputs/configs/NAME.yml, and for a config elsewhere a folder below outputs that mirrors where it
-    is. Two configs share one only where both name it."""
-    write_jsonl: Flag = True
-    """Whether made cases are written to agent_perturbations.jsonl."""
-    overwrite: Flag = True
-    """true: the selected cases are made again. false: existing cases are reused, and missing ones
-    are added.
-    """

@@ -121,7 +121,7 @@ def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
     """
     templates: dict[StageName, Template] = {}
     problems: list[Problem] = []
-    for name, model in suite.generation.stages.items():
+    for name, model in suite.stages.items():
         try:
             templates[name] = load_template(
                 name,
@@ -135,7 +135,7 @@ def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
     if problems:
         raise InputError(problems)
     return Pipeline(
-        models=suite.generation.stages,
+        models=suite.stages,
         templates=templates,
         mode=suite.mode,
         objective=test.objective,

@@ -76,7 +76,7 @@ class ReadySuite:
     @cached_property
     def runs(self) -> tuple[RunSummary, ...]:
         """The runs of the source, from its summaries."""
-        key = self.suite.source.cluster_key
+        key = self.suite.generation.cluster_key
         if self.source is None:
             return ()
         if key is None:
@@ -241,9 +241,9 @@ def make_ready(
     if suite.replay.frozen is not None and not problems:
         ready, misfits = _with_frozen(ready, suite.replay.frozen)
         problems += misfits
-    if suite.source.cluster_key and not problems:
+    if suite.generation.cluster_key and not problems:
         with collecting(problems):
-            ready = _with_clusters(ready, suite.source.cluster_key)
+            ready = _with_clusters(ready, suite.generation.cluster_key)
     if problems:
         places = Places(cwd, rootdir, path.parent)
         raise InputError(
@@ -326,7 +326,12 @@ def _with_sources(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
             preprocessors.append(resolve(name))
     source = None
     with collecting(problems):
-        source = open_sources(suite.source, recorded_runs(suite.replay.cassette_dir))
+        source = open_sources(
+            suite.source.paths,
+            recorded_runs(suite.replay.cassette_dir),
+            max_sample_mb=suite.generation.max_sample_mb,
+            input_format=suite.generation.input_format,
+        )
     return replace(ready, source=source, preprocessors=tuple(preprocessors))
 
 

@@ -283,7 +283,7 @@ def session_plan(
     models: dict[tuple[str, StageName, str | None], StageModel] = {}
     by_code: dict[str, None] = {}
     for ready in suites:
-        for stage, model in ready.suite.generation.stages.items():
+        for stage, model in ready.suite.stages.items():
             models[ready.suite.name, stage, None] = model
         for name, judge in ready.judges.items():
             for model in judge.models:

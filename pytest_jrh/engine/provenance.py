@@ -145,7 +145,7 @@ def suite_origin(ready: ReadySuite, baseline: BaselineFile, folder: Path) -> Sui
     """The origin of a suite's figures; paths are named relative to `folder`."""
     suite = ready.suite
     made = [test for test in suite.tests if not KINDS[test.name].natural]
-    stages = suite.generation.stages if made else {}
+    stages = suite.stages if made else {}
     frozen = suite.replay.frozen
     prompts = {prompt.judge: prompt for prompt in judge_prompts(suite, ready.judges)}
     makers = [stage.model for name, stage in stages.items() if name != VERIFIER.name]

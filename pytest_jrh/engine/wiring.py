@@ -183,7 +183,7 @@ class Calls:
         settings = self._settings
         if settings.complete is not None:
             return ()
-        making = tuple(ready.suite.generation.stages.values())
+        making = tuple(ready.suite.stages.values())
         judged = ready.test(spec.test).evaluate or spec in ready.bases
         if not judged or settings.mode(ready, judging=True) == "none":
             return making
@@ -363,7 +363,7 @@ async def surveyed(
         ended=ended,
         made=attempt.case is not None,
         most_edits=ready.suite.generation.max_edit_rounds,
-        verifies=VERIFIER.name in ready.suite.generation.stages,
+        verifies=VERIFIER.name in ready.suite.stages,
         evaluates=evaluates,
         letters=letters,
         # What a probe asks is counted for the first judge of a panel, before it has begun.

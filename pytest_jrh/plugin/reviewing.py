@@ -200,7 +200,10 @@ class Reviewing:
         """Whether the suite itself asks for the page: where cases are made anew, and only for
         them.
         """
-        if not ready.suite.generation.use_hitl or ready.suite.replay.frozen is not None:
+        if (
+            not ready.suite.config.admin.perturbation_config.use_HITL_process
+            or ready.suite.replay.frozen is not None
+        ):
             return False
         return self._options.disable_recording or self._suites.modes(ready)[0] != "none"
 

@@ -286,7 +286,7 @@ class SuiteSession:
             stage.model
             for ready in self.suites
             for stage in (
-                *ready.suite.generation.stages.values(),
+                *ready.suite.stages.values(),
                 *(model for judge in ready.judges.values() for model in judge.models),
             )
             if self.suites.asks(ready)
@@ -324,7 +324,9 @@ class SuiteSession:
         if self._engine is None:
             options = self.options
             self.check_budget()
-            workers = options.max_workers or max(ready.suite.max_workers for ready in self.suites)
+            workers = options.max_workers or max(
+                ready.suite.evaluation.max_workers for ready in self.suites
+            )
             processes: int = self.config.workerinput["workercount"] if self.is_worker else 1  # type: ignore[attr-defined]
             # The limit is the session's: each worker has its share, or takes turns where there is
             # less than one each.

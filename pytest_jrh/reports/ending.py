@@ -172,7 +172,7 @@ def _decide(run: SuiteRun, settings: EndSettings) -> GateDecision:
     suite, baseline = run.suite, settings.baseline
     rules = suite.gate
     if baseline.updating:
-        rules = replace(rules, allow_uncompared=True, min_compared=None)
+        rules = rules.model_copy(update={"allow_uncompared": True, "min_compared": None})
     wanted = run.selected
     if settings.stopped and not gate.is_active(rules, baseline.content):
         wanted &= {result.case_id for result in run.results}

@@ -254,7 +254,7 @@ class CaseTables(Report):
     def tables(self, suite: SuiteMaterial) -> Iterator[CaseTable]:
         folder = suite.suite.output.dir
         suffix, _ = table_format(suite.suite.output.format)
-        editor = suite.suite.generation.stages.get(EDITOR.name)
+        editor = suite.suite.stages.get(EDITOR.name)
         yield CaseTable(
             folder / f"{SYNTHETIC_NAME}.{suffix}",
             SYNTHETIC_COLUMNS,

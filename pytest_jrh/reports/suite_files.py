@@ -206,7 +206,7 @@ class Assembler:
         ran = {item.made_id: item.result for item in items if item.result is not None}
         refused = {name for name, result in ran.items() if result.rejected is not None}
         now = {name: entry for name, entry in rejected.entries.items() if name in refused}
-        if self._suite.output.write_jsonl and self._suite.replay.frozen is None:
+        if self._suite.generation.output.write_jsonl and self._suite.replay.frozen is None:
             now = dict(self._rejected(folder / REJECTED_FILE, rejected, now, ran, whole=whole))
         self._refused |= {name: entry for name, entry in now.items() if name in refused}
         dropped = frozenset(name for name, result in ran.items() if result.outcome == "no_case")
@@ -214,7 +214,7 @@ class Assembler:
             before = self._without_gone(
                 self._frozen or read_jsonl(target, made), target, whole=whole
             )
-            overwrite = self._suite.generation.overwrite
+            overwrite = self._suite.generation.output.overwrite
             index = merge(before, made, dropped=dropped, overwrite=overwrite)
         except (OSError, InputError) as error:
             self._outputs.problem(
@@ -222,7 +222,7 @@ class Assembler:
             )
             self._keep_spools = self._keep_spools or bool(made.entries)
             return made
-        if self._suite.output.write_jsonl and self._suite.replay.frozen is None:
+        if self._suite.generation.output.write_jsonl and self._suite.replay.frozen is None:
             return self._write(target, index, made)
         return index
 
@@ -275,7 +275,7 @@ class Assembler:
         suite = self._suite
         if self._cases is None or not whole:
             return before
-        if suite.replay.frozen is not None or not suite.generation.overwrite:
+        if suite.replay.frozen is not None or not suite.generation.output.overwrite:
             return before
         left = without_gone(suite, self._cases, before)
         if gone := len(before.entries) - len(left.entries):
@@ -398,7 +398,9 @@ class CaseFiles:
 
     def _is_ours(self, outcomes: Collection[str]) -> bool:
         """Whether a record that was not made now is that of a case with these outcomes."""
-        reused = self._suite.replay.frozen is not None or not self._suite.generation.overwrite
+        reused = (
+            self._suite.replay.frozen is not None or not self._suite.generation.output.overwrite
+        )
         return bool(outcomes) and (reused or not set(MADE).isdisjoint(outcomes))
 
     def _usable(self, made_id: str, read: ReadCase, *, made_now: bool) -> _Read | None:

@@ -181,7 +181,7 @@ class _Prompt:
 
     @property
     def model(self) -> StageModel:
-        return self.suite.generation.stages[self.stage]
+        return self.suite.stages[self.stage]
 
     def default(self) -> Template:
         path = self.model.prompt_path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pytest_jrh.config.suite import MAX_SAMPLE_MB
+from pytest_jrh.config.schema import MAX_SAMPLE_MB
 from pytest_jrh.sources.conversations import Conversations
 from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.eval_logs import load_inspect_eval_runs as load_inspect_eval_runs
@@ -15,10 +15,10 @@ from pytest_jrh.sources.log_pieces import refused
 from pytest_jrh.sources.scout import ScoutDatabase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pytest_jrh.config.suite import InputFormat, SourceSettings
+    from pytest_jrh.config.schema import InputFormat
     from pytest_jrh.sources.source import Source
 
 
@@ -55,20 +55,22 @@ def open_source(
 
 
 def open_sources(
-    settings: SourceSettings, is_known: Callable[[str], bool] = lambda _: False
+    paths: Sequence[Path],
+    is_known: Callable[[str], bool] = lambda _: False,
+    *,
+    max_sample_mb: int = MAX_SAMPLE_MB,
+    input_format: InputFormat | None = None,
 ) -> Source:
     """The source for all that a suite names; a single file is read as it is (rule R1).
 
     `is_known` says whether a run has been recorded under an id that earlier versions gave it.
     Raises InputError for a folder without transcripts.
     """
-    open_one = partial(
-        open_source, max_sample_mb=settings.max_sample_mb, input_format=settings.format
-    )
-    only = settings.paths[0] if len(settings.paths) == 1 else None
+    open_one = partial(open_source, max_sample_mb=max_sample_mb, input_format=input_format)
+    only = paths[0] if len(paths) == 1 else None
     if only is not None and (not only.is_dir() or is_database(only)):
         return open_one(only)
-    found = find_files(settings.paths, SUFFIXES, is_database)
+    found = find_files(paths, SUFFIXES, is_database)
     if len(found.files) == 1 and not found.notices:
         return open_one(found.files[0])
     return Joined(found.files, open_one, found.notices, is_known)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_jrh.config.suite import MAX_SAMPLE_MB, InputFormat
+from pytest_jrh.config.schema import MAX_SAMPLE_MB, InputFormat
 from pytest_jrh.core.documents import DamagedError, check_depth, parsed, printable
 from pytest_jrh.core.errors import InputError, Problem, Unscored
 from pytest_jrh.core.model import AgentRun, RunSummary, Skip

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from pydantic import ValidationError
 
 from pytest_jrh.config import preprocessors as chain
+from pytest_jrh.config.schema import MAX_SAMPLE_MB
 from pytest_jrh.config.specs import sample as pick
-from pytest_jrh.config.suite import MAX_SAMPLE_MB
 from pytest_jrh.core.documents import DamagedError, printable
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.model import DEFAULT_SEED, AgentRun, Preprocessor, RunSummary, Skip
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from inspect_ai.log import EvalSample
 
-    from pytest_jrh.config.suite import InputFormat
+    from pytest_jrh.config.schema import InputFormat
 
 
 _ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")

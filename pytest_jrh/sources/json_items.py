@@ -17,7 +17,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from pytest_jrh.config.suite import MAX_SAMPLE_MB, InputFormat
+from pytest_jrh.config.schema import MAX_SAMPLE_MB, InputFormat
 from pytest_jrh.core.documents import (
     MISSING,
     DamagedError,

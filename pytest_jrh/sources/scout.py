@@ -14,7 +14,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pytest_jrh.config.suite import MAX_SAMPLE_MB, InputFormat
+from pytest_jrh.config.schema import MAX_SAMPLE_MB, InputFormat
 from pytest_jrh.core.documents import DamagedError, printable
 from pytest_jrh.core.errors import InputError, Problem, Unscored
 from pytest_jrh.core.model import AgentRun, RunSummary, Skip

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from pytest_jrh.config.suite import InputFormat
+    from pytest_jrh.config.schema import InputFormat
     from pytest_jrh.core.model import AgentRun, Preprocessor, RunSummary
 
 

@@ -38,7 +38,7 @@ from pytest_jrh.stats.statistics import accuracy_of, describe
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from pytest_jrh.config.suite import GateRules
+    from pytest_jrh.config.schema import GateRules
     from pytest_jrh.core.model import CaseSpec
     from pytest_jrh.stats.baseline import Pair
     from pytest_jrh.stats.changes import ChangeRow
@@ -282,7 +282,7 @@ def _probe_rates(
 
     A probe without selected cases is left out, unless the session is the whole suite.
     """
-    for probe, limit in rules.probes.items():
+    for probe, limit in rules.probe_limits.items():
         given = [result for result in received if result.spec.test == probe]
         asked = dict.fromkeys(result.judge for result in given)
         for judge in asked or (judges if whole else ()):
@@ -631,7 +631,7 @@ def decide(
 
 def _undecided(rules: GateRules, applied: Sequence[Threshold]) -> Iterator[str]:
     """Keys of the gate about tests of which nothing was selected."""
-    for key, limits in (("probes", rules.probes), ("min_accuracy", rules.min_accuracy)):
+    for key, limits in (("probes", rules.probe_limits), ("min_accuracy", rules.min_accuracy)):
         tests = limits if isinstance(limits, Mapping) else {}
         decided = {threshold.test for threshold in applied}
         yield from (f"gate.{key}.{test}" for test in tests if test not in decided)

@@ -41,7 +41,8 @@ from pytest_jrh.stats.figures import percent
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_jrh.config.suite import GateRules, Suite
+    from pytest_jrh.config.schema import GateRules
+    from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import CaseResult
     from pytest_jrh.judges.judge import SuiteJudge
     from pytest_jrh.stats.baseline import Comparison, Scope, Update

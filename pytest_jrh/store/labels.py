@@ -134,7 +134,7 @@ def labels_elsewhere(suite: Suite, folders: Iterable[Path]) -> list[str]:
 
 def _files(suite: Suite) -> list[Path]:
     """Where the labels of people about the suite's cases may be, in the order of reading."""
-    committed = [] if suite.review.labels is None else [suite.review.labels]
+    committed = [] if suite.blind_labels is None else [suite.blind_labels]
     return [*dict.fromkeys([*committed, *(labels_path(test.output_dir) for test in suite.tests)])]
 
 
@@ -266,7 +266,7 @@ def grounds_of(
     rejected: tuple[CaseResult, ...] = (),
 ) -> Grounds:
     """What the labels of a suite rest on; see `Grounds`."""
-    stage = suite.generation.stages.get(VERIFIER.name)
+    stage = suite.stages.get(VERIFIER.name)
     verifier = stage.model if stage is not None else ""
     return Grounds(
         ordinal=suite.mode == "ordinal",

@@ -151,7 +151,7 @@ def made_before(suite: Suite) -> dict[str, MadeCases]:
     Raises `InputError` for a line that cannot be used, and for a case that is among those that the
     verifier rejected, too.
     """
-    if suite.replay.frozen is None and suite.generation.overwrite:
+    if suite.replay.frozen is None and suite.generation.output.overwrite:
         return {}
     frozen = suite.replay.frozen
     paths = {test.name: frozen or test.output_dir / CASES_FILE for test in suite.tests}

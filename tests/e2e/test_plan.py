@@ -30,7 +30,7 @@ def planned(bench: Bench, mode: RecordMode | None, **more: Any) -> CallPlan:
     """The plan of all cases, made by an engine without any call."""
     suite = bench.ready.suite
     models: dict[tuple[str, StageName, str | None], StageModel] = {}
-    for stage, model in suite.generation.stages.items():
+    for stage, model in suite.stages.items():
         models[suite.name, stage, None] = model
     for judge in suite.judges:
         models[suite.name, "judge", judge.name] = judge.stage

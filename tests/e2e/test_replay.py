@@ -197,7 +197,7 @@ def test_the_fingerprint_covers_what_makes_the_call_this_call(
 
     from pytest_jrh.cases.pipeline import EditorResponse, VerifierResponse
 
-    stage = bench.ready.suite.generation.stages["editor"]
+    stage = bench.ready.suite.stages["editor"]
     request = CallRequest(stage, ({"role": "user", "content": "Edit."},), EditorResponse)
     others = [
         replace(request, stage=replace(stage, stage="planner")),

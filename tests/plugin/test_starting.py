@@ -186,7 +186,7 @@ def test_the_defaults_that_a_runaway_model_needs_only_have_to_be_uncommented(
         re.sub(r"^# (models:|  (max_tokens|timeout|api_base): )", r"\1", text, flags=re.M), "utf-8"
     )
     suite = make_ready(config, cwd=project, rootdir=project).suite
-    stages = [*suite.generation.stages.values(), *(judge.stage for judge in suite.judges)]
+    stages = [*suite.stages.values(), *(judge.stage for judge in suite.judges)]
     assert [stage.stage for stage in stages] == [
         "planner",
         "editor",

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.cases.ids import case_id, generation_id, perturbed_idx
 from pytest_jrh.cases.tests import BASES
-from pytest_jrh.config.suite import ReviewSettings, SuiteTest
+from pytest_jrh.config.schema import ReviewSection
+from pytest_jrh.config.suite import SuiteTest
 from pytest_jrh.core.model import Label, Plan, PlanStep, Skip, Verification
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.review.blind import LabelBoard
@@ -25,7 +26,8 @@ def blind_suite(folder: Path, **review: Any) -> Suite:
     """The suite of the cases below, with natural runs too."""
     suite = review_suite(folder)
     natural = SuiteTest("agent_labels", "fail", folder / "cases" / "agent_labels", True, {})
-    return replace(suite, tests=(*suite.tests, natural), review=ReviewSettings(**review))
+    config = suite.config.model_copy(update={"review": ReviewSection(**review)})
+    return replace(suite, tests=(*suite.tests, natural), config=config)
 
 
 def confirmed(number: int) -> Case:

@@ -6,8 +6,8 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.cases.ids import case_id
+from pytest_jrh.config.schema import AgentConfig, Config
 from pytest_jrh.config.suite import (
-    GenerationSettings,
     OutputSettings,
     ReplaySettings,
     SourceSettings,
@@ -203,8 +203,9 @@ def make_suite(folder: Path, **changes: Any) -> Suite:
         rubrics=(RUBRIC,),
         tests=(test("agent_perturbation"), test("agent_positives")),
         judges=(JudgeSettings(None, model("judge")),),
+        config=Config.model_construct(),
         source=SourceSettings((folder / "log.eval",)),
-        generation=GenerationSettings(stages),
+        stages=stages,
         replay=ReplaySettings(folder / "cassettes"),
         output=OutputSettings(folder / "outputs" / "refunds"),
         custom_prompts_dir=folder / "custom_prompts",
@@ -215,9 +216,15 @@ def make_suite(folder: Path, **changes: Any) -> Suite:
 
 def suite_with(suite: Suite, **changes: Any) -> Suite:
     """The suite with other values; those of its groups by their own names, as in `frozen=`."""
-    for group in ("source", "generation", "replay", "output"):
+    for group in ("source", "replay", "output"):
         settings = getattr(suite, group)
         own = {each.name for each in fields(settings)} & changes.keys()
         values = {name: changes.pop(name) for name in own}
         suite = replace(suite, **{group: replace(settings, **values)})
-    return replace(suite, **changes)
+    output = {name: changes.pop(name) for name in {"overwrite", "write_jsonl"} & changes.keys()}
+    keys = AgentConfig.model_fields.keys() - {each.name for each in fields(Suite)}
+    values = {name: changes.pop(name) for name in keys & changes.keys()}
+    values["output"] = suite.generation.output.model_copy(update=output)
+    generation = suite.generation.model_copy(update=values)
+    config = suite.config.model_copy(update={"test_agent_perturbation_config": generation})
+    return replace(suite, config=config, **changes)

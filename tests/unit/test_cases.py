@@ -15,7 +15,7 @@ from pytest_jrh.cases import ids
 from pytest_jrh.config import specs as cases
 from pytest_jrh.core.model import CaseSpec, RunSummary, Skip
 from pytest_jrh.judges.judge import JudgeSettings
-from tests.support.made_cases import LEVELS, RUBRIC, make_spec, make_suite
+from tests.support.made_cases import LEVELS, RUBRIC, make_spec, make_suite, suite_with
 
 AGENTHARM = ["17-2", "17-3", "2-2", "2-3", "20-2", "21-3", "22-1", "22-4"]
 AGENTHARM += ["23-2", "30-4", "33-3", "37-3", "44-2", "44-4", "49-3", "53-3"]
@@ -185,7 +185,7 @@ def test_the_config_says_how_runs_are_drawn(
     tmp_path: Path, sampling: Literal["rand", "stable"], *, stays: bool
 ) -> None:
     suite = make_suite(tmp_path)
-    suite = replace(suite, source=replace(suite.source, sample_num=5, sampling=sampling))
+    suite = suite_with(suite, sample_num=5, sampling=sampling)
     new = [RunSummary(f"new-{number}", 1) for number in range(9)]
     before = {spec.run_id for spec in cases.expand(suite, RUNS_100)}
     after = {spec.run_id for spec in cases.expand(suite, [*new, *RUNS_100])}

@@ -40,7 +40,11 @@ def test_a_minimal_config_takes_every_default(folder: Folder) -> None:
         suite.generation.max_edit_rounds,
         suite.generation.pass_required,
     ) == (20, 3, True)
-    assert (suite.output.write_jsonl, suite.generation.overwrite, suite.max_workers) == (
+    assert (
+        suite.generation.output.write_jsonl,
+        suite.generation.output.overwrite,
+        suite.evaluation.max_workers,
+    ) == (
         True,
         True,
         10,
@@ -59,7 +63,7 @@ def test_a_minimal_config_takes_every_default(folder: Folder) -> None:
         suite.instruction,
         suite.source.preprocessors,
         suite.notices,
-        suite.generation.use_hitl,
+        suite.config.admin.perturbation_config.use_HITL_process,
     ) == (
         "",
         (),
@@ -282,7 +286,7 @@ def test_a_config_may_be_json(folder: Folder) -> None:
     path = folder.root / "suite.json"
     path.write_text(json.dumps(minimal(), indent=1).replace("/", "\\/"), encoding="utf-8")
     assert (
-        load_suite(path, cwd=folder.root, rootdir=folder.root).generation.stages["editor"].model
+        load_suite(path, cwd=folder.root, rootdir=folder.root).stages["editor"].model
         == "openai/maker"
     )
 

@@ -20,7 +20,7 @@ def test_every_stage_falls_back_to_the_generation_model_and_sets_nothing_else(
     folder: Folder,
 ) -> None:
     suite = folder.load(minimal())
-    assert suite.generation.stages == {
+    assert suite.stages == {
         name: StageModel(name, "openai/maker")
         for name in ("planner", "editor", "summary", "verifier")
     }
@@ -41,7 +41,7 @@ def test_a_summary_that_says_nothing_takes_after_the_editor(
         "api_base": "http://h/v1",
     }
     data[AGENT] = {"editor": {**editor, "timeout": 9}, "summary": summary}
-    stages = folder.load(data).generation.stages
+    stages = folder.load(data).stages
     assert stages["summary"] == StageModel(
         "summary", "e", temperature=1.0, system_prompt="s", timeout=9.0, api_base="http://h/v1"
     )
@@ -56,7 +56,7 @@ def test_a_stage_with_its_own_model_does_not_inherit_the_editors_server(folder: 
         "summary": {"model": "s"},
         "verifier": {"model": "v", "rate_limit": {"calls": 3, "period": 60}},
     }
-    stages = folder.load(data).generation.stages
+    stages = folder.load(data).stages
     assert stages["summary"] == StageModel("summary", "s")
     assert stages["verifier"] == StageModel("verifier", "v", rate_limit=RateLimit(3, 60.0))
 
@@ -79,7 +79,7 @@ def test_every_stage_and_judge_takes_from_the_section_models_what_it_does_not_se
     suite = folder.load(data)
     common: dict[str, Any] = {"timeout": 30.0, "api_base": "http://all/v1", "temperature": 0.0}
     maker = "openai/maker"
-    assert suite.generation.stages == {
+    assert suite.stages == {
         "planner": StageModel("planner", maker, max_tokens=900, **common),
         "editor": StageModel("editor", maker, max_tokens=5, **common),
         "summary": StageModel("summary", maker, max_tokens=900, **common),
@@ -102,7 +102,7 @@ def test_every_stage_and_judge_takes_from_the_section_models_what_it_does_not_se
 
 def test_verifier_false_turns_it_off(folder: Folder) -> None:
     suite = folder.load(changed(f"{AGENT}.verifier", False))
-    assert set(suite.generation.stages) == {"planner", "editor", "summary"}
+    assert set(suite.stages) == {"planner", "editor", "summary"}
     assert suite.resolved[AGENT]["verifier"] is False
 
 
@@ -121,7 +121,7 @@ def test_prompt_files_are_found_and_must_be_there(folder: Folder) -> None:
     data[AGENT] = {"planner": {"prompt_path": "./p.md"}}
     data["judge"] = {"prompt_path": "p.md", "show_reasoning": True}
     suite = folder.load(data)
-    assert suite.generation.stages["planner"].prompt_path == str(folder.root / "p.md")
+    assert suite.stages["planner"].prompt_path == str(folder.root / "p.md")
     assert suite.judges[0].stage.prompt_path == str(folder.root / "p.md")
     assert suite.judges[0].show_reasoning
     problem = folder.problem(changed(f"{AGENT}.editor.prompt_path", "q.md"))

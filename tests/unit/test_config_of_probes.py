@@ -122,9 +122,9 @@ def test_natural_runs_need_the_stages_that_a_probe_asks_and_no_others(folder: Fo
     data = with_tests("agent_labels", "verdict_pressure", labels={"path": "labels.csv"})
     data["synthetic_data_params"] = {}
     data[AGENT]["editor"] = {"model": "openai/e"}
-    assert set(folder.load(data).generation.stages) == {"editor", "verifier"}
+    assert set(folder.load(data).stages) == {"editor", "verifier"}
     data["admin"]["perturbation_config"]["tests_to_run"] = ["agent_labels", "position"]
-    assert not folder.load(data).generation.stages
+    assert not folder.load(data).stages
 
 
 def test_the_minimal_config_has_no_probe(folder: Folder) -> None:

@@ -86,7 +86,7 @@ def test_merge_keys_work_and_keep_their_lines(folder: Folder) -> None:
         f"{AGENT}:\n  planner: &p\n    model: m\n    temperature: 1e-1\n  editor:\n    <<: *p\n   "
         " model: e\n",
     )
-    stages = folder.load(text).generation.stages
+    stages = folder.load(text).stages
     assert stages["editor"] == StageModel("editor", "e", temperature=0.1)
     broken = text.replace("1e-1", "warm")
     lines = {problem.line for problem in folder.problems(broken)}

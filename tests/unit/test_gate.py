@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.config.load import load_suite
-from pytest_jrh.config.suite import GateRules
+from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.model import CaseResult, Outcome
 from pytest_jrh.reports.gate import change_sentences, decision_sentence, gate_lines
 from pytest_jrh.stats.baseline import Baseline, Scope, update
@@ -85,7 +85,7 @@ def test_config_section_becomes_the_suites_rules(tmp_path: Path) -> None:
     files = write_suite(tmp_path, overrides={"gate": section})
     suite = load_suite(files.config, cwd=tmp_path, rootdir=tmp_path)
     assert suite.gate == GateRules(
-        {"agent_positives": 0.9}, lower_bound=True, max_regressions=2, min_cases=5
+        min_accuracy={"agent_positives": 0.9}, lower_bound=True, max_regressions=2, min_cases=5
     )
     files = write_suite(tmp_path / "plain")
     assert load_suite(files.config, cwd=tmp_path / "plain", rootdir=tmp_path).gate == GateRules()
@@ -113,7 +113,11 @@ class TestItem:
 
     @pytest.mark.parametrize(
         "rules",
-        [GateRules(0.5), GateRules({"agent_perturbation": 0.5}), GateRules(max_regressions=1)],
+        [
+            GateRules(min_accuracy=0.5),
+            GateRules(min_accuracy={"agent_perturbation": 0.5}),
+            GateRules(max_regressions=1),
+        ],
     )
     def test_rule_that_counts_disagreements_leaves_them_to_the_session(
         self, rules: GateRules
@@ -122,11 +126,17 @@ class TestItem:
         assert tolerated(case(1, "disagree"), baseline_of([case(1)]), rules) == "left to the gate"
 
     def test_accuracy_asked_of_the_other_test_lets_nothing_through(self) -> None:
-        assert tolerated(case(1, "disagree"), None, GateRules({"agent_positives": 0.5})) is None
+        assert (
+            tolerated(case(1, "disagree"), None, GateRules(min_accuracy={"agent_positives": 0.5}))
+            is None
+        )
 
     @pytest.mark.parametrize("outcome", ["agree", "no_case", "generated", "model_error"])
     def test_only_disagreements_are_tolerated(self, outcome: Outcome) -> None:
-        assert tolerated(case(1, outcome), None, GateRules(0.0, max_regressions=9)) is None
+        assert (
+            tolerated(case(1, outcome), None, GateRules(min_accuracy=0.0, max_regressions=9))
+            is None
+        )
 
 
 class TestDecision:
@@ -508,7 +518,11 @@ class TestCoverage:
     def test_rules_about_tests_without_selected_cases_are_named(self) -> None:
         before = cases("AA")
         ids = [*(each.case_id for each in before), id_of(9)]
-        rules = GateRules(probes={"position": 0.1}, min_accuracy={"agent_positives": 0.9})
+        limits = {
+            "probes": {"position": {"max_rate": 0.1}},
+            "min_accuracy": {"agent_positives": 0.9},
+        }
+        rules = GateRules.model_validate(limits)
         decision = decide(before, None, rules, Scope.of(ids, ids[:2]))
         assert self.said(decision).endswith(
             "Not decided, as none of its cases was selected: gate.probes.position, "

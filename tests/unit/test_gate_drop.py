@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.config.suite import GateRules
+from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.model import CaseResult, Outcome
 from pytest_jrh.reports.gate import change_sentences, decision_sentence, gate_lines
 from pytest_jrh.reports.json_values import decision_data

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.config.suite import ReviewSettings
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import CaseResult, Rejection
 from pytest_jrh.reports.annotations import annotation_lines
@@ -300,7 +299,7 @@ def test_a_committed_file_is_read_before_that_of_the_page(tmp_path: Path) -> Non
     committed = tmp_path / "blind_labels.jsonl"
     lines = ({**GOOD, "blind": True}, {**GOOD, "blind": True, "reviewer": "bob"})
     committed.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
-    suite = replace(suite, review=ReviewSettings(labels=committed))
+    suite = replace(suite, blind_labels=committed)
     assert blind_labels(read_people(suite)) == {DIGESTS[1]: (0, 1)}
     committed.write_text("{}\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"blind_labels\.jsonl:1: case_digest: is missing"):

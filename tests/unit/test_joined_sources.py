@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from pytest_jrh.config.places import Places, matching
-from pytest_jrh.config.suite import SourceSettings
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Rubric, RunSummary
 from pytest_jrh.sources import joined, open_source, open_sources
@@ -28,7 +27,7 @@ def folder(tmp_path: Path) -> Folder:
 
 
 def opened(*paths: Path) -> Source:
-    return open_sources(SourceSettings(paths))
+    return open_sources(paths)
 
 
 def keys(source: Source) -> list[tuple[str, int, str | None]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.config.suite import GateRules
+from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.model import CaseResult, Outcome
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.reports.gate import change_sentences, decision_sentence, gate_lines, update_sentence
@@ -126,7 +126,7 @@ def test_a_gate_whose_rules_are_for_other_tests_says_what_it_has_seen() -> None:
     everything = judged(right)
     results = of_test("agent_perturbation", everything)
     scope = Scope.of([r.case_id for r in everything], [r.case_id for r in results])
-    decision = decide(results, None, GateRules({"agent_positives": 0.9}), scope)
+    decision = decide(results, None, GateRules(min_accuracy={"agent_positives": 0.9}), scope)
     assert (
         decision_sentence(decision)
         == f"Gate passed: {len(results)} verdicts, at least 1 needed. Not decided, as none of its "

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_jrh.config.suite import GateRules
+from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.model import CaseResult
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import columns
@@ -208,7 +208,7 @@ def test_a_rate_within_the_flicker_does_not_fail() -> None:
 
 
 def test_a_gate_decides_about_a_probe_and_its_cases_are_left_to_it() -> None:
-    rules = GateRules(probes={LAYOUT: 0.05})
+    rules = GateRules.model_validate({"probes": {LAYOUT: {"max_rate": 0.05}}})
     results = [*judged(right), *derived(["json_layout"])]
     scope = Scope.of(result.case_id for result in results)
     decision = decide(results, None, rules, scope)
@@ -233,7 +233,7 @@ def test_other_rules_do_not_answer_for_a_probe() -> None:
 
 
 def test_a_rule_is_left_out_where_no_case_of_its_probe_was_selected() -> None:
-    rules = GateRules(probes={LAYOUT: 0.05})
+    rules = GateRules.model_validate({"probes": {LAYOUT: {"max_rate": 0.05}}})
     plain, more = judged(right), derived(["json_layout"])
     known = [result.case_id for result in [*plain, *more]]
     part = Scope.of(known, [result.case_id for result in plain])
@@ -250,7 +250,7 @@ def test_a_probe_without_a_verdict_does_not_pass() -> None:
     decision = decide(
         [*judged(right), *results],
         None,
-        GateRules(probes={LAYOUT: 0.05}),
+        GateRules.model_validate({"probes": {LAYOUT: {"max_rate": 0.05}}}),
         Scope.of(result.case_id for result in results),
     )
     assert not decision.passed

@@ -130,7 +130,7 @@ def test_the_preview_is_what_the_pipeline_sent_for_the_case(
     suite = suite_with(
         suite,
         stages={
-            **suite.generation.stages,
+            **suite.stages,
             "planner": planner,
             "verifier": StageModel("verifier", "m"),
         },
@@ -181,7 +181,7 @@ def test_the_configs_own_prompt_is_the_default(tmp_path: Path) -> None:
     suite = make_suite(tmp_path)
     stage = StageModel("planner", "m", prompt_path=str(tmp_path / "own.md"))
     planner = one(
-        AgentTemplates([suite_with(suite, stages={**suite.generation.stages, "planner": stage})]),
+        AgentTemplates([suite_with(suite, stages={**suite.stages, "planner": stage})]),
         "planner",
     )
     assert (planner.default, planner.origin) == (PLANNER, str(tmp_path / "own.md"))

@@ -15,7 +15,6 @@ import pytest
 
 from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.config.specs import expand
-from pytest_jrh.config.suite import SourceSettings
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.model import AgentRun, RunSummary
 from pytest_jrh.core.transcript import render_transcript
@@ -124,7 +123,7 @@ def written(scout: Any, folder: Path, ids: Sequence[str]) -> Path:
 
 
 def opened(*paths: Path) -> Source:
-    return open_sources(SourceSettings(paths))
+    return open_sources(paths)
 
 
 def whole(source: Source) -> list[Any]:
@@ -161,7 +160,7 @@ def cases_of(root: Path, runs: Path, turn: int = 4) -> list[Any]:
             cases.append((spec, seen, case.outcome.edits, case.expected, asked))
         return cases
 
-    with open_sources(suite.source) as source:
+    with open_sources(suite.source.paths) as source:
         return asyncio.run(made(source))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_jrh import sources
-from pytest_jrh.config.suite import InputFormat
+from pytest_jrh.config.schema import InputFormat
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import AgentRun, RunSummary
 from pytest_jrh.sources import open_source
