@@ -78,13 +78,7 @@ def look_at_judge(text: str, folder: Path, mode: Mode) -> GivenJudge:
         return str(named[-1])
 
     located = kind.with_files(section, found)
-    settings = JudgeSettings(
-        None,
-        StageModel(JUDGE.name, ""),
-        kind=kind.key,
-        section=located,
-        score_map=located.score_map,
-    )
+    settings = JudgeSettings(None, StageModel(JUDGE.name, ""), kind.key, located)
     judge = kind.build(settings, mode, "")
     places = [_inside(path, folder) for path in named]
     written = kind.with_files(section, lambda _file, _names: places[0])

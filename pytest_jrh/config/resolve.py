@@ -19,8 +19,9 @@ from pytest_jrh.config.rubrics import LONGEST_SCALE
 from pytest_jrh.config.tests import unused_labels
 from pytest_jrh.core.documents import KeyPath, listed, read_text, received, shown
 from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.sections import StageSection
 from pytest_jrh.core.stages import MAKING
-from pytest_jrh.judges import own_keys
+from pytest_jrh.judges import JUDGES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -395,22 +396,21 @@ def _plain(value: Any) -> Any:
 
 
 def _set_judges(data: dict[str, Any], judges: Sequence[JudgeSettings], places: Places) -> None:
-    repeats = data["admin"]["evaluation_config"]["repeats"]
-    entries = [
-        _stage(judge.stage, places)
-        | {"show_reasoning": judge.show_reasoning}
-        | ({"images": "send"} if judge.sends_images else {})
-        | ({"repeats": judge.repeats} if judge.repeats != repeats else {})
-        | ({"score_map": dict(judge.score_map)} if judge.score_map else {})
-        | own_keys(judge, lambda file: places.name(Path(file)))
-        | ({"name": judge.name} if judge.name else {})
-        for judge in judges
-    ]
+    evaluation = data["admin"]["evaluation_config"]
+    entries = []
+    for judge in judges:
+        section = JUDGES[judge.kind].with_files(
+            judge.section, lambda file, _: places.name(Path(file))
+        )
+        keys = section.model_dump(exclude=set(StageSection.model_fields))
+        if judge.repeats == evaluation["repeats"]:
+            del keys["repeats"]
+        entries.append(_stage(judge.stage, places) | keys)
     if judges[0].name is None:
         data["judge"] = entries[0]
     else:
         data["judge"] = {}
-        data["admin"]["evaluation_config"]["judges"] = entries
+        evaluation["judges"] = entries
 
 
 def _stage(stage: StageModel, places: Places) -> dict[str, Any]:

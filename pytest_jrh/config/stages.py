@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pytest_jrh.config.fitting import AGENT, EVALUATION
 from pytest_jrh.core.documents import listed, received, shown
 from pytest_jrh.core.model import RateLimit, StageModel, StageName
-from pytest_jrh.core.sections import ModelDefaults, NoVerifier, StageSection, first_set
+from pytest_jrh.core.sections import JudgeStage, ModelDefaults, NoVerifier, StageSection, first_set
 from pytest_jrh.core.stages import JUDGE, MAKING
 from pytest_jrh.judges import SUPPLIED, kind_of, kinds_of, stray_keys
 from pytest_jrh.judges.judge import BINARY_SCORES, JudgeSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable
 
     from pytest_jrh.config.places import Places
     from pytest_jrh.config.schema import Config, PanelJudge
     from pytest_jrh.core.documents import Findings, KeyPath
     from pytest_jrh.core.model import Mode
-    from pytest_jrh.core.sections import ConfigSection, JudgeStage
     from pytest_jrh.judges.judge import JudgeKind
+
+SectionT = TypeVar("SectionT", bound=StageSection)
 
 
 def resolve_stages(
@@ -78,6 +79,8 @@ def resolve_judges(
                 f"duplicate name {shown(entry.name)}; judge names must be unique",
             )
         _check_template(entry, mode, findings, key)
+        # Both have no further meaning.
+        entry = entry.model_copy(update={"template": None, "preprocess_columns_map": None})  # noqa: PLW2901
         judges.append(_judge(config, entry.name, entry, mode, findings, places, key))
     return tuple(judges)
 
@@ -85,72 +88,59 @@ def resolve_judges(
 def _judge(
     config: Config,
     name: str | None,
-    own: JudgeStage,
+    entry: JudgeStage,
     mode: Mode | None,
     findings: Findings,
     places: Places,
     key: KeyPath,
 ) -> JudgeSettings:
-    """One judge, from its `own` section and what that leaves to others."""
-    evaluation, base = config.admin.evaluation_config, config.judge
-    general = base.model or evaluation.autograder_model_name
-    kind = kind_of(own)
-    laid = own if own is base else _over(own, base, own_model=own.model is not None)
-    settings = _with_defaults(laid, config.models)
-    return JudgeSettings(
-        name,
-        _judge_stage(settings, general, findings, places, key, kind),
-        show_reasoning=first_set(own.show_reasoning, base.show_reasoning, default=False),
-        kind=kind.key,
-        section=_own_section(own, findings, places, key, kind),
-        sends_images=_sends_images(kind, findings, key, own.images, base.images),
-        repeats=_repeats(config, own),
-        score_map=_score_map(config, own, settings, mode, findings, key),
-        folders=tuple(places.bases),
-    )
+    """One judge, from its section and what that leaves to others."""
+    base, kind = config.judge, kind_of(entry)
+    section = entry if entry is base else _over(entry, base)
+    section = _with_defaults(section, config.models)
+    general = base.model or config.admin.evaluation_config.autograder_model_name
+    stage = _judge_stage(section, general, findings, places, key, kind)
+    _check_keys(entry, findings, key, kind)
+    _check_score_map(entry, section, mode, findings, key)
+    section = _located(_resolved(section, stage, config, kind), findings, places, key, kind)
+    return JudgeSettings(name, stage, kind.key, section, tuple(places.bases))
 
 
-def _repeats(config: Config, own: JudgeStage) -> int:
-    return first_set(
-        own.repeats, config.judge.repeats, default=config.admin.evaluation_config.repeats
-    )
+def _resolved(
+    section: JudgeStage, stage: StageModel, config: Config, kind: JudgeKind
+) -> JudgeStage:
+    """Fill in what no section of a judge says.
+
+    A judge that runs code has the messages, and is sent no images.
+    """
+    sends_images = kind.keys is None and section.images == "send"
+    values = {
+        "model": stage.model or None,
+        "prompt_path": stage.prompt_path,
+        "show_reasoning": first_set(section.show_reasoning, default=False),
+        "images": "send" if sends_images else None,
+        "repeats": first_set(section.repeats, default=config.admin.evaluation_config.repeats),
+    }
+    return section.model_copy(update=values)
 
 
-def _score_map(
-    config: Config,
-    own: JudgeStage,
-    settings: StageSection,
+def _check_score_map(
+    entry: JudgeStage,
+    section: JudgeStage,
     mode: Mode | None,
     findings: Findings,
     key: KeyPath,
-) -> Mapping[str, int] | None:
-    """The scores of a judge's values; those of the section `judge` are for judges of its kind."""
-    kind = kind_of(own)
-    score_map, where = own.score_map, (*key, "score_map")
-    if score_map is None and kind is kind_of(config.judge):
-        score_map, where = config.judge.score_map, ("judge", "score_map")
-    if score_map is None:
-        return None
-    if kind.keys is None and settings.prompt_path is None:
+) -> None:
+    if section.score_map is None:
+        return
+    where = ("judge", "score_map") if entry.score_map is None else (*key, "score_map")
+    if kind_of(entry).keys is None and section.prompt_path is None:
         message = "needs a prompt that asks for these values; the built-in one asks for scores"
         findings.add(where, message, "set prompt_path beside it")
-    for value, score in score_map.items():
+    for value, score in section.score_map.items():
         if mode == "binary" and score not in BINARY_SCORES:
             expected = "1 (violated) or 0 (satisfied), because the suite is binary"
             findings.add((*where, value), received(score, expected))
-    return score_map
-
-
-def _sends_images(
-    kind: JudgeKind, findings: Findings, key: KeyPath, own: str | None, general: str | None
-) -> bool:
-    """Whether a judge gets images; one that runs code of its own has the messages."""
-    if kind.keys is not None:
-        if own is not None:
-            message = "images has a meaning for a judge that is a prompt alone"
-            findings.add((*key, "images"), message, "its code finds the images in case.messages")
-        return False
-    return first_set(own, general, default="describe") == "send"
 
 
 def _supplied(config: Config, findings: Findings, places: Places) -> JudgeSettings:
@@ -158,18 +148,10 @@ def _supplied(config: Config, findings: Findings, places: Places) -> JudgeSettin
         message = "the hook pytest_jrh_judge supplies the judge of this suite, which is a panel"
         hint = "name the functions of a panel in the config: {name: ..., python: ...}"
         findings.add((*EVALUATION, "judges"), message, hint)
-    settings = _with_defaults(config.judge, config.models)
-    stage = _judge_stage(settings, None, findings, places, ("judge",), SUPPLIED)
-    return JudgeSettings(
-        None,
-        stage,
-        show_reasoning=first_set(config.judge.show_reasoning, default=False),
-        kind=SUPPLIED.key,
-        section=config.judge,
-        repeats=_repeats(config, config.judge),
-        score_map=config.judge.score_map,
-        folders=tuple(places.bases),
-    )
+    section = _with_defaults(config.judge, config.models)
+    stage = _judge_stage(section, None, findings, places, ("judge",), SUPPLIED)
+    section = _resolved(section, stage, config, SUPPLIED)
+    return JudgeSettings(None, stage, SUPPLIED.key, section, tuple(places.bases))
 
 
 def _check_template(entry: PanelJudge, mode: Mode | None, findings: Findings, key: KeyPath) -> None:
@@ -183,10 +165,8 @@ def _check_template(entry: PanelJudge, mode: Mode | None, findings: Findings, ke
         )
 
 
-def _own_section(
-    section: JudgeStage, findings: Findings, places: Places, key: KeyPath, kind: JudgeKind
-) -> ConfigSection | None:
-    """The section of a judge that has keys of its own, with its files found."""
+def _check_keys(section: JudgeStage, findings: Findings, key: KeyPath, kind: JudgeKind) -> None:
+    """Refuse keys that have no meaning for a judge of this kind."""
     several = kinds_of(section)
     if len(several) > 1:
         message = f"{listed(several)} are set, but a judge is one of them"
@@ -196,16 +176,25 @@ def _own_section(
         message = f"{name} has no meaning for a judge that {what}"
         findings.add((*key, name), message, f"it goes with {listed(others)}")
     if kind.keys is None:
-        return None
+        return
     if section.prompt_path is not None:
         message = f"prompt_path has no meaning for a judge that {what}"
         findings.add((*key, "prompt_path"), message, "its code writes what it asks")
+    if section.images is not None:
+        message = "images has a meaning for a judge that is a prompt alone"
+        findings.add((*key, "images"), message, "its code finds the images in case.messages")
+
+
+def _located(
+    section: JudgeStage, findings: Findings, places: Places, key: KeyPath, kind: JudgeKind
+) -> JudgeStage:
+    """The section of a judge with its files found."""
 
     def find(file: str, names: tuple[str, ...]) -> str:
-        found = places.require(file, findings, (*key, *names), what="the judge's file")
-        return file if found is None else str(found)
+        path = places.require(file, findings, (*key, *names), what="the judge's file")
+        return file if path is None else str(path)
 
-    located: ConfigSection = kind.with_files(section, find)
+    located: JudgeStage = kind.with_files(section, find)
     return located
 
 
@@ -274,21 +263,26 @@ def _beside(settings: StageSection, other: StageModel) -> StageSection:
     return _filled(settings, other, ("api_base", "timeout"))
 
 
-def _with_defaults(settings: StageSection, defaults: ModelDefaults) -> StageSection:
+def _with_defaults(settings: SectionT, defaults: ModelDefaults) -> SectionT:
     """Fill in what a stage leaves to the section `models`."""
     return _filled(settings, defaults, ModelDefaults.model_fields)
 
 
-def _over(entry: StageSection, base: StageSection, *, own_model: bool) -> StageSection:
+def _over(entry: JudgeStage, base: JudgeStage) -> JudgeStage:
     """Lay what a panel judge sets over what the section `judge` says.
 
-    A server belongs to its model.
+    A server belongs to its model, and a map of values to judges of its kind.
     """
-    tied = {"model", "api_base", "rate_limit"} if own_model else set()
-    return _filled(entry, base, [name for name in StageSection.model_fields if name not in tied])
+    names = dict.fromkeys(JudgeStage.model_fields)
+    if entry.model is not None:
+        for tied in ("model", "api_base", "rate_limit"):
+            del names[tied]
+    if kind_of(entry) is not kind_of(base):
+        del names["score_map"]
+    return _filled(entry, base, names)
 
 
-def _filled(settings: StageSection, other: object, names: Iterable[str]) -> StageSection:
+def _filled(settings: SectionT, other: object, names: Iterable[str]) -> SectionT:
     """Take what is not set of these names from another."""
     values = {
         name: first_set(getattr(settings, name), default=getattr(other, name)) for name in names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_jrh.judges.http import HTTP
 from pytest_jrh.judges.inspect_scorer import INSPECT_SCORER
@@ -11,10 +11,10 @@ from pytest_jrh.judges.python import PYTHON, judge_function, supplied_judge
 from pytest_jrh.judges.scout_scanner import SCOUT_SCANNER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from pytest_jrh.core.sections import JudgeStage
-    from pytest_jrh.judges.judge import JudgeKind, JudgeSettings
+    from pytest_jrh.judges.judge import JudgeKind
 
 
 __all__ = [
@@ -23,7 +23,6 @@ __all__ = [
     "judge_function",
     "kind_of",
     "kinds_of",
-    "own_keys",
     "stray_keys",
     "supplied_judge",
     "with_own_keys",
@@ -71,16 +70,3 @@ def stray_keys(section: JudgeStage) -> dict[str, list[str]]:
             if name not in known | JUDGES.keys() and getattr(section, name, None) is not None:
                 stray.setdefault(name, []).append(other.key)
     return stray
-
-
-def own_keys(settings: JudgeSettings, name: Callable[[str], str] = str) -> dict[str, Any]:
-    """The values of the keys that only this kind of judge has, as they go into a config.
-
-    `name` names a file there.
-    """
-    kind = JUDGES[settings.kind]
-    if kind.keys is None or settings.section is None:
-        return {}
-    section = kind.with_files(settings.section, lambda file, _: name(file))
-    dumped: dict[str, Any] = section.model_dump(include=set(kind.keys.model_fields))
-    return dumped

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import Case, Message, ScoreLevel
+from pytest_jrh.core.sections import ConfigSection, JudgeStage
 from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.transcript import render_transcript
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_jrh.core.model import Complete, Mode, StageModel, Verdict
-    from pytest_jrh.core.sections import ConfigSection
     from pytest_jrh.core.stages import CallRange
 
 
@@ -129,22 +129,36 @@ class PromptedJudge(SuiteJudge, Protocol):
 class JudgeSettings:
     """One judge of a config; `name` is None where the suite has a single one (rule E4).
 
-    `kind` is its key in `pytest_jrh.judges.JUDGES`; `stage` holds its model, prompt and settings.
-    `section` is its section of the config, of a kind that has keys of its own. `sends_images` says
-    that it gets the images of a transcript, not their names alone (rule R5). It judges each case
-    `repeats` times (rule M1). `score_map` has the scores of its values, where these are none.
+    `stage` holds its model and prompt, `kind` is its key in `pytest_jrh.judges.JUDGES`, and
+    `section` its section of the config, with what the section `judge` and others fill in.
     `folders` are those in which its own code may name files.
     """
 
     name: str | None
     stage: StageModel
-    show_reasoning: bool = False
     kind: str = DEFAULT_JUDGE
-    section: ConfigSection | None = None
-    sends_images: bool = False
-    repeats: int = 1
-    score_map: Mapping[str, int] | None = None
+    section: JudgeStage = field(default_factory=JudgeStage.model_construct)
     folders: tuple[Path, ...] = ()
+
+    @property
+    def show_reasoning(self) -> bool:
+        """Whether it sees the agent's reasoning."""
+        return bool(self.section.show_reasoning)
+
+    @property
+    def sends_images(self) -> bool:
+        """Whether it gets the images of a transcript, not their names alone."""
+        return self.section.images == "send"
+
+    @property
+    def repeats(self) -> int:
+        """How often it judges each case."""
+        return self.section.repeats or 1
+
+    @property
+    def score_map(self) -> Mapping[str, int] | None:
+        """The scores of its values, where these are none."""
+        return self.section.score_map
 
     @property
     def label(self) -> str:

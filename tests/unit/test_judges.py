@@ -11,7 +11,7 @@ from pytest_jrh import judges
 from pytest_jrh.config.json_schema import purposes_of_keys
 from pytest_jrh.core.model import StageModel
 from pytest_jrh.core.sections import ConfigSection, JudgeStage, Text
-from pytest_jrh.judges import JUDGES, kind_of, own_keys, with_own_keys
+from pytest_jrh.judges import JUDGES, kind_of, with_own_keys
 from pytest_jrh.judges.judge import DEFAULT_JUDGE, JudgeKind, JudgeSettings
 
 STAGE = StageModel("judge", "")
@@ -53,12 +53,8 @@ def test_a_kind_brings_its_keys_into_the_section_of_a_judge(coin: JudgeKind) -> 
         section.model_validate({"coyn": "penny"})
 
 
-def test_what_is_written_back_are_the_keys_of_the_kind(coin: JudgeKind) -> None:
-    section = with_own_keys(JudgeStage).model_validate({"coin": "penny", "timeout": 3.0})
-    settings = JudgeSettings(None, STAGE, kind=coin.key, section=section)
-    assert own_keys(settings) == {"coin": "penny", "seeds": None}
-    assert own_keys(JudgeSettings(None, STAGE)) == {}
-    assert settings.label == "coin"
+def test_a_judge_without_a_model_is_called_by_its_kind(coin: JudgeKind) -> None:
+    assert JudgeSettings(None, STAGE, kind=coin.key).label == "coin"
 
 
 def test_without_further_kinds_the_section_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,11 +16,12 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from pytest_jrh.config.schema import JudgeSection
 from pytest_jrh.core.model import StageModel
 from pytest_jrh.judges import own_source as module
 from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.judges.own_source import own_source
-from pytest_jrh.judges.python import PythonJudge, PythonKeys, imported
+from pytest_jrh.judges.python import PythonJudge, imported
 
 ROOT = Path(__file__).parents[2]
 PROJECT = {
@@ -576,7 +577,7 @@ def test_what_is_elsewhere_on_the_machine_counts_by_its_name(
 
 def test_the_earlier_fingerprint_is_what_it_always_was() -> None:
     judge = PythonJudge(
-        JudgeSettings(None, StageModel("judge", ""), section=PythonKeys()),
+        JudgeSettings(None, StageModel("judge", ""), section=JudgeSection()),
         _zero,
         "judges.py:judge",
         own_source(_zero),

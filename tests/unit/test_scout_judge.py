@@ -94,9 +94,7 @@ def scout() -> None:
 def build(spec: str, *, mode: Mode = "binary", **keys: Any) -> ScannerJudge:
     section = TypeAdapter(JudgeSection).validate_python({"scout_scanner": spec, **keys})
     kind = JUDGES["scout_scanner"]
-    settings = JudgeSettings(
-        None, StageModel("judge", ""), kind=kind.key, section=section, score_map=section.score_map
-    )
+    settings = JudgeSettings(None, StageModel("judge", ""), kind.key, section)
     judge = kind.build(settings, mode, "")
     assert isinstance(judge, ScannerJudge)
     return judge
