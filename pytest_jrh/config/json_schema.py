@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pydantic.fields import FieldInfo
+    from pydantic_core import core_schema
 
 
 CONFIG_SCHEMA = "config.schema.json"
@@ -53,7 +54,9 @@ def config_schema() -> dict[str, Any]:
     with warnings.catch_warnings():
         # Sections' defaults are not shown, so it does not matter that they cannot be shown well.
         warnings.simplefilter("ignore", UserWarning)
-        made = Config.model_json_schema(schema_generator=_Generator)
+        made = Config.model_json_schema(
+            schema_generator=_Generator, ref_template="#/definitions/{model}"
+        )
     sections = {name: _section(name, part) for name, part in made.pop("$defs").items()}
     whole = _section("Config", made)
     _refine(sections)
@@ -88,6 +91,17 @@ class _Generator(GenerateJsonSchema):
     def encode_default(self, dft: Any) -> Any:
         """Leave out the defaults of whole sections: each key says its own."""
         return None if isinstance(dft, BaseModel) else super().encode_default(dft)
+
+    def field_title_should_be_set(self, _schema: Any) -> bool:
+        """A title would repeat the key."""
+        return False
+
+    def str_schema(self, schema: core_schema.StringSchema) -> dict[str, Any]:
+        """Text is stripped before it is measured, so that blanks alone are none."""
+        text = super().str_schema(schema)
+        if text.pop("minLength", None) is not None:
+            text["pattern"] = r"\S"
+        return text
 
 
 def _section(name: str, part: dict[str, Any]) -> dict[str, Any]:
@@ -139,16 +153,16 @@ def _texts_below(module: str) -> dict[str, dict[str, str]]:
 
 
 def _key(value: dict[str, Any], *, optional: bool) -> dict[str, Any]:
-    made = {name: each for name, each in value.items() if name not in {"title", "default"}}
-    if value.get("default") not in (None, [], {}):
-        made["default"] = value["default"]
-    choices = [choice for choice in made.pop("anyOf", []) if choice != {"type": "null"}]
+    key = dict(value)
+    default = key.pop("default", None)
+    if default not in (None, [], {}):
+        key["default"] = default
+    choices = [choice for choice in key.pop("anyOf", []) if choice != {"type": "null"}]
     if len(choices) == 1:
-        made = {**choices[0], **made}
+        key = {**choices[0], **key}
     elif choices:
-        made["anyOf"] = choices
-    made = _relocated(made)
-    return _or_null(made) if optional else made
+        key["anyOf"] = choices
+    return _or_null(key) if optional else key
 
 
 def _or_null(value: dict[str, Any]) -> dict[str, Any]:
@@ -161,19 +175,6 @@ def _or_null(value: dict[str, Any]) -> dict[str, Any]:
     if "enum" in value:
         value["enum"] = [*value["enum"], None]
     return {**value, "type": [value["type"], "null"]} if "type" in value else value
-
-
-def _relocated(value: Any) -> Any:
-    if isinstance(value, dict):
-        moved = {name: _relocated(each) for name, each in value.items()}
-        if "$ref" in moved:
-            moved["$ref"] = moved["$ref"].replace("#/$defs/", "#/definitions/")
-        if moved.get("minLength") == 1:
-            # Text is stripped before it is measured.
-            del moved["minLength"]
-            moved["pattern"] = r"\S"
-        return moved
-    return [_relocated(each) for each in value] if isinstance(value, list) else value
 
 
 def _described(field: FieldInfo, purpose: str, value: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ H2).
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -414,15 +415,8 @@ def _set_judges(data: dict[str, Any], judges: Sequence[JudgeSettings], places: P
 
 
 def _stage(stage: StageModel, places: Places) -> dict[str, Any]:
-    settings = {
-        "model": stage.model,
-        "prompt_path": stage.prompt_path and places.name(Path(stage.prompt_path)),
-        "temperature": stage.temperature,
-        "system_prompt": stage.system_prompt,
-        "max_tokens": stage.max_tokens,
-        "timeout": stage.timeout,
-        "api_base": stage.api_base,
-        "rate_limit": stage.rate_limit
-        and {"calls": stage.rate_limit.calls, "period": stage.rate_limit.period},
-    }
-    return {key: value for key, value in settings.items() if value is not None}
+    keys = asdict(stage)
+    del keys["stage"]
+    if stage.prompt_path:
+        keys["prompt_path"] = places.name(Path(stage.prompt_path))
+    return {key: value for key, value in keys.items() if value is not None}

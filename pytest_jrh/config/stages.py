@@ -238,22 +238,15 @@ def _built(
     places: Places,
     key: KeyPath,
 ) -> StageModel:
-    prompt = settings.prompt_path
-    found = prompt and places.require(
-        prompt, findings, (*key, "prompt_path"), what="the prompt file"
-    )
-    limit = settings.rate_limit
-    return StageModel(
-        stage=name,
-        model=model,
-        prompt_path=str(found) if found else None,
-        temperature=settings.temperature,
-        system_prompt=settings.system_prompt,
-        max_tokens=settings.max_tokens,
-        timeout=settings.timeout,
-        api_base=settings.api_base,
-        rate_limit=RateLimit(limit.calls, limit.period) if limit else None,
-    )
+    values = {name: getattr(settings, name) for name in StageSection.model_fields}
+    if settings.prompt_path:
+        path = places.require(
+            settings.prompt_path, findings, (*key, "prompt_path"), what="the prompt file"
+        )
+        values["prompt_path"] = None if path is None else str(path)
+    if limit := settings.rate_limit:
+        values["rate_limit"] = RateLimit(limit.calls, limit.period)
+    return StageModel(stage=name, **{**values, "model": model})
 
 
 def _beside(settings: StageSection, other: StageModel) -> StageSection:
