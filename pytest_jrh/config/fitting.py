@@ -63,7 +63,7 @@ def fit(document: Document) -> tuple[Config, Findings]:
             details = error.errors(include_url=False, include_context=False)
             for detail in details:
                 _report(detail, findings)
-            for detail in sorted(details, key=lambda each: _order(each["loc"]), reverse=True):
+            for detail in sorted(details, key=lambda detail: _order(detail["loc"]), reverse=True):
                 _drop(data, detail["loc"])
     raise InputError(findings.problems)
 
@@ -112,7 +112,7 @@ def _order(path: KeyPath) -> list[tuple[bool, int, str]]:
 
 def _drop(data: Any, path: KeyPath) -> None:
     """Remove the value at `path`, or the nearest thing around it that is there."""
-    found: list[tuple[Any, str | int]] = []
+    holders: list[tuple[Any, str | int]] = []
     here = data
     for part in path:
         inside = (
@@ -122,10 +122,10 @@ def _drop(data: Any, path: KeyPath) -> None:
         )
         if not inside or (isinstance(here, list) and isinstance(part, int) and part >= len(here)):
             break
-        found.append((here, part))
+        holders.append((here, part))
         here = here[part]
-    if found:
-        parent, part = found[-1]
+    if holders:
+        parent, part = holders[-1]
         del parent[part]
 
 
@@ -235,7 +235,10 @@ def _lookup(path: KeyPath) -> tuple[type[ConfigSection], FieldInfo | None]:
 def _section_of(annotation: Any) -> type[ConfigSection] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation if issubclass(annotation, ConfigSection) else None
-    return next((found for part in get_args(annotation) if (found := _section_of(part))), None)
+    for part in get_args(annotation):
+        if section := _section_of(part):
+            return section
+    return None
 
 
 def _says(field: FieldInfo | None) -> str | None:
@@ -250,8 +253,8 @@ def _choices(annotation: Any) -> list[str]:
 
 def _homes(key: str) -> list[str]:
     """Where a key belongs that stands in the wrong section."""
-    found = list(_paths_to(key, Config, ""))
-    return found if len(found) <= 2 else []  # noqa: PLR2004 - more would be no help
+    homes = list(_paths_to(key, Config, ""))
+    return homes if len(homes) <= 2 else []  # noqa: PLR2004 - more would be no help
 
 
 def _paths_to(key: str, section: type[ConfigSection], prefix: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The shape of configs and rubric files as JSON schemas, with which editors complete and check
 them.
 
-Generated from `suite.schema`, so that there is one truth; the copies in `pytest_jrh/schema/` are
+Generated from `config.schema`, so that there is one truth; the copies in `pytest_jrh/schema/` are
 published.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import inspect
 import json
-import re
 import sys
 import warnings
 from functools import lru_cache
@@ -40,17 +39,16 @@ _NOT_USED = (
     "A key of RAND's harness that has no meaning for agentic tests: accepted, and named once in "
     "a warning."
 )
-# Read as text even where YAML sees a number (`suite.fitting`).
+# Read as text even where YAML sees a number (`config.fitting`).
 _AS_WRITTEN = (("Admin", "time_stamp"), ("AgentConfig", "target_rubric_ids"))
 # Without these no suite can be used, whatever the fallbacks; the rest is decided in
-# `suite.resolve`.
+# `config.resolve`.
 _NEEDED = {"Config": "admin", "Admin": "module_name"}
-_SOURCE = re.compile(r"\s*\(rules? [^)]*\)")
 _TEXT = {"type": "string", "pattern": r"\S"}
 
 
 def config_schema() -> dict[str, Any]:
-    """Describe a config file (rules A1, A6, A10)."""
+    """Describe a config file."""
     with warnings.catch_warnings():
         # Sections' defaults are not shown, so it does not matter that they cannot be shown well.
         warnings.simplefilter("ignore", UserWarning)
@@ -69,7 +67,7 @@ def config_schema() -> dict[str, Any]:
 
 
 def rubrics_schema() -> dict[str, Any]:
-    """Describe a rubric file (rules B1, B2)."""
+    """Describe a rubric file."""
     entries = {"type": "array", "minItems": 1, "items": {"$ref": "#/definitions/Rubric"}}
     return {
         "$schema": _DIALECT,
@@ -115,8 +113,7 @@ def _section(name: str, part: dict[str, Any]) -> dict[str, Any]:
         )
         for key, value in part["properties"].items()
     }
-    said = _SOURCE.sub("", inspect.getdoc(model) or "")
-    section: dict[str, Any] = {"type": "object", "description": said}
+    section: dict[str, Any] = {"type": "object", "description": inspect.getdoc(model) or ""}
     if required:
         section["required"] = required
     return {**section, "properties": properties, "additionalProperties": False}
@@ -182,16 +179,19 @@ def _described(field: FieldInfo, purpose: str, value: dict[str, Any]) -> dict[st
         return {"description": _NOT_USED, "deprecated": True}
     value.pop("description", None)
     may_be = takes(field.annotation, field.metadata)
-    said = f"{purpose} Takes {may_be}." if may_be not in {None, "text", "a path"} else purpose
-    return {"description": said, **value}
+    if may_be not in {None, "text", "a path"}:
+        purpose = f"{purpose} Takes {may_be}."
+    return {"description": purpose, **value}
 
 
 def _refine(sections: dict[str, dict[str, Any]]) -> None:
-    """Add what `suite.fitting` and `suite.resolve` do beside the models."""
+    """Add what `config.fitting` and `config.resolve` do beside the models."""
     for name, key in _AS_WRITTEN:
         field = sections[name]["properties"][key]
-        place = field.get("items", field)
-        place["type"] = ["string", "number", "boolean", *(["null"] if place is field else [])]
+        text = field.get("items", field)
+        text["type"] = ["string", "number", "boolean"]
+        if text is field:
+            text["type"].append("null")
     evaluation = sections["EvaluationConfig"]["properties"]
     evaluation["metric"]["enum"] = [*METRICS, None]
     del evaluation["metric"]["pattern"]
@@ -208,7 +208,7 @@ def _refine(sections: dict[str, dict[str, Any]]) -> None:
 
 
 def _model(name: str) -> type[ConfigSection]:
-    return next(each for each in _sections_in(Config) if each.__name__ == name)
+    return next(model for model in _sections_in(Config) if model.__name__ == name)
 
 
 def _sections_in(annotation: Any) -> Iterator[type[ConfigSection]]:

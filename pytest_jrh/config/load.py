@@ -1,6 +1,4 @@
-"""Load a suite: a config file, its rubrics and where its log is, all checked at
-once (rules A, B).
-"""
+"""Load a suite: a config file, its rubrics and where its log is, all checked at once."""
 
 from __future__ import annotations
 
@@ -57,7 +55,7 @@ class _Rubrics:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Parts:
     """What a config without a mistake comes to, before it is put together as a suite."""
 
     name: str
@@ -104,7 +102,7 @@ def load_suite(
     config, findings = fit(read_document(config_file, file=places.name(config_file)))
     sources = (*resolve.log_sources(config), resolve.rubric_source(config))
     places = places.settled(source[0] for source in sources if source is not None)
-    own = None if places.conventional else places.results(config_file)
+    folder = None if places.conventional else places.results(config_file)
     name = _suite_name(config_file, findings)
     module = resolve.resolve_module(config, findings)
     resolve.check_param_files(config, findings)
@@ -112,19 +110,19 @@ def load_suite(
     stages = resolve_stages(config, targets.stages_needed(config), findings, places)
     judges = resolve_judges(config, mode, findings, places, supplied=own_judge)
     rubrics = _rubrics(config, mode, rubric_file, findings, places)
-    tests = targets.resolve_tests(config, mode, rubrics.targeted, findings, places, own)
+    tests = targets.resolve_tests(config, mode, rubrics.targeted, findings, places, folder)
     probes = resolve_probes(config, rubrics.targeted, mode, stages, findings, places)
     resolve.check_gate(config, tests, findings)
-    is_frozen, frozen_file = targets.resolve_frozen(config, findings, places, own, forced=frozen)
+    is_frozen, frozen_file = targets.resolve_frozen(config, findings, places, folder, forced=frozen)
     logs = _logs(config, log_path, findings, places, required=not is_frozen)
     instruction = resolve.resolve_instruction(config, findings, places)
     metric = resolve.resolve_metric(config, findings)
     labels = targets.resolve_labels(config, rubrics.targeted, findings, places, frozen=is_frozen)
     blind_labels = targets.resolve_blind_labels(config, findings, places)
-    problems = [*sorted(findings.problems, key=lambda each: each.line or 0), *rubrics.problems]
+    problems = [*sorted(findings.problems, key=lambda fault: fault.line or 0), *rubrics.problems]
     if problems or mode is None or rubrics.path is None:
         raise InputError(problems)
-    found = _Found(
+    parts = _Parts(
         name=name,
         module=module,
         mode=mode,
@@ -141,36 +139,36 @@ def load_suite(
         blind_labels=blind_labels,
         probes=probes,
     )
-    return _suite(config, config_file, places, found)
+    return _suite(config, config_file, places, parts)
 
 
-def _suite(config: Config, config_file: Path, places: Places, found: _Found) -> Suite:
-    named = found.logs[0] if found.logs else found.frozen
+def _suite(config: Config, config_file: Path, places: Places, parts: _Parts) -> Suite:
+    named = parts.logs[0] if parts.logs else parts.frozen
     dataset = config.admin.dataset_config.dataset_name or (named.name if named else "")
     file = places.name(config_file)
     suite = Suite(
-        name=found.name,
+        name=parts.name,
         key=places.key(config_file),
         config_file=config_file,
-        module_name=found.module,
+        module_name=parts.module,
         dataset_name=dataset,
-        mode=found.mode,
-        rubric_file=found.rubric_file,
-        rubrics=found.rubrics.targeted,
-        tests=found.tests,
-        judges=found.judges,
+        mode=parts.mode,
+        rubric_file=parts.rubric_file,
+        rubrics=parts.rubrics.targeted,
+        tests=parts.tests,
+        judges=parts.judges,
         config=config,
-        source=_source_settings(config, found.logs or ((named,) if named else ())),
-        stages=found.stages,
-        replay=_replay_settings(config, places, found.name, found.frozen),
-        output=_output_settings(config, places, config_file, found.metric),
-        custom_prompts_dir=places.find_or_new(f"inputs/custom_prompts/{found.module}"),
-        instruction=found.instruction,
-        untargeted=found.rubrics.untargeted,
-        labels=found.labels,
-        blind_labels=found.blind_labels,
-        probes=found.probes,
-        notices=resolve.notices(config, found.mode, found.rubrics.targeted, found.judges, file),
+        source=_source_settings(config, parts.logs or ((named,) if named else ())),
+        stages=parts.stages,
+        replay=_replay_settings(config, places, parts.name, parts.frozen),
+        output=_output_settings(config, places, config_file, parts.metric),
+        custom_prompts_dir=places.find_or_new(f"inputs/custom_prompts/{parts.module}"),
+        instruction=parts.instruction,
+        untargeted=parts.rubrics.untargeted,
+        labels=parts.labels,
+        blind_labels=parts.blind_labels,
+        probes=parts.probes,
+        notices=resolve.notices(config, parts.mode, parts.rubrics.targeted, parts.judges, file),
         unused_keys=resolve.about_unused(config, file),
     )
     return replace(suite, resolved=as_resolved(config, suite, places))
@@ -216,7 +214,7 @@ def _output_settings(
 
 
 def _suite_name(config_file: Path, findings: Findings) -> str:
-    """Return the config file's stem, which names the cassette and output folders (rules G2, H2)."""
+    """Return the config file's stem, which names the cassette and output folders."""
     name = config_file.stem
     if reason := resolve.check_name(name):
         findings.add(
@@ -265,7 +263,7 @@ def _rubrics(
 def _logs(
     config: Config, override: Path | None, findings: Findings, places: Places, *, required: bool
 ) -> tuple[Path, ...]:
-    """Find the logs, which may be absent where the suite is frozen (rules A5, G6, R1)."""
+    """Find the logs, which may be absent where the suite is frozen."""
     if override is not None:
         path = places.cwd / override
         if required and not exists(path):
@@ -275,13 +273,13 @@ def _logs(
     if not sources and required:
         message = "no log is named; set input_log_path, or dataset_name in admin.dataset_config"
         findings.missing((AGENT, "input_log_path"), message)
-    found: dict[Path, None] = {}
+    logs: dict[Path, None] = {}
     for relative, key in sources:
         if not required:
-            found[places.find_or_new(without_scheme(relative))] = None
+            logs[places.find_or_new(without_scheme(relative))] = None
         elif not resolve.explained_by_module(key, findings):
-            found.update(dict.fromkeys(places.require_runs(relative, findings, key)))
-    return tuple(found)
+            logs.update(dict.fromkeys(places.require_runs(relative, findings, key)))
+    return tuple(logs)
 
 
 def _required(

@@ -1,4 +1,4 @@
-"""Where the files that a config names are looked for (rule A3)."""
+"""Where the files that a config names are looked for."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class Places:
 
     def require_runs(self, relative: str, findings: Findings, key: KeyPath) -> tuple[Path, ...]:
         """Return the file or folder at `relative`, or what the glob matches in the first place
-        where it matches anything; else report at `key` where it was looked for (rule R1).
+        where it matches anything; else report at `key` where it was looked for.
         """
         relative = without_scheme(relative)
         found = self.find(relative)

@@ -1,6 +1,6 @@
-"""The probes of a suite as its config has them, checked (rule S1).
+"""The probes of a suite as its config has them, checked.
 
-Which cases a probe has: some of the suite's cases, and for each some of its variants (rule S1).
+Which cases a probe has: some of the suite's cases, and for each some of its variants.
 
 Both are drawn by seed. Probes with one seed draw the same cases, so that a judge's verdict on the
 unchanged case serves them all; and which are drawn depends on each case alone, so that few change
@@ -38,15 +38,15 @@ def with_probes(suite: Suite, specs: Iterable[CaseSpec]) -> Iterator[CaseSpec]:
     if not suite.probes:
         yield from specs
         return
-    own: dict[str, list[CaseSpec]] = {}
+    by_test: dict[str, list[CaseSpec]] = {}
     for spec in specs:
-        own.setdefault(spec.test, []).append(spec)
+        by_test.setdefault(spec.test, []).append(spec)
     for test in suite.tests:
         if not KINDS[test.name].derived:
-            yield from own.get(test.name, ())
+            yield from by_test.get(test.name, ())
             continue
         judges = [judge.name for judge in suite.judges]
-        yield from _derived(suite, test.name, own, judges)
+        yield from _derived(suite, test.name, by_test, judges)
 
 
 def chosen(probe: Probe, settings: ProbeSettings) -> tuple[Variant, ...]:
@@ -70,19 +70,17 @@ def drawn(
     order = list(range(len(variants)))
     random.Random(settings.seed).shuffle(order)  # noqa: S311 - reproducible, not secret
     number = min(settings.per_case, len(order))
-    picked = {
-        spec: sorted(order[(place * number + each) % len(order)] for each in range(number))
-        for place, spec in enumerate(ranked)
-    }
-    return {
-        spec: tuple(variants[index] for index in picked[spec]) for spec in bases if spec in picked
-    }
+    picked: dict[CaseSpec, tuple[Variant, ...]] = {}
+    for rank, spec in enumerate(ranked):
+        dealt = [order[(rank * number + turn) % len(order)] for turn in range(number)]
+        picked[spec] = tuple(variants[index] for index in sorted(dealt))
+    return {spec: picked[spec] for spec in bases if spec in picked}
 
 
 def _derived(
     suite: Suite,
     name: str,
-    own: Mapping[str, Sequence[CaseSpec]],
+    by_test: Mapping[str, Sequence[CaseSpec]],
     judges: Sequence[str | None],
 ) -> Iterator[CaseSpec]:
     settings = suite.probes[name]
@@ -90,7 +88,7 @@ def _derived(
     bases = dict.fromkeys(
         replace(spec, judge=None)
         for test in settings.of
-        for spec in own.get(test, ())
+        for spec in by_test.get(test, ())
         if spec.skip is None and spec.rubric_id not in skipped
     )
     picked = drawn(list(bases), chosen(PROBES[name], settings), settings)
@@ -131,13 +129,13 @@ def resolve_probes(
     to_run = list(dict.fromkeys(config.admin.perturbation_config.tests_to_run))
     judged = config.admin.evaluation_config.tests_to_evaluate
     objective = config.test_agent_perturbation_config.objective
-    given = of_each(config.admin.perturbation_config.probes)
-    found = {}
+    sections = of_each(config.admin.perturbation_config.probes)
+    settings = {}
     for index, name in enumerate(to_run):
         if not KINDS[name].derived:
             continue
-        changeable = [each for each in BASES if _can_change(PROBES[name], each, objective)]
-        bases = [each for each in to_run if each in changeable]
+        changeable = [test for test in BASES if _can_change(PROBES[name], test, objective)]
+        bases = [test for test in to_run if test in changeable]
         if not bases:
             message = (
                 f"{name} changes the cases of {_CHANGES[PROBES[name].changes]}, and there is none"
@@ -155,9 +153,9 @@ def resolve_probes(
         elif rubrics and all(name in rubric.skips for rubric in rubrics):
             message = f"{name} is skipped by every rubric of the suite (probes.skip)"
             findings.add((*_TESTS, index), message, "remove it here, or the skip of a rubric")
-        section = given.get(name, ProbeSection.model_construct())
-        found[name] = _settings(PROBES[name], section, bases, findings, places)
-    return found
+        section = sections.get(name, ProbeSection.model_construct())
+        settings[name] = _settings(PROBES[name], section, bases, findings, places)
+    return settings
 
 
 _CHANGES = {
@@ -224,7 +222,7 @@ def _settings(
     if section.pack is not None:
         pack = places.require(section.pack, findings, (*key, "pack"), what="the pack")
     if pack is not None and probe.read_pack is None:
-        takers = [each.name for each in PROBES.values() if each.read_pack is not None]
+        takers = [taker.name for taker in PROBES.values() if taker.read_pack is not None]
         message = f"{probe.name} takes no pack; those that do are {listed(takers) or 'none'}"
         findings.add((*key, "pack"), message)
     elif pack is not None and probe.read_pack is not None:
@@ -262,13 +260,13 @@ def _with_number(
 ) -> ProbeSettings:
     """Add how many variants each case gets, and refuse names that no variant has."""
     grid = probe.variants(settings)
-    known = {variant.name: None for variant in grid}
-    known |= {part: None for variant in grid for part in variant.axes}
+    names = {variant.name: None for variant in grid}
+    names |= {part: None for variant in grid for part in variant.axes}
     for index, name in enumerate(settings.names):
-        if name not in known:
-            close = findings.nearest(name, list(known))
+        if name not in names:
+            close = findings.nearest(name, list(names))
             hint = f"{close} is the nearest name" if close else None
-            message = f"got {shown(name)}; the variants of {probe.name} are {listed(known, 40)}"
+            message = f"got {shown(name)}; the variants of {probe.name} are {listed(names, 40)}"
             findings.add((*key, index), message, hint)
     wanted = chosen(probe, settings)
     default = len(wanted) if settings.names else probe.per_case

@@ -1,8 +1,6 @@
-"""From a config that fits its schema to its meaning: defaults, fallbacks, files, targets (rules A,
-B).
+"""From a config that fits its schema to its meaning: defaults, fallbacks, files, targets.
 
-A suite written back as a config in which nothing is left to a default, for the record (rule
-H2).
+A suite written back as a config in which nothing is left to a default, for the record.
 """
 
 from __future__ import annotations
@@ -103,7 +101,7 @@ def resolve_module(config: Config, findings: Findings) -> str:
 
 
 def resolve_mode(config: Config, findings: Findings) -> Mode | None:
-    """Return the mode that the template stands for (rule A4)."""
+    """Return the mode that the template stands for."""
     template = (
         config.test_agent_perturbation_config.autograder_template
         or config.admin.evaluation_config.template
@@ -117,7 +115,7 @@ def resolve_mode(config: Config, findings: Findings) -> Mode | None:
 
 
 def resolve_metric(config: Config, findings: Findings) -> str:
-    """Return the metric's name, which must be one that can be computed here (rule J1)."""
+    """Return the metric's name, which must be one that can be computed here."""
     name = config.admin.evaluation_config.metric
     if name not in METRICS:
         close = findings.nearest(name, METRICS) or next(
@@ -136,7 +134,7 @@ def resolve_metric(config: Config, findings: Findings) -> str:
 
 
 def resolve_format(config: Config) -> Literal["csv", "xlsx"]:
-    """Return the tables' format: CSV where XLSX cannot be written (rule A10)."""
+    """Return the tables' format: CSV where XLSX cannot be written."""
     return "csv" if find_spec("openpyxl") is None else config.admin.output_file_format
 
 
@@ -153,7 +151,7 @@ def explained_by_module(key: KeyPath, findings: Findings) -> bool:
 
 
 def log_sources(config: Config) -> tuple[tuple[str, KeyPath], ...]:
-    """Return the paths of the logs as the config gives them, and the key of each (rules A5, R1)."""
+    """Return the paths of the logs as the config gives them, and the key of each."""
     paths = config.test_agent_perturbation_config.input_log_path
     key: KeyPath = (AGENT, "input_log_path")
     if paths is not None and len(paths) == 1:
@@ -165,7 +163,7 @@ def log_sources(config: Config) -> tuple[tuple[str, KeyPath], ...]:
 
 
 def rubric_source(config: Config) -> tuple[str, KeyPath] | None:
-    """Return the rubric file's path as the config gives it, and the key that does (rule A5)."""
+    """Return the rubric file's path as the config gives it, and the key that does."""
     if config.test_agent_perturbation_config.rubric_path:
         return config.test_agent_perturbation_config.rubric_path, (AGENT, "rubric_path")
     name = config.admin.dataset_config.default_params_path.get("rubric")
@@ -178,8 +176,8 @@ def resolve_instruction(config: Config, findings: Findings, places: Places) -> s
     key: KeyPath = (*_DATASET, "default_params_path", "instruction")
     name = dataset.default_params_path.get("instruction")
     if not name:
-        given = dataset.default_params.get("instruction")
-        return given.strip() if isinstance(given, str) else ""
+        instruction = dataset.default_params.get("instruction")
+        return instruction.strip() if isinstance(instruction, str) else ""
     if explained_by_module(key, findings):
         return ""
     path = places.require(data_path(config, name), findings, key, what="the instruction file")
@@ -194,9 +192,9 @@ def resolve_instruction(config: Config, findings: Findings, places: Places) -> s
 
 def check_param_files(config: Config, findings: Findings) -> None:
     """Refuse misspelled keys of `default_params_path`, which may hold others of RAND's."""
-    known = ("instruction", "rubric")
+    params = ("instruction", "rubric")
     for name in config.admin.dataset_config.default_params_path:
-        if name not in known and (close := findings.nearest(name, known, cutoff=0.8)):
+        if name not in params and (close := findings.nearest(name, params, cutoff=0.8)):
             message = "unknown key; the keys that matter here are instruction and rubric"
             findings.add(
                 (*_DATASET, "default_params_path", name), message, f"{close} is the nearest key"
@@ -206,26 +204,25 @@ def check_param_files(config: Config, findings: Findings) -> None:
 def targeted(
     config: Config, rubrics: Sequence[Rubric], findings: Findings, *, complete: bool
 ) -> list[Rubric]:
-    """Keep the rubrics that `target_rubric_ids` names, in file order; all where it is empty (rule
-    B3).
+    """Keep the rubrics that `target_rubric_ids` names, in file order; all where it is empty.
 
     Ids are only missed where the rubrics are `complete`: the one that is named may be one that is
     broken.
     """
-    wanted = [each.strip() for each in config.test_agent_perturbation_config.target_rubric_ids]
+    wanted = [name.strip() for name in config.test_agent_perturbation_config.target_rubric_ids]
     ids = [rubric.id for rubric in rubrics]
     if complete:
-        for index, each in enumerate(wanted):
-            if each not in ids:
-                close = findings.nearest(each, ids)
+        for index, rubric_id in enumerate(wanted):
+            if rubric_id not in ids:
+                close = findings.nearest(rubric_id, ids)
                 hint = f"{close} is the nearest id" if close else None
-                message = f"got {shown(each)}; the ids in the rubric file are {listed(ids)}"
+                message = f"got {shown(rubric_id)}; the ids in the rubric file are {listed(ids)}"
                 findings.add((AGENT, "target_rubric_ids", index), message, hint)
     return [rubric for rubric in rubrics if not wanted or rubric.id in wanted]
 
 
 def score_range(config: Config, findings: Findings) -> tuple[int, int] | None:
-    """Return the lowest and the highest score that the config gives, if it gives both (rule B4)."""
+    """Return the lowest and the highest score that the config gives, if it gives both."""
     lowest = _bound(config, ("lowest_score", "min_score"), findings)
     highest = _bound(config, ("highest_score", "max_score"), findings)
     if lowest is None or highest is None:
@@ -297,32 +294,32 @@ def notices(
     judges: Sequence[JudgeSettings],
     file: str,
 ) -> tuple[str, ...]:
-    """Say once what a config asks for that is not done (rule A10)."""
-    found = unused_labels(config, file)
-    found += unused_probes(config, file)
+    """Say once what a config asks for that is not done."""
+    sentences = unused_labels(config, file)
+    sentences += unused_probes(config, file)
     if mode == "binary" and config.test_agent_perturbation_config.score_targets:
-        found.append(f"{file}: score_targets has no effect in a binary suite")
+        sentences.append(f"{file}: score_targets has no effect in a binary suite")
     if mode == "binary" and (scaled := [rubric.id for rubric in rubrics if rubric.score_levels]):
-        found.append(
+        sentences.append(
             f"{file}: score_levels of the rubrics {listed(scaled, 5)} have no effect: the "
             "template agent_judge is binary; agent_autograder uses the scale"
         )
-    for repeats in dict.fromkeys(each.repeats for each in judges):
+    for repeats in dict.fromkeys(judge.repeats for judge in judges):
         if repeats % 2 == 0:
-            found.append(
+            sentences.append(
                 f"{file}: repeats is {repeats}: an even number of verdicts ties more often, and a "
                 "tie counts as wrong; an odd number is better"
             )
     if resolve_format(config) != config.admin.output_file_format:
-        found.append(
+        sentences.append(
             f"{file}: output_file_format is xlsx, but openpyxl is not installed, so tables are "
             "written as CSV (pip install 'pytest-jrh[xlsx]')"
         )
-    return tuple(found)
+    return tuple(sentences)
 
 
 def about_unused(config: Config, file: str) -> str:
-    """Name the keys of RAND's that have no meaning for agentic tests (rule A2); nothing where there
+    """Name the keys of RAND's that have no meaning for agentic tests; nothing where there
     are none.
     """
     unused = _unused_sections(config)
@@ -382,18 +379,19 @@ def as_resolved(config: Config, suite: Suite, places: Places) -> dict[str, Any]:
     data["replay"]["frozen"] = places.name(suite.replay.frozen) if suite.replay.frozen else False
     plain: dict[str, Any] = _plain(data)
     if labels := plain["test_agent_perturbation_config"].get("labels"):
-        for section, given in zip(
-            labels, config.test_agent_perturbation_config.labels, strict=True
-        ):
+        sections = config.test_agent_perturbation_config.labels
+        for plain_section, section in zip(labels, sections, strict=True):
             # A value that is no label is null there.
-            section["map"] = dict(given.map)
+            plain_section["map"] = dict(section.map)
     return plain
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items() if each is not None}
-    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+        return {key: _plain(inner) for key, inner in value.items() if inner is not None}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return value
 
 
 def _set_judges(data: dict[str, Any], judges: Sequence[JudgeSettings], places: Places) -> None:

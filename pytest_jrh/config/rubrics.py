@@ -1,4 +1,4 @@
-"""Rubric files, YAML or JSON, as `Rubric` values (rules B)."""
+"""Rubric files, YAML or JSON, as `Rubric` values."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def load_rubrics(
     score_range: tuple[int, int] | None = None,
     file: str | None = None,
 ) -> tuple[Rubric, ...]:
-    """Read every rubric of a file, in file order (rules B1, B2, B4).
+    """Read every rubric of a file, in file order.
 
     In ordinal mode a rubric without levels gets `score_range` (lowest, highest) with empty labels.
     `file` is how messages name the file. Raises InputError with everything that is wrong in it.
@@ -94,7 +94,7 @@ def read_rubrics(path: Path, *, file: str | None = None) -> tuple[list[Rubric], 
 def with_scales(
     rubrics: Sequence[Rubric], score_range: tuple[int, int] | None, *, file: str
 ) -> tuple[list[Rubric], list[Problem]]:
-    """Give each rubric without levels the range, and refuse what makes no scale (rule B4)."""
+    """Give each rubric without levels the range, and refuse what makes no scale."""
     scaled: list[Rubric] = []
     problems: list[Problem] = []
     for rubric in rubrics:
@@ -266,7 +266,7 @@ def _levels(value: Any, path: KeyPath, findings: Findings) -> tuple[ScoreLevel, 
 
 
 def _skips(value: Any, path: KeyPath, findings: Findings) -> tuple[str, ...]:
-    """The probes that a rubric opts out of: `{skip: [NAME]}` (rule S1)."""
+    """The probes that a rubric opts out of: `{skip: [NAME]}`."""
     if value is None:
         return ()
     if not isinstance(value, dict) or value.keys() - {"skip"}:

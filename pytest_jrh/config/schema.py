@@ -64,7 +64,7 @@ Pointers: TypeAlias = Annotated[
 
 
 class InputFormat(ConfigSection):
-    """Where the parts of a conversation are in its JSON, as JSON pointers (rule R2)."""
+    """Where the parts of a conversation are in its JSON, as JSON pointers."""
 
     messages: Pointer = None
     """The list of messages, in OpenAI's or Anthropic's form. Left out: /messages."""
@@ -91,8 +91,8 @@ _VARIANTS = "all, or a list of names of variants"
 def _variants(value: object) -> Literal["all"] | tuple[str, ...]:
     if value == "all":
         return "all"
-    if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
-        return tuple(each.strip() for each in value)
+    if isinstance(value, list) and value and all(isinstance(name, str) for name in value):
+        return tuple(name.strip() for name in value)
     raise PydanticCustomError(
         OUR_ERROR, "got {value}; must be " + _VARIANTS, {"value": shown(value)}
     )
@@ -119,7 +119,7 @@ Bases: TypeAlias = Annotated[
 
 
 class ProbeSection(ConfigSection):
-    """How many cases a probe has, and of which others they are derived (rule S1)."""
+    """How many cases a probe has, and of which others they are derived."""
 
     of: Bases = ()
     """The tests whose cases are changed. Empty: all of the suite."""
@@ -139,7 +139,7 @@ class ProbeSection(ConfigSection):
 
 
 class GateProbe(ConfigSection):
-    """When a probe fails (rule S8)."""
+    """When a probe fails."""
 
     max_rate: Annotated[
         float, Field(gt=0, lt=1), Takes("a number above 0 and below 1 (0.05: 5 of 100)")
@@ -149,7 +149,7 @@ class GateProbe(ConfigSection):
     INCONCLUSIVE."""
 
 
-def _each(name: str, doc: str, section: type[ConfigSection]) -> type[ConfigSection]:
+def _by_probe(name: str, doc: str, section: type[ConfigSection]) -> type[ConfigSection]:
     fields: dict[str, Any] = {
         probe.name: (section | None, Field(None, description=f"{probe.label}: {probe.marker}."))
         for probe in PROBES.values()
@@ -165,14 +165,14 @@ if TYPE_CHECKING:
     class GateProbes(ConfigSection):
         """The rules for probes, by name."""
 else:
-    ProbesSection = _each("ProbesSection", "The probes of a suite, by name.", ProbeSection)
-    GateProbes = _each("GateProbes", "The rules for probes, by name.", GateProbe)
+    ProbesSection = _by_probe("ProbesSection", "The probes of a suite, by name.", ProbeSection)
+    GateProbes = _by_probe("GateProbes", "The rules for probes, by name.", GateProbe)
 
 
 def of_each(section: ConfigSection) -> dict[str, Any]:
     """What the section says of each probe that it names."""
-    given = ((name, getattr(section, name)) for name in PROBES)
-    return {name: said for name, said in given if said is not None}
+    sections = ((name, getattr(section, name)) for name in PROBES)
+    return {name: probe for name, probe in sections if probe is not None}
 
 
 _TESTS = f"{', '.join(TESTS[:-1])} or {TESTS[-1]}"
@@ -186,11 +186,9 @@ FunctionNames: TypeAlias = Annotated[
 
 
 def _without_nulls(value: object) -> object:
-    return (
-        {key: each for key, each in value.items() if each is not None}
-        if isinstance(value, dict)
-        else value
-    )
+    if not isinstance(value, dict):
+        return value
+    return {key: text for key, text in value.items() if text is not None}
 
 
 if TYPE_CHECKING:
@@ -201,7 +199,7 @@ else:
 
 
 class PanelJudge(JudgeSection):
-    """One judge of a panel (rule E4)."""
+    """One judge of a panel."""
 
     name: Text
     """The name of this judge in node ids, recordings and reports."""
@@ -445,7 +443,7 @@ class AgentConfig(ConfigSection):
 
 
 class Replay(ConfigSection):
-    """Where recordings are and how they are used (rules G)."""
+    """Where recordings are and how they are used."""
 
     cassette_dir: PathText | None = None
     """Where recordings are. Left out: inputs/cassettes/{suite}."""
@@ -466,7 +464,7 @@ class Replay(ConfigSection):
 
 
 class GateRules(ConfigSection):
-    """When the session fails (rule J4)."""
+    """When the session fails."""
 
     min_accuracy: Annotated[
         float | dict[str, float] | None,
@@ -550,7 +548,7 @@ def _people(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class ReviewSection(ConfigSection):
-    """Blind labelling in the browser (rule N3): what the page of --jrh-review shows."""
+    """Blind labelling in the browser: what the page of --jrh-review shows."""
 
     blind: Flag = False
     """Whether --jrh-review, and use_HITL_process, open the page of blind labelling: rubric and

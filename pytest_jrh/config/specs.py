@@ -21,10 +21,9 @@ def expand(
     runs: Sequence[RunSummary],
     labels: Mapping[tuple[str, str, int], Label] | None = None,
 ) -> Iterator[CaseSpec]:
-    """Yield the suite's specs in collection order: test, rubric, run, target score, variant, judge
-    (rules D8, E4, S1).
+    """Yield the suite's specs in collection order: test, rubric, run, target score, variant, judge.
 
-    `labels` are those of runs as they are, by rubric id, run id and epoch (rule N1).
+    `labels` are those of runs as they are, by rubric id, run id and epoch.
     """
     return with_probes(suite, _of_runs(suite, runs, labels or {}))
 
@@ -58,7 +57,7 @@ def _of_runs(
 
 
 def sample(runs: Sequence[T], number: int | None, seed: int) -> list[T]:
-    """Pick the runs that RAND's harness picks for this number and seed, in log order (rule A9)."""
+    """Pick the runs that RAND's harness picks for this number and seed, in log order."""
     if number is None or number <= 0 or number >= len(runs):
         return list(runs)
     picked = sorted(random.Random(seed).sample(range(len(runs)), number))  # noqa: S311 - reproducible, not secret
@@ -66,7 +65,7 @@ def sample(runs: Sequence[T], number: int | None, seed: int) -> list[T]:
 
 
 def stable_sample(runs: Sequence[RunSummary], number: int | None, seed: int) -> list[RunSummary]:
-    """Pick the runs whose ids have the smallest digests with this seed, in log order (rule A9).
+    """Pick the runs whose ids have the smallest digests with this seed, in log order.
 
     Each run has the same chance, whatever others there are: a run that is added takes the place of
     one at most, and a greater number picks the same runs and more.

@@ -1,4 +1,4 @@
-"""Which model serves each stage, and which judges there are (rules A6, E4)."""
+"""Which model serves each stage, and which judges there are."""
 
 from __future__ import annotations
 

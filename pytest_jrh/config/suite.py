@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SuiteTest:
-    """One of the tests of a suite (rules A7, A8).
+    """One of the tests of a suite.
 
     `targets` lists for each rubric id the target scores in ascending order; (None,) in binary mode.
     """
@@ -49,7 +49,7 @@ class SuiteTest:
 
 @dataclass(frozen=True, slots=True)
 class LabelSettings:
-    """Where labels of runs come from (rule N1): a file, or a scorer or metadata field of the log.
+    """Where labels of runs come from: a file, or a scorer or metadata field of the log.
 
     One of `path`, `scorer` and `metadata` is set. `map` gives labels for the values that are there,
     and is empty where these are labels; `rubric_id` is for labels that name no rubric. `key` is
@@ -87,7 +87,7 @@ class SourceSettings:
 
 @dataclass(frozen=True, slots=True)
 class ReplaySettings:
-    """Where recordings are and how they are used (rules G).
+    """Where recordings are and how they are used.
 
     The modes are None where the config does not set them. `frozen` is the JSONL of a frozen suite,
     or None.
@@ -99,13 +99,11 @@ class ReplaySettings:
     frozen: Path | None = None
 
     def record_modes(
-        self, own: RecordMode | None, judge: RecordMode | None
+        self, every_call: RecordMode | None, judge: RecordMode | None
     ) -> tuple[RecordMode, RecordMode]:
-        """The record modes of generation and of judging, with the command line's two over these
-        (rule G1).
-        """
-        generation: RecordMode = own or self.record_mode or "none"
-        return generation, judge or own or self.judge_record_mode or generation
+        """The record modes of generation and of judging, with the command line's two over these."""
+        generation: RecordMode = every_call or self.record_mode or "none"
+        return generation, judge or every_call or self.judge_record_mode or generation
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +187,6 @@ class Suite:
         return tuple(made)
 
     def repeats_of(self, judge: str | None) -> int:
-        """How often a judge judges each case (rule M1); a lone judge has no name."""
-        [repeats] = (each.repeats for each in self.judges if each.name == (judge or None))
+        """How often a judge judges each case; a lone judge has no name."""
+        [repeats] = (entry.repeats for entry in self.judges if entry.name == (judge or None))
         return repeats

@@ -1,6 +1,4 @@
-"""The tests of a suite: their scores, their folders, their labels, and the file of a frozen suite
-(rules A7, A8, B5, G6, N1).
-"""
+"""The tests of a suite: their scores, folders and labels, and the file of a frozen suite."""
 
 from __future__ import annotations
 
@@ -34,9 +32,9 @@ def resolve_tests(
     rubrics: Sequence[Rubric],
     findings: Findings,
     places: Places,
-    own: str | None,
+    folder: str | None,
 ) -> tuple[SuiteTest, ...]:
-    """Return the tests with their target scores and output folders (rules A7, A8, B5).
+    """Return the tests with their target scores and output folders.
 
     See `output_dir`.
     """
@@ -61,7 +59,7 @@ def resolve_tests(
         SuiteTest(
             name=name,
             objective=KINDS[name].objective(config.test_agent_perturbation_config.objective),
-            output_dir=places.find_or_new(output_dir(config, _maker(name, to_run), own)),
+            output_dir=places.find_or_new(output_dir(config, _maker(name, to_run), folder)),
             evaluate=not to_evaluate or name in to_evaluate,
             targets={rubric.id: _targets(config, mode, name, rubric) for rubric in rubrics},
         )
@@ -70,7 +68,7 @@ def resolve_tests(
 
 
 def stages_needed(config: Config) -> frozenset[StageName]:
-    """The stages that make cases of the suite's tests; natural runs need none (rule N1), and a
+    """The stages that make cases of the suite's tests; natural runs need none, and a
     probe those that it asks.
     """
     tests = config.admin.perturbation_config.tests_to_run
@@ -85,15 +83,15 @@ def _maker(test: TestName, tests: Sequence[TestName]) -> TestName:
     return next(others, test) if KINDS[test].derived else test
 
 
-def output_dir(config: Config, test: TestName, own: str | None) -> str:
-    """Return the folder of a test's cases as the config gives it, or its default (rule A7).
+def output_dir(config: Config, test: TestName, folder: str | None) -> str:
+    """Return the folder of a test's cases as the config gives it, or its default.
 
     RAND's defaults hold in `inputs/configs`, where no two configs have one name; elsewhere it is
-    the config's `own`.
+    `folder`.
     """
-    given = config.test_agent_perturbation_config.output.dir
-    if given is not None or own is not None:
-        return given or own or ""
+    output = config.test_agent_perturbation_config.output.dir or folder
+    if output is not None:
+        return output
     return KINDS[test].folder(str(config.admin.module_name))
 
 
@@ -119,9 +117,9 @@ def _check_targets(config: Config, rubrics: Sequence[Rubric], findings: Findings
 
 
 def resolve_frozen(
-    config: Config, findings: Findings, places: Places, own: str | None, *, forced: bool
+    config: Config, findings: Findings, places: Places, folder: str | None, *, forced: bool
 ) -> tuple[bool, Path | None]:
-    """Say whether the suite is frozen, and the JSONL that its cases come from (rule G6)."""
+    """Say whether the suite is frozen, and the JSONL that its cases come from."""
     frozen = config.replay.frozen or forced
     if not frozen:
         return False, None
@@ -130,7 +128,7 @@ def resolve_frozen(
         return True, places.require(frozen, findings, key, what="the frozen suite")
     folders = list(
         dict.fromkeys(
-            output_dir(config, test, own)
+            output_dir(config, test, folder)
             for test in config.admin.perturbation_config.tests_to_run
             if not KINDS[test].derived
         )
@@ -157,24 +155,24 @@ def resolve_labels(
     """
     tests = config.admin.perturbation_config.tests_to_run
     natural = [name for name in tests if KINDS[name].natural]
-    given = config.test_agent_perturbation_config.labels
+    sections = config.test_agent_perturbation_config.labels
     if not natural or frozen:
         return ()
-    if not given:
+    if not sections:
         message = (
             f"is missing, and {listed(natural)} is in tests_to_run; must be a mapping with path "
             "(a CSV or JSON lines file), scorer or metadata (of the log)"
         )
         findings.missing(_LABELS, message)
-    found = [
+    labels = [
         _resolved(section, (*_LABELS, index), rubrics, findings, places)
-        for index, section in enumerate(given)
+        for index, section in enumerate(sections)
     ]
-    return tuple(settings for settings in found if settings is not None)
+    return tuple(settings for settings in labels if settings is not None)
 
 
 def resolve_blind_labels(config: Config, findings: Findings, places: Places) -> Path | None:
-    """Return the committed file of blind labels, if there is one (rule N4)."""
+    """Return the committed file of blind labels, if there is one."""
     if config.review.labels is None:
         return None
     key: KeyPath = ("review", "labels")

@@ -101,7 +101,7 @@ def accuracy(value: object) -> float | dict[str, float]:
                 "got a threshold for {name}; the tests are {tests}",
                 {"name": shown(unknown[0]), "tests": " and ".join(BASES)},
             )
-        return {name: _fraction(each) for name, each in value.items() if each is not None}
+        return {name: _fraction(share) for name, share in value.items() if share is not None}
     return _fraction(value)
 
 
@@ -117,8 +117,7 @@ def _fraction(value: object) -> float:
 
 def names(value: object) -> tuple[str, ...]:
     """Read the dotted names of functions, one or several."""
-    items = value if isinstance(value, list) else [value]
-    given = [item.strip() for item in items if isinstance(item, str)]
+    items: list[Any] = value if isinstance(value, list) else [value]
     for item in items:
         if not isinstance(item, str) or not item.strip():
             raise PydanticCustomError(
@@ -127,17 +126,18 @@ def names(value: object) -> tuple[str, ...]:
                 "order they run)",
                 {"item": shown(item)},
             )
-    return tuple(given)
+    return tuple(item.strip() for item in items)
 
 
 def paths(value: object) -> tuple[str, ...]:
     """Read one path or several."""
-    items = value if isinstance(value, list) else [value]
-    given = tuple(item.strip() for item in items if isinstance(item, str) and item.strip())
-    if not given or len(given) < len(items):
-        wrong = next((item for item in items if not isinstance(item, str) or not item.strip()), "")
-        raise PydanticCustomError(OUR_ERROR, "got {item}; must be " + PATHS, {"item": shown(wrong)})
-    return given
+    items: list[Any] = value if isinstance(value, list) else [value]
+    for item in items or [""]:
+        if not isinstance(item, str) or not item.strip():
+            raise PydanticCustomError(
+                OUR_ERROR, "got {item}; must be " + PATHS, {"item": shown(item)}
+            )
+    return tuple(item.strip() for item in items)
 
 
 def pointer(value: object) -> str:

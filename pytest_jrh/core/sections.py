@@ -1,6 +1,4 @@
-"""What the sections of a config are made of: how values are checked, and a stage's model (rules A2,
-A6).
-"""
+"""What the sections of a config are made of: how values are checked, and a stage's model."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ MAX_REPEATS = 99
 
 
 class NotUsed:
-    """Marks RAND keys that are accepted and have no meaning for agentic tests (rule A2)."""
+    """Marks RAND keys that are accepted and have no meaning for agentic tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,10 @@ def takes(annotation: Any, marks: Iterable[Any] = ()) -> str | None:
     for mark in (*marks, *getattr(annotation, "__metadata__", ())):
         if isinstance(mark, Takes):
             return mark.text
-    return next((found for part in get_args(annotation) if (found := takes(part))), None)
+    for part in get_args(annotation):
+        if text := takes(part):
+            return text
+    return None
 
 
 _NON_EMPTY = StringConstraints(min_length=1, strip_whitespace=True)
@@ -144,7 +145,7 @@ class StageModelSection(ConfigSection):
 
 
 class StageSection(ModelDefaults, StageModelSection):
-    """A stage model (rule A6)."""
+    """A stage model."""
 
 
 class VerifierSection(StageSection):

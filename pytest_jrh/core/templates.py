@@ -412,7 +412,7 @@ def parse_template(
 ) -> Template:
     """Check a template's text.
 
-    Every mistake in it is reported at once as `InputError` (rule D9).
+    Every mistake in it is reported at once as `InputError`.
     """
     if len(source) > MOST_SOURCE:
         raise InputError(

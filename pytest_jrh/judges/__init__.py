@@ -48,8 +48,10 @@ def with_own_keys(base: type[JudgeStage]) -> type[JudgeStage]:
 
 def kind_of(section: JudgeStage) -> JudgeKind:
     """The kind of the judge that a section describes: of the key that is set."""
-    found = (kind for kind in JUDGES.values() if getattr(section, kind.key, None) is not None)
-    return next(found, PROMPT)
+    for kind in JUDGES.values():
+        if getattr(section, kind.key, None) is not None:
+            return kind
+    return PROMPT
 
 
 def kinds_of(section: JudgeStage) -> list[str]:
@@ -63,10 +65,10 @@ def stray_keys(section: JudgeStage) -> dict[str, list[str]]:
     The keys that say of which kind a judge is are left out; see `kinds_of`.
     """
     kind = kind_of(section)
-    known = set() if kind.keys is None else set(kind.keys.model_fields)
+    own_keys = set() if kind.keys is None else set(kind.keys.model_fields)
     stray: dict[str, list[str]] = {}
     for other in JUDGES.values():
         for name in other.keys.model_fields if other.keys is not None else ():
-            if name not in known | JUDGES.keys() and getattr(section, name, None) is not None:
+            if name not in own_keys | JUDGES.keys() and getattr(section, name, None) is not None:
                 stray.setdefault(name, []).append(other.key)
     return stray

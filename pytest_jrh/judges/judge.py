@@ -38,7 +38,7 @@ class Submit(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OwnCode:
-    """One verdict that is given by code which may ask whom it likes (rules Q2, Q4).
+    """One verdict that is given by code which may ask whom it likes.
 
     `who` is the judge in messages. `call` is the code: `is_async` says that it is to run in the
     session's loop for such code, else it has a thread of its own; what it returns is awaited where
@@ -72,7 +72,7 @@ class JudgeCalls(Protocol):
 
 
 class SuiteJudge(Protocol):
-    """A judge under test; `name` is None where the suite has a single one (rule E4)."""
+    """A judge under test; `name` is None where the suite has a single one."""
 
     @property
     def name(self) -> str | None: ...
@@ -83,7 +83,7 @@ class SuiteJudge(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Identifies the judge: equal where two sessions asked the same one (rule J2)."""
+        """Identifies the judge: equal where two sessions asked the same one."""
 
     @property
     def models(self) -> tuple[StageModel, ...]:
@@ -127,7 +127,7 @@ class PromptedJudge(SuiteJudge, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class JudgeSettings:
-    """One judge of a config; `name` is None where the suite has a single one (rule E4).
+    """One judge of a config; `name` is None where the suite has a single one.
 
     `stage` holds its model and prompt, `kind` is its key in `pytest_jrh.judges.JUDGES`, and
     `section` its section of the config, with what the section `judge` and others fill in.

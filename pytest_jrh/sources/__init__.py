@@ -50,8 +50,8 @@ def open_source(
     """
     if path.exists() and not path.is_file() and not path.is_dir():
         raise refused(path, "is neither a file nor a folder")
-    found = next((source for source in SOURCES if source.recognizes(path)), SOURCES[-1])
-    return found(path, max_sample_mb=max_sample_mb, input_format=input_format)
+    kind = next((source for source in SOURCES if source.recognizes(path)), SOURCES[-1])
+    return kind(path, max_sample_mb=max_sample_mb, input_format=input_format)
 
 
 def open_sources(
@@ -61,7 +61,7 @@ def open_sources(
     max_sample_mb: int = MAX_SAMPLE_MB,
     input_format: InputFormat | None = None,
 ) -> Source:
-    """The source for all that a suite names; a single file is read as it is (rule R1).
+    """The source for all that a suite names; a single file is read as it is.
 
     `is_known` says whether a run has been recorded under an id that earlier versions gave it.
     Raises InputError for a folder without transcripts.
@@ -70,10 +70,10 @@ def open_sources(
     only = paths[0] if len(paths) == 1 else None
     if only is not None and (not only.is_dir() or is_database(only)):
         return open_one(only)
-    found = find_files(paths, SUFFIXES, is_database)
-    if len(found.files) == 1 and not found.notices:
-        return open_one(found.files[0])
-    return Joined(found.files, open_one, found.notices, is_known)
+    folder = find_files(paths, SUFFIXES, is_database)
+    if len(folder.files) == 1 and not folder.notices:
+        return open_one(folder.files[0])
+    return Joined(folder.files, open_one, folder.notices, is_known)
 
 
 def is_database(path: Path) -> bool:
