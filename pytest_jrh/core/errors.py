@@ -2,7 +2,7 @@
 
 JrhError
 |- InputError      the user's files: one or more problems, each with its place (exit code 4)
-|- Unscored        the pipeline or the judge could not finish: an outcome of rules F
+|- Unscored        the pipeline or the judge could not finish: an outcome of `UNSCORED`
 |  `- Unrecorded   ... because a replay met a call that is not in its cassette
 |- NoVerdictCase   there is no case to judge, with the reason (a skip)
 `- Disagreement    the judge gave another verdict than the verified label (a failure)
@@ -60,9 +60,9 @@ class InputError(JrhError):
 
 
 class Unscored(JrhError):
-    """The pipeline or the judge could not finish, so there is no verdict (rules F).
+    """The pipeline or the judge could not finish, so there is no verdict.
 
-    `outcome` is one of `models.UNSCORED`; `stage` names the stage model that was at work (or
+    `outcome` is one of `model.UNSCORED`; `stage` names the stage model that was at work (or
     "input"); `cause` says what came back; `advice` says what to do next. `asked` are the
     fingerprints of the calls whose answers could not be used. `keyless` says that no API key to ask
     the model with. `same_as` is the id of another case, where this one was not asked because that
@@ -121,7 +121,7 @@ class Disagreement(JrhError):
 
     def __init__(self, result: CaseResult) -> None:
         self.result = result
-        super().__init__(f"expected {result.expected}, the judge gave {result.given}")
+        super().__init__(f"expected {result.expected}, the judge gave {result.scores_text}")
 
 
 @contextlib.contextmanager

@@ -37,7 +37,7 @@ class RateLimit:
 
 @dataclass(frozen=True, slots=True)
 class StageModel:
-    """The model and the settings of one stage (rule A6); None means "do not send it"."""
+    """The model and the settings of one stage; None means "do not send it"."""
 
     stage: StageName
     model: str
@@ -99,8 +99,7 @@ class Spending:
 
 @dataclass(frozen=True, slots=True)
 class SharedCall:
-    """A call that several cases make alike and one of them pays for: the first summary of a run
-    (rule D5).
+    """A call that several cases make alike and one of them pays for: the first summary of a run.
 
     `fingerprint` is the call's; `spending` is what each of the cases has of it.
     """
@@ -253,7 +252,7 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True)
 class AgentRun:
-    """One sample of an agent log at one epoch, with text made storable (rules C1, C6).
+    """One sample of an agent log at one epoch, with text made storable.
 
     `input` is the sample's input as text; `sample_id` keeps the type it has in the log;
     `notes` says in words what loading had to change.
@@ -323,7 +322,7 @@ class Edit:
     """One applied edit of one assistant turn, with everything needed to audit it.
 
     `summary_snapshot` is the summary that the editor saw; `dropped_reasoning` counts the
-    reasoning blocks that went with the old text (rule D4).
+    reasoning blocks that went with the old text.
     """
 
     message_index: int
@@ -371,8 +370,8 @@ class CaseSpec:
     """What one pytest item stands for, known before any model is asked.
 
     `judge` is None for the suite's only judge, else the panel member's name. Ids are built in
-    `suite.cases`. `cluster` is that of the run (`RunSummary.cluster`). A case of a probe has the
-    `variant` that changes a case of the test `base`; both are empty elsewhere (rule S1).
+    `cases.ids`. `cluster` is that of the run (`RunSummary.cluster`). A case of a probe has the
+    `variant` that changes a case of the test `base`; both are empty elsewhere.
     """
 
     suite: str
@@ -422,14 +421,14 @@ class Case:
 
     `expected` is the answer a right judge gives: binary 1 for violated and 0 for satisfied, ordinal
     the target score. `verified` is False where `verifier: false` or `pass_required: false` let the
-    label through unconfirmed. `label` is that of people or a program, of a run as it is (rule N1).
+    label through unconfirmed. `label` is that of people or a program, of a run as it is.
     `levels` is the whole scale in ordinal mode, else empty. `digests` is
     for a case read from disk that was stored without the secrets in it: its digest as stored, and
     as it was made. `reworded` says that the rubric's text is another one than the case was made
     for, and its label with it. `altered` says that the record on the disk is not as it was written:
     whoever confirmed the label confirmed another case. A case that the verifier rejected has the
     reason in `outcome.no_case`: it is kept for people to look at, and never judged. `style` is the
-    layout in which prompt judges get the transcript (one of `probes.styles.STYLES`). `review` is
+    layout in which prompt judges get the transcript (one of `probes.probe.STYLES`). `review` is
     what a person decided about it, None where nobody did.
     """
 
@@ -511,7 +510,7 @@ UNSCORED: Mapping[str, UnscoredOutcome] = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A judge's answer, on the scale that was on offer (rules E)."""
+    """A judge's answer, on the scale that was on offer."""
 
     score: int
     reasoning: str
@@ -519,7 +518,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """What a judge says of a case: the verdicts of all repeats, at least one (rule M1)."""
+    """What a judge says of a case: the verdicts of all repeats, at least one."""
 
     verdicts: tuple[Verdict, ...]
 
@@ -534,21 +533,21 @@ class Judgment:
         return most_frequent(self.scores)
 
     @property
-    def given(self) -> str:
+    def scores_text(self) -> str:
         """The score, and of repeats how often each was given."""
-        return given(self.score, self.scores)
+        return scores_text(self.score, self.scores)
 
     @property
     def shown(self) -> Verdict:
         """The first verdict with the most frequent score; in a tie the first of all."""
         score = self.score
-        return next(each for each in self.verdicts if score in (None, each.score))
+        return next(verdict for verdict in self.verdicts if score in (None, verdict.score))
 
     @property
     def minority(self) -> Verdict | None:
         """The first verdict with another score than `shown`; None where all are the same."""
         shown = self.shown.score
-        return next((each for each in self.verdicts if each.score != shown), None)
+        return next((verdict for verdict in self.verdicts if verdict.score != shown), None)
 
 
 def most_frequent(scores: Sequence[int]) -> int | None:
@@ -559,16 +558,16 @@ def most_frequent(scores: Sequence[int]) -> int | None:
     return ranked[0][0]
 
 
-def said(scores: Sequence[int]) -> str:
+def score_counts(scores: Sequence[int]) -> str:
     """How often each score was given, most first: `2 of 3 said 0, 1 of 3 said 1`."""
-    counts = sorted(Counter(scores).items(), key=lambda each: (-each[1], each[0]))
+    counts = sorted(Counter(scores).items(), key=lambda count: (-count[1], count[0]))
     return ", ".join(f"{number} of {len(scores)} said {score}" for score, number in counts)
 
 
-def given(score: int | None, scores: Sequence[int]) -> str:
+def scores_text(score: int | None, scores: Sequence[int]) -> str:
     """What a judge gave: `0`, and of repeats how often, `0 (2 of 3 said 0, 1 of 3 said 1)`."""
     text = "a tie" if score is None else str(score)
-    return f"{text} ({said(scores)})" if len(scores) > 1 else text
+    return f"{text} ({score_counts(scores)})" if len(scores) > 1 else text
 
 
 class Judge(Protocol):
@@ -657,9 +656,9 @@ class CaseResult:
         return len(set(self.scores)) > 1
 
     @property
-    def given(self) -> str:
+    def scores_text(self) -> str:
         """What the judge gave: the score, and of repeats how often each."""
-        return given(self.score, self.scores)
+        return scores_text(self.score, self.scores)
 
 
 @dataclass(frozen=True, slots=True)

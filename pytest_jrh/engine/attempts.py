@@ -175,7 +175,7 @@ class EngineSettings:
     ends_session: tuple[type[BaseException], ...] = (KeyboardInterrupt,)
 
     def mode(self, ready: ReadySuite, *, judging: bool) -> RecordMode:
-        """The record mode of a suite's generation or judging (rule G1)."""
+        """The record mode of a suite's generation or judging."""
         if not self.keep:
             return "all"
         modes = ready.suite.replay.record_modes(self.record_mode, self.judge_record_mode)

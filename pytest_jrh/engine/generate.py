@@ -1,6 +1,6 @@
 """Driving the pipeline: from runs and rubrics to cases, with or without pytest.
 
-What a probe may ask of the suite's models to make a case (rules S6, S7).
+What a probe may ask of the suite's models to make a case.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Pipeline:
 
     def goals(self, rubric: Rubric) -> tuple[Goal, ...]:
         """The cases that it makes of a run under a rubric: one case, or one for each level in
-        ascending order (rule D8).
+        ascending order.
         """
         if self.mode == "binary":
             return (Goal(self.objective),)
@@ -115,7 +115,7 @@ class Pipeline:
 
 
 def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
-    """Find and check the templates of one test's stages (rule D9).
+    """Find and check the templates of one test's stages.
 
     Raises `InputError` with the problems of every template at once.
     """

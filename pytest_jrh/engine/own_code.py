@@ -1,5 +1,4 @@
-"""Runs a judge's own code: in a thread, within its time, and with its errors in a few lines (rules
-Q2, Q4, Q6).
+"""Runs a judge's own code: in a thread, within its time, and with its errors in a few lines.
 
 The threads that judges' own code runs in: whatever it does, the engine's loop goes on.
 
@@ -482,5 +481,7 @@ class Threads(ThreadPoolExecutor):
 
     def _unawaited(self) -> list[Coroutine[Any, Any, Any]]:
         return [
-            one for one in self._returned if inspect.getcoroutinestate(one) == inspect.CORO_CREATED
+            coroutine
+            for coroutine in self._returned
+            if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED
         ]

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Unscored
-from pytest_jrh.core.model import UNSCORED, CaseResult, Progress, given, most_frequent
+from pytest_jrh.core.model import UNSCORED, CaseResult, Progress, most_frequent, scores_text
 from pytest_jrh.core.transcript import has_media
 from pytest_jrh.core.user_code import SessionEnd, error_text, exits_refused
 from pytest_jrh.engine.attempts import Attempt
@@ -203,7 +203,7 @@ class CaseRunner:
             debug_bundle=debug_paths(test.output_dir, spec).audit if case.outcome.edits else None,
             cassette=attempt.judging.path if attempt.judging and self._settings.keep else None,
             command=self._settings.rerun_command(spec),
-            unchanged=given(most_frequent(attempt.base_scores), attempt.base_scores)
+            unchanged=scores_text(most_frequent(attempt.base_scores), attempt.base_scores)
             if spec.variant
             else "",
         )
@@ -266,8 +266,11 @@ class CaseRunner:
         assert case is not None
         attempt.base_scores = judgment.scores
         if judgment.score != case.expected:
-            text = f"the judge is wrong on the unchanged case: {judgment.given} for {case.expected}"
-            raise NoVerdictCase("wrong_on_base", text)
+            raise NoVerdictCase(
+                "wrong_on_base",
+                f"the judge is wrong on the unchanged case: {judgment.scores_text} for "
+                f"{case.expected}",
+            )
         attempt.case = await self._maker.derived(attempt, ready, case)
         return await self._judgment(attempt, ready)
 

@@ -39,7 +39,7 @@ _CONTRACT = (
 class SuppliedExchange:
     """Asks the project's client; its parsed completion is read again like any answer.
 
-    What it raises is a `model_error` of the case (rules F). Only `ends_session` ends the session,
+    What it raises is a `model_error` of the case. Only `ends_session` ends the session,
     and `Unscored` is passed on as the outcome that it names. A call ends with the stage's
     `timeout`, or our own client's default, and is then tried as often as our own client would
     (`most_timeouts`).

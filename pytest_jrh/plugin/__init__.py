@@ -63,8 +63,8 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile 
     """
     named = file_path in parent.config.stash[OPTIONS_READ].configs
     discovered = file_path.name.endswith(_DISCOVERED)
-    given = file_path.suffix in YAML_SUFFIXES and parent.session.isinitpath(file_path)
-    if not named and not discovered and not given:
+    is_argument = file_path.suffix in YAML_SUFFIXES and parent.session.isinitpath(file_path)
+    if not named and not discovered and not is_argument:
         return None
     from pytest_jrh.plugin.activation import collect
 
@@ -80,8 +80,8 @@ def pytest_runtestloop(session: pytest.Session) -> None:
     A controller of xdist collects nothing itself.
     """
     config = session.config
-    own = not hasattr(config, "workerinput") and config.getoption("dist", "no") == "no"
-    if own and not session.testsfailed:
+    is_alone = not hasattr(config, "workerinput") and config.getoption("dist", "no") == "no"
+    if is_alone and not session.testsfailed:
         _refuse_options(config)
 
 
@@ -109,11 +109,11 @@ def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None
     """
     config: pytest.Config = node.config
     listed = set(map(str, config.stash[OPTIONS_READ].configs))
-    places = {nodeid.partition("::")[0] for nodeid in ids}
+    files = {nodeid.partition("::")[0] for nodeid in ids}
     if (
         _has_suites(config)
-        or any(map(may_be_case, places))
-        or any(str(config.rootpath / place) in listed for place in places)
+        or any(map(may_be_case, files))
+        or any(str(config.rootpath / file) in listed for file in files)
     ):
         from pytest_jrh.plugin.activation import activate
 

@@ -1,7 +1,7 @@
 """Bringing a suite into play: reading the command line, and registering the hooks that a session
 then needs.
 
-`--jrh-split`: of the labelled runs, only those of one split (rule N1).
+`--jrh-split`: of the labelled runs, only those of one split.
 """
 
 from __future__ import annotations
@@ -105,8 +105,7 @@ def declare_markers(config: pytest.Config) -> None:
 
 
 def activate_named(config: pytest.Config) -> None:
-    """Load the suites of `--jrh-config` and of the ini key, and let pytest collect them (rules I1,
-    I3).
+    """Load the suites of `--jrh-config` and of the ini key, and let pytest collect them.
 
     Those of settings stay out where the command line names other files. Raises `pytest.UsageError`
     with every problem of every suite.
@@ -146,10 +145,11 @@ def _is_ignored(config: pytest.Config, path: Path) -> bool:
     folder = config.invocation_params.dir
     ignored = {absolute(folder / name) for name in typed_values(config, "--ignore")}
     patterns = [str(absolute(folder / name)) for name in typed_values(config, "--ignore-glob")]
-    return any(
-        place in ignored or any(fnmatch(str(place), pattern) for pattern in patterns)
-        for place in (path, *path.parents)
-    )
+    for file_or_folder in (path, *path.parents):
+        name = str(file_or_folder)
+        if file_or_folder in ignored or any(fnmatch(name, pattern) for pattern in patterns):
+            return True
+    return False
 
 
 def _load(session: SuiteSession, configs: Iterable[Path]) -> None:
@@ -194,7 +194,7 @@ def _unusable(what: str, problems: Sequence[Problem]) -> pytest.UsageError:
 
 
 def _stands_in(path: Path) -> Literal["log", "rubric file"] | None:
-    """What an argument is that stands in for the suite's own file (rule I1)."""
+    """What an argument is that stands in for the suite's own file."""
     from pytest_jrh.sources import SUFFIXES
 
     may_be_rubrics = path.suffix in (".json", *YAML_SUFFIXES)
@@ -243,7 +243,7 @@ def _refuse_forked(config: pytest.Config) -> None:
 
 def _refuse_remote_recording(session: SuiteSession) -> None:
     """Cassettes are written where the run is: workers on other machines can
-    only replay (rule I5).
+    only replay.
     """
     specs = session.config.getoption("tx", None) or ()
     remote = [
@@ -331,7 +331,7 @@ class _SuiteHooks:
         An xdist worker first sets it and the next to work.
         """
         if self._session.is_worker:
-            self._session.start(_specs(one for one in (item, nextitem) if one is not None))
+            self._session.start(_specs(filter(None, (item, nextitem))))
         if isinstance(item, CaseItem) and item.get_closest_marker("skip") is None:
             self._session.wait(item.spec)
         return (yield)

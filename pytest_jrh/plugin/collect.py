@@ -116,7 +116,7 @@ class CaseItem(pytest.Item):
     def setup(self) -> None:
         """Wait for the case and its verdict.
 
-        What prevents a verdict is a skip or an error here (rules F).
+        What prevents a verdict is a skip or an error here.
         """
         # A bug in this attempt must not be reported as the result of the one before.
         self.result = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from pytest_jrh.plugin.options import YAML_SUFFIXES
 # Enough for a project's own folders, and quick where a whole disk was named.
 _MOST_FOLDERS = 300
 _MOST_FILES = 500
+_MOST_FOUND = 20
 _MOST_NAMED = 3
 
 
@@ -51,15 +52,10 @@ def suites_nearby(config: pytest.Config) -> list[str]:
     there; none without.
     """
     folder = config.invocation_params.dir
-    found = list(
-        islice(
-            _suites([absolute(folder / argument.partition("::")[0]) for argument in config.args]),
-            20,
-        )
-    )
-    if not found:
+    named = [absolute(folder / argument.partition("::")[0]) for argument in config.args]
+    names = [os.path.relpath(path, folder) for path in islice(_suites(named), _MOST_FOUND)]
+    if not names:
         return []
-    names = [os.path.relpath(path, folder) for path in found]
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return [
         "jrh: not collected, because in a folder only *.jrh.yml is collected: "
@@ -68,23 +64,23 @@ def suites_nearby(config: pytest.Config) -> list[str]:
     ]
 
 
-def _suites(places: Iterable[Path]) -> Iterator[Path]:
-    files = (path for place in places if place.is_dir() for path in _files(place))
+def _suites(paths: Iterable[Path]) -> Iterator[Path]:
+    files = chain.from_iterable(map(_files, filter(Path.is_dir, paths)))
     for path in islice(files, _MOST_FILES):
         if path.suffix in YAML_SUFFIXES and looks_like_suite(path):
             yield path
 
 
-def _files(place: Path) -> Iterator[Path]:
+def _files(top: Path) -> Iterator[Path]:
     """The files below a folder, its own first, without hidden folders and without virtual
     environments.
     """
-    for where, folders, files in islice(os.walk(place), _MOST_FOLDERS):
+    for parent, folders, files in islice(os.walk(top), _MOST_FOLDERS):
         folders[:] = sorted(
             name
             for name in folders
             if not name.startswith((".", "_"))
             and name != "node_modules"
-            and not Path(where, name, "pyvenv.cfg").exists()
+            and not Path(parent, name, "pyvenv.cfg").exists()
         )
-        yield from (Path(where, name) for name in sorted(files) if name.endswith(YAML_SUFFIXES))
+        yield from (Path(parent, name) for name in sorted(files) if name.endswith(YAML_SUFFIXES))

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 @pytest.hookspec(firstresult=True)
 def pytest_jrh_complete(config: pytest.Config) -> Complete | None:
-    """Supply the way to the models, instead of litellm; the first result that is not None wins
-    (rule I7).
+    """Supply the way to the models, instead of litellm; the first result that is not None wins.
 
     It is asked in a recording mode alone: recorded calls are answered from the cassettes without
     it. A cassette keeps its completions, but no HTTP exchange.
@@ -25,7 +24,7 @@ def pytest_jrh_complete(config: pytest.Config) -> Complete | None:
 @pytest.hookspec(firstresult=True)
 def pytest_jrh_judge(config: pytest.Config, suite: str) -> Callable[..., object] | None:
     """Supply the judge of a suite, by its name, in place of the config's; the first result that is
-    not None wins (rule Q1).
+    not None wins.
 
     It is a function as `judge: {python: ...}` names one: it gets a `JudgedCase`, and `complete`
     where it takes that, and returns a score, a pair of score and reasoning, or a `Verdict`.

@@ -132,11 +132,9 @@ def _value(config: pytest.Config, option: Option) -> Any:
         value, new = _ini_value(config, option), config.rootpath
     if value is None or option.kind not in ("path", "paths"):
         return value
-    return (
-        _place(config, value, new)
-        if option.kind == "path"
-        else [_place(config, name, new) for name in value]
-    )
+    if option.kind == "path":
+        return _place(config, value, new)
+    return [_place(config, name, new) for name in value]
 
 
 def _ini_value(config: pytest.Config, option: Option) -> Any:
@@ -163,8 +161,9 @@ def _ini_value(config: pytest.Config, option: Option) -> Any:
 
 
 def _place(config: pytest.Config, name: str, new: Path) -> Path:
-    """Where a path is: from the folder pytest was started in, else from its rootdir, else in `new`
-    (rule A3).
-    """
-    places = [absolute(folder / name) for folder in (config.invocation_params.dir, config.rootpath)]
-    return next((path for path in places if path.exists()), absolute(new / name))
+    """Where a path is: from the folder pytest was started in, from its rootdir, else in `new`."""
+    for folder in (config.invocation_params.dir, config.rootpath):
+        path = absolute(folder / name)
+        if path.exists():
+            return path
+    return absolute(new / name)

@@ -88,10 +88,10 @@ class Secrecy:
     def _record(self, *args: Any, **kwargs: Any) -> logging.LogRecord:
         record = self._records(*args, **kwargs)
         try:
-            said = record.getMessage()
+            message = record.getMessage()
         except Exception:  # noqa: BLE001 - a record that cannot be formatted is reported by logging itself, later
             return record
-        clean = self._redactor.of_code(said)
-        if clean != said:
+        clean = self._redactor.of_code(message)
+        if clean != message:
             record.msg, record.args = clean, None
         return record

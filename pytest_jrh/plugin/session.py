@@ -75,20 +75,22 @@ def place_of(nodeid: str) -> str:
     return nodeid.rsplit("::", 3)[0]
 
 
-def case_ids(nodes: Iterable[str], places: Mapping[str, ReadySuite]) -> dict[str, str]:
-    """Node id by case id, for the nodes of suites; `places` gives the suite of a node id's file."""
-    known = {place: node_part(ready.suite.name) for place, ready in places.items()}
-    parts = ((nodeid, place_of(nodeid)) for nodeid in nodes)
-    return {
-        f"{known[place]}{nodeid[len(place) :]}": nodeid for nodeid, place in parts if place in known
-    }
+def case_ids(nodes: Iterable[str], suites: Mapping[str, ReadySuite]) -> dict[str, str]:
+    """Node id by case id, for the nodes of suites; `suites` are by the node id of their file."""
+    cases: dict[str, str] = {}
+    for nodeid in nodes:
+        file = place_of(nodeid)
+        if file in suites:
+            name = node_part(suites[file].suite.name)
+            cases[f"{name}{nodeid.removeprefix(file)}"] = nodeid
+    return cases
 
 
 def undecided(ready: ReadySuite, baseline: Baseline | None, selected: int) -> str | None:
     """Say why a suite whose session came to no decision is not green, or None where there is
     nothing to decide by.
 
-    A gate does not pass by not looking (rule M9).
+    A gate does not pass by not looking.
     """
     if not gate.is_active(ready.suite.gate, baseline):
         return None
@@ -161,8 +163,8 @@ class SuiteSession:
         self.named_configs: tuple[Path, ...] = ()
         self.collected_configs: set[Path] = set()
         self._token = secrets.token_hex(16)
-        given = config.workerinput.get(HANDOVER_KEY, {}) if self.is_worker else None  # type: ignore[attr-defined]
-        self.handover = Handover(self._token, self.redactor, given)
+        controllers = config.workerinput.get(HANDOVER_KEY, {}) if self.is_worker else None  # type: ignore[attr-defined]
+        self.handover = Handover(self._token, self.redactor, controllers)
         self._engine: Engine | None = None
         self._abandoned = False
         self._workers_notices: list[str] = []
@@ -179,8 +181,13 @@ class SuiteSession:
     def notices(self) -> tuple[str, ...]:
         """Sentences of the suites and of the models' client that the user should read once."""
         engine = self._engine.notices if self._engine else ()
-        own = (*self.suites.notices, *engine, *self._workers_notices, *self.handover.notices)
-        return tuple(dict.fromkeys(own))
+        notices = (
+            *self.suites.notices,
+            *engine,
+            *self._workers_notices,
+            *self.handover.notices,
+        )
+        return tuple(dict.fromkeys(notices))
 
     @property
     def unreported(self) -> list[CaseResult]:
@@ -278,25 +285,17 @@ class SuiteSession:
         return self._running().survey(specs)
 
     def check_budget(self) -> None:
-        """Refuse a limit in dollars over models of which no price is known (rules I6, Q5)."""
+        """Refuse a limit in dollars over models of which no price is known."""
         limit = self.options.max_cost
         if limit is None:
             return
-        models = {
-            stage.model
-            for ready in self.suites
-            for stage in (
-                *ready.suite.stages.values(),
-                *(model for judge in ready.judges.values() for model in judge.models),
-            )
-            if self.suites.asks(ready)
-        }
-        models |= {
-            judge.label
-            for ready in self.suites
-            for judge in ready.judges.values()
-            if judge.runs_code and self.suites.asks(ready)
-        }
+        models: set[str] = set()
+        for ready in filter(self.suites.asks, self.suites):
+            models |= {stage.model for stage in ready.suite.stages.values()}
+            for judge in ready.judges.values():
+                models |= {stage.model for stage in judge.models}
+                if judge.runs_code:
+                    models.add(judge.label)
         from pytest_jrh.llm.budget import unpriced_reason
 
         reason = unpriced_reason(limit, models, self.options.free_models)
@@ -306,7 +305,7 @@ class SuiteSession:
     def stop(self) -> None:
         """End the engine, unless it was abandoned.
 
-        Calls in flight are awaited and recorded (rule I4).
+        Calls in flight are awaited and recorded.
         """
         if self._engine is not None and not self._abandoned:
             self._engine.stop()
@@ -386,8 +385,8 @@ class SuiteSession:
             raise InputError(Problem(self.redactor.text(message))) from error
         if judge is None or callable(judge):
             return judge
-        what = type(judge).__name__
-        raise InputError(Problem(f"the hook pytest_jrh_judge returned {what}, no function"))
+        kind = type(judge).__name__
+        raise InputError(Problem(f"the hook pytest_jrh_judge returned {kind}, no function"))
 
     def _ledger(self) -> Ledger | None:
         options = self.options
@@ -411,8 +410,8 @@ class SuiteSession:
     def _session_id(self) -> str:
         if not self.is_worker:
             return self._token
-        given = self.config.workerinput  # type: ignore[attr-defined]
-        return str(given.get(HANDOVER_KEY, {}).get("token") or given["testrunuid"])
+        workerinput = self.config.workerinput  # type: ignore[attr-defined]
+        return str(workerinput.get(HANDOVER_KEY, {}).get("token") or workerinput["testrunuid"])
 
     def _ledger_file(self) -> Path:
         folder = self.suites.cassette_dir(next(iter(self.suites)))

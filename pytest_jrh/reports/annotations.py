@@ -132,8 +132,8 @@ def _annotation(
         properties = {"file": place, "line": str(rubric.line), **properties}
     judge = f"The judge {one_line(result.judge)}" if result.judge else "The judge"
     said = (
-        f"{judge} gave {result.given}, the right answer is {result.expected}; in the baseline "
-        "it was right."
+        f"{judge} gave {result.scores_text}, the right answer is {result.expected}; in the "
+        "baseline it was right."
     )
     if flickered:
         said += " The judge has not changed: asked again, it says something else."

@@ -103,7 +103,7 @@ def _given(case: Case, judgment: Judgment) -> str:
     """The score with its meaning, and of repeats how often each was given."""
     if len(judgment.verdicts) == 1 and judgment.score is not None:
         return _score(case, judgment.score)
-    return judgment.given
+    return judgment.scores_text
 
 
 def _because(case: Case, judgment: Judgment, verdict: Verdict, width: int) -> list[str]:

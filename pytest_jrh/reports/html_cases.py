@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlencode
 
-from pytest_jrh.core.model import JUDGED, UNSCORED, Case, CaseResult, said
+from pytest_jrh.core.model import JUDGED, UNSCORED, Case, CaseResult, score_counts
 from pytest_jrh.core.text import dollars, one_line, visible
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.reports.evidence import case_basis, earlier_verdict, review_text, shown_edits
@@ -207,7 +207,7 @@ def _result(result: CaseResult, session: SessionResults) -> dict[str, Any]:
         earlier = None
     return {
         "reasoning": result.reasoning,
-        "said": said(result.scores) if result.repeated else "",
+        "said": score_counts(result.scores) if result.repeated else "",
         "minority": None
         if result.minority is None
         else {"score": result.minority.score, "reasoning": result.minority.reasoning},

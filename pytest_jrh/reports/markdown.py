@@ -210,9 +210,9 @@ class CaseBlocks:
         node = shortened(one_line(self._session.node(result.case_id)), LONGEST_NAME)
         said: str = result.outcome
         if said == "disagree":
-            said = f"gave {result.given}, right is {result.expected}"
+            said = f"gave {result.scores_text}, right is {result.expected}"
         elif said == "agree":
-            said = f"gave {result.given}, which is right"
+            said = f"gave {result.scores_text}, which is right"
         if reasoning_disagrees(result):
             said += f"; {REASONING_DISAGREES}"
         command = one_line(self._session.commands.get(result.case_id, ""))

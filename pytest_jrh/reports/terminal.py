@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_jrh.core.model import SKIPS, said
+from pytest_jrh.core.model import SKIPS, score_counts
 from pytest_jrh.core.text import Styled, columns, counted, fitted, one_line, shortened, wrapped
 from pytest_jrh.reports.gate import MOST_NAMED, decision_sentence, gate_lines, next_lines
 from pytest_jrh.reports.grounds import label_sentences
@@ -365,7 +365,9 @@ def _flickering(section: Section, session: SessionResults, width: int) -> Iterat
         yield Styled(line)
     found = flickering(_own(section, session))
     for result in found[:_MOST_FLICKERING]:
-        yield Styled(f"{GAP}{one_line(session.node(result.case_id))} ({said(result.scores)})")
+        yield Styled(
+            f"{GAP}{one_line(session.node(result.case_id))} ({score_counts(result.scores)})"
+        )
     if len(found) > _MOST_FLICKERING:
         yield Styled(f"{GAP}and {len(found) - _MOST_FLICKERING:,} more")
 
@@ -376,7 +378,7 @@ def _contradicted(section: Section, session: SessionResults) -> Iterator[Styled]
     if found:
         yield Styled(f"{REASONING_DISAGREES}:")
     for result in found[:MOST_NAMED]:
-        yield Styled(f"{GAP}{one_line(session.node(result.case_id))} (gave {result.given})")
+        yield Styled(f"{GAP}{one_line(session.node(result.case_id))} (gave {result.scores_text})")
     if len(found) > MOST_NAMED:
         yield Styled(f"{GAP}and {len(found) - MOST_NAMED:,} more")
 

@@ -421,7 +421,7 @@ def _verdicts(entry: ReviewCase, expected: int) -> Iterator[dict[str, Any]]:
         minority = judgment.minority
         yield {
             "judge": visible(judge),
-            "score": judgment.given,
+            "score": judgment.scores_text,
             "agrees": judgment.score == expected,
             "reasoning": visible(judgment.shown.reasoning),
             "minority": minority.score if minority else None,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.core.model import CaseResult, CaseSpec, Judgment, Verdict, most_frequent
-from pytest_jrh.core.model import given as given_text
+from pytest_jrh.core.model import scores_text as given_text
 from pytest_jrh.stats.diagnosis import all_warnings
 from pytest_jrh.stats.figures import sections
 from pytest_jrh.stats.intervals import estimate_flicker

@@ -93,7 +93,7 @@ class Base:
 class Derived:
     """A changed transcript with a known answer.
 
-    `style` is the layout in which prompt judges get it, one of `probes.styles.STYLES`. `rubric` and
+    `style` is the layout in which prompt judges get it, one of `STYLES`. `rubric` and
     `expected` are None where those of the base case hold, as they do but for probes that ask about
     another rubric.
     """
