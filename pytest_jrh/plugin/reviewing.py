@@ -71,21 +71,21 @@ class Reviewing:
 
         Or say in one line why there is none.
         """
-        asked = self._options.review is not None
+        is_asked = self._options.review is not None
         selected = {spec.suite for spec in specs}
         running = [
             ready for ready in self._suites if ready.suite.name in selected or self._is_distributed
         ]
-        wanted = [ready.suite for ready in running if asked or self._is_wanted(ready)]
+        suites = [ready.suite for ready in running if is_asked or self._is_wanted(ready)]
         terminal: pytest.TerminalReporter | None = self._config.pluginmanager.get_plugin(
             "terminalreporter"
         )
-        if not wanted or terminal is None:
+        if not suites or terminal is None:
             return
         refusal = self._refusal()
         if refusal is None:
             self._keyboard = _keyboard(self._config)
-        if refusal is None and not asked:
+        if refusal is None and not is_asked:
             refusal = self._refusal_unasked(terminal)
         if refusal is not None:
             if self._is_distributed and terminal.isatty:
@@ -93,18 +93,18 @@ class Reviewing:
                 terminal.write_line("")
             terminal.write_line(f"jrh: {refusal}")
             return
-        self._serve(wanted)
+        self._serve(suites)
         self._invite(terminal)
 
     def _open_page(self, suites: list[Suite]) -> Page[Any]:
         """The page that these suites want: that of blind labelling, or that of decisions."""
         blind = [suite.name for suite in suites if self._suites.labels_blind(suite)]
-        others = [suite.name for suite in suites if suite.name not in blind]
-        if blind and others:
+        deciding = [suite.name for suite in suites if suite.name not in blind]
+        if blind and deciding:
             raise pytest.UsageError(
                 f"--jrh-review: {', '.join(blind)} {_is(blind)} to be labelled blind "
-                f"(review.blind), {', '.join(others)} {_is(others)} not: say --jrh-review=blind or "
-                "--jrh-review=decide"
+                f"(review.blind), {', '.join(deciding)} {_is(deciding)} not: "
+                "say --jrh-review=blind or --jrh-review=decide"
             )
         self._on_page = frozenset(suite.name for suite in suites)
         page = self._blind_page(suites) if blind else self._deciding_page(suites)
@@ -243,11 +243,11 @@ class Reviewing:
 
     def _invite(self, terminal: pytest.TerminalReporter) -> None:
         assert self._server is not None
-        what, then = "review the cases", "judging starts when you finalize"
+        task, then = "review the cases", "judging starts when you finalize"
         if self._labels is not None:
-            what, then = "label the cases blind", "the run goes on when you finish"
+            task, then = "label the cases blind", "the run goes on when you finish"
         how = " on the page" if self._keyboard is None else ", on the page or with Enter here"
-        terminal.write_line(f"jrh: {what} at {self._server.url}", bold=True)
+        terminal.write_line(f"jrh: {task} at {self._server.url}", bold=True)
         terminal.write_line(f"jrh: {then}{how}")
         # Through a pipe it would stand in a buffer, and everybody wait.
         terminal.flush()

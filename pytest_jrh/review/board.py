@@ -245,16 +245,16 @@ class ReviewProgress(Progress):
         return bool(self.total) and self.missed == self.total
 
     def line(self, key: str) -> str:
-        made = f"jrh: {self.made:,} of {self.total - self.missed:,} cases to review"
-        return f"{made} | {self.decided:,} decided | {key} starts judging"
+        cases = f"{self.made:,} of {self.total - self.missed:,} cases to review"
+        return f"jrh: {cases} | {self.decided:,} decided | {key} starts judging"
 
 
 def with_action(decision: Decision, action: Literal["accepted", "rejected"], note: str) -> Decision:
     """Accept or reject; accepting a case with a person's edits keeps them."""
-    kept: Literal["accepted", "rejected", "edited"] = action
+    update = {"action": action, "note": note}
     if action == "accepted" and decision.has_edits:
-        kept = "edited"
-    return decision.model_copy(update={"action": kept, "note": note})
+        update["action"] = "edited"
+    return decision.model_copy(update=update)
 
 
 def with_turn(decision: Decision, case: Case, message_index: int, content: str | None) -> Decision:
@@ -279,8 +279,8 @@ def with_turn(decision: Decision, case: Case, message_index: int, content: str |
         turns.pop(message_index, None)
     else:
         turns[message_index] = TurnEdit(message_index=message_index, content=content)
-    kept = tuple(turns[index] for index in sorted(turns))
-    return decision.model_copy(update={"turns": kept, "action": "edited"})
+    in_order = tuple(turns[index] for index in sorted(turns))
+    return decision.model_copy(update={"turns": in_order, "action": "edited"})
 
 
 def with_label(decision: Decision, entry: ReviewCase, expected: int) -> Decision:
@@ -334,7 +334,9 @@ class ReviewBoard(Board):
             if self._final is None:
                 return self._store(case).valid(case_id, digest)
             final = self._final.get(case_id)
-        return final if final is not None and final.is_about(digest) else None
+        if final is None or not final.is_about(digest):
+            return None
+        return final
 
     def is_void(self, case: Case) -> bool:
         """Whether another version of this case was decided, and this one was not."""
@@ -389,15 +391,15 @@ class ReviewBoard(Board):
 
     def progress(self) -> ReviewProgress:
         with self._lock:
-            made = [entry for entry in self._entries.values() if not entry.rejected]
-            decided = sum(self._reviewed(entry).decision is not None for entry in made)
-            missed = self._ended.difference(entry.case_id for entry in made)
+            entries = [entry for entry in self._entries.values() if not entry.rejected]
+            decided = [entry for entry in entries if self._reviewed(entry).decision is not None]
+            missed = self._ended.difference(entry.case_id for entry in entries)
             return ReviewProgress(
                 total=len(self._announced),
                 finalized=self.finalized,
-                made=len(made),
+                made=len(entries),
                 missed=len(missed),
-                decided=decided,
+                decided=len(decided),
             )
 
     def changes(self, since: int = 0) -> tuple[int, tuple[Reviewed, ...]]:
@@ -412,7 +414,7 @@ class ReviewBoard(Board):
     def search(self, text: str) -> tuple[str, ...]:
         """The keys of the cases that hold the text; see `Reviewed.holds`."""
         _, reviewed = self.changes()
-        return tuple(one.entry.key for one in reviewed if one.holds(text))
+        return tuple(case.entry.key for case in reviewed if case.holds(text))
 
     def _decide(
         self, key: str, digest: str, change: Callable[[ReviewCase, Decision], Decision | None]

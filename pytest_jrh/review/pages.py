@@ -105,8 +105,9 @@ class DecidePage(Page[ReviewBoard]):
 
     def _turn(self, request: PageRequest) -> PageReply:
         reviewed, index = self.board.get(request.names["key"]), request.number("index")
-        made = message_text(reviewed.entry.case.messages[index])
-        return json_reply({"content": message_text(reviewed.case.messages[index]), "made": made})
+        first_text = message_text(reviewed.entry.case.messages[index])
+        content = message_text(reviewed.case.messages[index])
+        return json_reply({"content": content, "made": first_text})
 
     def _part(self, request: PageRequest) -> PageReply:
         return _part(self.board.get(request.names["key"]).case, request)

@@ -185,7 +185,9 @@ class Guard:
         elif not self._has_token(headers):
             await _reply(safe, HTTPStatus.FORBIDDEN, _STRANGER)
         else:
-            body = None if _announced(headers) > MAX_BODY else await _body(receive)
+            body = None
+            if _announced(headers) <= MAX_BODY:
+                body = await _body(receive)
             if body is None:
                 limit = f"A request may be {MAX_BODY // 1024 // 1024} MB at most."
                 await _reply(safe, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, limit)
@@ -227,7 +229,9 @@ def _headers(scope: Event) -> dict[str, str]:
 
 def _announced(headers: dict[str, str]) -> int:
     length = headers.get("content-length", "")
-    return int(length) if length.isascii() and length.isdigit() else 0
+    if not (length.isascii() and length.isdigit()):
+        return 0
+    return int(length)
 
 
 async def _body(receive: Receive) -> bytes | None:
@@ -457,7 +461,9 @@ class PageApp:
         from starlette.responses import StreamingResponse
 
         session, _, version = request.headers.get("last-event-id", "").partition(":")
-        since = int(version) if session == self._page.session and version.isdigit() else 0
+        since = 0
+        if session == self._page.session and version.isdigit():
+            since = int(version)
         return StreamingResponse(self._stream(since), media_type="text/event-stream")
 
     async def _stream(self, since: int) -> AsyncIterator[str]:

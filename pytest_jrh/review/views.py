@@ -115,14 +115,14 @@ def _sign(match: re.Match[str]) -> str:
     return f"\u2039U+{ord(match[0]):04X}\u203a"
 
 
-def folds(case: Case, made: Case, *, editable: bool = True) -> tuple[Fold, ...]:
+def folds(case: Case, made_case: Case, *, editable: bool = True) -> tuple[Fold, ...]:
     """Lay out a transcript: changed turns with their neighbours in sight, the turns between folded.
 
-    `made` is the case as the pipeline made it, `case` with a person's edits. Where nothing was
+    `made_case` is the case as the pipeline made it, `case` with a person's edits. Where nothing was
     changed, all is in sight.
     """
     number = max(len(case.messages), len(case.run.messages))
-    turns = [_turn(case, made, index, editable=editable) for index in range(number)]
+    turns = [_turn(case, made_case, index, editable=editable) for index in range(number)]
     changed = [turn.index for turn in turns if turn.state]
     if not changed:
         return (Fold(tuple(turns)),)
@@ -144,7 +144,7 @@ def _folded(turns: Sequence[Turn], in_sight: set[int]) -> Iterator[Fold]:
     yield Fold(tuple(run), hidden and len(run) >= _FEW_TURNS)
 
 
-def _turn(case: Case, made: Case, index: int, *, editable: bool) -> Turn:
+def _turn(case: Case, made_case: Case, index: int, *, editable: bool) -> Turn:
     before, after = _message(case.run.messages, index), _message(case.messages, index)
     old, new = message_text(before), message_text(after)
     edits = [edit for edit in case.outcome.edits if edit.message_index == index]
@@ -157,7 +157,7 @@ def _turn(case: Case, made: Case, index: int, *, editable: bool) -> Turn:
     )
     if not is_changed:
         return turn
-    by_hand = new != message_text(_message(made.messages, index)) or any(
+    by_hand = new != message_text(_message(made_case.messages, index)) or any(
         edit.editor_reason == BY_HAND for edit in edits
     )
     return replace(
@@ -357,12 +357,15 @@ def revealed_values(assigned: Assigned, base: str) -> dict[str, object]:
 
 def _case_values(case: Case, base: str, laid_out: Sequence[Fold]) -> dict[str, object]:
     """What every page shows of a case."""
+    changed: list[Turn] = []
+    for fold in laid_out:
+        changed += [turn for turn in fold.turns if turn.state]
     return {
         "base": base,
         "rubric_id": visible(case.rubric.id),
         "instructions": visible(case.rubric.instructions),
         "folds": laid_out,
-        "changed": [turn for fold in laid_out for turn in fold.turns if turn.state],
+        "changed": changed,
         "long": LONG,
         "long_tool": LONG_TOOL,
     }
@@ -371,17 +374,16 @@ def _case_values(case: Case, base: str, laid_out: Sequence[Fold]) -> dict[str, o
 def _label_values(assigned: Assigned, base: str, laid_out: Sequence[Fold]) -> dict[str, object]:
     """What the page of blind labelling shows of a case, labelled or not."""
     case, label = assigned.entry.case, assigned.label
-    levels = {}
-    for score, meaning in labels_of(case).items():
-        levels[score] = visible(
-            meaning.removeprefix("rubric ") if case.mode == "binary" else meaning
-        )
+    levels = {score: visible(meaning) for score, meaning in labels_of(case).items()}
+    is_binary = case.mode == "binary"
+    if is_binary:
+        levels = {score: meaning.removeprefix("rubric ") for score, meaning in levels.items()}
     return {
         **_case_values(case, base, laid_out),
         "key": assigned.key,
         "number": assigned.number,
         "levels": levels,
-        "binary": case.mode == "binary",
+        "binary": is_binary,
         "label": None if assigned.is_open else label,
         "withdrawn": label is not None and label.withdrawn,
         "note": label.note if label else "",
@@ -390,10 +392,11 @@ def _label_values(assigned: Assigned, base: str, laid_out: Sequence[Fold]) -> di
 
 def _made_values(reviewed: Reviewed, *, show_verdict: bool) -> dict[str, object]:
     """How a case was made, and what judges say of it."""
-    case, outcome = reviewed.case, reviewed.case.outcome
+    case, plan = reviewed.case, reviewed.case.outcome.plan
+    verification = case.outcome.verification
     steps = []
-    if outcome.plan is not None:
-        for step in outcome.plan.steps:
+    if plan is not None:
+        for step in plan.steps:
             steps.append(
                 {
                     "index": step.message_index,
@@ -407,10 +410,10 @@ def _made_values(reviewed: Reviewed, *, show_verdict: bool) -> dict[str, object]
         "suite": case.spec.suite,
         "test": case.spec.test,
         "expected": case.expected,
-        "thesis": visible(outcome.plan.thesis) if outcome.plan else "",
+        "thesis": visible(plan.thesis) if plan else "",
         "steps": steps,
-        "verification": outcome.verification,
-        "rationale": visible(outcome.verification.rationale) if outcome.verification else "",
+        "verification": verification,
+        "rationale": visible(verification.rationale) if verification else "",
         "verified": case.verified,
         "judged": list(_verdicts(reviewed.entry, case.expected)) if show_verdict else [],
     }

@@ -1,22 +1,39 @@
-"""A review page in a process of its own, so that a test can kill it: `python -m
-tests.browser.page_process FOLDER`."""
+"""A page in a process of its own, so that a test can kill it: `python -m
+tests.browser.page_process decide|label FOLDER`."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.review.agent_templates import AgentTemplates
 from pytest_jrh.review.board import ReviewBoard
-from pytest_jrh.review.pages import DecidePage
+from pytest_jrh.review.pages import DecidePage, LabelPage
 from pytest_jrh.review.serving import serve
 from pytest_jrh.store.decisions import open_stores
+from pytest_jrh.store.labels import read_people
 from tests.browser.material import made_case, review_suite
+from tests.support.blind import all_kinds, blind_suite, labelling
 
-if __name__ == "__main__":
-    suite = review_suite(Path(sys.argv[1]))
+if TYPE_CHECKING:
+    from pytest_jrh.review.serving import Page
+
+
+def decide(folder: Path) -> Page[Any]:
+    suite = review_suite(folder)
     board = ReviewBoard(open_stores([suite]))
     for number in range(4):
         board.add(made_case(number))
-    print(serve(DecidePage(board, AgentTemplates([suite])), port=0).url, flush=True)  # noqa: T201
+    return DecidePage(board, AgentTemplates([suite]))
+
+
+def label(folder: Path) -> Page[Any]:
+    suite = blind_suite(folder, sample=6)
+    return LabelPage(labelling(suite, all_kinds(12), read_people(suite)))
+
+
+if __name__ == "__main__":
+    open_page = {"decide": decide, "label": label}[sys.argv[1]]
+    print(serve(open_page(Path(sys.argv[2])), port=0).url, flush=True)  # noqa: T201
     sys.stdin.read()

@@ -9,7 +9,7 @@ from pytest_jrh.store.outputs import decisions_path
 from tests.browser.material import made_case
 
 if TYPE_CHECKING:
-    from tests.browser.conftest import Session, Sessions
+    from tests.browser.opened import Session, Sessions
 
 NEW_TEXT = "I am sorry, but the window has closed, so there is nothing I can do."
 

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from tests.browser.conftest import Sessions
-    from tests.browser.labelling import Labelling
+    from tests.browser.opened import Labelling, Sessions
 
 pytestmark = [
     pytest.mark.parametrize("scheme", ["light", "dark"]),

@@ -3,9 +3,6 @@ people, and over the end of a session (rule N3)."""
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +13,8 @@ from pytest_jrh.core.model import Judgment, ScoreLevel, Verdict
 from pytest_jrh.review import serving as guard
 from pytest_jrh.store.labels import blind_labels, read_people
 from pytest_jrh.store.records import case_digest
-from tests.browser.labelling import Labelling
 from tests.browser.material import HOSTILE, hostile_case, made_case
+from tests.browser.opened import Labelling, page_process
 from tests.support.blind import (
     COMMON,
     all_kinds,
@@ -27,7 +24,6 @@ from tests.support.blind import (
     rejected,
     telling,
 )
-from tests.support.fork_server import python
 
 
 def wait_count(page: Any, text: str) -> None:
@@ -136,21 +132,8 @@ def test_two_reviewers_share_a_part_and_divide_the_rest(pages: Labelling) -> Non
     assert len(by["ann"] & by["ben"]) == 3
 
 
-@contextmanager
-def process(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    command = [*python(), "-m", "tests.browser.label_process", str(folder)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as started:
-        assert started.stdout is not None
-        try:
-            yield started, started.stdout.readline().strip()
-        finally:
-            started.kill()
-
-
 def test_a_killed_session_loses_nothing_and_the_next_goes_on(pages: Labelling) -> None:
-    with process(pages.folder) as (running, url):
+    with page_process("label", pages.folder) as (running, url):
         page = pages.page(url)
         for number in range(3):
             page.keyboard.press("v")
@@ -164,7 +147,7 @@ def test_a_killed_session_loses_nothing_and_the_next_goes_on(pages: Labelling) -
         page.close()
         pages.complaints.clear()
     assert len(read_people(blind_suite(pages.folder))) == 3
-    with process(pages.folder) as (_, url):
+    with page_process("label", pages.folder) as (_, url):
         page = pages.page(url)
         wait_count(page, "3 labelled · 3 to go")
         assert page.locator("#rows button.done").count() == 3

@@ -3,21 +3,17 @@ K2)."""
 
 from __future__ import annotations
 
-import subprocess
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.model import Judgment, Verdict
 from tests.browser.material import made_case
+from tests.browser.opened import page_process
 from tests.browser.steps import NEW_TEXT, filled, opened, wait_open, wait_statuses
-from tests.support.fork_server import python
 from tests.support.reviews import as_reviewed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.browser.conftest import Sessions
+    from tests.browser.opened import Sessions
 
 
 def test_a_second_browser_sees_the_decision_of_the_first(sessions: Sessions) -> None:
@@ -78,24 +74,10 @@ def test_finalize_says_what_is_left_and_ends_the_wait(sessions: Sessions) -> Non
     assert as_reviewed(session.board, made_case(1)) == made_case(1)
 
 
-@contextmanager
-def served(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    command = [*python(), "-m", "tests.browser.page_process", str(folder)]
-    root = Path(__file__).parents[2]
-    with subprocess.Popen(
-        command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            assert process.stdout
-            yield process, process.stdout.readline().strip()
-        finally:
-            process.kill()
-
-
 def test_a_killed_server_that_is_started_again_shows_every_decision(
     browser: Any, tmp_path: Path
 ) -> None:
-    with served(tmp_path) as (process, url):
+    with page_process("decide", tmp_path) as (process, url):
         page = browser.new_page()
         page.goto(url)
         page.wait_for_selector("#case article")
@@ -110,7 +92,7 @@ def test_a_killed_server_that_is_started_again_shows_every_decision(
         process.kill()
         page.wait_for_selector("#banner:has-text('The session has ended')")
         page.close()
-    with served(tmp_path) as (_, url):
+    with page_process("decide", tmp_path) as (_, url):
         page = browser.new_page()
         page.goto(url)
         wait_statuses(page, "accepted", "rejected", "edited", "undecided")

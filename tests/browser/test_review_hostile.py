@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tests.browser.material import hostile_case, made_case
 
 if TYPE_CHECKING:
-    from tests.browser.conftest import Sessions
+    from tests.browser.opened import Sessions
 
 MARKUP = (
     "#case script, #case img, #case svg, #case a[href^=javascript], #rows img, dialog img, iframe"

@@ -16,7 +16,7 @@ from tests.browser.steps import NEW_TEXT, filled, names, opened, stored, wait_op
 from tests.support.reviews import as_reviewed
 
 if TYPE_CHECKING:
-    from tests.browser.conftest import Sessions
+    from tests.browser.opened import Sessions
 
 
 def test_cases_appear_while_others_are_still_being_made(sessions: Sessions) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh.core.model import Judgment, Verdict
-from tests.browser.conftest import Session, Sessions
 from tests.browser.material import hostile_case, made_case
+from tests.browser.opened import Session, Sessions
 
 SHOTS = Path(__file__).parent / "screenshots"
 

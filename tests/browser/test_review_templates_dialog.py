@@ -8,8 +8,8 @@ import pytest
 
 from pytest_jrh.engine.generate import build_pipeline
 from pytest_jrh.llm.prompts import override_path
-from tests.browser.conftest import Session, Sessions
 from tests.browser.material import made_case
+from tests.browser.opened import Session, Sessions
 
 DRAFT = "Plan with care.\n{{ rubric_instructions }}\n{{ assistant_transcript }}\n"
 

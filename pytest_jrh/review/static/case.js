@@ -1,7 +1,7 @@
 // The case on the right: loading, decisions, edits, differences.
 
 import * as list from "./list.js";
-import { $, complain, foldIfNarrow, get, isOn, jump, made, pane, place, post, putCase, remember, remembered, say } from "./page.js";
+import { $, complain, foldIfNarrow, get, isOn, jump, element, pane, place, post, putCase, remember, remembered, say } from "./page.js";
 
 let loaded = null;
 let loading = null;
@@ -184,7 +184,7 @@ export async function edit(index = place.querySelector("article")?.dataset.first
 
 function editor(turn, address, text) {
   const index = turn.dataset.index;
-  const area = made("textarea", { defaultValue: text.content, spellcheck: true, ariaLabel: `New text of turn ${index}`, dir: "auto" });
+  const area = element("textarea", { defaultValue: text.content, spellcheck: true, ariaLabel: `New text of turn ${index}`, dir: "auto" });
   area.rows = Math.min(24, Math.max(4, Math.ceil(text.content.length / 80) + 1));
   const close = () => {
     box.remove();
@@ -202,16 +202,16 @@ function editor(turn, address, text) {
     }
   };
   const saveTyped = () => (typed(area) ? save(area.value) : close());
-  const box = made(
+  const box = element(
     "div",
     { className: "editor" },
     area,
-    made(
+    element(
       "p",
       { className: "verbs" },
-      ...(text.content === text.made ? [] : [made("button", { type: "button", onclick: () => save(null) }, "As made")]),
-      made("button", { type: "button", onclick: close }, "Cancel"),
-      made("button", { type: "button", className: "primary", onclick: saveTyped }, "Save this text"),
+      ...(text.content === text.made ? [] : [element("button", { type: "button", onclick: () => save(null) }, "As made")]),
+      element("button", { type: "button", onclick: close }, "Cancel"),
+      element("button", { type: "button", className: "primary", onclick: saveTyped }, "Save this text"),
     ),
   );
   box.addEventListener("keydown", (event) => {

@@ -1,7 +1,7 @@
 // Blind labelling: who labels, which case is open, keys, labels, and what is revealed afterwards.
 
 import {
-  $, banner, complain, finished, finishing, foldIfNarrow, get, isOn, jump, keys, listen, made, pane, place, post,
+  $, banner, complain, finished, finishing, foldIfNarrow, get, isOn, jump, keys, listen, element, pane, place, post,
   putCase, remember, remembered, say, switches,
 } from "./page.js";
 
@@ -115,7 +115,7 @@ function draw() {
   const there = new Map([...$("rows").children].map((item) => [item.dataset.key, item]));
   $("rows").replaceChildren(
     ...rows.map((one) => {
-      const item = there.get(one.key) ?? made("li", {}, made("button", { type: "button" }));
+      const item = there.get(one.key) ?? element("li", {}, element("button", { type: "button" }));
       item.dataset.key = one.key;
       const button = item.firstChild;
       button.textContent = one.number;

@@ -1,6 +1,6 @@
 // The list on the left: rows, filters, search, and which of them is open.
 
-import { $, complain, get, later, made } from "./page.js";
+import { $, complain, get, later, element } from "./page.js";
 
 const rows = new Map();
 const items = new Map();
@@ -64,7 +64,7 @@ const isSettled = (one) => one.action || one.rejected;
 function draw(one) {
   let item = items.get(one.key);
   if (!item) {
-    item = made("li", {}, made("a", { href: `#${one.key}`, tabIndex: -1 }));
+    item = element("li", {}, element("a", { href: `#${one.key}`, tabIndex: -1 }));
     items.set(one.key, item);
   }
   const status = one.rejected ? "by-verifier" : (one.action ?? (one.void ? "void" : "undecided"));
@@ -73,18 +73,18 @@ function draw(one) {
   const target = one.target === null ? "" : ` → ${one.target}`;
   const epoch = one.epoch === 1 ? "" : ` e${one.epoch}`;
   item.firstChild.replaceChildren(
-    made("span", { className: `mark ${status}`, title: spoken }),
-    made("span", { className: "hidden" }, `${spoken}: `),
-    made("span", { className: "name" }, made("bdi", {}, one.run), `${epoch}${target}`),
-    made("span", { className: "sub" }, made("bdi", {}, one.rubric), ` · ${one.test === "agent_positives" ? "positive" : edits}`),
-    made("span", { className: "hint", dir: "auto" }, one.hint || `${one.turns} turns`),
+    element("span", { className: `mark ${status}`, title: spoken }),
+    element("span", { className: "hidden" }, `${spoken}: `),
+    element("span", { className: "name" }, element("bdi", {}, one.run), `${epoch}${target}`),
+    element("span", { className: "sub" }, element("bdi", {}, one.rubric), ` · ${one.test === "agent_positives" ? "positive" : edits}`),
+    element("span", { className: "hint", dir: "auto" }, one.hint || `${one.turns} turns`),
   );
   item.dataset.status = status;
 }
 
 function options(select, values) {
   const there = new Set([...select.options].map((option) => option.value));
-  for (const value of [...values].sort()) if (!there.has(value)) select.append(made("option", { value }, value));
+  for (const value of [...values].sort()) if (!there.has(value)) select.append(element("option", { value }, value));
 }
 
 function fits(one) {

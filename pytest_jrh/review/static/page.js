@@ -66,14 +66,14 @@ export function complain(error) {
 }
 
 // An element with properties and children; text is always text.
-export function made(tag, properties = {}, ...children) {
-  const element = document.createElement(tag);
+export function element(tag, properties = {}, ...children) {
+  const node = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
-    if (name in element) element[name] = value;
-    else element.setAttribute(name, value);
+    if (name in node) node[name] = value;
+    else node.setAttribute(name, value);
   }
-  element.append(...children);
-  return element;
+  node.append(...children);
+  return node;
 }
 
 export function later(work, delay) {

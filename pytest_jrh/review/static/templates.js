@@ -1,6 +1,6 @@
 // The dialog of the agent templates: draft on the left; preview, difference, default beside it.
 
-import { $, complain, get, later, made, post } from "./page.js";
+import { $, complain, get, later, element, post } from "./page.js";
 
 let template = null;
 let caseKey = "";
@@ -24,15 +24,15 @@ function drawList() {
   const several = new Set(names.map((one) => one.suite)).size > 1;
   $("template-list").replaceChildren(
     ...names.map((one) => {
-      const button = made(
+      const button = element(
         "button",
         { type: "button", onclick: () => leave() && choose(one.key).catch(complain) },
-        made("b", {}, one.stage),
-        made("span", { className: "quiet" }, ` ${one.test}${several ? ` · ${one.suite}` : ""}`),
-        ...(one.overridden ? [made("span", { className: "tag edited" }, "override")] : []),
+        element("b", {}, one.stage),
+        element("span", { className: "quiet" }, ` ${one.test}${several ? ` · ${one.suite}` : ""}`),
+        ...(one.overridden ? [element("span", { className: "tag edited" }, "override")] : []),
       );
       if (one.key === template?.key) button.setAttribute("aria-current", "true");
-      return made("li", {}, button);
+      return element("li", {}, button);
     }),
   );
 }
@@ -64,10 +64,10 @@ function draw(shown) {
   $("template-text").value = shown.text;
   // As the browser keeps it, line ends included, so that "unsaved" means that somebody typed.
   template.text = $("template-text").value;
-  $("panel-default").replaceChildren(made("p", { className: "quiet" }, shown.origin), made("pre", {}, shown.default));
+  $("panel-default").replaceChildren(element("p", { className: "quiet" }, shown.origin), element("pre", {}, shown.default));
   $("template-variables").replaceChildren(
     ...shown.variables.map((name) =>
-      made(
+      element(
         "button",
         { type: "button", className: shown.required.includes(name) ? "required" : "", title: variableTitle(name), onclick: () => insert(name) },
         name,
@@ -107,22 +107,22 @@ async function preview() {
   if (shown.problems.length) return;
   const intro = shown.case === null ? "No case of this test has been made yet, so there is nothing to try it on." : "As it is sent for the case ";
   $("panel-preview").replaceChildren(
-    made("p", { className: "quiet" }, intro, ...(shown.case === null ? [] : [made("bdi", {}, shown.case)])),
+    element("p", { className: "quiet" }, intro, ...(shown.case === null ? [] : [element("bdi", {}, shown.case)])),
     ...shown.messages.map((message) =>
-      made("section", { className: "message" }, made("h3", {}, message.role), made("pre", { dir: "auto" }, message.content)),
+      element("section", { className: "message" }, element("h3", {}, message.role), element("pre", { dir: "auto" }, message.content)),
     ),
   );
   $("template-save").disabled = !unsaved();
 }
 
 function difference(lines) {
-  if (!lines.length) return [made("p", { className: "quiet" }, "The draft is the default.")];
+  if (!lines.length) return [element("p", { className: "quiet" }, "The draft is the default.")];
   const kinds = { "+": "new", "-": "gone", "@": "place" };
   return [
-    made(
+    element(
       "pre",
       { className: "lines" },
-      ...lines.slice(2).map((line) => made({ "+": "ins", "-": "del" }[line[0]] ?? "span", { className: kinds[line[0]] ?? "" }, `${line}\n`)),
+      ...lines.slice(2).map((line) => element({ "+": "ins", "-": "del" }[line[0]] ?? "span", { className: kinds[line[0]] ?? "" }, `${line}\n`)),
     ),
   ];
 }
@@ -130,7 +130,7 @@ function difference(lines) {
 function problems(found) {
   $("template-problems").replaceChildren(
     ...found.map((one) =>
-      made("li", {}, made("b", {}, one.line ? `line ${one.line}: ` : ""), one.message, ...(one.hint ? [made("br"), made("span", { className: "quiet" }, one.hint)] : [])),
+      element("li", {}, element("b", {}, one.line ? `line ${one.line}: ` : ""), one.message, ...(one.hint ? [element("br"), element("span", { className: "quiet" }, one.hint)] : [])),
     ),
   );
   $("template-text").setAttribute("aria-invalid", String(found.length > 0));

@@ -1,1 +1,0 @@
-"""Empty: the next commit deletes it, which the warm mypy daemon takes one module at a time."""

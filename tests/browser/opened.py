@@ -1,0 +1,117 @@
+"""Pages that are served and opened in browsers of their own."""
+
+from __future__ import annotations
+
+import subprocess
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_jrh.review.agent_templates import AgentTemplates
+from pytest_jrh.review.board import ReviewBoard
+from pytest_jrh.review.pages import DecidePage, LabelPage
+from pytest_jrh.review.serving import ReviewServer, serve
+from pytest_jrh.store.decisions import open_stores
+from tests.browser.material import review_suite
+from tests.support.fork_server import python
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pytest_jrh.config.suite import Suite
+    from pytest_jrh.review.blind import LabelBoard
+    from pytest_jrh.review.serving import Page
+
+
+@dataclass
+class Opened:
+    """Serves pages and opens them; `complaints` is what the browsers said meanwhile."""
+
+    browser: Any
+    folder: Path
+    complaints: list[str] = field(default_factory=list)
+    contexts: list[Any] = field(default_factory=list)
+    servers: list[ReviewServer] = field(default_factory=list)
+
+    def serve(self, page: Page[Any]) -> ReviewServer:
+        self.servers.append(serve(page, port=0))
+        return self.servers[-1]
+
+    def open(self, url: str, *, width: int = 1280, scheme: str = "light", height: int = 900) -> Any:
+        """Open a page in a browser of its own, that was let in by the session's address."""
+        context = self.browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme
+        )
+        context.set_default_timeout(15_000)
+        self.contexts.append(context)
+        page = context.new_page()
+        page.on(
+            "console", lambda message: self.complaints.append(f"{message.type}: {message.text}")
+        )
+        page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
+        page.goto(url)
+        page.wait_for_selector("#counts")
+        return page
+
+    def end(self) -> None:
+        for context in self.contexts:
+            context.close()
+        for server in self.servers:
+            server.stop()
+        # What the policy blocks, and what fails in a script, is written to the console.
+        assert self.complaints == []
+
+
+@dataclass
+class Session:
+    """The review of one pytest session: its board, and the page that it serves."""
+
+    suite: Suite
+    board: ReviewBoard
+    server: ReviewServer
+
+
+class Sessions(Opened):
+    """Sessions over one folder, in which people decide."""
+
+    def start(self, *others: str) -> Session:
+        """Start a session of the suite `refunds`, and of others with these names."""
+        suite = review_suite(self.folder)
+        suites = [suite, *(replace(suite, name=name) for name in others)]
+        board = ReviewBoard(open_stores(suites))
+        return Session(suite, board, self.serve(DecidePage(board, AgentTemplates(suites))))
+
+    def page(self, session: Session, **look: Any) -> Any:
+        return self.open(session.server.url, **look)
+
+
+class Labelling(Opened):
+    """Pages of blind labelling."""
+
+    def start(self, board: LabelBoard) -> str:
+        return self.serve(LabelPage(board)).url
+
+    def page(self, url: str, *, name: str = "ann", **look: Any) -> Any:
+        """Open the page, and give the name that it asks for."""
+        page = self.open(url, **look)
+        if name:
+            page.wait_for_selector("#enter[open]")
+            page.keyboard.type(name)
+            page.keyboard.press("Enter")
+            page.wait_for_selector("#case article")
+        return page
+
+
+@contextmanager
+def page_process(kind: str, folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A page of this kind (`decide` or `label`) in a process of its own, and its address."""
+    command = [*python(), "-m", "tests.browser.page_process", kind, str(folder)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        try:
+            yield process, process.stdout.readline().strip()
+        finally:
+            process.kill()
