@@ -61,7 +61,7 @@ class MergeSettings:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What came of a merge: lines to print, and whether the suite is green (rules F2, J4)."""
+    """What came of a merge: lines to print, and whether the suite is green."""
 
     lines: tuple[str, ...]
     passed: bool

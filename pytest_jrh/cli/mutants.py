@@ -97,8 +97,9 @@ class MutatedJudge:
 
     def __call__(self, case: Case, repeat: int, calls: JudgeCalls) -> Awaitable[Verdict]:
         """Judge the case, as the change has it."""
-        change = self.mutant.change
-        return self.judge(change(case) if change is not None else case, repeat, calls)
+        if self.mutant.change is not None:
+            case = self.mutant.change(case)
+        return self.judge(case, repeat, calls)
 
 
 def mutated(judge: SuiteJudge, mode: Mode, *, most: int, seed: int) -> Iterator[MutatedJudge]:
@@ -123,8 +124,8 @@ async def prompt_of(judge: SuiteJudge, case: Case) -> list[Mapping[str, Any]] | 
         return None
     try:
         await judge(case, 1, _NoCalls())
-    except _AskedError as asked:
-        return asked.messages
+    except _AskedError as call:
+        return call.messages
     return []
 
 
@@ -198,7 +199,7 @@ class MutantResult:
 
 @dataclass(frozen=True, slots=True)
 class Subset:
-    """The cases that a judge gets right, as they were drawn, and what it said of them.
+    """The cases that a judge gets right, as they were drawn, and its verdicts on them.
 
     `wrong` counts the drawn cases that it gets wrong or does not judge alike each time, and
     `missing` those without a verdict.
@@ -226,20 +227,19 @@ class JudgeMutation:
 class _Mutated(ReadySuite):
     """A suite whose judges are mutants, and whose cases are made."""
 
-    held: Mapping[str, Case] = field(default_factory=dict)
+    made_cases: Mapping[str, Case] = field(default_factory=dict)
 
     def made_before(self, spec: CaseSpec) -> Case | None:
         """The case as the unchanged judge was given it."""
-        return replace(self.held[generation_id(spec)], spec=spec)
+        return replace(self.made_cases[generation_id(spec)], spec=spec)
 
 
 def mutate(
-    ready: ReadySuite, name: str | None, settings: MutationSettings, *, asked: Callable[[str], None]
+    ready: ReadySuite, name: str | None, settings: MutationSettings, *, say: Callable[[str], None]
 ) -> JudgeMutation:
-    """Hold the mutants of a judge against cases that it gets right, each until its first mistake
-    (rule S10).
+    """Hold the mutants of a judge against cases that it gets right, each until its first mistake.
 
-    `asked` is told in a sentence what is about to be asked. Raises `InputError` where the judge
+    `say` is given a sentence about what is about to be asked. Raises `InputError` where the judge
     gets no drawn case right, so that there is nothing to hold a mutant against.
     """
     judge = ready.judges[name]
@@ -252,14 +252,14 @@ def mutate(
         mutants = list(mutated(judge, ready.suite.mode, most=settings.mutants, seed=settings.seed))
         differing = asyncio.run(_differing(judge, mutants, subset))
         most = sum(map(len, differing.values())) * ready.suite.repeats_of(name)
-        asked(
+        say(
             f"{judge.label}: {len(mutants)} mutants on {len(subset.cases)} cases that it judges "
             f"right; at most {most:,} verdicts, a mutant's first mistake ends it."
         )
         return _held_against(ready, name, mutants, differing, subset, settings, engine_settings)
     finally:
-        for left in path.parent.glob(f"{path.stem}*"):
-            left.unlink(missing_ok=True)
+        for budget in path.parent.glob(f"{path.stem}*"):
+            budget.unlink(missing_ok=True)
 
 
 def _engine_settings(
@@ -282,27 +282,27 @@ def _subset(
     ready: ReadySuite, name: str | None, settings: MutationSettings, asking: EngineSettings
 ) -> Subset:
     """Draw cases, of all rubrics and answers in turn, until enough are judged right."""
-    made: dict[str, Case] = {}
-    engine = Engine(
-        {ready.suite.name: ready},
-        replace(asking, on_case=lambda case: made.update({generation_id(case.spec): case})),
-    )
+    made_cases: dict[str, Case] = {}
+
+    def keep(case: Case) -> None:
+        made_cases[generation_id(case.spec)] = case
+
+    engine = Engine({ready.suite.name: ready}, replace(asking, on_case=keep))
     drawn = _drawn(ready, name, settings.seed)
     cases: dict[CaseSpec, Case] = {}
     results: dict[CaseSpec, CaseResult] = {}
     wrong = missing = 0
     try:
         while len(cases) < settings.cases:
-            batch = [
-                spec for spec, _ in zip(drawn, range(settings.cases - len(cases)), strict=False)
-            ]
+            still_open = range(settings.cases - len(cases))
+            batch = [spec for spec, _ in zip(drawn, still_open, strict=False)]
             if not batch:
                 break
             engine.start(batch)
             for spec in batch:
                 result = engine.result(spec)
                 if result.outcome == "agree" and not result.flickers:
-                    case = made.get(generation_id(spec)) or ready.made_before(spec)
+                    case = made_cases.get(generation_id(spec)) or ready.made_before(spec)
                     assert case is not None
                     cases[spec], results[spec] = case, result
                 elif result.score is not None:
@@ -335,8 +335,9 @@ def _drawn(ready: ReadySuite, name: str | None, seed: int) -> Iterator[CaseSpec]
         if spec.judge != name or spec.variant or spec.skip is not None:
             continue
         if ready.test(spec.test).evaluate:
-            natural = KINDS[spec.test].natural
-            score = ready.label(spec).value if natural else spec.target_score
+            score = spec.target_score
+            if KINDS[spec.test].natural:
+                score = ready.label(spec).value
             groups[spec.rubric_id, score or 0, spec.test].append(spec)
     order = random.Random(seed)  # noqa: S311 - reproducible, not secret
     for key in sorted(groups):
@@ -349,15 +350,13 @@ async def _differing(
     judge: SuiteJudge, mutants: Sequence[MutatedJudge], subset: Subset
 ) -> dict[str, list[CaseSpec]]:
     """By mutant, the cases about which it asks something else than the unchanged judge."""
-    asked = {spec: await prompt_of(judge, case) for spec, case in subset.cases.items()}
-    return {
-        mutant.name: [
-            spec
-            for spec, case in subset.cases.items()
-            if asked[spec] is None or await prompt_of(mutant, case) != asked[spec]
-        ]
-        for mutant in mutants
-    }
+    differing: dict[str, list[CaseSpec]] = {mutant.name: [] for mutant in mutants}
+    for spec, case in subset.cases.items():
+        prompt = await prompt_of(judge, case)
+        for mutant in mutants:
+            if prompt is None or await prompt_of(mutant, case) != prompt:
+                differing[mutant.name].append(spec)
+    return differing
 
 
 def _held_against(
@@ -371,31 +370,33 @@ def _held_against(
 ) -> JudgeMutation:
     suite = _of_mutants(ready, name, mutants, subset, settings.cassette_dir)
     engine = Engine({ready.suite.name: suite}, replace(asking, cassette_dir=None))
-    given: dict[str, dict[CaseSpec, CaseResult]] = {mutant.name: {} for mutant in mutants}
-    left = [mutant.name for mutant in mutants]
+    results: dict[str, dict[CaseSpec, CaseResult]] = {mutant.name: {} for mutant in mutants}
+    living = [mutant.name for mutant in mutants]
     rounds = max(map(len, differing.values()), default=0)
     try:
         for turn in range(rounds):
-            asks = {each: differing[each][turn] for each in left if turn < len(differing[each])}
-            specs = {each: replace(spec, judge=each) for each, spec in asks.items()}
-            engine.start(list(specs.values()))
-            for each, spec in specs.items():
-                given[each][asks[each]] = engine.result(spec)
-            left = [each for each in left if _lives(given[each])]
-            settings.on_round(
-                turn + 1, rounds, sum(turn + 1 < len(differing[each]) for each in left)
-            )
+            asking_now = [mutant for mutant in living if turn < len(differing[mutant])]
+            specs = [replace(differing[mutant][turn], judge=mutant) for mutant in asking_now]
+            engine.start(specs)
+            for mutant, spec in zip(asking_now, specs, strict=True):
+                results[mutant][differing[mutant][turn]] = engine.result(spec)
+            living = [mutant for mutant in living if _lives(results[mutant])]
+            waiting = [mutant for mutant in living if turn + 1 < len(differing[mutant])]
+            settings.on_round(turn + 1, rounds, len(waiting))
     finally:
         engine.stop()
-    results = tuple(_result(mutant.mutant, given[mutant.name], subset) for mutant in mutants)
-    spent = [result.spending for each in given.values() for result in each.values()]
+    calls, cost = 0, 0.0
+    for mutant_results in results.values():
+        for result in mutant_results.values():
+            calls += result.spending.calls
+            cost += result.spending.cost
     return JudgeMutation(
         name,
         ready.judges[name].label,
         subset,
-        results,
-        sum(spending.calls for spending in spent),
-        sum(spending.cost for spending in spent),
+        tuple(_result(mutant.mutant, results[mutant.name], subset) for mutant in mutants),
+        calls,
+        cost,
     )
 
 
@@ -408,38 +409,39 @@ def _of_mutants(
 ) -> _Mutated:
     """The suite with mutants as its judges, whose recordings are in a folder of their own."""
     folder = (cassette_dir or ready.suite.replay.cassette_dir) / FOLDER
-    [settings] = [each for each in ready.suite.judges if each.name == name]
+    [settings] = [judge for judge in ready.suite.judges if judge.name == name]
     judges: tuple[JudgeSettings, ...] = tuple(
         replace(settings, name=mutant.name) for mutant in mutants
     )
     suite = replace(
         ready.suite, judges=judges, replay=replace(ready.suite.replay, cassette_dir=folder)
     )
-    own = {each.name: getattr(ready, each.name) for each in fields(ReadySuite)}
-    own |= {"suite": suite, "judges": {mutant.name: mutant for mutant in mutants}}
-    return _Mutated(**own, held={generation_id(spec): case for spec, case in subset.cases.items()})
+    values = {value.name: getattr(ready, value.name) for value in fields(ReadySuite)}
+    values |= {"suite": suite, "judges": {mutant.name: mutant for mutant in mutants}}
+    made_cases = {generation_id(spec): case for spec, case in subset.cases.items()}
+    return _Mutated(**values, made_cases=made_cases)
 
 
-def _lives(given: Mapping[CaseSpec, CaseResult]) -> bool:
+def _lives(results: Mapping[CaseSpec, CaseResult]) -> bool:
     """Whether no verdict of a mutant was another one, and none is missing."""
-    return all(result.outcome == "agree" for result in given.values())
+    return all(result.outcome == "agree" for result in results.values())
 
 
-def _result(mutant: Mutant, given: Mapping[CaseSpec, CaseResult], subset: Subset) -> MutantResult:
-    asked = len(given)
-    for spec, result in given.items():
+def _result(mutant: Mutant, results: Mapping[CaseSpec, CaseResult], subset: Subset) -> MutantResult:
+    number = len(results)
+    fate: Fate = "unchanged"
+    for spec, result in results.items():
         if result.outcome == "disagree":
             return MutantResult(
-                mutant, "killed", case_id(spec), result.expected, result.score, asked
+                mutant, "killed", case_id(spec), result.expected, result.score, number
             )
         if result.outcome != "agree":
             # An answer that cannot be used turns the suite red: the change is noticed.
-            fate: Fate = "killed" if UNSCORED[result.outcome].final else "no_answer"
+            fate = "killed" if UNSCORED[result.outcome].final else "no_answer"
             return MutantResult(
-                mutant, fate, case_id(spec), result.expected, None, asked, result.outcome
+                mutant, fate, case_id(spec), result.expected, None, number, result.outcome
             )
-    same = all(
-        (result.scores, result.reasoning) == (before.scores, before.reasoning)
-        for result, before in ((given[spec], subset.results[spec]) for spec in given)
-    )
-    return MutantResult(mutant, "unchanged" if same else "survived", asked=asked)
+        before = subset.results[spec]
+        if (result.scores, result.reasoning) != (before.scores, before.reasoning):
+            fate = "survived"
+    return MutantResult(mutant, fate, asked=number)

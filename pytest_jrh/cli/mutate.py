@@ -138,10 +138,10 @@ def mutate_suite(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("interrupted; what is recorded is not asked again\n")
         return _INTERRUPTED
-    unanswered = any(
-        result.fate == "no_answer" for mutation in mutations for result in mutation.results
-    )
-    return int(unanswered)
+    for mutation in mutations:
+        if any(result.fate == "no_answer" for result in mutation.results):
+            return 1
+    return 0
 
 
 def _mistake(options: argparse.Namespace) -> str | None:
@@ -171,9 +171,9 @@ def _mutations(
 
         return Ledger(path, Limits(options.max_calls, options.max_cost))
 
-    def on_round(turn: int, of: int, left: int) -> None:
+    def on_round(turn: int, of: int, living: int) -> None:
         if sys.stderr.isatty():
-            sys.stderr.write(f"case {turn} of at most {of}: {left} mutants left\n")
+            sys.stderr.write(f"case {turn} of at most {of}: {living} mutants left\n")
 
     settings = MutationSettings(
         redactor=redactor,
@@ -187,7 +187,7 @@ def _mutations(
     )
     mutations = []
     for name in names:
-        mutation = mutate(ready, name, settings, asked=lambda said: _say([said, ""], redactor))
+        mutation = mutate(ready, name, settings, say=lambda line: _say([line, ""], redactor))
         _say([*mutation_lines(mutation, width), ""], redactor)
         mutations.append(mutation)
     return mutations
@@ -198,34 +198,37 @@ def _say(lines: list[str], redactor: Redactor) -> None:
     sys.stdout.flush()
 
 
-def _judges(ready: ReadySuite, wanted: str | None) -> list[str | None]:
+def _judges(ready: ReadySuite, asked_name: str | None) -> list[str | None]:
     from pytest_jrh.core.documents import listed, shown
     from pytest_jrh.core.errors import InputError, Problem
     from pytest_jrh.core.text import nearest
 
-    if wanted is None:
+    if asked_name is None:
         return list(ready.judges)
+    if asked_name in ready.judges:
+        return [asked_name]
     names = [name for name in ready.judges if name is not None]
-    if wanted in names:
-        return [wanted]
-    there = (
-        f"the judges are {listed(names)}" if names else "the suite has one judge, without a name"
-    )
-    close = nearest(wanted, names)
+    judges = "the suite has one judge, without a name"
+    if names:
+        judges = f"the judges are {listed(names)}"
+    close = nearest(asked_name, names)
     hint = f"{close} is the nearest" if close else None
-    raise InputError(Problem(f"--judge: got {shown(wanted)}; {there}", hint=hint))
+    raise InputError(Problem(f"--judge: got {shown(asked_name)}; {judges}", hint=hint))
 
 
 def _check_budget(ready: ReadySuite, names: list[str | None], options: argparse.Namespace) -> None:
-    """Refuse a limit in dollars over judges of which no price is known (rules I6, Q5)."""
+    """Refuse a limit in dollars over judges of which no price is known."""
     if options.max_cost is None or options.jrh_record_mode == "none":
         return
     from pytest_jrh.core.errors import InputError, Problem
     from pytest_jrh.llm.budget import unpriced_reason
 
-    judges = [ready.judges[name] for name in names]
-    models = {model.model for judge in judges for model in judge.models}
-    models |= {judge.label for judge in judges if judge.runs_code}
+    models = set()
+    for name in names:
+        judge = ready.judges[name]
+        models.update(model.model for model in judge.models)
+        if judge.runs_code:
+            models.add(judge.label)
     reason = unpriced_reason(options.max_cost, models, options.jrh_free_model)
     if reason is not None:
         raise InputError(Problem(reason))
@@ -277,28 +280,29 @@ def mutation_lines(mutation: JudgeMutation, width: int) -> list[str]:
     subset, results = mutation.subset, mutation.results
     lines = [*_table(results), ""]
     answers = Counter(result.expected for result in subset.results.values())
-    said = [
-        f"{counted(len(subset.cases), 'case')} that the judge gets right "
-        f"({', '.join(f'{many} labelled {answer}' for answer, many in sorted(answers.items()))})."
-    ]
+    labelled = [f"{many} labelled {answer}" for answer, many in sorted(answers.items())]
+    cases = counted(len(subset.cases), "case")
+    sentences = [f"{cases} that the judge gets right ({', '.join(labelled)})."]
     if len(answers) == 1:
-        said.append(
+        sentences.append(
             "All of them have the same label: a change that makes the judge give it more often is "
             "not seen."
         )
     if subset.missing:
-        said.append(f"{counted(subset.missing, 'drawn case')} had no verdict.")
-    left = [result for result in results if result.fate == "no_answer"]
-    for outcome, many in sorted(Counter(result.outcome for result in left).items()):
+        sentences.append(f"{counted(subset.missing, 'drawn case')} had no verdict.")
+    unanswered = [result for result in results if result.fate == "no_answer"]
+    for outcome, many in sorted(Counter(result.outcome for result in unanswered).items()):
         advice = _ADVICE.get(outcome, "")
-        said.append(f"{counted(many, 'mutant')} without an answer: {outcome}.{advice}")
-    said.append(f"{mutation.calls:,} calls made, {dollars(mutation.cost)}.")
-    lines += [line for sentence in said for line in wrapped(sentence, width)]
+        sentences.append(f"{counted(many, 'mutant')} without an answer: {outcome}.{advice}")
+    sentences.append(f"{mutation.calls:,} calls made, {dollars(mutation.cost)}.")
+    for sentence in sentences:
+        lines += wrapped(sentence, width)
     unnoticed = [result for result in results if result.fate in ("survived", "unchanged")]
     if unnoticed:
         lines += ["", "Nothing in the suite notices these changes:"]
-        lines += [line for result in unnoticed for line in _unnoticed(result, width)]
-    elif not left:
+        for result in unnoticed:
+            lines += _unnoticed(result, width)
+    elif not unanswered:
         lines += ["", "The suite notices every change."]
     return lines
 
@@ -339,7 +343,8 @@ def _table(results: Sequence[MutantResult]) -> list[str]:
     operators = dict.fromkeys(result.mutant.operator for result in results)
     rows = [_TITLES]
     for operator in operators:
-        rows.append(_row(operator, [each for each in results if each.mutant.operator == operator]))
+        of_operator = [result for result in results if result.mutant.operator == operator]
+        rows.append(_row(operator, of_operator))
     rows.append(_row("total", results))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
@@ -355,17 +360,17 @@ def _row(name: str, results: Sequence[MutantResult]) -> tuple[str, ...]:
 
 def _unnoticed(result: MutantResult, width: int) -> Iterator[str]:
     mutant = result.mutant
-    place = "" if mutant.line is None else f"{mutant.where.replace('_', ' ')}:{mutant.line} "
+    where = ""
+    if mutant.line is not None:
+        where = f"{mutant.where.replace('_', ' ')}:{mutant.line} "
     if not result.asked:
         note = ": the judge is asked the same"
     elif result.fate == "unchanged":
         note = ": all answers are the same, word for word"
     else:
         note = ""
-    yield f"{_INDENT}{place}{mutant.operator}{note}"
+    yield f"{_INDENT}{where}{mutant.operator}{note}"
     room = max(width - 2 * len(_INDENT) - 2, _SHORTEST)
+    yield f"{2 * _INDENT}- {shortened(log_line(mutant.before), room)}"
     if mutant.after:
-        yield f"{2 * _INDENT}- {shortened(log_line(mutant.before), room)}"
         yield f"{2 * _INDENT}+ {shortened(log_line(mutant.after), room)}"
-    else:
-        yield f"{2 * _INDENT}- {shortened(log_line(mutant.before), room)}"

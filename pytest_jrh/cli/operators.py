@@ -103,11 +103,10 @@ def _changes(text: str) -> Iterator[tuple[str, list[Edit]]]:
         negated = _negated(text[start:end])
         if negated is not None:
             yield "negate_sentence", [(start, end, negated)]
-    swapped = [
-        (match.start(), match.end(), "10"[int(match[0])])
-        for start, end in _written(text)
-        for match in _DIGIT.finditer(text, start, end)
-    ]
+    swapped = []
+    for start, end in _written(text):
+        for match in _DIGIT.finditer(text, start, end):
+            swapped.append((match.start(), match.end(), "10"[int(match[0])]))
     if {new for *_, new in swapped} == {"0", "1"}:
         yield "swap_scale", swapped
     guards = [(start, end, "") for start, end in sentences if _is_guard(text[start:end])]
@@ -118,7 +117,9 @@ def _changes(text: str) -> Iterator[tuple[str, list[Edit]]]:
 def _mutant(operator: str, where: str, text: str, edits: list[Edit]) -> Mutant:
     pieces, end = [], 0
     for start, stop, new in edits:
-        begin, after = (start, stop) if new else _with_its_room(text, start, stop)
+        begin, after = start, stop
+        if not new:
+            begin, after = _with_its_room(text, start, stop)
         pieces += [text[end:begin], new]
         end = max(end, after)
     source = "".join([*pieces, text[end:]])
@@ -129,7 +130,7 @@ def _mutant(operator: str, where: str, text: str, edits: list[Edit]) -> Mutant:
     return Mutant(
         operator,
         where,
-        _named(operator, where, source),
+        _mutant_name(operator, where, source),
         before,
         becomes,
         text.count("\n", 0, edits[0][0]) + 1,
@@ -137,11 +138,11 @@ def _mutant(operator: str, where: str, text: str, edits: list[Edit]) -> Mutant:
     )
 
 
-def _of_input(operator: str, what: str, change: Callable[[Case], Case]) -> Mutant:
-    return Mutant(operator, "input", operator, what, change=change)
+def _of_input(operator: str, before: str, change: Callable[[Case], Case]) -> Mutant:
+    return Mutant(operator, "input", operator, before, change=change)
 
 
-def _named(operator: str, where: str, source: str) -> str:
+def _mutant_name(operator: str, where: str, source: str) -> str:
     digest = hashlib.sha256(f"{where}\n{source}".encode("utf-8", "surrogatepass")).hexdigest()
     return f"{operator}-{digest[:10]}"
 
@@ -154,12 +155,14 @@ def _written(text: str) -> Iterator[tuple[int, int]]:
         closer = _CLOSERS.get(opened[0])
         end = opened.end()
         if closer is not None:
-            found = -1 if closer in missing else text.find(closer, end)
-            if found < 0:
+            closed = -1
+            if closer not in missing:
+                closed = text.find(closer, end)
+            if closed < 0:
                 missing.add(closer)
                 position = end
                 continue
-            end = found + len(closer)
+            end = closed + len(closer)
         if start < opened.start():
             yield start, opened.start()
         start = position = end
@@ -176,8 +179,8 @@ def _sentences(text: str) -> Iterator[tuple[int, int]]:
         bullet = _BULLET.match(text, start, end)
         begin = bullet.end() if bullet else start
         sentence = text[begin:end].rstrip()
-        place = bisect_right(starts, begin) - 1
-        if place < 0 or begin + len(sentence) > written[place][1]:
+        span = bisect_right(starts, begin) - 1
+        if span < 0 or begin + len(sentence) > written[span][1]:
             continue
         if len(sentence.split()) < _FEWEST_WORDS or any(mark in sentence for mark in "{}<>"):
             continue
@@ -187,11 +190,10 @@ def _sentences(text: str) -> Iterator[tuple[int, int]]:
 def _with_its_room(text: str, start: int, end: int) -> tuple[int, int]:
     """A sentence with the blank behind it, or its whole line where nothing else is on it."""
     line = text.rfind("\n", 0, start) + 1
-    following = text.find("\n", end)
-    rest_of_line = text[end:] if following < 0 else text[end:following]
-    alone = _BULLET.fullmatch(text, line, start) is not None and not rest_of_line.strip()
-    if alone:
-        return line, len(text) if following < 0 else following + 1
+    rest_of_line = text[end:].partition("\n")[0]
+    is_alone = _BULLET.fullmatch(text, line, start) is not None and not rest_of_line.strip()
+    if is_alone:
+        return line, min(len(text), end + len(rest_of_line) + 1)
     blank = len(rest_of_line) - len(rest_of_line.lstrip())
     return start, end + blank
 
@@ -216,8 +218,8 @@ def _without_rubric(case: Case) -> Case:
 
 
 def _first_half(case: Case) -> Case:
-    kept = case.messages[: max(1, len(case.messages) // 2)]
-    return replace(case, outcome=replace(case.outcome, messages=kept))
+    messages = case.messages[: max(1, len(case.messages) // 2)]
+    return replace(case, outcome=replace(case.outcome, messages=messages))
 
 
 def _reversed_scale(case: Case) -> Case:
