@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pytest_jrh import __version__
-from pytest_jrh.cli.history import declare_history, show_history
 from pytest_jrh.cli.mutate import declare_mutate, mutate_suite
 from pytest_jrh.config.options import OPTIONS, Options, mistakes
 
@@ -42,8 +41,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "mutate", help="change the judge's prompt, and see which changes the suite notices"
         )
     )
-    declare_history(
-        commands.add_parser("history", help="show how the figures of a suite went, run by run")
+    history = commands.add_parser(
+        "history", help="show how the figures of a suite went, run by run"
+    )
+    history.add_argument(
+        "file",
+        nargs="?",
+        type=Path,
+        default=Path("history.jsonl"),
+        metavar="FILE",
+        help="what --jrh-history has written (default: %(default)s)",
     )
     schema = commands.add_parser(
         "schema", help="write the JSON schemas of configs and rubric files for editors"
@@ -66,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command == "mutate":
         return mutate_suite(options)
     if options.command == "history":
-        return show_history(options)
+        return _history(options.file)
     return _merge(options)
 
 
@@ -87,10 +94,10 @@ def _declare_merge(merge: argparse.ArgumentParser) -> None:
         if option.kind == "bool":
             merge.add_argument(option.flag, action="store_true", **settings)
         else:
-            merge.add_argument(option.flag, type=_here, metavar=option.metavar, **settings)
+            merge.add_argument(option.flag, type=_from_here, metavar=option.metavar, **settings)
 
 
-def _here(name: str) -> Path:
+def _from_here(name: str) -> Path:
     return Path.cwd() / name
 
 
@@ -184,6 +191,30 @@ def _schema(folder: Path, prefix: str) -> int:
         return 4
     sys.stdout.write("".join(f"{path}\n" for path in written))
     return 0
+
+
+def _history(file: Path) -> int:
+    """Print the table; lines that cannot be read are named on the error stream.
+
+    Returns 4 where there is no such file, or nothing in it can be read.
+    """
+    from pytest_jrh.core.errors import InputError
+    from pytest_jrh.reports.history import history_lines
+    from pytest_jrh.store.history import read_history
+
+    try:
+        history = read_history(file, str(file))
+    except InputError as error:
+        sys.stderr.write(f"{error}\n")
+        return 4
+    for problem in history.problems:
+        sys.stderr.write(f"{problem}\n")
+    unnamed = history.unread - len(history.problems)
+    if unnamed > 0:
+        sys.stderr.write(f"{file}: {unnamed:,} more lines cannot be read\n")
+    lines = history_lines(history.runs, shutil.get_terminal_size().columns)
+    sys.stdout.write("\n".join(lines or ["no run of a whole suite is in it"]) + "\n")
+    return 4 if history.unread and not history.runs else 0
 
 
 def _merge(arguments: argparse.Namespace) -> int:

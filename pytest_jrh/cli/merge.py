@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pytest_jrh.engine.loading import ReadySuite
     from pytest_jrh.reports.report import AskedFiles
     from pytest_jrh.store.baseline import BaselineFile
+    from pytest_jrh.store.spools import RecordEntry
 
 
 _WHICH = "Name the `outputs` folder written by a shard's run."
@@ -79,11 +81,11 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
     """
     suite = ready.suite
     specs = {case_id(spec): spec for spec in ready.specs()}
-    found, records = _collected(folders, suite)
+    shard_results, records = _collected(folders, suite)
     elsewhere = labels_elsewhere(suite, folders)
-    _refuse_misfits(suite, specs, found)
-    _refuse_other_judges(ready, found)
-    results = counted_once(found[case].result for case in specs if case in found)
+    _refuse_misfits(suite, specs, shard_results)
+    _refuse_other_judges(ready, shard_results)
+    results = counted_once(shard_results[case].result for case in specs if case in shard_results)
     config = argument(suite.config_file, settings.folder)
     nodes = {case: f"{config}::{case.partition('::')[2]}" for case in specs}
     recording = recording_options(results)
@@ -129,7 +131,9 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
     return Merged(tuple(line.text for line in lines), concluded.passed and agreed)
 
 
-class _Found(NamedTuple):
+class _ShardResult(NamedTuple):
+    """A result with the file and line of the shard that it is from."""
+
     result: CaseResult
     path: Path
     line: int
@@ -141,57 +145,53 @@ def _redactor(ready: ReadySuite) -> Redactor:
     return redactor
 
 
-def _collected(folders: Sequence[Path], suite: Suite) -> tuple[dict[str, _Found], list[Path]]:
-    """The last result of each case of the suite with its place, and the files of made cases.
+def _collected(folders: Sequence[Path], suite: Suite) -> tuple[dict[str, _ShardResult], list[Path]]:
+    """The last result of each case of the suite, and the files of made cases.
 
     What a shard has kept of an earlier session is not what it reports, and results of another
     config file are none of this suite, whatever its name.
     """
-    found: dict[str, _Found] = {}
+    results: dict[str, _ShardResult] = {}
     records: list[Path] = []
-    others: set[str] = set()
+    other_suites: set[str] = set()
     for folder in folders:
         paths = sorted(folder.rglob(RESULTS_NAME))
         if not paths:
-            raise InputError(
-                Problem(
-                    f"no {RESULTS_NAME} is in this folder or below it", str(folder), hint=_WHICH
-                )
-            )
-        own: dict[str, _Found] = {}
+            message = f"no {RESULTS_NAME} is in this folder or below it"
+            raise InputError(Problem(message, str(folder), hint=_WHICH))
+        shard: dict[str, _ShardResult] = {}
         for path in paths:
-            for case, (result, line, config, kept) in read_results(path).items():
+            for case, (result, line, config, is_kept) in read_results(path).items():
                 if result.spec.suite != suite.name:
-                    others.add(result.spec.suite)
+                    other_suites.add(result.spec.suite)
                 elif config and suite.key and config != suite.key:
-                    others.add(config)
-                elif not kept:
-                    own[case] = _Found(result, path, line)
-        made = sorted(folder.rglob(CASES_FILE))
-        _refuse_other_cases(own, made)
-        found |= own
-        records += [*made, *sorted(folder.rglob(REJECTED_FILE))]
-    if not found:
-        what = f"they hold those of {listed(sorted(others))}" if others else "they are empty"
-        where = str(folders[0]) if len(folders) == 1 else None
-        raise InputError(
-            Problem(
-                f"no {RESULTS_NAME} here has results of the suite {suite.name!r}: {what}",
-                where,
-                hint=_WHICH,
-            )
-        )
-    return found, records
+                    other_suites.add(config)
+                elif not is_kept:
+                    shard[case] = _ShardResult(result, path, line)
+        cases_files = sorted(folder.rglob(CASES_FILE))
+        _refuse_other_cases(shard, cases_files)
+        results |= shard
+        records += [*cases_files, *sorted(folder.rglob(REJECTED_FILE))]
+    if not results:
+        reason = "they are empty"
+        if other_suites:
+            reason = f"they hold those of {listed(sorted(other_suites))}"
+        message = f"no {RESULTS_NAME} here has results of the suite {suite.name!r}: {reason}"
+        file = str(folders[0]) if len(folders) == 1 else None
+        raise InputError(Problem(message, file, hint=_WHICH))
+    return results, records
 
 
-def _refuse_other_cases(found: Mapping[str, _Found], records: Sequence[Path]) -> None:
+def _refuse_other_cases(results: Mapping[str, _ShardResult], cases_files: Sequence[Path]) -> None:
     """A verdict counts for the case that was judged, which is the one beside it in the shard's
     folder.
     """
-    made = {case: entry for path in records for case, entry in read_jsonl(path).entries.items()}
+    entries: dict[str, RecordEntry] = {}
+    for file in cases_files:
+        entries.update(read_jsonl(file).entries)
     problems = []
-    for result, path, line in found.values():
-        entry = made.get(made_case_id(result))
+    for result, path, line in results.values():
+        entry = entries.get(made_case_id(result))
         # A frozen file keeps the case as it was made, and the verdict is about the case as it was
         # edited in review, under a reworded rubric, or in its file.
         if (
@@ -206,24 +206,22 @@ def _refuse_other_cases(found: Mapping[str, _Found], records: Sequence[Path]) ->
         if result.case_digest != entry.case_digest:
             message = (
                 "the result is of another version of the case than the one in "
-                f"{entry.place.path.name}:{entry.place.number}"
+                f"{entry.place.path.name}:{entry.place.number} (case_digest differs)"
             )
-            problems.append(
-                Problem(f"{message} (case_digest differs)", str(path), line, hint=_SAME_COMMIT)
-            )
+            problems.append(Problem(message, str(path), line, hint=_SAME_COMMIT))
     if problems:
         raise InputError(problems[:_MOST_PROBLEMS])
 
 
 def _refuse_misfits(
-    suite: Suite, specs: Mapping[str, CaseSpec], found: Mapping[str, _Found]
+    suite: Suite, specs: Mapping[str, CaseSpec], results: Mapping[str, _ShardResult]
 ) -> None:
     """A result of no case of the suite would be left out, and a score that is not on offer would be
     counted.
     """
     scales = {rubric.id: [level.score for level in rubric.score_levels] for rubric in suite.rubrics}
     problems = []
-    for case, (result, path, line) in found.items():
+    for case, (result, path, line) in results.items():
         if case not in specs:
             close = nearest(case, specs)
             hint = f"{close} is the nearest; " if close else ""
@@ -233,10 +231,8 @@ def _refuse_misfits(
                 break
             continue
         scale = scales[result.spec.rubric_id] if suite.mode == "ordinal" else [0, 1]
-        problems += [
-            Problem(message, str(path), line, name)
-            for name, message in _misfits(suite, scale, result)
-        ]
+        for name, message in _misfits(suite, scale, result):
+            problems.append(Problem(message, str(path), line, name))
     if problems:
         raise InputError(problems[:_MOST_PROBLEMS])
 
@@ -261,42 +257,30 @@ def _misfits(suite: Suite, scale: Sequence[int], result: CaseResult) -> Iterator
         )
 
 
-def _refuse_other_judges(ready: ReadySuite, found: Mapping[str, _Found]) -> None:
+def _refuse_other_judges(ready: ReadySuite, results: Mapping[str, _ShardResult]) -> None:
     """A shard that ran another version of the judge would be taken for this one's verdicts."""
     fingerprints = {
         name or "": fingerprint for name, fingerprint in ready.judge_fingerprints.items()
     }
-    others: dict[Path, int] = {}
-    for result, path, _ in found.values():
+    counts: Counter[Path] = Counter()
+    for result, path, _ in results.values():
         if result.outcome in JUDGED and result.judge_fingerprint != fingerprints.get(result.judge):
-            others[path] = others.get(path, 0) + 1
-    if others:
+            counts[path] += 1
+    problems = []
+    for path, count in counts.items():
         message = (
-            "{} verdict(s) in this file are of another judge (model, prompt or parameters) "
+            f"{count} verdict(s) in this file are of another judge (model, prompt or parameters) "
             "than the config's"
         )
-        raise InputError(
-            [
-                Problem(message.format(many), str(path), hint=f"{_SAME_COMMIT} {_SUPPLIED}")
-                for path, many in others.items()
-            ]
-        )
+        problems.append(Problem(message, str(path), hint=f"{_SAME_COMMIT} {_SUPPLIED}"))
+    if problems:
+        raise InputError(problems)
 
 
 def _update_command(suite: Suite, folders: Sequence[Path], settings: MergeSettings) -> str:
-    named = {
-        "--jrh-config": os.path.relpath(suite.config_file, settings.folder),
-        "--jrh-baseline": settings.baseline.name,
-    }
-    named |= {"--judge": settings.judge} if settings.judge else {}
-    options = [f"{option}={path}" for option, path in named.items()]
-    command = [
-        "python",
-        "-m",
-        "pytest_jrh",
-        "merge",
-        *options,
-        "--jrh-update-baseline",
-        *map(str, folders),
-    ]
-    return shlex.join(command)
+    config = os.path.relpath(suite.config_file, settings.folder)
+    options = [f"--jrh-config={config}", f"--jrh-baseline={settings.baseline.name}"]
+    if settings.judge:
+        options.append(f"--judge={settings.judge}")
+    command = ["python", "-m", "pytest_jrh", "merge", *options, "--jrh-update-baseline"]
+    return shlex.join([*command, *map(str, folders)])

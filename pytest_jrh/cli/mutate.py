@@ -223,7 +223,7 @@ def _check_budget(ready: ReadySuite, names: list[str | None], options: argparse.
     from pytest_jrh.core.errors import InputError, Problem
     from pytest_jrh.llm.budget import unpriced_reason
 
-    models = set()
+    models: set[str] = set()
     for name in names:
         judge = ready.judges[name]
         models.update(model.model for model in judge.models)
