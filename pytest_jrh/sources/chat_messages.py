@@ -50,9 +50,9 @@ class OpenCalls:
         else:
             waiting = self._by_name.get(function) if function is not None else self._all
         while waiting:
-            found = self._open.pop(waiting.popleft(), None)
-            if found is not None:
-                return found
+            call = self._open.pop(waiting.popleft(), None)
+            if call is not None:
+                return call
         return None
 
 
@@ -143,15 +143,15 @@ def _block(kind: str, part: Block) -> Block:
 
 def _text(part: Block) -> Block:
     block: Block = {"type": "text", "text": _as_text(part.get("text"))}
-    more = {key: each for key, each in part.items() if key not in _TEXT_KEYS and each}
+    more = {key: value for key, value in part.items() if key not in _TEXT_KEYS and value}
     return {"internal": more, **block} if more else block
 
 
 def _media(kind: str, part: Block) -> Block:
     """Media, with their data where Inspect has it; of an unknown kind as they are."""
     if kind in ("image_url", "input_image"):
-        given = part.get("image_url")
-        at = given if isinstance(given, dict) else {"url": given, **part}
+        link = part.get("image_url")
+        at = link if isinstance(link, dict) else {"url": link, **part}
         return {"type": "image", "image": _as_text(at.get("url"))} | _picked(at, "detail")
     if kind in ("image", "document") and isinstance(part.get("source"), dict):
         source = part["source"]
@@ -281,12 +281,12 @@ class _Reader:
 
     def _add_result(self, turn: Made, call_id: Any, content: Any) -> None:
         name = turn.get("name") or turn.get("function")
-        found = self.open.take(
+        call = self.open.take(
             call_id if isinstance(call_id, str) else None, name if isinstance(name, str) else None
         )
-        if found is None:
+        if call is None:
             self.unusual[WITHOUT_CALL] = None
-        own_id, function = found or (call_id, name)
+        own_id, function = call or (call_id, name)
         if isinstance(content, dict | int | float):
             content = json.dumps(content, ensure_ascii=False)
         parts = parts_of(content)
@@ -304,11 +304,13 @@ def _head(turn: Made, parts: Parts) -> Made:
     """The keys that every message has, in Inspect's order; others are kept as its metadata."""
     head: Made = {"id": turn["id"]} if isinstance(turn.get("id"), str) else {}
     head["content"] = parts.content
-    known = {*_KNOWN, "name", "function"} if turn.get("role") in ("tool", "function") else _KNOWN
+    known_keys = (
+        {*_KNOWN, "name", "function"} if turn.get("role") in ("tool", "function") else _KNOWN
+    )
     more = {
-        key: each
-        for key, each in turn.items()
-        if key not in known and each not in (None, [], {}, "")
+        key: value
+        for key, value in turn.items()
+        if key not in known_keys and value not in (None, [], {}, "")
     }
     if more and "tool_use_id" not in turn:
         head["metadata"] = more
@@ -321,18 +323,18 @@ def _error(turn: Made, message: Made) -> Made:
     if isinstance(error, dict) and isinstance(error.get("type"), str):
         return {"error": {"type": error["type"], "message": str(error.get("message", ""))}}
     if error or turn.get("is_error") is True:
-        said = str(error) if isinstance(error, str) else ""
-        if not said and isinstance(message["content"], str):
-            said, message["content"] = message["content"], ""
-        return {"error": {"type": "unknown", "message": said}}
+        reason = str(error) if isinstance(error, str) else ""
+        if not reason and isinstance(message["content"], str):
+            reason, message["content"] = message["content"], ""
+        return {"error": {"type": "unknown", "message": reason}}
     return {}
 
 
 def _calls(turn: Made) -> list[Made]:
-    given = turn.get("tool_calls")
-    if given is not None and not isinstance(given, list):
-        raise DamagedError(f"has {shown(given)} as its tool_calls; must be a list")
-    calls = [_call(call) for call in given or ()]
+    entries = turn.get("tool_calls")
+    if entries is not None and not isinstance(entries, list):
+        raise DamagedError(f"has {shown(entries)} as its tool_calls; must be a list")
+    calls = [_call(call) for call in entries or ()]
     legacy = turn.get("function_call")
     if isinstance(legacy, dict):
         calls.append(_made_call(None, legacy.get("name"), legacy.get("arguments")))
@@ -371,13 +373,13 @@ def _made_call(call_id: Any, name: Any, arguments: Any) -> Made:
     return {**made, "type": "function"}
 
 
-def _arguments(given: Any) -> tuple[Made, str | None]:
+def _arguments(arguments: Any) -> tuple[Made, str | None]:
     """The arguments of a call, else none and the whole text of what should have been some."""
-    if isinstance(given, dict):
-        return given, None
-    if given is None or given == "":
+    if isinstance(arguments, dict):
+        return arguments, None
+    if arguments is None or arguments == "":
         return {}, None
-    text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     try:
         read = parsed(text)
     except DamagedError:

@@ -1,4 +1,4 @@
-"""Runs from a file of conversations: indexed once, each read when it is asked for (rule R2)."""
+"""Runs from a file of conversations: indexed once, each read when it is asked for."""
 
 from __future__ import annotations
 
@@ -92,10 +92,10 @@ class Conversations(Source):
         del field
         for key, row in self._index().items():
             try:
-                found = metadata_of(self._file.value(row.item), self._places)
+                fields = metadata_of(self._file.value(row.item), self._places)
             except DamagedError:
-                found = {}
-            yield key, found
+                fields = {}
+            yield key, fields
 
     def notices(self) -> tuple[str, ...]:
         """What was unusual about conversations that were read."""
@@ -118,11 +118,11 @@ class Conversations(Source):
             check_depth(value)
             return self._run(run_id, epoch, row, value), value if whole else None
         except DamagedError as error:
-            place = f", {self._file.place(row.item)}," if row is not None else ""
+            where = f", {self._file.place(row.item)}," if row is not None else ""
             raise Unscored(
                 "input_error",
                 stage="input",
-                cause=f"The run {printable(run_id)} (epoch {epoch}) of {self.path}{place} cannot "
+                cause=f"The run {printable(run_id)} (epoch {epoch}) of {self.path}{where} cannot "
                 f"be read: {printable(str(error), 300)}.",
                 advice="Mend the conversation, or leave it out.",
             ) from error
@@ -141,15 +141,15 @@ class Conversations(Source):
         clean, changed = storable(stored)
         with self._lock:
             self._unusual.update(dict.fromkeys(unusual))
-        said = clean["input"]
-        if said is None:
+        task = clean["input"]
+        if task is None:
             asked = (message for message in clean["messages"] if message["role"] == "user")
-            said = message_text(next(asked, {}))
+            task = message_text(next(asked, {}))
         return AgentRun(
             run_id=run_id,
             epoch=epoch,
             messages=tuple(clean["messages"]),
-            input=said,
+            input=task,
             target=clean["target"] or "",
             metadata=clean["metadata"],
             sample_id=row.identity.sample_id,
@@ -173,9 +173,9 @@ class Conversations(Source):
                 problems.append(self._file.problem(item, str(error), hint))
             else:
                 key = (row.identity.run_id, row.identity.epoch)
-                known = rows.setdefault(key, row)
-                if known is not row:
-                    problems.append(self._twice(known, row))
+                first = rows.setdefault(key, row)
+                if first is not row:
+                    problems.append(self._twice(first, row))
             if len(problems) == _MOST_PROBLEMS:
                 break
         if problems:
@@ -184,9 +184,9 @@ class Conversations(Source):
             raise refused(self.path, "holds no conversation")
         return rows
 
-    def _twice(self, known: _Row, row: _Row) -> Problem:
-        where = self._file.place(known.item)
-        if not row.identity.named and not known.identity.named:
+    def _twice(self, first: _Row, row: _Row) -> Problem:
+        where = self._file.place(first.item)
+        if not row.identity.named and not first.identity.named:
             return self._file.problem(
                 row.item,
                 f"is the same conversation as {where}, and neither has an id",

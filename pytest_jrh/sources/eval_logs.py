@@ -106,32 +106,33 @@ def metadata_by_run(
     file: LogFile,
     rows: Mapping[tuple[str, int], SampleRow],
     field: str,
-    own: Callable[[tuple[str, int]], dict[str, Any]],
+    read: Callable[[tuple[str, int]], dict[str, Any]],
 ) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
-    """The metadata of each sample; `own` reads that of a sample whose summary has none (those of
+    """The metadata of each sample; `read` reads that of a sample whose summary has none (those of
     older logs), or has not the whole of the field.
     """
-    known = {(str(name), epoch): found for name, epoch, found in file.values("metadata")}
+    summaries = {(str(name), epoch): fields for name, epoch, fields in file.values("metadata")}
     for key, row in rows.items():
-        found = known.get((str(row.id), row.epoch))
-        if not isinstance(found, dict) or _is_shortened(found.get(field)):
-            found = own(key)
-        yield key, found
+        fields = summaries.get((str(row.id), row.epoch))
+        if not isinstance(fields, dict) or _is_shortened(fields.get(field)):
+            fields = read(key)
+        yield key, fields
 
 
 def scores_by_run(
     file: LogFile,
     rows: Mapping[tuple[str, int], SampleRow],
-    own: Callable[[tuple[str, int]], Mapping[str, Any]],
+    read: Callable[[tuple[str, int]], Mapping[str, Any]],
 ) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
-    """The values of each sample's scores, by scorer; `own` reads those of a sample whose summary
+    """The values of each sample's scores, by scorer; `read` reads those of a sample whose summary
     has none, as in older logs.
     """
-    known = {(str(name), epoch): found for name, epoch, found in file.values("scores")}
+    summaries = {(str(name), epoch): scores for name, epoch, scores in file.values("scores")}
     for key, row in rows.items():
-        found = known.get((str(row.id), row.epoch))
-        scores = found if isinstance(found, dict) else own(key)
-        yield key, {name: each["value"] for name, each in scores.items() if _is_score(each)}
+        scores = summaries.get((str(row.id), row.epoch))
+        if not isinstance(scores, dict):
+            scores = read(key)
+        yield key, {name: score["value"] for name, score in scores.items() if _is_score(score)}
 
 
 def keys_by_uuid(
@@ -139,8 +140,12 @@ def keys_by_uuid(
 ) -> dict[str, tuple[str, int]]:
     """The uuids of samples, which Scout knows them by; older logs have none."""
     uuids = {(str(name), epoch): uuid for name, epoch, uuid in file.values("uuid")}
-    found = {key: uuids.get((str(row.id), row.epoch)) for key, row in rows.items()}
-    return {uuid: key for key, uuid in found.items() if isinstance(uuid, str)}
+    keys: dict[str, tuple[str, int]] = {}
+    for key, row in rows.items():
+        uuid = uuids.get((str(row.id), row.epoch))
+        if isinstance(uuid, str):
+            keys[uuid] = key
+    return keys
 
 
 def _is_shortened(value: object) -> bool:
@@ -169,10 +174,9 @@ def load_inspect_eval_runs(
     sample_num: int | None = None,
     seed: int = DEFAULT_SEED,
 ) -> Iterator[AgentRun]:
-    """Yield one run per sample and epoch of an Inspect log (`.eval` or `.json`), in the log's order
-    (rule C1).
+    """Yield one run per sample and epoch of an Inspect log (`.eval`, `.json`), in the log's order.
 
-    `transcript_preprocessors` run in order on a copy of each run (C4); `sample_num` picks so many
+    `transcript_preprocessors` run in order on a copy of each run; `sample_num` picks so many
     runs, the same for the same `seed`, and None or 0 means all (A9). Samples are read one at a
     time. Raises InputError where the file is no usable log, at the first `next()`, and Unscored for
     a single sample that cannot be read; `EvalLog.run` goes on past one.
@@ -283,8 +287,8 @@ class EvalLog(Source):
             return {}
         except _unreadable():
             return {}
-        found = stored.get(name)
-        return found if isinstance(found, dict) else {}
+        part = stored.get(name)
+        return part if isinstance(part, dict) else {}
 
     def _opened(self) -> LogFile:
         with self._lock:
@@ -366,15 +370,15 @@ def _validated(data: dict[str, Any], *, whole: bool) -> EvalSample:
 
 def _dumped(sample: EvalSample) -> PlainSample:
     if isinstance(sample.input, str):
-        said = sample.input
+        task = sample.input
     else:
-        said = "\n".join(message.text for message in sample.input if message.role == "user")
+        task = "\n".join(message.text for message in sample.input if message.role == "user")
     return PlainSample(
         id=sample.id,
         messages=tuple(
             message.model_dump(mode="json", exclude_none=True) for message in sample.messages
         ),
-        input=said,
+        input=task,
         target=sample.target if isinstance(sample.target, str) else "\n".join(sample.target),
         metadata=sample.metadata,
     )
@@ -398,10 +402,12 @@ def _rows_from_inspect(path: Path) -> list[SampleRow]:
     from inspect_ai.log import read_eval_log_sample_summaries
 
     try:
-        found = _outside_any_loop(partial(read_eval_log_sample_summaries, str(path), format="eval"))
+        summaries = _outside_any_loop(
+            partial(read_eval_log_sample_summaries, str(path), format="eval")
+        )
     except _unreadable() as error:
         raise refused(path, f"its sample summaries cannot be read: {_cause(error)}") from None
-    return [SampleRow(row.id, row.epoch, row.error, row.message_count) for row in found]
+    return [SampleRow(row.id, row.epoch, row.error, row.message_count) for row in summaries]
 
 
 def _sample_from_inspect(path: Path, row: SampleRow) -> tuple[EvalSample, int]:
@@ -442,8 +448,8 @@ def _cause(error: Exception) -> str:
     """Say it in one line; of pydantic's report the first mistake and its place."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        place = ".".join(str(part) for part in first["loc"] if "[" not in str(part))
-        return printable(f"{place}: {first['msg']}", _LONGEST_CAUSE)
+        where = ".".join(str(part) for part in first["loc"] if "[" not in str(part))
+        return printable(f"{where}: {first['msg']}", _LONGEST_CAUSE)
     if isinstance(error, InputError):
         return printable(error.problems[0].message, _LONGEST_CAUSE)
     return printable(f"{error or type(error).__name__}", _LONGEST_CAUSE)

@@ -1,6 +1,6 @@
-"""The runs of several files as those of one source (rule R1).
+"""The runs of several files as those of one source.
 
-The files with transcripts below folders (rule R1).
+The files with transcripts below folders.
 """
 
 from __future__ import annotations
@@ -89,13 +89,13 @@ class Joined(Source):
     def aliases(self) -> Mapping[str, Key]:
         """See `Source`; a name that two files have is none."""
         names = self._names()
-        found: dict[str, Key | None] = {}
+        keys: dict[str, Key | None] = {}
         for number in range(len(self._files)):
             with self._source(number) as source:
                 for name, (run_id, epoch) in source.aliases().items():
                     key = names[_Place(number, run_id), epoch]
-                    found[name] = key if name not in found else None
-        return {name: key for name, key in found.items() if key is not None}
+                    keys[name] = key if name not in keys else None
+        return {name: key for name, key in keys.items() if key is not None}
 
     def unclear_names(self) -> Mapping[str, Sequence[str]]:
         """See `Source`: where the files do not say which of them was begun first, one that is added
@@ -106,17 +106,17 @@ class Joined(Source):
 
     def read(self, run_id: str, epoch: int, *, whole: bool = False) -> tuple[AgentRun, Any]:
         """Read a run of the file that it is in."""
-        found = self._index().get((run_id, epoch))
-        if found is None:
+        row = self._index().get((run_id, epoch))
+        if row is None:
             raise Unscored(
                 "input_error",
                 stage="input",
                 cause=f"No file has the run {printable(run_id)} (epoch {epoch}).",
                 advice="Collect the suite again.",
             )
-        place, _ = found
-        with self._source(place.file) as source:
-            run, raw = source.read(place.run_id, epoch, whole=whole)
+        origin, _ = row
+        with self._source(origin.file) as source:
+            run, raw = source.read(origin.run_id, epoch, whole=whole)
         return replace(run, run_id=run_id), raw
 
     def notices(self) -> tuple[str, ...]:
@@ -137,17 +137,17 @@ class Joined(Source):
             source.close()
 
     def _named(
-        self, found: Callable[[Source], Iterable[tuple[Key, Mapping[str, Any]]]]
+        self, values_of: Callable[[Source], Iterable[tuple[Key, Mapping[str, Any]]]]
     ) -> Iterator[tuple[Key, Mapping[str, Any]]]:
         """What each file says of its runs, under their names here."""
         names = self._names()
         for number in range(len(self._files)):
             with self._source(number) as source:
-                for (run_id, epoch), value in found(source):
+                for (run_id, epoch), value in values_of(source):
                     yield names[_Place(number, run_id), epoch], value
 
     def _names(self) -> dict[tuple[_Place, int], Key]:
-        return {(place, key[1]): key for key, (place, _) in self._index().items()}
+        return {(origin, key[1]): key for key, (origin, _) in self._index().items()}
 
     @contextmanager
     def _source(self, number: int) -> Iterator[Source]:
@@ -156,9 +156,9 @@ class Joined(Source):
             return
         with self._open_one(self._files[number]) as source:
             yield source
-            said = source.notices()
+            notices = source.notices()
         with self._lock:
-            self._said.update(dict.fromkeys(said))
+            self._said.update(dict.fromkeys(notices))
 
     def _index(self) -> dict[Key, tuple[_Place, RunSummary]]:
         with self._lock:
@@ -174,16 +174,16 @@ class Joined(Source):
         shared = _shared_ids(runs)
         renamed = self._renamed(runs, shared) if shared else {}
         rows: dict[Key, tuple[_Place, RunSummary]] = {}
-        for place, run in runs:
+        for origin, run in runs:
             summary = run
             if run.run_id in shared:
                 # The samples of one dataset, as a rule: what they share, their cases do.
                 cluster = run.run_id if run.cluster is None else run.cluster
-                run_id, former_id = renamed[place]
+                run_id, former_id = renamed[origin]
                 summary = replace(run, run_id=run_id, cluster=cluster, former_id=former_id)
-            known = rows.setdefault((summary.run_id, run.epoch), (place, summary))
-            if known[0] is not place:
-                raise self._alike(summary, known[0], place)
+            first = rows.setdefault((summary.run_id, run.epoch), (origin, summary))
+            if first[0] is not origin:
+                raise self._alike(summary, first[0], origin)
         return rows
 
     def _renamed(
@@ -195,21 +195,21 @@ class Joined(Source):
         labels = _labels([self._files[number] for number in order])
         former_labels = _former_labels(self._files)
         epochs: dict[int, dict[str, set[int]]] = {number: {} for number in order}
-        for place, run in runs:
+        for origin, run in runs:
             if run.run_id in shared:
-                epochs[place.file].setdefault(run.run_id, set()).add(run.epoch)
+                epochs[origin.file].setdefault(run.run_id, set()).add(run.epoch)
         taken: dict[str, set[int]] = {}
         renamed: dict[_Place, tuple[str, str | None]] = {}
         for number, label in zip(order, labels, strict=True):
-            for run_id, own in epochs[number].items():
+            for run_id, own_epochs in epochs[number].items():
                 former_id = f"{run_id}@{former_labels[number]}"
                 others = taken.setdefault(run_id, set())
-                new_id = f"{run_id}@{label}" if others & own else run_id
-                others |= own
+                new_id = f"{run_id}@{label}" if others & own_epochs else run_id
+                others |= own_epochs
                 if self._is_known(former_id):
                     new_id = former_id
-                place = _Place(number, run_id)
-                renamed[place] = (new_id, None if new_id == former_id else former_id)
+                origin = _Place(number, run_id)
+                renamed[origin] = (new_id, None if new_id == former_id else former_id)
         self._unclear = _unclear_names(self._files, shared, epochs, times)
         self._say_renamed(renamed, len(shared), order)
         return renamed
@@ -237,9 +237,9 @@ class Joined(Source):
         first = next(
             self._files[number].name
             for number in order
-            if any(place.file == number for place in renamed)
+            if any(origin.file == number for origin in renamed)
         )
-        named = next(new for place, (new, _) in renamed.items() if new != place.run_id)
+        named = next(new for origin, (new, _) in renamed.items() if new != origin.run_id)
         with self._lock:
             self._said[
                 f"{counted(shared, 'id')} of runs in more than one file; those of {first} stay as "
@@ -253,13 +253,13 @@ class Joined(Source):
         for number in range(len(self._files)):
             try:
                 with self._source(number) as source:
-                    found = source.summaries()
+                    summaries = source.summaries()
             except InputError as error:
                 problems += error.problems
                 if len(problems) >= _MOST_PROBLEMS:
                     break
             else:
-                runs += [(_Place(number, run.run_id), run) for run in found]
+                runs += [(_Place(number, run.run_id), run) for run in summaries]
         if problems:
             raise InputError(problems)
         return runs
@@ -274,11 +274,11 @@ class Joined(Source):
 
 
 def _shared_ids(runs: Sequence[tuple[_Place, RunSummary]]) -> set[str]:
-    seen: dict[Key, int] = {}
+    files: dict[Key, int] = {}
     return {
         run.run_id
-        for place, run in runs
-        if seen.setdefault((run.run_id, run.epoch), place.file) != place.file
+        for origin, run in runs
+        if files.setdefault((run.run_id, run.epoch), origin.file) != origin.file
     }
 
 

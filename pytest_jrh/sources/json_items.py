@@ -174,11 +174,11 @@ def elements(data: Bytes) -> Iterator[tuple[int, int]]:
     depth, start, done, at = 1, 0, 0, first.end()
     edge = at
     while depth:
-        found = _BRACKET.match(data, at)
-        if found is None:
+        bracket = _BRACKET.match(data, at)
+        if bracket is None:
             raise DamagedError("unexpected end of input: unclosed brace or string")
-        at = found.end()
-        if found[1] in b"{[":
+        at = bracket.end()
+        if bracket[1] in b"{[":
             depth += 1
             if depth == 2:  # noqa: PLR2004 - an item of the list
                 start = at - 1
@@ -188,7 +188,7 @@ def elements(data: Bytes) -> Iterator[tuple[int, int]]:
         if depth == 1:
             yield start, at
             done, edge = done + 1, at
-        elif not depth and found[1] != b"]":
+        elif not depth and bracket[1] != b"]":
             raise DamagedError("it does not end with ]")
     if not _BLANK.fullmatch(data, edge, at - 1):
         raise DamagedError(f"every item must be an object or a list, see byte {edge}")
@@ -260,10 +260,10 @@ def messages_of(value: Any, places: InputFormat) -> list[Any]:
     if places.messages is None and isinstance(value, list):
         return value
     pointer = places.messages if places.messages is not None else "/messages"
-    found = at(value, pointer)
-    if isinstance(found, list):
-        return found
-    what = "has no messages" if found is MISSING else f"has {shown(found)} for messages"
+    messages = at(value, pointer)
+    if isinstance(messages, list):
+        return messages
+    what = "has no messages" if messages is MISSING else f"has {shown(messages)} for messages"
     elsewhere = [other for other in places_of_messages(value) if other != pointer]
     hint = f"{KEY}: {{messages: {elsewhere[0]}}} would find some" if elsewhere else None
     raise MisplacedError(f"{what} at {pointer or 'the top'}; {_keys(value)}", hint)
@@ -272,89 +272,92 @@ def messages_of(value: Any, places: InputFormat) -> list[Any]:
 def metadata_of(value: Any, places: InputFormat) -> dict[str, Any]:
     """The metadata: an object as it is, any other value under its own name."""
     if places.metadata is None:
-        found = at(value, "/metadata")
-        if found is MISSING or found is None:
+        metadata = at(value, "/metadata")
+        if metadata is MISSING or metadata is None:
             return {}
-        return found if isinstance(found, dict) else {"metadata": found}
-    if len(places.metadata) == 1 and isinstance(found := at(value, places.metadata[0]), dict):
-        return dict(found)
+        return metadata if isinstance(metadata, dict) else {"metadata": metadata}
+    if len(places.metadata) == 1 and isinstance(metadata := at(value, places.metadata[0]), dict):
+        return dict(metadata)
     return {_last(pointer): _required(value, pointer, "metadata") for pointer in places.metadata}
 
 
 def text_of(value: Any, pointer: str | None, name: str) -> str | None:
     """A text such as `input` or `target`; other JSON is written out. None where there is none."""
-    found = at(value, f"/{name}") if pointer is None else _required(value, pointer, name)
-    if found is MISSING or found is None:
+    text = at(value, f"/{name}") if pointer is None else _required(value, pointer, name)
+    if text is MISSING or text is None:
         return None
-    if isinstance(found, str):
-        return found
-    if isinstance(found, list) and all(isinstance(each, str) for each in found):
-        return "\n".join(found)
-    return json.dumps(found, ensure_ascii=False)
+    if isinstance(text, str):
+        return text
+    if isinstance(text, list) and all(isinstance(line, str) for line in text):
+        return "\n".join(text)
+    return json.dumps(text, ensure_ascii=False)
 
 
 def system_of(value: Any, places: InputFormat) -> Any:
     """The system prompt that stands beside the messages, as Anthropic has it; None without."""
     if places.system is not None:
         return _required(value, places.system, "system")
-    found = at(value, "/system") if isinstance(value, dict) else None
-    return found if isinstance(found, str | list) else None
+    system = at(value, "/system") if isinstance(value, dict) else None
+    return system if isinstance(system, str | list) else None
 
 
 def places_of_messages(value: Any) -> list[str]:
     """Pointers to what look like lists of messages, the longest list first."""
-    found: list[tuple[int, str]] = []
+    lists: list[tuple[int, str]] = []
     waiting: list[tuple[Any, tuple[str, ...]]] = [(value, ())]
     for _ in range(_MOST_LOOKED_AT):
         if not waiting:
             break
         here, path = waiting.pop(0)
         if isinstance(here, list):
-            if here and all(isinstance(each, dict) and "role" in each for each in here):
-                found.append((len(here), pointer_to(*path)))
+            if here and all(isinstance(item, dict) and "role" in item for item in here):
+                lists.append((len(here), pointer_to(*path)))
         elif isinstance(here, dict) and len(path) < _DEEPEST:
-            waiting += [(each, (*path, key)) for key, each in here.items()]
-    return [pointer for _, pointer in sorted(found, key=lambda each: -each[0])]
+            waiting += [(inner, (*path, key)) for key, inner in here.items()]
+    return [pointer for _, pointer in sorted(lists, key=lambda sized: -sized[0])]
 
 
 def _id(value: Any, pointers: Sequence[str] | None) -> int | str | None:
     if pointers is None:
-        found = at(value, "/id") if isinstance(value, dict) else None
-        if found is MISSING or found is None:
+        name = at(value, "/id") if isinstance(value, dict) else None
+        if name is MISSING or name is None:
             return None
-        return _scalar(found, "/id", "id")
-    parts = [_scalar(_required(value, each, "id"), each, "id") for each in pointers]
+        return _scalar(name, "/id", "id")
+    parts = [_scalar(_required(value, pointer, "id"), pointer, "id") for pointer in pointers]
     return parts[0] if len(parts) == 1 else _JOINED_BY.join(map(str, parts))
 
 
 def _cluster(value: Any, pointers: Sequence[str] | None) -> str | None:
     if pointers is None:
-        found = at(value, "/cluster") if isinstance(value, dict) else None
-        if found is MISSING or found is None:
+        cluster = at(value, "/cluster") if isinstance(value, dict) else None
+        if cluster is MISSING or cluster is None:
             return None
-        parts = [_scalar(found, "/cluster", "cluster")]
+        parts = [_scalar(cluster, "/cluster", "cluster")]
     else:
-        parts = [_scalar(_required(value, each, "cluster"), each, "cluster") for each in pointers]
+        parts = [
+            _scalar(_required(value, pointer, "cluster"), pointer, "cluster")
+            for pointer in pointers
+        ]
     return str(storable(_JOINED_BY.join(map(str, parts)))[0])
 
 
 def _epoch(value: Any, pointer: str | None) -> int:
     if pointer is None:
-        found = at(value, "/epoch") if isinstance(value, dict) else None
-        if found is MISSING or found is None:
+        epoch = at(value, "/epoch") if isinstance(value, dict) else None
+        if epoch is MISSING or epoch is None:
             return 1
     else:
-        found = _required(value, pointer, "epoch")
-    if type(found) is not int or found < 0:
-        raise DamagedError(f"has the epoch {shown(found)}; must be an integer >= 0")
-    return found
+        epoch = _required(value, pointer, "epoch")
+    if type(epoch) is not int or epoch < 0:
+        raise DamagedError(f"has the epoch {shown(epoch)}; must be an integer >= 0")
+    return epoch
 
 
 def _required(value: Any, pointer: str, key: str) -> Any:
-    found = at(value, pointer)
-    if found is MISSING or found is None:
+    part = at(value, pointer)
+    if part is MISSING or part is None:
         raise DamagedError(f"has nothing at {pointer} ({KEY}.{key}); {_keys(value)}")
-    return found
+    return part
 
 
 def _scalar(value: Any, pointer: str, key: str) -> int | str:
@@ -400,10 +403,10 @@ def guessed_format(path: Path) -> InputFormat | None:
     for _, data in ItemFile(path, MAX_SAMPLE_MB * 1_000_000).items():
         value = parsed(data)
         if not messages:
-            found = places_of_messages(value)
-            if not found or "/messages" in found or not isinstance(value, dict):
+            pointers = places_of_messages(value)
+            if not pointers or "/messages" in pointers or not isinstance(value, dict):
                 return None
-            messages = found[0]
+            messages = pointers[0]
             values = {key: [] for key in list(value)[:_MOST_KEYS]}
         for key in list(values):
             part = value.get(key) if isinstance(value, dict) else None
@@ -432,9 +435,9 @@ def _names(values: dict[str, list[Any]]) -> tuple[tuple[str, ...], str | None]:
     tasks = [key for key in values if _ID.fullmatch(key.lower())]
     trials = [key for key in values if _TRIAL.fullmatch(key.lower())]
     repeated = [key for key in tasks if 1 < len(set(values[key])) < len(values[key])]
-    own = [key for key in tasks if len(set(values[key])) == len(values[key])]
-    if own:
-        return (own[0],), next(iter(repeated), None)
+    unique = [key for key in tasks if len(set(values[key])) == len(values[key])]
+    if unique:
+        return (unique[0],), next(iter(repeated), None)
     for task, trial in product(tasks, trials):
         pairs = set(zip(values[task], values[trial], strict=True))
         if len(pairs) == len(values[task]):

@@ -1,4 +1,4 @@
-"""The lines of label files: CSV as spreadsheets and Scout write it, or JSON lines (rule N1).
+"""The lines of label files: CSV as spreadsheets and Scout write it, or JSON lines.
 
 Nothing is left out in silence: what cannot be read is a problem with its line, and columns that
 mean nothing here are named.
@@ -69,10 +69,10 @@ class LabelFile:
         """What the name of a column most likely means: looked for once, whatever the number of
         lines, and not for more names than a table of people has.
         """
-        place = (name, names)
-        if place not in self._nearest and len(self._nearest) < _MOST_NAMES:
-            self._nearest[place] = nearest(name, names, cutoff)
-        return self._nearest.get(place)
+        asked = (name, names)
+        if asked not in self._nearest and len(self._nearest) < _MOST_NAMES:
+            self._nearest[asked] = nearest(name, names, cutoff)
+        return self._nearest.get(asked)
 
     def problem(
         self, message: str, line: int, key: str | None = None, hint: str | None = None
@@ -93,14 +93,14 @@ def read_rows(path: Path, *, file: str) -> LabelFile:
         raise _with_format(error, path) from None
     if not text.strip():
         raise InputError(Problem(f"is empty; must have the columns {' and '.join(_NEEDED)}", file))
-    found = LabelFile(file)
+    table = LabelFile(file)
     if text.lstrip().startswith("{"):
-        _read_json_lines(text, found)
+        _read_json_lines(text, table)
     else:
-        _read_csv(text, found)
-    if not found.rows and not found.problems:
-        found.problem("has no label: there is no line below the names of the columns", 1)
-    return found
+        _read_csv(text, table)
+    if not table.rows and not table.problems:
+        table.problem("has no label: there is no line below the names of the columns", 1)
+    return table
 
 
 def _with_format(error: InputError, path: Path) -> InputError:
@@ -118,12 +118,12 @@ def _with_format(error: InputError, path: Path) -> InputError:
     )
 
 
-def _read_csv(text: str, found: LabelFile) -> None:
+def _read_csv(text: str, table: LabelFile) -> None:
     lines, start = text.splitlines(keepends=True), 0
     if lines[0].strip().casefold().startswith("sep=") and len(lines) > 1:
         # What Excel puts before the names of the columns.
         start = 1
-    separator = max(_SEPARATORS, key=lambda each: len(_known(lines[start].split(each))))
+    separator = max(_SEPARATORS, key=lambda separator: len(_known(lines[start].split(separator))))
     reader = csv.reader(
         io.StringIO("".join(lines[start:]), newline=""), delimiter=separator, strict=True
     )
@@ -133,23 +133,23 @@ def _read_csv(text: str, found: LabelFile) -> None:
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            found.problem(f"is not valid CSV: {printable(str(error))}", start + reader.line_num)
+            table.problem(f"is not valid CSV: {printable(str(error))}", start + reader.line_num)
             return
         if cells is None:
             return
         if names is None:
-            names = _heads(cells, found, line)
+            names = _heads(cells, table, line)
             if names is None:
                 return
         elif any(cell.strip() for cell in cells):
             if len(cells) > len(names):
-                found.problem(
+                table.problem(
                     f"has {len(cells)} cells, and there are {len(names)} columns",
                     line,
                     hint='put a text with a separator in it between double quotes: "..."',
                 )
             else:
-                _add(dict(zip(names, cells, strict=False)), found, line)
+                _add(dict(zip(names, cells, strict=False)), table, line)
         line = start + reader.line_num + 1
 
 
@@ -157,15 +157,15 @@ def _known(cells: Sequence[str]) -> set[str]:
     return {cell.strip().strip('"').casefold() for cell in cells} & set(_NAMES)
 
 
-def _heads(cells: Sequence[str], found: LabelFile, line: int) -> list[str] | None:
+def _heads(cells: Sequence[str], table: LabelFile, line: int) -> list[str] | None:
     """The meanings of the columns, by place; None, with the problems, where they cannot be used."""
-    before = len(found.problems)
+    before = len(table.problems)
     names = [cell.strip() for cell in cells]
-    meanings = _meanings(names, found, line)
-    return [meanings.get(name, name) for name in names] if len(found.problems) == before else None
+    meanings = _meanings(names, table, line)
+    return [meanings.get(name, name) for name in names] if len(table.problems) == before else None
 
 
-def _meanings(names: Sequence[str], found: LabelFile, line: int) -> dict[str, str]:
+def _meanings(names: Sequence[str], table: LabelFile, line: int) -> dict[str, str]:
     """What each name that means something stands for; problems where they cannot be used."""
     meanings: dict[str, str] = {}
     unknown: list[str] = []
@@ -176,23 +176,23 @@ def _meanings(names: Sequence[str], found: LabelFile, line: int) -> dict[str, st
         elif meaning in meanings.values():
             both = next(other for other, taken in meanings.items() if taken == meaning)
             what = f"the columns {shown(both)} and {shown(name)} mean the same"
-            found.problem(what if both != name else f"duplicate column {shown(name)}", line)
+            table.problem(what if both != name else f"duplicate column {shown(name)}", line)
         else:
             meanings[name] = meaning
     for needed in _NEEDED:
         if needed not in meanings.values():
-            given = " or ".join(COLUMNS[needed])
-            close = next((name for name in unknown if found.nearest(name, COLUMNS[needed])), None)
+            needed_names = " or ".join(COLUMNS[needed])
+            close = next((name for name in unknown if table.nearest(name, COLUMNS[needed])), None)
             hint = f"rename {close}" if close else None
-            found.problem(
-                f"has no column {given}; its columns are {listed(names)}", line, hint=hint
+            table.problem(
+                f"has no column {needed_names}; its columns are {listed(names)}", line, hint=hint
             )
     for name in unknown:
-        close = found.nearest(name, _NAMES, cutoff=0.8)
+        close = table.nearest(name, _NAMES, cutoff=0.8)
         meant = _meaning(close) if close else None
         if meant is not None and meant not in (*_NEEDED, *meanings.values()):
-            found.problem(f"unknown column {shown(name)}", line, hint=f"{close} is the nearest")
-    found.unused.update(dict.fromkeys(name for name in unknown if name))
+            table.problem(f"unknown column {shown(name)}", line, hint=f"{close} is the nearest")
+    table.unused.update(dict.fromkeys(name for name in unknown if name))
     return meanings
 
 
@@ -201,15 +201,15 @@ def _meaning(name: str) -> str | None:
     return next((column for column, names in COLUMNS.items() if lowered in names), None)
 
 
-def _read_json_lines(text: str, found: LabelFile) -> None:
-    for line, value in read_objects(text, found):
-        before = len(found.problems)
-        meanings = _meanings(list(value), found, line)
-        if len(found.problems) == before:
-            _add({meanings[name]: value[name] for name in meanings}, found, line)
+def _read_json_lines(text: str, table: LabelFile) -> None:
+    for line, value in read_objects(text, table):
+        before = len(table.problems)
+        meanings = _meanings(list(value), table, line)
+        if len(table.problems) == before:
+            _add({meanings[name]: value[name] for name in meanings}, table, line)
 
 
-def read_objects(text: str, found: LabelFile) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_objects(text: str, table: LabelFile) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects of JSON lines, each with its line; any other line is a problem of the file."""
     for line, row in enumerate(text.split("\n"), 1):
         if not row.strip():
@@ -217,12 +217,12 @@ def read_objects(text: str, found: LabelFile) -> Iterator[tuple[int, dict[str, A
         try:
             value = json.loads(row, object_pairs_hook=_without_duplicates, parse_constant=_refused)
         except (ValueError, RecursionError) as error:
-            found.problem(f"is not a JSON object: {printable(str(error))}", line)
+            table.problem(f"is not a JSON object: {printable(str(error))}", line)
             continue
         if isinstance(value, dict):
             yield line, value
         else:
-            found.problem(f"got {shown(value)}; must be a JSON object", line)
+            table.problem(f"got {shown(value)}; must be a JSON object", line)
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -237,9 +237,9 @@ def _refused(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-def _add(values: Mapping[str, Any], found: LabelFile, line: int) -> None:
+def _add(values: Mapping[str, Any], table: LabelFile, line: int) -> None:
     """Add a row, or say what is wrong with it."""
-    before = len(found.problems)
+    before = len(table.problems)
 
     def text(column: str) -> str:
         value = values.get(column)
@@ -247,18 +247,18 @@ def _add(values: Mapping[str, Any], found: LabelFile, line: int) -> None:
             return ""
         if isinstance(value, str | int) and not isinstance(value, bool):
             return str(value).strip()
-        found.problem(f"got {shown(value)}; must be text", line, column)
+        table.problem(f"got {shown(value)}; must be text", line, column)
         return ""
 
     run_id, epoch, label = (
         text("run_id"),
-        _epoch(values.get("epoch"), found, line),
+        _epoch(values.get("epoch"), table, line),
         values.get("label"),
     )
-    if not run_id and len(found.problems) == before:
-        found.problem("the id of the run is empty", line, "run_id")
+    if not run_id and len(table.problems) == before:
+        table.problem("the id of the run is empty", line, "run_id")
     if isinstance(label, dict | list):
-        found.problem(f"got {shown(label)}; must be one value", line, "label")
+        table.problem(f"got {shown(label)}; must be one value", line, "label")
     row = LabelRow(
         run_id,
         label,
@@ -268,11 +268,11 @@ def _add(values: Mapping[str, Any], found: LabelFile, line: int) -> None:
         split=text("split"),
         line=line,
     )
-    if len(found.problems) == before:
-        found.rows.append(row)
+    if len(table.problems) == before:
+        table.rows.append(row)
 
 
-def _epoch(value: Any, found: LabelFile, line: int) -> int | None:
+def _epoch(value: Any, table: LabelFile, line: int) -> int | None:
     if value is None or value == "":
         return None
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
@@ -281,7 +281,7 @@ def _epoch(value: Any, found: LabelFile, line: int) -> int | None:
     if written.isascii() and written.isdigit() and len(written) < 10:  # noqa: PLR2004 - digits
         return int(written)
     if written or not isinstance(value, str):
-        found.problem(f"got {shown(value)}; must be an integer >= 0", line, "epoch")
+        table.problem(f"got {shown(value)}; must be an integer >= 0", line, "epoch")
     return None
 
 
@@ -327,10 +327,10 @@ def label_value(raw: object, scale: Sequence[int]) -> int:
         if number in scale and not isinstance(raw, bool):
             return int(number or 0)
         raise NoLabelError(f"got {shown(raw)}; must be {_expected(scale)}")
-    found = WORDS.get(text.casefold(), WORDS.get(str(number)))
-    if found is None:
+    score = WORDS.get(text.casefold(), WORDS.get(str(number)))
+    if score is None:
         raise NoLabelError(f"got {shown(raw)}; must be {_expected(scale)}", text, WORDS)
-    return found
+    return score
 
 
 def mapped(raw: object, mapping: Mapping[str, Any]) -> Any:
@@ -373,10 +373,10 @@ def _number(raw: object) -> float | None:
     try:
         if isinstance(raw, str) and len(raw) > _LONGEST_NUMBER:
             return None
-        found = float(raw)
+        number = float(raw)
     except (ValueError, OverflowError):
         return None
-    return found if math.isfinite(found) else None
+    return number if math.isfinite(number) else None
 
 
 def _whole(raw: object) -> int | None:

@@ -1,7 +1,6 @@
-"""The labels of a suite's runs, from all the places that its config names (rule N1).
+"""The labels of a suite's runs, from all the places that its config names.
 
-From rows to labels: each is put to its run and rubric, and the votes of annotators are joined
-(rule N1).
+From rows to labels: each is put to its run and rubric, and the votes of annotators are joined.
 """
 
 from __future__ import annotations
@@ -123,10 +122,10 @@ class Joiner:
             if value is None:
                 no_label += 1
                 continue
-            own = votes.setdefault((rubric_id, *key), _Votes())
-            if _add(row, value, own, reading, joined):
+            of_run = votes.setdefault((rubric_id, *key), _Votes())
+            if _add(row, value, of_run, reading, joined):
                 left_out[_REPEATED] += 1
-        joined.labels = {key: _label(own, reading) for key, own in votes.items()}
+        joined.labels = {key: _label(of_run, reading) for key, of_run in votes.items()}
         joined.notices += [
             f"{reading.file}: {what}: {number:,}." for what, number in left_out.items() if number
         ]
@@ -187,9 +186,9 @@ class Joiner:
             return run_id, row.epoch
         else:
             key = "epoch"
-            given = "is missing" if row.epoch is None else f"got {row.epoch}"
+            epoch = "is missing" if row.epoch is None else f"got {row.epoch}"
             there = listed([str(epoch) for epoch in sorted(epochs)], 8)
-            message = f"{given}; the epochs of the run {shown(row.run_id)} are {there}"
+            message = f"{epoch}; the epochs of the run {shown(row.run_id)} are {there}"
         joined.problems.append(Problem(message, reading.file, row.line, key, hint))
         return None
 
@@ -217,20 +216,20 @@ def _nearest_id(wanted: str, ids: Iterable[str], joined: JoinedLabels) -> str | 
 
 def _add(row: LabelRow, value: int, votes: _Votes, reading: Reading, joined: JoinedLabels) -> bool:
     """Add a vote; whether it only repeats another row."""
-    known = votes.by_annotator.get(row.annotator)
-    first = known or next(iter(votes.by_annotator.values()), None)
+    vote = votes.by_annotator.get(row.annotator)
+    first = vote or next(iter(votes.by_annotator.values()), None)
     if first is not None and first[1].split != row.split:
         message = f"the split differs from line {first[1].line} about the same run"
         joined.problems.append(Problem(message, reading.file, row.line, "split"))
         return False
-    if known is None:
+    if vote is None:
         votes.by_annotator[row.annotator] = (value, row)
         return False
-    if known[0] == value:
+    if vote[0] == value:
         return True
     message = (
-        f"this label ({value}) of the run {shown(row.run_id)} disagrees with line {known[1].line} "
-        f"({known[0]})"
+        f"this label ({value}) of the run {shown(row.run_id)} disagrees with line {vote[1].line} "
+        f"({vote[0]})"
     )
     hint = "remove one of the two"
     if not row.annotator:
@@ -240,9 +239,9 @@ def _add(row: LabelRow, value: int, votes: _Votes, reading: Reading, joined: Joi
 
 
 def _label(votes: _Votes, reading: Reading) -> Label:
-    given = list(votes.by_annotator.values())
-    values = tuple(value for value, _ in given)
-    return Label(values, reading.by, given[0][1].split)
+    cast = list(votes.by_annotator.values())
+    values = tuple(value for value, _ in cast)
+    return Label(values, reading.by, cast[0][1].split)
 
 
 # What Inspect's own scorers say of a right and of a wrong answer.
@@ -264,13 +263,13 @@ def find_labels(
         unclear = source.unclear_names() if by_file else {}
         joiner = Joiner(runs, suite.rubrics, suite.untargeted, aliases, unclear)
         if settings.path is not None:
-            found = _from_file(settings, settings.path, suite, joiner, places)
+            joined = _from_file(settings, settings.path, suite, joiner, places)
         else:
-            found = _from_log(settings, suite, source, runs, joiner)
-        whole.problems += found.problems
-        whole.notices += found.notices
+            joined = _from_log(settings, suite, source, runs, joiner)
+        whole.problems += joined.problems
+        whole.notices += joined.notices
         where = places.name(settings.path) if settings.path is not None else settings.key
-        for key, label in found.labels.items():
+        for key, label in joined.labels.items():
             if key in origins:
                 whole.problems.append(_twice(key, where, origins[key], settings))
                 break
@@ -308,11 +307,11 @@ def _from_log(
     """Labels that the log itself has; runs without the score or the field have none."""
     name = settings.scorer or settings.metadata
     values = _values(settings, source)
-    known = {(run.run_id, run.epoch) for run in runs}
+    keys = {(run.run_id, run.epoch) for run in runs}
     rows = [
         LabelRow(run_id, value, epoch=epoch)
         for (run_id, epoch), value in values.items()
-        if (run_id, epoch) in known and value is not None
+        if (run_id, epoch) in keys and value is not None
     ]
     if not rows:
         return JoinedLabels(problems=[_nothing_there(settings, source)])
@@ -320,7 +319,7 @@ def _from_log(
         return JoinedLabels(problems=[problem])
     joined = joiner.join(rows, _reading(settings, suite, f"{settings.key}: {name}"))
     joined.problems = _once([_of_config(settings, problem) for problem in joined.problems])
-    if without := len(known) - len(rows):
+    if without := len(keys) - len(rows):
         what = "score of" if settings.scorer else "field"
         joined.notices.append(f"{counted(without, 'run')} without the {what} {name}: no label.")
     return joined
@@ -334,8 +333,11 @@ def _values(settings: LabelSettings, source: Source) -> dict[tuple[str, int], ob
         name = settings.metadata
         values = source.metadata(top_field(name))
     pointer = name if name.startswith("/") else pointer_to(name)
-    found = {key: at(given, pointer) for key, given in values}
-    return {key: None if value is MISSING else value for key, value in found.items()}
+    labels: dict[tuple[str, int], object] = {}
+    for key, value in values:
+        label = at(value, pointer)
+        labels[key] = None if label is MISSING else label
+    return labels
 
 
 def _reading(settings: LabelSettings, suite: Suite, file: str) -> Reading:
@@ -354,11 +356,11 @@ def _nothing_there(settings: LabelSettings, source: Source) -> Problem:
     """No run has the score, or the field: say what there is."""
     name = settings.scorer or settings.metadata
     if settings.scorer:
-        there = dict.fromkeys(each for _, scores in source.scores() for each in scores)
+        there = dict.fromkeys(name for _, scores in source.scores() for name in scores)
         what = f"the scorers are {listed(there)}" if there else "the log has no scores"
     else:
         fields = source.metadata(top_field(settings.metadata))
-        there = dict.fromkeys(each for _, metadata in fields for each in metadata)
+        there = dict.fromkeys(name for _, metadata in fields for name in metadata)
         what = f"the fields are {listed(there)}" if there else "no run has metadata"
     close = nearest(name, there)
     hint = f"{printable(close)} is the nearest" if close else None
@@ -387,8 +389,8 @@ def _not_a_label(settings: LabelSettings, suite: Suite, rows: Sequence[LabelRow]
 
 def _of_config(settings: LabelSettings, problem: Problem) -> Problem:
     """A problem of the log's values, at the place of the config that names them."""
-    place = settings.key.rpartition(".")[0]
-    return Problem(problem.message, key=f"{place}.map", hint=problem.hint)
+    section = settings.key.rpartition(".")[0]
+    return Problem(problem.message, key=f"{section}.map", hint=problem.hint)
 
 
 def _once(problems: Iterable[Problem]) -> list[Problem]:
@@ -409,9 +411,9 @@ def _no_split(settings: LabelSettings, rows: Sequence[LabelRow]) -> Problem:
     close = nearest(settings.split, splits)
     what = f"the splits are {listed(splits)}" if splits else "no line names a split"
     message = f"got {shown(settings.split)}; {what}"
-    place = settings.key.rpartition(".")[0]
+    section = settings.key.rpartition(".")[0]
     hint = f"{printable(close)} is the nearest" if close else None
-    return Problem(message, key=f"{place}.split", hint=hint)
+    return Problem(message, key=f"{section}.split", hint=hint)
 
 
 def _in_order(

@@ -158,11 +158,11 @@ def rows_by_key(path: Path, rows: Sequence[SampleRow]) -> dict[tuple[str, int], 
         )
     by_key: dict[tuple[str, int], SampleRow] = {}
     for row in rows:
-        known = by_key.setdefault((storable(str(row.id))[0], row.epoch), row)
-        if known is not row:
+        first = by_key.setdefault((storable(str(row.id))[0], row.epoch), row)
+        if first is not row:
             raise refused(
                 path,
-                f"two samples have the same name: the ids {known.id!r} and {row.id!r} at epoch "
+                f"two samples have the same name: the ids {first.id!r} and {row.id!r} at epoch "
                 f"{row.epoch}",
             )
     return by_key
@@ -170,13 +170,13 @@ def rows_by_key(path: Path, rows: Sequence[SampleRow]) -> dict[tuple[str, int], 
 
 def refuse_ids_alike(path: Path, ids: Sequence[int | str]) -> None:
     """Refuse a dataset with the ids 1 and "1": an archive holds but one of them, under one name."""
-    seen: dict[str, int | str] = {}
+    by_text: dict[str, int | str] = {}
     for item in ids:
-        known = seen.setdefault(str(item), item)
-        if type(known) is not type(item):
+        first = by_text.setdefault(str(item), item)
+        if type(first) is not type(item):
             raise refused(
                 path,
-                f"the dataset has the sample ids {known!r} and {item!r}, which Inspect stores "
+                f"the dataset has the sample ids {first!r} and {item!r}, which Inspect stores "
                 "under one name",
                 "give the samples ids that differ as text, and run the task again",
             )
@@ -199,10 +199,10 @@ def damage() -> tuple[type[Exception], ...]:
     )
     # Not every Python has it.
     lzma = sys.modules.get("lzma")
-    own = [module.ZstdError for module in [zstandard] if module] + [
+    of_compressions = [module.ZstdError for module in [zstandard] if module] + [
         module.LZMAError for module in [lzma] if module
     ]
-    return (*_UNREADABLE, *own)
+    return (*_UNREADABLE, *of_compressions)
 
 
 def attached_size(sample: dict[str, Any]) -> int:

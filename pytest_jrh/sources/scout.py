@@ -1,5 +1,4 @@
-"""Runs from a transcript database of Inspect Scout, which imports those of many other tools (rule
-R3).
+"""Runs from a transcript database of Inspect Scout, which imports those of many other tools.
 
 Importer of inspect_scout, which is an extra: `pip install 'pytest-jrh[scout]'`.
 """
@@ -136,11 +135,13 @@ class ScoutDatabase(Source):
         with self._lock:
             if self._infos is None:
                 try:
-                    found = self._connected().index()
+                    listed = self._connected().index()
                 except _unreadable() as error:
-                    said = printable(str(error) or type(error).__name__, 300)
-                    raise refused(self.path, f"cannot be read by inspect_scout: {said}") from error
-                infos = sorted(found, key=lambda info: info.transcript_id)
+                    reason = printable(str(error) or type(error).__name__, 300)
+                    raise refused(
+                        self.path, f"cannot be read by inspect_scout: {reason}"
+                    ) from error
+                infos = sorted(listed, key=lambda info: info.transcript_id)
                 self._infos = {_key(info): info for info in infos}
                 if not infos:
                     raise refused(self.path, "is a Scout database without transcripts")
@@ -227,5 +228,5 @@ def _same_environment() -> Iterator[None]:
 def _unreadable(*more: type[Exception]) -> tuple[type[Exception], ...]:
     """What damaged databases raise, in Scout and in the libraries under it; and `more`."""
     duckdb = sys.modules.get("duckdb")
-    own: list[type[Exception]] = [*more, *([duckdb.Error] if duckdb is not None else [])]
-    return (OSError, ValueError, TypeError, RuntimeError, LookupError, AttributeError, *own)
+    others: list[type[Exception]] = [*more, *([duckdb.Error] if duckdb is not None else [])]
+    return (OSError, ValueError, TypeError, RuntimeError, LookupError, AttributeError, *others)

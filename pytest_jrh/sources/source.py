@@ -1,6 +1,6 @@
-"""What a source of transcripts is to the rest of the package, whatever it reads (rule R4).
+"""What a source of transcripts is to the rest of the package, whatever it reads.
 
-Which runs belong together, by a field of their metadata: `cluster_key` (rule L3).
+Which runs belong together, by a field of their metadata: `cluster_key`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def changed_note(changed: int) -> tuple[str, ...]:
-    """The note of a run in which so many characters could not be stored (rule C6)."""
+    """The note of a run in which so many characters could not be stored."""
     note = (
         f"{changed} characters that cannot be stored were replaced (lone surrogates) or "
         "dropped (NULs)"
@@ -204,14 +204,14 @@ def clusters_by(
 
 def missing_notice(cluster_key: str, file: str, clusters: Iterable[str | None]) -> tuple[str, ...]:
     """Say of how many runs the field names no cluster; nothing where it does of all."""
-    found = list(clusters)
-    missing = found.count(None)
+    names = list(clusters)
+    missing = names.count(None)
     if not missing:
         return ()
-    have, each = ("has", "it") if missing == 1 else ("have", "each of them")
+    have, them = ("has", "it") if missing == 1 else ("have", "each of them")
     notice = (
-        f"{file}: {missing:,} of {counted(len(found), 'run')} {have} no {printable(cluster_key)} "
-        f"in the metadata (cluster_key); {each} is a cluster of its own, over its epochs"
+        f"{file}: {missing:,} of {counted(len(names), 'run')} {have} no {printable(cluster_key)} "
+        f"in the metadata (cluster_key); {them} is a cluster of its own, over its epochs"
     )
     return (notice,)
 
@@ -261,7 +261,7 @@ def _not_one_value(cluster_key: str, pointer: str, key: Key, value: Any) -> Inpu
         f"got {shown(cluster_key)}, which is {shown(value)} in the run {printable(run_id)} "
         f"(epoch {epoch}); must be text, a number, true or false there"
     )
-    names = list(value) if isinstance(value, dict) else [str(each) for each in range(len(value))]
+    names = list(value) if isinstance(value, dict) else [str(index) for index in range(len(value))]
     below = [f"{pointer}{pointer_to(name)}" for name in names]
     hint = f"name one value in it: {listed(below, 5)}" if below else _LEAVE_OUT
     return InputError(Problem(message, key=_PLACE, hint=hint))
