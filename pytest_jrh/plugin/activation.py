@@ -89,10 +89,10 @@ def activate(config: pytest.Config) -> SuiteSession:
             config.pluginmanager.register(reporter.brief, "jrh-brief-failures")
             config.pluginmanager.register(WholeReports(reporter.brief), "jrh-whole-reports")
             if config.getoption("dist", "no") != "no":
-                from pytest_jrh.plugin.distributed import controller_progress
+                from pytest_jrh.plugin.distributed import ControllerProgress
 
                 config.pluginmanager.register(
-                    controller_progress(config, session.selected, reporter.results), "jrh-progress"
+                    ControllerProgress(config, session.selected, reporter.results), "jrh-progress"
                 )
     return config.stash[SESSION]
 
@@ -317,7 +317,7 @@ class _SuiteHooks:
         self._session.import_readers(specs)
         self._session.reviewing.open(specs)
         self._session.start(specs)
-        self._session.reviewing.wait(self._session.live_line)
+        self._session.reviewing.wait(self._session.progress_line)
         return None
 
     # Outside of all other plugins: pytest-timeout measures an item's time in a wrapper of this

@@ -180,7 +180,6 @@ class Reviewing:
                         line.say(progress.line(key))
         finally:
             if line is not None:
-                line.clear()
                 # The time that the cases take shows in what follows.
                 line.started = time.monotonic()
         if self._labels is not None:

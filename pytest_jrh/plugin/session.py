@@ -28,7 +28,7 @@ from pytest_jrh.engine.loading import Invocation, LoadedSuites
 from pytest_jrh.engine.runner import Engine
 from pytest_jrh.engine.supplied import BrokenClient
 from pytest_jrh.plugin.options import typed_arguments, typed_configs
-from pytest_jrh.plugin.progress import ProgressLine, live_line
+from pytest_jrh.plugin.progress import ProgressLine, session_line
 from pytest_jrh.plugin.reviewing import Reviewing
 from pytest_jrh.stats import gate
 from pytest_jrh.store.baseline import BaselineFile
@@ -245,14 +245,11 @@ class SuiteSession:
 
     def wait(self, spec: CaseSpec) -> None:
         """Wait until a case has come to its end, or a time limit ends the waiting."""
-        engine, line = self._running(), self.live_line
+        engine, line = self._running(), self.progress_line
         try:
             engine.wait(spec, (lambda: line.draw(engine.progress)) if line is not None else None)
         except _TIME_LIMITS as limit:
             self._limits[spec] = limit
-        finally:
-            if line is not None:
-                line.clear()
 
     def has_ended(self, spec: CaseSpec) -> bool:
         """Whether a case has come to its end, or a time limit has ended the waiting for it."""
@@ -276,9 +273,9 @@ class SuiteSession:
             raise pytest.exit.Exception(end.msg) from end
 
     @cached_property
-    def live_line(self) -> ProgressLine | None:
+    def progress_line(self) -> ProgressLine | None:
         """The progress line of this process; None where there is none."""
-        return live_line(self.config)
+        return session_line(self.config)
 
     def survey(self, specs: Sequence[CaseSpec]) -> Iterator[Survey]:
         """How far the recordings of these cases reach; instead of running them."""

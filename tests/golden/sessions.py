@@ -143,7 +143,7 @@ def run(session: Session, folder: Path) -> Outcome:
     (project / "reports").mkdir()
     # How many progress lines a session writes depends on how fast the machine is.
     (project / "no_progress.py").write_text(
-        "from pytest_jrh.plugin import progress\nprogress.PLAIN_INTERVAL = float('inf')\n"
+        "from pytest_jrh.plugin import progress\nprogress.INTERVAL = float('inf')\n"
     )
     before = {path: path.read_bytes() for path in _files(project)}
     for number, command in enumerate(session.commands):

@@ -133,8 +133,8 @@ def test_nobody_is_waited_for_where_no_case_could_be_made(
 def test_enter_on_the_terminal_finalizes(tmp_path: Path) -> None:
     suite = write_suite(tmp_path, runs=2, tests=["agent_positives"], overrides=HITL)
     with ModelServer() as server, on_a_terminal(suite, server) as (process, terminal):
-        before = shown(terminal, "jrh: 2 of 2 cases to review | 0 decided | Enter starts judging")
-        assert "judging starts when you finalize, on the page or with Enter here" in before
+        shown(terminal, "judging starts when you finalize, on the page or with Enter here")
+        server.wait_for(2, "verifier", answered=True, timeout=PATIENCE)
         os.write(terminal, b"not an empty line\n")
         os.write(terminal, b"\n")
         assert "2 passed" in shown(terminal)

@@ -1,12 +1,10 @@
-"""The live line: drawn above what pytest is writing, and taken away without a trace."""
+"""The line that says how far a session is."""
 
 from __future__ import annotations
 
-import io
-
 from pytest_jrh.core.model import Progress, Spending, Usage
 from pytest_jrh.plugin.distributed import _Reported
-from pytest_jrh.plugin.progress import PLAIN_INTERVAL, LiveLine, PlainLine
+from pytest_jrh.plugin.progress import INTERVAL, ProgressLine
 from pytest_jrh.reports.spending import progress_line
 
 
@@ -19,22 +17,7 @@ def test_the_line_says_how_far_the_session_is_and_when_it_may_be_done() -> None:
     assert waiting.startswith("jrh: 5 of 20 cases | 30 calls, 3 in flight | ")
 
 
-def test_clearing_undoes_what_drawing_did_and_does_nothing_twice() -> None:
-    file = io.StringIO()
-    line = LiveLine(file, 80, 0.0)
-    line.clear()
-    assert file.getvalue() == ""
-    line.draw(Progress(1, 2))
-    line.draw(Progress(2, 2))
-    drawn = file.getvalue()
-    assert drawn.count("\x1b[L") == 1
-    assert "2 of 2 cases" in drawn
-    line.clear()
-    line.clear()
-    assert file.getvalue()[len(drawn) :].count("\x1b[M") == 1
-
-
-def test_a_plain_line_is_written_once_an_interval_from_a_line_of_its_own() -> None:
+def test_a_line_is_written_once_an_interval_from_a_line_of_its_own() -> None:
     written: list[str] = []
 
     class Reporter:
@@ -46,9 +29,9 @@ def test_a_plain_line_is_written_once_an_interval_from_a_line_of_its_own() -> No
 
         def flush(self) -> None: ...
 
-    times = iter(PLAIN_INTERVAL * part for part in (0, 0.9, 1, 1.1, 2))
+    times = iter(INTERVAL * part for part in (0, 0.9, 1, 1.1, 2))
     now = [0.0]
-    line = PlainLine(Reporter(), 0.0, clock=lambda: now[0])  # type: ignore[arg-type]
+    line = ProgressLine(Reporter(), 0.0, clock=lambda: now[0])  # type: ignore[arg-type]
     for now[0] in times:
         line.draw(Progress(1, 4, Spending(calls=3)))
     said = [text for text in written if text != "(new line)"]
