@@ -6,11 +6,11 @@ from __future__ import annotations
 import random
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.measure import Line, stopwatch
-from pytest_jrh.core.redact import Redactor
 from pytest_jrh.reports.html import write_html
 from tests.support.judged_sessions import coin, judged, session_of, spooled
 from tests.support.made_cases import MESSAGES
@@ -36,7 +36,7 @@ def html() -> list[Line]:
         results = judged(coin(), runs=RUNS, rubrics=("tone",))
         records = spooled(Path(folder, "spool"), results, _long)
         begun = stopwatch()
-        write_html(path, session_of(results, before=results), [records], redactor=Redactor())
+        write_html(path, replace(session_of(results, before=results), records=records))
         written = stopwatch() - begun
         size = path.stat().st_size / 1e6
         what = f"HTML report of {len(results):,} cases"

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 
 ELLIPSIS = "…"
+GAP = "  "
+_NARROWEST_NAME = 12
 _SMALLEST_AMOUNT = 0.0001
 _LONGEST_CHUNK = 2_048
 _LONGEST_NAME = 60
@@ -132,6 +134,23 @@ def _cut_in_the_middle(text: str, width: int) -> str:
     begin = shortened(text, (width + 2) // 3)
     end = shortened(text[::-1], width - columns(begin) + 1)
     return begin + end[-2::-1]
+
+
+def aligned(lines: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Lines of a name and its cells as columns of a table of at most `width` columns, in which the
+    names get what the cells leave.
+    """
+    widths = [max(map(columns, cells)) for cells in zip(*(line[1:] for line in lines), strict=True)]
+    names = [name for name, *_ in lines]
+    left = width - sum(widths) - len(GAP) * len(widths)
+    room = min(max(map(columns, names)), max(left, _NARROWEST_NAME))
+    rows = []
+    for name, (_, *cells) in zip(fitted(names, room), lines, strict=True):
+        padded = [
+            " " * (wide - columns(cell)) + cell for cell, wide in zip(cells, widths, strict=True)
+        ]
+        rows.append(GAP.join([name + " " * (room - columns(name)), *padded]).rstrip())
+    return rows
 
 
 def wrapped(text: str, width: int, indent: str = "") -> list[str]:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseSpec
     from pytest_jrh.engine.loading import ReadySuite
     from pytest_jrh.plugin.session import SuiteSession
-    from pytest_jrh.reports.session import SessionResults
+    from pytest_jrh.reports.session import Session
 
 
 _FINISHED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
@@ -305,7 +305,7 @@ class Reporter:
 
         return bool(asked(self._options)) or xml_key in self._config.stash
 
-    def _add_to_junit(self, session: SessionResults) -> None:
+    def _add_to_junit(self, session: Session) -> None:
         """Add the figures to the file of `--junitxml`, which pytest has written by now."""
         from _pytest.junitxml import xml_key
 

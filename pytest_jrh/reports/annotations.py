@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pytest_jrh.core.model import CaseResult, Rubric
     from pytest_jrh.reports.report import Display
-    from pytest_jrh.reports.session import SessionResults
+    from pytest_jrh.reports.session import Session
     from pytest_jrh.store.baseline import PromptChange
 
 
@@ -33,14 +33,14 @@ class Annotations(Report):
 
     name = "annotations"
 
-    def last_lines(self, session: SessionResults, display: Display) -> Iterable[Styled]:
+    def last_lines(self, session: Session, display: Display) -> Iterable[Styled]:
         if os.environ.get("GITHUB_ACTIONS") != "true":
             return []
         workspace = Path(os.environ.get("GITHUB_WORKSPACE") or display.workspace)
         return map(Styled, annotation_lines(session, workspace))
 
 
-def annotation_lines(session: SessionResults, base: Path) -> list[str]:
+def annotation_lines(session: Session, base: Path) -> list[str]:
     """Write `::error file=,line=,title=::message` for each prompt that changed and each regression,
     at most ten, and notices: how many more there are, that the judges contradict themselves, what
     to know about the figures of each judge (rule L6), and what the labels rest on (rule N6).
@@ -89,7 +89,7 @@ def annotation_lines(session: SessionResults, base: Path) -> list[str]:
     return lines
 
 
-def _prompt(change: PromptChange, session: SessionResults, base: Path) -> str:
+def _prompt(change: PromptChange, session: Session, base: Path) -> str:
     """What came of a prompt that changed; nothing of one that is no file of the project."""
     decision = session.decisions.get(change.now.suite)
     place = _inside(change.now.file, base)

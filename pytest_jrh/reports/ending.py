@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 from pytest_jrh.core.files import absolute, relative_path
 from pytest_jrh.core.model import MADE
 from pytest_jrh.core.text import Styled
-from pytest_jrh.reports.history import HistoryReport, with_history
+from pytest_jrh.reports.history import HistoryReport, past_runs
 from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin
-from pytest_jrh.reports.report import Material
-from pytest_jrh.reports.session import Extent, gather
+from pytest_jrh.reports.session import Extent, Session
 from pytest_jrh.reports.suite_files import Written, write_suite_outputs
 from pytest_jrh.reports.writing import REPORTS, write_reports
 from pytest_jrh.stats import gate
 from pytest_jrh.stats.baseline import Scope
 from pytest_jrh.store.baseline import clean_prompt
+from pytest_jrh.store.spools import RecordIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,10 +31,9 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult
     from pytest_jrh.core.redact import Redactor
     from pytest_jrh.reports.report import AskedFiles, Display
-    from pytest_jrh.reports.session import SessionResults
     from pytest_jrh.reports.suite_files import SuiteRun
     from pytest_jrh.stats.gate import GateDecision
-    from pytest_jrh.store.baseline import BaselineFile, JudgePrompt
+    from pytest_jrh.store.baseline import BaselineFile, JudgePrompt, KeptVerdict, PromptChange
 
 
 _NOTHING_JUDGED = "No case reached a verdict, so this run is not green."
@@ -75,7 +74,7 @@ class Concluded:
     `kept_spools` names the suites some of whose cases are in their spools alone.
     """
 
-    session: SessionResults
+    session: Session
     passed: bool
     written: tuple[Path, ...] = ()
     updates: tuple[str, ...] = ()
@@ -91,10 +90,16 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
     session is not green; all else is written.
     """
     decisions = {run.name: _decide(run, settings) for run in runs}
-    kept = settings.reports.get(HistoryReport.option)
-    session, unread = with_history(_gathered(runs, decisions, settings), kept, settings.folder)
     ends = [_write(run, decisions[run.name], settings) for run in runs]
-    problems = [*unread, *(problem for end in ends for problem in end.problems)]
+    past, problems = past_runs(
+        settings.reports.get(HistoryReport.option), decisions, settings.folder
+    )
+    session = replace(
+        _session(runs, decisions, settings),
+        past_runs=past,
+        records=RecordIndex.joined([end.records for end in ends]),
+    )
+    problems += [problem for end in ends for problem in end.problems]
     unwritten = any(end.failed for end in ends)
     written: Sequence[Path] = ()
     if session.results or settings.stopped:
@@ -102,16 +107,7 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
         if not session.results:
             # Without a figure there is no run to add.
             asked.pop(HistoryReport.option, None)
-        written, missing = write_reports(
-            asked,
-            Material(
-                session,
-                [end.records for end in ends],
-                redactor=settings.redactor,
-                model=_model(runs),
-                folder=settings.folder,
-            ),
-        )
+        written, missing = write_reports(asked, session)
         problems += missing
         unwritten = unwritten or bool(missing)
     updates, refused = _accepted(runs, session, settings)
@@ -183,21 +179,30 @@ def _decide(run: SuiteRun, settings: EndSettings) -> GateDecision:
     return replace(made, update_command=settings.update_command(run.suite) if updates else "")
 
 
-def _gathered(
+def _session(
     runs: Sequence[SuiteRun], decisions: Mapping[str, GateDecision], settings: EndSettings
-) -> SessionResults:
-    kept = settings.baseline.kept
-    compared = [each.comparison for each in decisions.values() if each.comparison is not None]
-    return gather(
-        [result for run in runs for result in run.results],
-        rubrics={
-            (run.name, rubric.id): replace(
-                rubric, file=str(absolute(settings.folder / rubric.file))
-            )
-            for run in runs
-            for rubric in run.suite.rubrics
-        },
+) -> Session:
+    """All that reports are made of."""
+    rubrics = {}
+    earlier: dict[str, KeptVerdict] = {}
+    prompt_changes: list[PromptChange] = []
+    prompts = _prompts(runs, settings)
+    for run in runs:
+        for rubric in run.suite.rubrics:
+            file = str(absolute(settings.folder / rubric.file))
+            rubrics[run.name, rubric.id] = replace(rubric, file=file)
+        comparison = decisions[run.name].comparison
+        if comparison is not None:
+            earlier |= settings.baseline.kept.of(comparison)
+            prompt_changes += settings.baseline.kept.changes(comparison, prompts)
+    return Session(
+        tuple(result for run in runs for result in run.results),
         decisions=decisions,
+        wall_seconds=settings.wall_seconds,
+        nodes={case: node for run in runs for case, node in run.nodes.items()},
+        commands={case: command for run in runs for case, command in run.commands.items()},
+        rubrics=rubrics,
+        record_command=settings.record_command,
         extents={
             run.name: Extent(
                 len(run.results),
@@ -207,16 +212,13 @@ def _gathered(
             for run in runs
         },
         grounds={run.name: run.grounds for run in runs},
-        earlier={case: each for one in compared for case, each in kept.of(one).items()},
-        prompt_changes=[
-            change for one in compared for change in kept.changes(one, _prompts(runs, settings))
-        ],
+        earlier=earlier,
+        prompt_changes=prompt_changes,
         origin=settings.origin,
-        wall_seconds=settings.wall_seconds,
-        nodes={case: node for run in runs for case, node in run.nodes.items()},
-        commands={case: command for run in runs for case, command in run.commands.items()},
-        record_command=settings.record_command,
         unreported=settings.unreported,
+        redactor=settings.redactor,
+        folder=settings.folder,
+        model=_model(runs),
     )
 
 
@@ -238,7 +240,7 @@ def _model(runs: Iterable[SuiteRun]) -> str:
 
 
 def _accepted(
-    runs: Sequence[SuiteRun], session: SessionResults, settings: EndSettings
+    runs: Sequence[SuiteRun], session: Session, settings: EndSettings
 ) -> tuple[Sequence[str], Sequence[str]]:
     """Update the baseline where that is asked for; what was done, and what went wrong."""
     scope = Scope.of(

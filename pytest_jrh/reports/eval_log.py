@@ -24,13 +24,13 @@ from pytest_jrh.core.transcript import ROLES, render_transcript, storable
 from pytest_jrh.reports.grounds import label_figures, label_sentences
 from pytest_jrh.reports.provenance import whole_data
 from pytest_jrh.reports.report import Report
-from pytest_jrh.reports.session import extent_sentences, scales
+from pytest_jrh.reports.session import scales
+from pytest_jrh.reports.topics import extent_sentences
 from pytest_jrh.stats.diagnosis import named_figures, section_warnings
 from pytest_jrh.stats.figures import sections
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import describe
 from pytest_jrh.store.records import perturbation_data
-from pytest_jrh.store.spools import RecordIndex
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample, EvalScore
@@ -39,8 +39,7 @@ if TYPE_CHECKING:
 
     from pytest_jrh.core.model import Case, CaseResult
     from pytest_jrh.core.redact import Redactor
-    from pytest_jrh.reports.report import Material
-    from pytest_jrh.reports.session import SessionResults
+    from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.statistics import Scales
     from pytest_jrh.store.spools import ReadCase
 
@@ -51,26 +50,23 @@ class InspectLog(Report):
     name = "Inspect log"
     option = "eval_log"
 
-    def write(self, path: Path, material: Material) -> None:
-
-        results = material.session.results
+    def write(self, path: Path, session: Session) -> None:
+        results = session.results
         suites = list(dict.fromkeys(result.spec.suite for result in results))
-        with RecordIndex.joined(material.records).reading() as read:
+        with session.records.reading() as read:
             write_judged_log(
                 path,
                 judged_cases(results, read),
                 task="_".join(suites) if len(suites) == 1 else "judge_reliability",
-                model=material.model,
-                times=_times(material.session.wall_seconds),
-                metadata=_metadata(suites, material.session),
-                figures=_with_labels(
-                    judges_figures(results, scales(material.session.rubrics)), material.session
-                ),
-                redactor=material.redactor,
+                model=session.model,
+                times=_times(session.wall_seconds),
+                metadata=_metadata(suites, session),
+                figures=_with_labels(judges_figures(results, scales(session.rubrics)), session),
+                redactor=session.redactor,
             )
 
 
-def _metadata(suites: list[str], session: SessionResults) -> dict[str, Any]:
+def _metadata(suites: list[str], session: Session) -> dict[str, Any]:
     """What the log says of the session as a whole; no warnings where there are none."""
     metadata: dict[str, Any] = {
         "suites": suites,
@@ -87,7 +83,7 @@ def _metadata(suites: list[str], session: SessionResults) -> dict[str, Any]:
 
 
 def _with_labels(
-    figures: dict[str, dict[str, JudgeFigure]], session: SessionResults
+    figures: dict[str, dict[str, JudgeFigure]], session: Session
 ) -> dict[str, dict[str, JudgeFigure]]:
     """The figures with those against people, and of natural beside synthetic cases, of a log of one
     suite.

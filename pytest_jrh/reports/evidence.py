@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_jrh.core.diffs import differences, near_changes
 from pytest_jrh.core.model import JUDGED
 from pytest_jrh.core.text import counted, one_line, shortened
+from pytest_jrh.reports.blocks import Diff, Fold, Sentence
 from pytest_jrh.reports.gate import points
 from pytest_jrh.stats.changes import right_before, right_now
 from pytest_jrh.stats.panels import made_case_id
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
     from pytest_jrh.core.diffs import Piece
     from pytest_jrh.core.model import Case, CaseResult, LabelledBy, ScoreLevel
-    from pytest_jrh.reports.session import SessionResults
+    from pytest_jrh.reports.blocks import Block
+    from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.baseline import Pair
     from pytest_jrh.stats.metrics import GroupStats
 
@@ -47,7 +49,7 @@ def meant(score: int, levels: Sequence[ScoreLevel]) -> str:
     return f"{score} ({label})" if label else str(score)
 
 
-def score_text(result: CaseResult, score: int | None, session: SessionResults) -> str:
+def score_text(result: CaseResult, score: int | None, session: Session) -> str:
     """Give a score of a case with its meaning; None is a tie of the repeats."""
     if score is None:
         return "a tie"
@@ -119,7 +121,7 @@ class WhoSaid:
     judges of a panel.
     """
 
-    def __init__(self, session: SessionResults) -> None:
+    def __init__(self, session: Session) -> None:
         self._session = session
         self._before = {
             pair.now.case_id: pair
@@ -225,7 +227,7 @@ class Changes:
                     self._add((now.spec.suite, now.judge, rubric, test), *sums)
 
     @classmethod
-    def since_baseline(cls, session: SessionResults) -> Changes:
+    def since_baseline(cls, session: Session) -> Changes:
         """The changes of all cases of a session that are compared."""
         return cls(
             pair
@@ -261,7 +263,7 @@ class EarlierVerdict(NamedTuple):
     reasoning: str
 
 
-def earlier_verdict(result: CaseResult, session: SessionResults) -> EarlierVerdict | None:
+def earlier_verdict(result: CaseResult, session: Session) -> EarlierVerdict | None:
     """What was said of a case when the baseline was written; None where it was not kept."""
     kept = session.earlier.get(result.case_id)
     if kept is None or not kept.reasoning:
@@ -269,39 +271,30 @@ def earlier_verdict(result: CaseResult, session: SessionResults) -> EarlierVerdi
     return EarlierVerdict(score_text(result, kept.score, session), kept.reasoning)
 
 
-class ShownPrompt(NamedTuple):
-    """A judge's prompt beside that of the baseline's judge; no pieces where that was not kept, or
-    is the same.
-    """
-
-    title: str
-    pieces: tuple[Piece, ...]
-
-
-def shown_prompts(session: SessionResults, suite: str) -> list[ShownPrompt]:
+def prompt_blocks(session: Session, suite: str) -> list[Block]:
     """The prompts of the judges of a suite that changed since the baseline, compared word by word,
     and whether the change of the prompt is all.
     """
-    shown = []
+    blocks: list[Block] = []
     for change in session.prompt_changes:
         if change.now.suite != suite:
             continue
         of = f"judge {one_line(change.now.judge)}" if change.now.judge else "the judge"
         if change.before is None:
-            title = (
+            sentence = (
                 f"The baseline's verdicts are those of another judge than {of} is now; its prompt "
                 "was not kept (--jrh-update-baseline keeps it)."
             )
-            shown.append(ShownPrompt(title, ()))
+            blocks.append(Sentence(sentence))
         elif change.before == change.now.text:
-            title = (
+            sentence = (
                 f"The baseline's verdicts are those of another judge than {of} is now, and yet the "
                 "prompt that is kept beside the baseline is the present one: the model or another "
                 "setting has changed, or the kept prompt was edited."
             )
-            shown.append(ShownPrompt(title, ()))
+            blocks.append(Sentence(sentence))
         else:
             pieces = near_changes(differences(change.before, change.now.text), _CONTEXT)
-            more = "" if change.explains else _MORE_CHANGED
-            shown.append(ShownPrompt(f"What changed in the prompt of {of}{more}", tuple(pieces)))
-    return shown
+            title = f"What changed in the prompt of {of}{'' if change.explains else _MORE_CHANGED}"
+            blocks.append(Fold(title, (Diff(tuple(pieces)),), is_open=True))
+    return blocks

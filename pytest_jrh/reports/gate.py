@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from pytest_jrh.core.documents import listed
-from pytest_jrh.core.text import Styled, counted, one_line, wrapped
+from pytest_jrh.core.text import counted, one_line
+from pytest_jrh.reports.blocks import Cases, Command, Sentence
 from pytest_jrh.reports.planner import prospect_sentences
 from pytest_jrh.stats.figures import percent
 from pytest_jrh.stats.formulas import SIGNIFICANCE
@@ -20,6 +20,8 @@ from pytest_jrh.stats.intervals import false_alarm_of_snapshot
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from pytest_jrh.reports.blocks import Block, Weight
+    from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.baseline import Comparison
     from pytest_jrh.stats.changes import ChangeRow, KnownFlicker
     from pytest_jrh.stats.comparison import DropDecision
@@ -403,46 +405,24 @@ def _met(decision: GateDecision) -> list[str]:
     ]
 
 
-def gate_lines(
-    decision: GateDecision,
-    name: Callable[[str], str] = lambda case_id: case_id,
-    most: int = MOST_NAMED,
-    width: int | None = None,
-) -> list[Styled]:
-    """List what changed, what is missing, and the decision; `name` turns a case id into what is
-    printed for it.
-
-    Of each kind at most `most` cases are named and the rest is counted. Sentences, not names, are
-    wrapped where a `width` is given. No lines where there is no gate and nothing is missing.
+def gate_blocks(decision: GateDecision, session: Session) -> list[Block]:
+    """The cases that the gate has to name, what changed, the decision, and what to do; nothing
+    where there is no gate and nothing is missing.
     """
     if decision.passed and not decision.active:
         return []
-    lines = []
-    for group in gate_groups(decision):
-        cases = [(name(case_id), why) for case_id, why in group.cases]
-        named = min(most, group.most)
-        lines += [Styled(line, group.style) for line in _section(group.title, cases, named)]
-    sentences = [Styled(sentence) for sentence in change_sentences(decision)]
-    sentences.append(Styled(decision_sentence(decision), "green" if decision.passed else "red"))
-    for sentence in sentences:
-        parts = wrapped(sentence.text, width) if width else [sentence.text]
-        lines += [Styled(part, sentence.style) for part in parts]
-    return [*lines, *next_lines(decision, width)]
-
-
-def next_lines(decision: GateDecision, width: int | None = None) -> list[Styled]:
-    """What to do where nothing could be compared, and the command that does it; nothing
-    elsewhere.
-    """
-    advice = update_sentence(decision)
-    if advice is None:
-        return []
-    parts = wrapped(advice, width) if width else [advice]
-    command = one_line(decision.update_command)
     return [
-        *(Styled(part, "yellow") for part in parts),
-        *([Styled(f"  {command}")] * bool(command)),
+        *gate_cases(decision, session),
+        *map(Sentence, change_sentences(decision)),
+        Sentence(decision_sentence(decision), "good" if decision.passed else "bad"),
+        *update_blocks(decision),
     ]
+
+
+def update_blocks(decision: GateDecision) -> list[Block]:
+    """What to do where nothing could be compared, and the command that does it."""
+    advice = update_sentence(decision)
+    return [] if advice is None else [Command(advice, decision.update_command)]
 
 
 def change_sentences(decision: GateDecision) -> list[str]:
@@ -507,55 +487,46 @@ def _few_cases(decision: GateDecision) -> Iterator[str]:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class CaseGroup:
-    """Cases that the gate has to name, by id, each with a remark beside the title; in lines of
-    text at most so many.
-    """
-
-    title: str
-    cases: tuple[tuple[str, str], ...]
-    style: str = ""
-    most: int = MOST_NAMED
-
-
-def gate_groups(decision: GateDecision) -> list[CaseGroup]:
-    """The cases that changed, count against a threshold, or are missing; no group is empty."""
-    return [group for group in _groups(decision) if group.cases]
+def gate_cases(decision: GateDecision, session: Session) -> list[Cases]:
+    """The cases that changed, count against a threshold, or are missing; no list is empty."""
+    return [
+        Cases(
+            title,
+            tuple(session.named(case_id, why) for case_id, why in cases.items()),
+            weight,
+            MOST_UNSCORED if title == "unscored" else MOST_NAMED,
+        )
+        for title, cases, weight in _groups(decision)
+        if cases
+    ]
 
 
-def _groups(decision: GateDecision) -> Iterator[CaseGroup]:
+def _groups(decision: GateDecision) -> Iterator[tuple[str, Mapping[str, str], Weight]]:
+    """Title, case ids with a remark on each, and weight of each list."""
     again = set(decision.flickered)
-    for title, cases, style in (
-        ("regressions", decision.regressions, "red"),
-        ("fixes", decision.fixes, "green"),
-    ):
-        yield CaseGroup(title, _bare(case for case in cases if case not in again), style)
+    changes: tuple[tuple[str, Sequence[str], Weight], ...] = (
+        ("regressions", decision.regressions, "bad"),
+        ("fixes", decision.fixes, "good"),
+    )
+    for title, cases, weight in changes:
+        yield title, _bare(case for case in cases if case not in again), weight
         flickered = _bare(case for case in cases if case in again)
-        yield CaseGroup(f"{title} by flicker: the judge has not changed", flickered, style)
+        yield f"{title} by flicker: the judge has not changed", flickered, weight
     if decision.active:
-        yield CaseGroup(_new_title(decision), _bare(decision.new_disagreements), "red")
+        yield _new_title(decision), _bare(decision.new_disagreements), "bad"
     for threshold in decision.thresholds:
         if not threshold.passed and threshold.rule in ("min_accuracy", "lower_bound"):
             title = f"disagreements for which the {subject(threshold)} is too low"
-            yield CaseGroup(title, _bare(threshold.cases), "red")
-    yield CaseGroup("never reported", _bare(decision.never_reported), "red")
-    yield CaseGroup("unscored", tuple(decision.unscored.items()), "red", MOST_UNSCORED)
-    said = {*decision.never_reported, *decision.unscored, *decision.new_disagreements}
-    rest = [
-        (case_id, why) for case_id, why in decision.not_comparable.items() if case_id not in said
-    ]
-    yield CaseGroup("not comparable with the baseline", tuple(rest), "yellow")
+            yield title, _bare(threshold.cases), "bad"
+    yield "never reported", _bare(decision.never_reported), "bad"
+    yield "unscored", decision.unscored, "bad"
+    named = {*decision.never_reported, *decision.unscored, *decision.new_disagreements}
+    rest = {case: why for case, why in decision.not_comparable.items() if case not in named}
+    yield "not comparable with the baseline", rest, "warning"
 
 
-def _bare(case_ids: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    return tuple((case_id, "") for case_id in case_ids)
-
-
-def _section(title: str, cases: list[tuple[str, str]], most: int) -> list[str]:
-    named = [f"  {name} ({why})" if why else f"  {name}" for name, why in cases[:most]]
-    more = [f"  and {len(cases) - most:,} more"] if len(cases) > most else []
-    return [f"{title} ({len(cases):,}):", *named, *more]
+def _bare(case_ids: Iterable[str]) -> dict[str, str]:
+    return dict.fromkeys(case_ids, "")
 
 
 def _new_title(decision: GateDecision) -> str:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_jrh.core.model import CaseResult
-    from pytest_jrh.reports.session import SessionResults
+    from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.formulas import Agreement
     from pytest_jrh.stats.people import (
         AgainstPeople,
@@ -107,12 +107,12 @@ _NAMES = {
 _ADVICE = "take a verifier of another provider, or label some cases blind (docs: labels)"
 
 
-def label_sentences(session: SessionResults) -> list[str]:
+def label_sentences(session: Session) -> list[str]:
     """All that is to be said of the labels of a session, suite by suite."""
     return [*_sentences(session), *_kin_sentences(session)]
 
 
-def _sentences(session: SessionResults) -> Iterator[str]:
+def _sentences(session: Session) -> Iterator[str]:
     several = len(session.grounds) > 1
     for suite, grounds in session.grounds.items():
         own = [
@@ -134,7 +134,7 @@ def _sentences(session: SessionResults) -> Iterator[str]:
             yield of + sentence
 
 
-def _kin_sentences(session: SessionResults) -> Iterator[str]:
+def _kin_sentences(session: Session) -> Iterator[str]:
     """Which judges may share the verifier's errors, each once."""
     kin = (each for grounds in session.grounds.values() for each in grounds.kin)
     yield from dict.fromkeys(map(kin_sentence, kin))
@@ -343,7 +343,7 @@ def label_rows(results: Sequence[CaseResult], grounds: Grounds) -> Iterator[dict
         yield {"figure": "labels", "reason": sentence}
 
 
-def label_properties(session: SessionResults) -> Iterator[tuple[str, str]]:
+def label_properties(session: Session) -> Iterator[tuple[str, str]]:
     """The figures of all suites, and what their labels rest on, as names and texts, as
     `stats.named.properties` has the others.
     """

@@ -7,7 +7,6 @@ A history as a table of text, with a small line for each row.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_jrh.core.errors import InputError
@@ -17,7 +16,6 @@ from pytest_jrh.reports.report import Report
 from pytest_jrh.stats.figures import NONE, percent, range_text, sections
 from pytest_jrh.stats.formulas import Estimate
 from pytest_jrh.store.history import (
-    History,
     JudgeHistory,
     PastFigure,
     PastJudge,
@@ -29,11 +27,10 @@ from pytest_jrh.store.history import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from pytest_jrh.reports.report import Material
-    from pytest_jrh.reports.session import SessionResults
+    from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.figures import Section
     from pytest_jrh.stats.statistics import Statistics
 
@@ -41,7 +38,7 @@ if TYPE_CHECKING:
 _DIGITS = 6
 
 
-def runs_of(session: SessionResults) -> Iterator[PastRun]:
+def runs_of(session: Session) -> Iterator[PastRun]:
     """The session's lines, one a suite; none of a suite without a verdict."""
     every_section = sections(session.table)
     for suite, extent in session.extents.items():
@@ -60,7 +57,7 @@ def runs_of(session: SessionResults) -> Iterator[PastRun]:
         )
 
 
-def _judge(section: Section, session: SessionResults) -> PastJudge:
+def _judge(section: Section, session: Session) -> PastJudge:
     origins = (each for each in session.origin.suites if each.suite == section.suite)
     known = next(
         (judge for each in origins for judge in each.judges if judge.name == section.judge), None
@@ -96,28 +93,28 @@ class HistoryReport(Report):
     name = "history"
     option = "history"
 
-    def write(self, path: Path, material: Material) -> None:
-        add_runs(path, runs_of(material.session))
+    def write(self, path: Path, session: Session) -> None:
+        add_runs(path, runs_of(session))
 
 
-def with_history(
-    session: SessionResults, path: Path | None, folder: Path
-) -> tuple[SessionResults, list[str]]:
-    """The session with the earlier runs of its suites and its own, where a history is kept; and a
-    sentence about lines that cannot be read.
+def past_runs(
+    path: Path | None, suites: Collection[str], folder: Path
+) -> tuple[tuple[PastRun, ...], list[str]]:
+    """The earlier runs of these suites, where a history is kept; and a sentence about lines that
+    cannot be read.
     """
-    if path is None:
-        return session, []
+    if path is None or not path.exists():
+        return (), []
     name = str(relative_path(path, folder))
     try:
-        before = read_history(path, name) if path.exists() else History()
+        before = read_history(path, name)
     except InputError as error:
-        return session, [f"The history is not shown: {error}"]
-    own = [run for run in before.runs if run.suite in session.extents]
+        return (), [f"The history is not shown: {error}"]
+    runs = tuple(run for run in before.runs if run.suite in suites)
+    if not before.unread:
+        return runs, []
     lines = ", ".join(str(problem.line) for problem in before.problems)
-    unread = f"{name}: {counted(before.unread, 'line')} cannot be read (line {lines})."
-    told = [unread] if before.unread else []
-    return replace(session, history=(*own, *runs_of(session))), told
+    return runs, [f"{name}: {counted(before.unread, 'line')} cannot be read (line {lines})."]
 
 
 _BLOCKS = "▁▂▃▄▅▆▇█"

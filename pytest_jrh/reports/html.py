@@ -15,9 +15,10 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from pytest_jrh.core.files import encoded, relative_path, replacing
+from pytest_jrh.core.files import encoded, replacing
 from pytest_jrh.core.templates import render_page
-from pytest_jrh.core.text import counted, one_line
+from pytest_jrh.core.text import one_line
+from pytest_jrh.reports.blocks import Section, Sentence, block_values
 from pytest_jrh.reports.evidence import (
     CHANGE_MEANING,
     CHANGE_TITLE,
@@ -25,15 +26,16 @@ from pytest_jrh.reports.evidence import (
     PLACE,
     Changes,
     WhoSaid,
-    shown_prompts,
+    prompt_blocks,
 )
 from pytest_jrh.reports.gate import (
     change_sentences,
     decision_sentence,
-    gate_groups,
-    update_sentence,
+    gate_cases,
+    update_blocks,
 )
 from pytest_jrh.reports.grounds import label_sentences
+from pytest_jrh.reports.history import runs_of
 from pytest_jrh.reports.html_cases import (
     BLOCK,
     CaseList,
@@ -43,48 +45,43 @@ from pytest_jrh.reports.html_cases import (
     printable,
     run_body,
 )
-from pytest_jrh.reports.probes import findings_first, probe_page
-from pytest_jrh.reports.provenance import provenance_values
+from pytest_jrh.reports.probes import findings_first, probe_blocks
+from pytest_jrh.reports.provenance import provenance_blocks
 from pytest_jrh.reports.report import Report
-from pytest_jrh.reports.session import (
-    case_key,
-    extent_sentences,
-    majority_text,
-    recording_sentence,
-    subtitle,
-    suite_names,
-    unsettled_labels,
-)
+from pytest_jrh.reports.session import subtitle, suite_names
 from pytest_jrh.reports.spending import spending_lines
+from pytest_jrh.reports.topics import (
+    extent_blocks,
+    left_out_blocks,
+    missing_figures,
+    panel_blocks,
+    recording_blocks,
+    review_blocks,
+    unsettled_blocks,
+)
+from pytest_jrh.stats import figures
 from pytest_jrh.stats.diagnosis import section_warnings
 from pytest_jrh.stats.figures import (
     NONE,
     ONE_BY_ONE,
     decimal,
     flicker_sentence,
-    left_out,
     percent,
-    range_text,
-    reasons,
     sections,
 )
 from pytest_jrh.stats.statistics import levels_of
 from pytest_jrh.store.history import JudgeHistory, Series, histories
-from pytest_jrh.store.spools import RecordIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_jrh.core.model import CaseResult, Mode
-    from pytest_jrh.core.redact import Redactor
     from pytest_jrh.reports.evidence import FigureChange
     from pytest_jrh.reports.html_cases import RunKey
-    from pytest_jrh.reports.report import Material
-    from pytest_jrh.reports.session import SessionResults, UnsettledLabels
-    from pytest_jrh.stats.figures import Row, Section
+    from pytest_jrh.reports.session import Session
+    from pytest_jrh.stats.figures import Row
     from pytest_jrh.stats.formulas import ConfusionMatrix, Estimate
     from pytest_jrh.stats.gate import GateDecision
-    from pytest_jrh.stats.panels import Panel
     from pytest_jrh.stats.statistics import LevelFigures
     from pytest_jrh.store.history import PastRun
     from pytest_jrh.store.spools import ReadCase
@@ -96,15 +93,8 @@ class HtmlReport(Report):
     name = "HTML"
     option = "report"
 
-    def write(self, path: Path, material: Material) -> None:
-
-        write_html(
-            path,
-            material.session,
-            material.records,
-            redactor=material.redactor,
-            base=material.folder,
-        )
+    def write(self, path: Path, session: Session) -> None:
+        write_html(path, session)
 
 
 _Cell = TypeVar("_Cell")
@@ -116,7 +106,7 @@ Link: TypeAlias = "Callable[..., str]"
 
 
 def section_values(
-    section: Section, changes: Changes, link: Link, *, several: bool
+    section: figures.Section, changes: Changes, link: Link, *, several: bool
 ) -> dict[str, Any]:
     """What the page's template needs of one judge's figures; `link` leads to a figure's cases."""
     changes = changes.about(section.total.counts)
@@ -144,9 +134,7 @@ def section_values(
         "warnings": section_warnings(section),
         "flicker": flicker_sentence(section.total),
         "maps": maps,
-        "reasons": [
-            f"{title}: {reason} ({', '.join(labels)})" for title, reason, labels in reasons(section)
-        ],
+        "reasons": missing_figures(section),
     }
 
 
@@ -316,11 +304,10 @@ def _height(value: float, lowest: float) -> float:
 _TEMPLATES = Path(__file__).parent / "templates"
 _SCRIPTS = ("base.js", "list.js", "case.js", "main.js")
 BODIES = "<!--bodies-->"
-_MOST_NAMED = 500
 _ONE_LINE = 10_000
 
 
-def page(session: SessionResults, blocks: Mapping[RunKey, str], redactor: Redactor) -> str:
+def page(session: Session, blocks: Mapping[RunKey, str]) -> str:
     """The page, with `BODIES` where the data blocks belong."""
     style = (_TEMPLATES / "report.css").read_text("utf-8")
     parts = "\n".join((_TEMPLATES / name).read_text("utf-8") for name in _SCRIPTS)
@@ -328,29 +315,31 @@ def page(session: SessionResults, blocks: Mapping[RunKey, str], redactor: Redact
     every_section = sections(session.table)
     listed = CaseList(session, blocks)
     changes = Changes.since_baseline(session)
+    decisions = [
+        _decision(name, decision, session)
+        for name, decision in session.decisions.items()
+        if decision.active or not decision.passed
+    ]
     values = {
         "title": _title(session),
         "subtitle": subtitle(session),
-        "history": history_values(session.history),
-        "provenance": provenance_values(session.origin),
-        "extents": extent_sentences(session),
-        "unsettled": [_unsettled(one, session) for one in unsettled_labels(session.results)],
-        "decisions": [
-            _decision(name, decision, session)
-            for name, decision in session.decisions.items()
-            if decision.active or not decision.passed
-        ],
-        "recording": {
-            "sentence": recording_sentence(session),
-            "command": one_line(session.record_command),
-        },
+        "head": block_values(
+            [
+                *(Sentence(finding, "warning") for finding in findings_first(session.probes)),
+                *provenance_blocks(session.origin),
+                *extent_blocks(session),
+                *unsettled_blocks(session),
+            ]
+        ),
+        "decisions": block_values(decisions),
+        "recording": block_values(recording_blocks(session)),
         "sections": [
             section_values(section, changes, listed.link, several=len(every_section) > 1)
             for section in every_section
         ],
-        "findings": findings_first(session.probes),
-        "probes": probe_page(session.probes),
-        "panels": [_panel(panel) for panel in session.panels],
+        "probes": block_values(probe_blocks(session.probes)),
+        "history": history_values((*session.past_runs, *runs_of(session))),
+        "panels": block_values(panel_blocks(session)),
         "columns": listed.columns(),
         "cases": listed.rows(),
         "filters": listed.filters(),
@@ -359,7 +348,13 @@ def page(session: SessionResults, blocks: Mapping[RunKey, str], redactor: Redact
         "spending": " | ".join(
             spending_lines(session.spending, _ONE_LINE, wall_seconds=session.wall_seconds)
         ),
-        "remarks": _remarks(session),
+        "remarks": block_values(
+            [
+                *left_out_blocks(session),
+                *review_blocks(session),
+                *map(Sentence, label_sentences(session)),
+            ]
+        ),
     }
     ours = {
         "style": style,
@@ -367,93 +362,31 @@ def page(session: SessionResults, blocks: Mapping[RunKey, str], redactor: Redact
         "style_hash": _hash(style),
         "script_hash": _hash(script),
     }
-    return render_page(_TEMPLATES, "report.html", {**printable(redactor.value(values)), **ours})
+    shown = printable(session.redactor.value(values))
+    return render_page(_TEMPLATES, "report.html", {**shown, **ours})
 
 
 def _hash(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
 
 
-def _title(session: SessionResults) -> str:
+def _title(session: Session) -> str:
     state = {None: "", True: "passed: ", False: "failed: "}[session.passed]
     return f"{state}judge reliability, {', '.join(suite_names(session))}"
 
 
-def _remarks(session: SessionResults) -> list[str]:
-    parts = [f"{number:,} {kind}" for kind, number in left_out(session.table.overall)]
-    lines = [f"Not in the figures: {', '.join(parts)}."] if parts else []
-    return [*lines, *label_sentences(session)]
-
-
-def _unsettled(unsettled: UnsettledLabels, session: SessionResults) -> dict[str, Any]:
-    return {
-        "sentence": unsettled.sentence,
-        "more": max(0, len(unsettled.cases) - _MOST_NAMED),
-        "cases": [
-            {"node": session.node(result.case_id), "key": case_key(result.case_id)}
-            for result in unsettled.cases[:_MOST_NAMED]
-        ],
-    }
-
-
-def _decision(name: str, decision: GateDecision, session: SessionResults) -> dict[str, Any]:
-    there = {result.case_id for result in session.results}
-    groups = [
-        {
-            "title": group.title,
-            "number": f"{len(group.cases):,}",
-            "open": group.style == "red",
-            "more": max(0, len(group.cases) - _MOST_NAMED),
-            "cases": [
-                {
-                    "node": session.node(case_id),
-                    "key": case_key(case_id) if case_id in there else None,
-                    "why": why,
-                }
-                for case_id, why in group.cases[:_MOST_NAMED]
-            ],
-        }
-        for group in gate_groups(decision)
-    ]
-    return {
-        "name": name if len(session.decisions) > 1 else "",
-        "passed": decision.passed,
-        "sentence": decision_sentence(decision),
-        "remarks": change_sentences(decision),
-        "remedy": {
-            "sentence": update_sentence(decision),
-            "command": one_line(decision.update_command),
-        },
-        "groups": groups,
-        "prompts": [
-            {
-                "title": prompt.title,
-                "pieces": [(piece.kind, piece.text) for piece in prompt.pieces],
-            }
-            for prompt in shown_prompts(session, name)
-        ],
-    }
-
-
-def _panel(panel: Panel) -> dict[str, Any]:
-    said = majority_text(panel)
-    without = panel.without_vote
-    return {
-        "title": f"Panel of {panel.suite}: {counted(len(panel.judges), 'judge')}",
-        "sentence": f"{said[0].upper()}{said[1:]}.",
-        "pairs": [
-            {
-                "judges": " / ".join(pair.judges),
-                "agree": f"{pair.agreement.count:,} of {pair.agreement.n:,}",
-                "agree_range": range_text(pair.agreement),
-                "kappa": decimal(pair.kappa.value),
-                "kappa_range": range_text(pair.kappa, "number"),
-            }
-            for pair in panel.pairs
-        ],
-        "without": [{"case": vote.case, "reason": vote.reason} for vote in without[:_MOST_NAMED]],
-        "without_number": f"{len(without):,}",
-    }
+def _decision(name: str, decision: GateDecision, session: Session) -> Section:
+    of = f"{name}: " if len(session.decisions) > 1 else ""
+    return Section(
+        f"{of}{decision_sentence(decision)}",
+        (
+            *map(Sentence, change_sentences(decision)),
+            *prompt_blocks(session, name),
+            *update_blocks(decision),
+            *gate_cases(decision, session),
+        ),
+        "good" if decision.passed else "bad",
+    )
 
 
 LIMIT = 30_000_000
@@ -461,33 +394,25 @@ LIMIT = 30_000_000
 
 def write_html(
     path: Path,
-    session: SessionResults,
-    records: Iterable[RecordIndex],
+    session: Session,
     *,
-    redactor: Redactor,
-    base: Path | None = None,
     limit: int = LIMIT,
 ) -> None:
     """Write the report, reading one source run's cases at a time; the file stays under `limit`
     bytes.
 
     Where transcripts do not all fit, those of regressions and disagreements come first, and the
-    page says which are left out. Rubric files under `base` are named relative to it. Raises
-    `OSError` as it comes; an older file is then still whole.
+    page says which are left out. Raises `OSError` as it comes; an older file is then still whole.
     """
-    index = RecordIndex.joined(records)
     groups = by_run(session)
     blocks = {key: f"run-{number}" for number, key in enumerate(groups)}
-    head, tail = page(session, blocks, redactor).split(BODIES)
+    head, tail = page(session, blocks).split(BODIES)
     room = limit - len(encoded(head)) - len(encoded(tail))
 
     who_said = WhoSaid(session)
 
-    def place_of(result: CaseResult) -> str:
-        return _rubric_place(session, result, base)
-
     texts = SearchTexts(len(session.results))
-    with replacing(path) as file, index.reading() as read:
+    with replacing(path) as file, session.records.reading() as read:
         file.write(encoded(head))
         for key, results in groups.items():
             block = _block(
@@ -495,9 +420,7 @@ def write_html(
                 results,
                 session,
                 read,
-                place_of=place_of,
                 who_said=who_said,
-                redactor=redactor,
                 texts=texts,
                 room=room,
             )
@@ -514,7 +437,7 @@ def write_html(
 def _block(
     name: str,
     results: Sequence[CaseResult],
-    session: SessionResults,
+    session: Session,
     read: ReadCase,
     *,
     texts: SearchTexts,
@@ -536,12 +459,3 @@ def _block(
             return block
     missing = '<script type="text/plain" data-cut></script>\n'.encode("ascii")
     return missing if len(missing) <= room else b""
-
-
-def _rubric_place(session: SessionResults, result: CaseResult, base: Path | None) -> str:
-    rubric = session.rubrics.get((result.spec.suite, result.spec.rubric_id))
-    if rubric is None or not rubric.file:
-        return ""
-    path = Path(rubric.file)
-    shown = path if base is None else relative_path(path, base)
-    return f"{shown}:{rubric.line}"

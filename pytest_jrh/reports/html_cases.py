@@ -16,9 +16,11 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlencode
 
+from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.model import JUDGED, UNSCORED, Case, CaseResult, score_counts
 from pytest_jrh.core.text import dollars, one_line, visible
 from pytest_jrh.core.transcript import render_transcript
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
     from pytest_jrh.core.redact import Redactor
     from pytest_jrh.reports.evidence import WhoSaid
-    from pytest_jrh.reports.session import SessionResults
+    from pytest_jrh.reports.session import Session
     from pytest_jrh.store.spools import ReadCase
 
 
@@ -48,7 +50,7 @@ def run_key(result: CaseResult) -> RunKey:
     return result.spec.suite, result.spec.run_id, result.spec.epoch
 
 
-def by_run(session: SessionResults) -> dict[RunKey, list[CaseResult]]:
+def by_run(session: Session) -> dict[RunKey, list[CaseResult]]:
     """The results of each source run: first the runs with a regression, then those with a
     disagreement.
 
@@ -77,12 +79,10 @@ def packed(body: Mapping[str, Any]) -> str:
 
 def run_body(
     results: Sequence[CaseResult],
-    session: SessionResults,
+    session: Session,
     read: ReadCase,
     *,
-    place_of: Callable[[CaseResult], str],
     who_said: WhoSaid,
-    redactor: Redactor,
     whole: bool = True,
 ) -> dict[str, Any]:
     """Describe the cases of one source run: `pool` holds every turn once, `cases` the made cases,
@@ -91,6 +91,7 @@ def run_body(
     Without `whole`, transcripts and long texts are left out. Text is free of secrets and of
     characters that do not show.
     """
+    redactor = session.redactor
     turns = _Turns(redactor)
     cases: dict[str, Any] = {}
     data: dict[str, Any] = {}
@@ -107,7 +108,7 @@ def run_body(
         data[case_key(result.case_id)] = {
             "made": made if made in cases else None,
             "rubric": _instructions(result, made_cases.get(made), session),
-            "place": place_of(result),
+            "place": _rubric_place(session, result),
             "who_said": who_said.sentence(result, made_cases.get(made)),
             "review": review_text(result, made_cases.get(made)),
             **_result(result, session),
@@ -115,6 +116,15 @@ def run_body(
     body = {"pool": turns.pool, "cases": cases, "results": redactor.value(data)}
     shown: dict[str, Any] = printable(body if whole else _shortened(body))
     return shown
+
+
+def _rubric_place(session: Session, result: CaseResult) -> str:
+    rubric = session.rubrics.get((result.spec.suite, result.spec.rubric_id))
+    if rubric is None or not rubric.file:
+        return ""
+    path = Path(rubric.file)
+    shown = path if session.folder is None else relative_path(path, session.folder)
+    return f"{shown}:{rubric.line}"
 
 
 def printable(value: Any) -> Any:
@@ -187,7 +197,7 @@ def _case(case: Case, turns: _Turns | None, *, altered: bool) -> dict[str, Any]:
     }
 
 
-def _instructions(result: CaseResult, case: Case | None, session: SessionResults) -> str:
+def _instructions(result: CaseResult, case: Case | None, session: Session) -> str:
     """The rubric's text as the judge had it; where it was reworded, beside that of the label."""
     rubric = session.rubrics.get((result.spec.suite, result.spec.rubric_id))
     if case is None:
@@ -198,7 +208,7 @@ def _instructions(result: CaseResult, case: Case | None, session: SessionResults
     return f"{rubric.instructions}\n\nThe text that the case was made and labelled for:\n{made_for}"
 
 
-def _result(result: CaseResult, session: SessionResults) -> dict[str, Any]:
+def _result(result: CaseResult, session: Session) -> dict[str, Any]:
     spending = result.spending
     # A disagreement's detail repeats for the terminal what the page shows part by part.
     detail = "" if result.outcome in JUDGED else result.detail
@@ -260,7 +270,7 @@ class CaseColumn:
     text: Callable[[CaseResult, str], str]
     number: bool = False
     filtered: bool = False
-    shown: Callable[[SessionResults], bool] = lambda _: True
+    shown: Callable[[Session], bool] = lambda _: True
     kind: Callable[[CaseResult, str], str] = lambda _result, _change: ""
 
     @property
@@ -277,7 +287,7 @@ class CaseColumn:
 class CaseList:
     """The rows and columns of a session; `blocks` name the data block of each source run."""
 
-    def __init__(self, session: SessionResults, blocks: Mapping[RunKey, str]) -> None:
+    def __init__(self, session: Session, blocks: Mapping[RunKey, str]) -> None:
         self._session = session
         self._blocks = blocks
         self._columns = [column for column in COLUMNS if column.shown(session)]
@@ -358,7 +368,7 @@ class CaseList:
         return self._changes.get(result.case_id, "")
 
 
-def _changes(session: SessionResults) -> dict[str, str]:
+def _changes(session: Session) -> dict[str, str]:
     changes: dict[str, str] = {}
     for decision in session.decisions.values():
         if decision.comparison is not None:

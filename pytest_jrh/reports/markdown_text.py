@@ -1,7 +1,7 @@
 """Text of models, logs and configs in Markdown: in code spans, or as entities on one line of an
 HTML block, where nothing of it is read as Markdown, HTML, a mention or a link.
 
-The room of the Markdown report: blocks of lines, as long as they fit.
+The room of the Markdown report, and blocks in it as long as they fit.
 """
 
 from __future__ import annotations
@@ -12,15 +12,28 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.core.diffs import near_changes
 from pytest_jrh.core.text import ELLIPSIS, counted, one_line, shortened, visible
+from pytest_jrh.reports.blocks import (
+    Cases,
+    Command,
+    Diff,
+    Fold,
+    Points,
+    Section,
+    Sentence,
+    Table,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pytest_jrh.core.diffs import Piece
+    from pytest_jrh.reports.blocks import Block, Weight
 
 
 LONGEST_NAME = 160
 _LONGEST_TEXT = 1_200
+_LONGEST_DIFF = 4_000
+_MOST_NAMED = 200
 _BACKTICKS = re.compile("`+")
 _PROSE_MARKS = re.compile(r"([\\`*_\[\]#|~$!])")
 _LINKS = re.compile(r"(?i)(www|https?:|ftp:)(?=[./])")
@@ -48,7 +61,7 @@ def prose(text: str) -> str:
     """Give a sentence of ours, that may hold a name from outside, as text without any markup."""
     escaped = _PROSE_MARKS.sub(r"\\\1", html.escape(one_line(text), quote=False))
     # A space without width: GitHub looks for mentions and links when the Markdown is long rendered.
-    return _LINKS.sub("\\1\u200b", escaped).replace("@", "@\u200b")
+    return _LINKS.sub("\\1\u200b", _REFERENCES.sub("\\1\u200b", escaped))
 
 
 def preformatted(text: str) -> str:
@@ -134,6 +147,87 @@ class BoundedPage:
         """The page, with a note where it was cut."""
         cut = _CUT.format(what=f"{counted(self._left_out, 'line')}") if self._left_out else ""
         return "".join(self._parts) + cut
+
+
+def write_blocks(page: BoundedPage, blocks: Iterable[Block]) -> None:
+    """Add blocks, as many as fit; of lists and folds as much as fits."""
+    for block in blocks:
+        if isinstance(block, Section):
+            page.block([f"### {prose(block.title)}\n"])
+            write_blocks(page, block.blocks)
+        else:
+            page.block(*_parts(block))
+
+
+def _parts(block: Block) -> tuple[list[str], list[str], list[str]]:
+    """What comes first, lines of which the last may be cut, and what follows."""
+    match block:
+        case Table():
+            return _table(block)
+        case Cases():
+            return _cases(block)
+        case Points(sentences):
+            return [], [f"- {prose(sentence)}" for sentence in sentences], [""]
+        case Fold(title, folded, is_open):
+            return [_opening(title, is_open=is_open)], _lines(folded), ["</details>\n"]
+        case Section(title, blocks):
+            return [f"### {prose(title)}\n"], _lines(blocks), []
+        case _:
+            return [f"{_paragraph(block)}\n"], [], []
+
+
+def _lines(blocks: Iterable[Block]) -> list[str]:
+    return [line for block in blocks for lines in _parts(block) for line in lines]
+
+
+def _paragraph(block: Sentence | Diff | Command) -> str:
+    match block:
+        case Sentence(text, weight):
+            return _marked(prose(text), weight)
+        case Diff(pieces):
+            return marked(pieces, _LONGEST_DIFF)
+        case Command(advice, command):
+            return f"{prose(advice)}\n\n{preformatted(command)}" if command else prose(advice)
+
+
+def _marked(text: str, weight: Weight) -> str:
+    if weight == "warning":
+        return f"⚠️ {text}"
+    return f"**{text}**" if weight in ("strong", "good", "bad") else text
+
+
+def _opening(title: str, *, is_open: bool = False) -> str:
+    summary = inert(shortened(one_line(title), LONGEST_NAME * 2))
+    return f"<details{' open' if is_open else ''}><summary>{summary}</summary>\n"
+
+
+def _table(table: Table) -> tuple[list[str], list[str], list[str]]:
+    rows = []
+    for row in table.rows:
+        indent = "&nbsp;&nbsp;" if row.part else ""
+        cells = [prose(cell.whole) for cell in row.cells]
+        rows.append(table_row([f"{indent}{code(row.name, cell=True)}", *cells]))
+    head = [f"{prose(table.caption)}\n"] if table.caption else []
+    head.append(table_row([prose(table.first), *map(prose, table.titles)]))
+    head.append(table_row(["---", *("---:" for _ in table.titles)]))
+    return head, rows, [""]
+
+
+def table_row(cells: Sequence[str]) -> str:
+    """One line of a table, of cells that are Markdown."""
+    return f"| {' | '.join(cells)} |"
+
+
+def _cases(block: Cases) -> tuple[list[str], list[str], list[str]]:
+    lines = []
+    for case in block.cases[:_MOST_NAMED]:
+        why = f" ({prose(case.why)})" if case.why else ""
+        lines.append(f"- {code(case.name)}{why}")
+    if len(block.cases) > _MOST_NAMED:
+        lines.append(f"- and {len(block.cases) - _MOST_NAMED:,} more")
+    if block.is_sentence or block.weight == "bad":
+        return [f"{_marked(prose(block.heading), block.weight)}\n"], lines, [""]
+    return [_opening(block.heading)], lines, ["\n</details>\n"]
 
 
 def _joined(lines: Iterable[str]) -> str:

@@ -1,21 +1,20 @@
-"""What probes found: sentences and a table that are the same in every report, for the terminal, as
-Markdown, and as JSON values.
-"""
+"""What probes found, as blocks and as JSON values."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.core.text import Styled, columns, counted, one_line, shortened, wrapped
+from pytest_jrh.core.text import counted
+from pytest_jrh.reports.blocks import Cell, Row, Section, Sentence, Table
 from pytest_jrh.reports.json_values import interval_data
-from pytest_jrh.reports.markdown_text import code, prose
 from pytest_jrh.stats.figures import NONE, percent, range_text
 from pytest_jrh.stats.probes import SUPPOSED_FLICKER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from pytest_jrh.reports.blocks import Block
     from pytest_jrh.stats.probes import ProbeRow, ProbeTable
 
 
@@ -26,47 +25,24 @@ NOTE = (
 )
 _MOST_NAMED = 3
 _TWICE = 2
-
-
-class ProbeLine(NamedTuple):
-    """One row of the table: a probe, or one of its variants."""
-
-    name: str
-    cells: tuple[str, ...]
-    turned: int
-    is_total: bool = False
-
-
-def probe_lines(table: ProbeTable) -> Iterator[ProbeLine]:
-    """The rows of one probe: the whole first, then its variants."""
-    total = table.total
-    yield ProbeLine(table.probe, _cells(total), total.turned, is_total=True)
-    for row in table.rows:
-        yield ProbeLine(row.variant, _cells(row), row.turned)
+_STEPS = 5
 
 
 def heading(table: ProbeTable, tables: Sequence[ProbeTable]) -> str:
     """The suite and the judge of a table, where there are several; else nothing."""
-    suites = len({each.suite for each in tables}) > 1
-    judges = len({each.judge for each in tables}) > 1
-    parts = [f"suite {table.suite}"] if suites else []
-    return ", ".join([*parts, f"judge {table.judge}"] if judges and table.judge else parts)
-
-
-def grouped(tables: Iterable[ProbeTable]) -> dict[tuple[str, str], list[ProbeTable]]:
-    """The tables of each suite and judge."""
-    groups: dict[tuple[str, str], list[ProbeTable]] = {}
-    for table in tables:
-        groups.setdefault((table.suite, table.judge), []).append(table)
-    return groups
+    parts = []
+    if len({other.suite for other in tables}) > 1:
+        parts.append(f"suite {table.suite}")
+    if table.judge and len({other.judge for other in tables}) > 1:
+        parts.append(f"judge {table.judge}")
+    return ", ".join(parts)
 
 
 def finding_sentences(tables: Sequence[ProbeTable]) -> list[str]:
     """One sentence for each finding, and one where there is none."""
-    found = [_finding(table, tables) for table in tables if table.is_finding]
-    judged = [table for table in tables if table.total.n]
-    if found or not judged:
-        return found
+    findings = [_finding(table, tables) for table in tables if table.is_finding]
+    if findings or not any(table.total.n for table in tables):
+        return findings
     return ["No probe turns verdicts more often than by chance (5%, by Holm's method)."]
 
 
@@ -122,16 +98,16 @@ def _worst(table: ProbeTable) -> str:
     )
 
 
-def _cells(row: ProbeRow) -> tuple[str, ...]:
-    judged = row.rate.value is not None
-    return (
+def _cells(row: ProbeRow) -> tuple[Cell, ...]:
+    texts = (
         f"{row.n:,}",
-        f"{row.turned:,}" if judged else NONE,
+        NONE if row.rate.value is None else f"{row.turned:,}",
         percent(row.rate.value),
         range_text(row.rate),
         _signed(row.net),
         _towards(row) or NONE,
     )
+    return tuple(map(Cell, texts))
 
 
 def _signed(share: float | None) -> str:
@@ -151,137 +127,71 @@ def _towards(row: ProbeRow) -> str:
     return ", ".join(parts)
 
 
-class Grid(NamedTuple):
-    """The turned verdicts of a probe whose variants have two parts, as an attack and its place.
-
-    `cells` are by row and column; None where the probe has no such case with a verdict.
+def grid_of(table: ProbeTable) -> Table | None:
+    """The turned verdicts of a probe whose variants have two parts, as an attack and its place;
+    None where their names do not.
     """
-
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    cells: tuple[tuple[ProbeRow | None, ...], ...]
-
-
-def grid_of(table: ProbeTable) -> Grid | None:
-    """The variants as a grid; None where their names do not have two parts."""
     if not table.rows or any(len(row.axes) != _TWICE for row in table.rows):
         return None
     by_axes = {row.axes: row for row in table.rows if row.n}
-    rows = tuple(dict.fromkeys(row.axes[0] for row in table.rows))
-    columns = tuple(dict.fromkeys(row.axes[1] for row in table.rows))
-    return Grid(
-        rows, columns, tuple(tuple(by_axes.get((one, two)) for two in columns) for one in rows)
-    )
+    places = tuple(dict.fromkeys(row.axes[1] for row in table.rows))
+    rows = []
+    for attack in dict.fromkeys(row.axes[0] for row in table.rows):
+        cells = (_grid_cell(by_axes.get((attack, place))) for place in places)
+        rows.append(Row(attack, tuple(cells)))
+    return Table("", places, tuple(rows), f"{table.probe}: turned verdicts by variant and place")
 
 
-def markdown_blocks(
+def _grid_cell(row: ProbeRow | None) -> Cell:
+    """Empty where the probe has no such case with a verdict."""
+    if row is None:
+        return Cell("")
+    return Cell(f"{row.turned} of {row.n}", heat=round(_STEPS * (row.rate.value or 0)))
+
+
+def probe_blocks(
     tables: Sequence[ProbeTable],
-) -> Iterator[tuple[list[str], list[str], list[str]]]:
-    """For each suite and judge a block of lines, as `BoundedPage.block` takes them: what comes
-    first, rows that may be cut, and what follows.
+    shown: Callable[[ProbeTable, ProbeRow], bool] = lambda _table, _row: True,
+    *,
+    grids: bool = True,
+) -> list[Block]:
+    """What probes found, for each suite and judge: findings, the table with the variants that are
+    to be `shown`, and `grids`; last what one has to know to read them.
     """
-    for own in grouped(tables).values():
-        title = heading(own[0], tables)
-        marks = "⚠️ " if any(table.is_finding for table in own) else ""
-        said = [f"{marks}{prose(sentence)}\n" for sentence in finding_sentences(own)]
-        head = [f"\n### Probes{f' of {code(title)}' if title else ''}\n", *said]
-        head += [_row(["probe", *TITLES]), _row(["---", *("---:" for _ in TITLES)])]
-        rows = [
-            _row(
-                [
-                    f"{'' if line.is_total else '&nbsp;&nbsp;'}{code(line.name, cell=True)}",
-                    *line.cells,
-                ]
+    sections: list[Block] = []
+    for group in _by_judge(tables):
+        title = heading(group[0], tables)
+        is_finding = any(table.is_finding for table in group)
+        rows: list[Row] = []
+        for table in group:
+            rows.append(Row(table.probe, _cells(table.total)))
+            variants = [row for row in table.rows if shown(table, row)]
+            rows += [Row(row.variant, _cells(row), part=True) for row in variants]
+        sections.append(
+            Section(
+                f"Probes: {title}" if title else "Probes",
+                (
+                    *(
+                        Sentence(sentence, "warning" if is_finding else "")
+                        for sentence in finding_sentences(group)
+                    ),
+                    Table("probe", TITLES, tuple(rows)),
+                    *(filter(None, map(grid_of, group)) if grids else ()),
+                ),
             )
-            for table in own
-            for line in probe_lines(table)
-            # Variants of a grid stand there.
-            if line.is_total or grid_of(table) is None
-        ]
-        yield head, rows, ["", *map(prose, [*flicker_sentences(own), NOTE]), ""]
-        for table in own:
-            if (grid := grid_of(table)) is not None:
-                yield _grid(table, grid)
-
-
-def _grid(table: ProbeTable, grid: Grid) -> tuple[list[str], list[str], list[str]]:
-    head = [
-        f"\n{code(table.probe)}: turned verdicts by variant and place\n",
-        _row(["", *(code(name, cell=True) for name in grid.columns)]),
-        _row(["---", *("---:" for _ in grid.columns)]),
-    ]
-    rows = [
-        _row(
-            [
-                code(name, cell=True),
-                *(f"{cell.turned} of {cell.n}" if cell is not None else "" for cell in cells),
-            ]
         )
-        for name, cells in zip(grid.rows, grid.cells, strict=True)
-    ]
-    return head, rows, [""]
+    if not sections:
+        return []
+    notes = [*flicker_sentences(tables), NOTE]
+    return [*sections, *(Sentence(note, "muted") for note in notes)]
 
 
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-_GAP = "  "
-_NARROWEST_NAME = 16
-
-
-def terminal_lines(
-    tables: Sequence[ProbeTable], width: int, *, verbose: bool = False
-) -> Iterator[Styled]:
-    """The table, and the findings; of the variants those that turned a verdict, and all with `-v`.
-
-    Nothing where there is no probe.
-    """
-    for own in grouped(tables).values():
-        lines = [
-            line
-            for table in own
-            for line in probe_lines(table)
-            if line.is_total or line.turned or verbose
-        ]
-        yield Styled("")
-        if title := heading(own[0], tables):
-            yield Styled(shortened(one_line(title), width), "bold")
-        yield from _table(lines, width)
-    if not tables:
-        return
-    for line in wrapped(NOTE, width):
-        yield Styled(line)
-    for sentence in finding_sentences(tables):
-        style = "yellow" if any(table.is_finding for table in tables) else ""
-        for line in wrapped(one_line(sentence), width):
-            yield Styled(line, style)
-    for sentence in flicker_sentences(tables):
-        for line in wrapped(sentence, width):
-            yield Styled(line)
-
-
-def _table(lines: Sequence[ProbeLine], width: int) -> Iterator[Styled]:
-    wide = [
-        max(len(title), *(columns(line.cells[place]) for line in lines))
-        for place, title in enumerate(TITLES)
-    ]
-    left = width - sum(wide) - len(_GAP) * len(wide)
-    longest = max(columns(_name(line)) for line in lines)
-    name = max(min(longest, left), _NARROWEST_NAME)
-    yield Styled(_line("probe", TITLES, name, wide), "bold")
-    for line in lines:
-        yield Styled(_line(shortened(_name(line), name), line.cells, name, wide))
-
-
-def _name(line: ProbeLine) -> str:
-    return one_line(line.name) if line.is_total else f"{_GAP}{one_line(line.name)}"
-
-
-def _line(name: str, cells: Sequence[str], width: int, wide: Sequence[int]) -> str:
-    padded = [name + " " * (width - columns(name))]
-    padded += [cell.rjust(size) for cell, size in zip(cells, wide, strict=True)]
-    return _GAP.join(padded).rstrip()
+def _by_judge(tables: Iterable[ProbeTable]) -> list[list[ProbeTable]]:
+    """The tables of each suite and judge."""
+    groups: dict[tuple[str, str], list[ProbeTable]] = {}
+    for table in tables:
+        groups.setdefault((table.suite, table.judge), []).append(table)
+    return [*groups.values()]
 
 
 def probe_data(tables: Sequence[ProbeTable]) -> dict[str, Any]:
@@ -302,55 +212,6 @@ def probe_data(tables: Sequence[ProbeTable]) -> dict[str, Any]:
                 "turned_cases": list(table.cases),
             }
             for table in tables
-        ],
-    }
-
-
-def probe_page(tables: Sequence[ProbeTable]) -> list[dict[str, Any]]:
-    """What the HTML page shows: a card for each suite and judge."""
-    cards = []
-    for own in grouped(tables).values():
-        title = heading(own[0], tables)
-        cards.append(
-            {
-                "title": f"Probes: {title}" if title else "Probes",
-                "titles": TITLES,
-                "findings": finding_sentences(own),
-                "is_finding": any(table.is_finding for table in own),
-                "remarks": [*flicker_sentences(own), NOTE],
-                "rows": [
-                    {"name": line.name, "cells": line.cells, "total": line.is_total}
-                    for table in own
-                    for line in probe_lines(table)
-                ],
-                "grids": [
-                    {"title": table.probe, **_grid_values(grid)}
-                    for table in own
-                    if (grid := grid_of(table)) is not None
-                ],
-            }
-        )
-    return cards
-
-
-def _grid_values(grid: Grid) -> dict[str, Any]:
-    return {
-        "columns": grid.columns,
-        "rows": [
-            {
-                "name": name,
-                "cells": [
-                    # Five steps of a color, 0 for none.
-                    {
-                        "text": f"{cell.turned} of {cell.n}",
-                        "heat": round(5 * (cell.rate.value or 0)),
-                    }
-                    if cell is not None
-                    else {"text": "", "heat": 0}
-                    for cell in cells
-                ],
-            }
-            for name, cells in zip(grid.rows, grid.cells, strict=True)
         ],
     }
 

@@ -9,10 +9,12 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from pytest_jrh.core.text import one_line, shortened
-from pytest_jrh.reports.markdown_text import code, prose
+from pytest_jrh.reports.blocks import Fold, Points, Sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pytest_jrh.reports.blocks import Block
 
 
 BUILT_IN = "built-in"
@@ -227,31 +229,22 @@ def _cases(suite: SuiteOrigin) -> str:
     return ", ".join(parts)
 
 
-_MOST_ROWS = 500
-_SEVERAL = "several judges"
-
-
-def provenance_values(origin: SessionOrigin) -> dict[str, Any]:
-    """The rows, and a title that names the judge; no rows where nothing is known."""
-    judges = judge_rows(origin)
-    named = judges[0].value if len(judges) == 1 else _SEVERAL
-    rows = [{"title": row.title, "value": row.value} for row in provenance_rows(origin)]
-    return {"title": f"Judge: {named}", "rows": rows[:_MOST_ROWS]}
-
-
+_MOST_ROWS = 100
 _MOST_JUDGES = 10
-_MOST_MARKDOWN_ROWS = 100
 
 
-def provenance_lines(origin: SessionOrigin) -> Iterator[str]:
+def provenance_blocks(origin: SessionOrigin) -> list[Block]:
     """The judges, and folded away all the rest; nothing where it is not known."""
-    for title, value in judge_rows(origin)[:_MOST_JUDGES]:
-        yield f"{prose(title[:1].upper() + title[1:])}: {prose(value)}\n"
-    rows = list(provenance_rows(origin))[:_MOST_MARKDOWN_ROWS]
-    if rows:
-        yield "<details><summary>Where these figures come from</summary>\n"
-        yield "| what | which |\n| --- | --- |"
-        yield from (
-            f"| {code(title, cell=True)} | {code(value, cell=True)} |" for title, value in rows
-        )
-        yield "\n</details>\n"
+    rows = list(provenance_rows(origin))[:_MOST_ROWS]
+    if not rows:
+        return []
+    return [
+        *(
+            Sentence(f"{title[:1].upper()}{title[1:]}: {value}")
+            for title, value in judge_rows(origin)[:_MOST_JUDGES]
+        ),
+        Fold(
+            "Where these figures come from",
+            (Points(tuple(f"{title}: {value}" for title, value in rows)),),
+        ),
+    ]

@@ -14,29 +14,12 @@ if TYPE_CHECKING:
 
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import Case, CaseResult, CaseSpec
-    from pytest_jrh.core.redact import Redactor
     from pytest_jrh.core.text import Styled
     from pytest_jrh.reports.provenance import SuiteOrigin
-    from pytest_jrh.reports.session import SessionResults
+    from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.gate import GateDecision
     from pytest_jrh.stats.panels import Panel
-    from pytest_jrh.store.spools import RecordIndex
     from pytest_jrh.store.tables import Columns, TableRow
-
-
-@dataclass(frozen=True, slots=True)
-class Material:
-    """What a report may use of a session.
-
-    `records` says where the made cases of each suite lie. `model` is the judge's, under which an
-    Inspect log is listed; rubric files are named relative to `folder`.
-    """
-
-    session: SessionResults
-    records: Sequence[RecordIndex]
-    redactor: Redactor
-    model: str
-    folder: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,19 +97,19 @@ class Report:
     variable: ClassVar[str] = ""
     """An environment variable that names a file which `text` is appended to."""
 
-    def text(self, material: Material) -> str:
+    def text(self, session: Session) -> str:
         """The content of its file, for a report that fits in memory."""
         raise NotImplementedError
 
-    def write(self, path: Path, material: Material) -> None:
+    def write(self, path: Path, session: Session) -> None:
         """Write its file; raises `OSError` or `InputError` where that fails."""
-        atomic_write(path, self.text(material))
+        atomic_write(path, self.text(session))
 
-    def lines(self, session: SessionResults, display: Display) -> Iterable[Styled]:  # noqa: ARG002
+    def lines(self, session: Session, display: Display) -> Iterable[Styled]:  # noqa: ARG002
         """What it prints before the session's notices."""
         return ()
 
-    def last_lines(self, session: SessionResults, display: Display) -> Iterable[Styled]:  # noqa: ARG002
+    def last_lines(self, session: Session, display: Display) -> Iterable[Styled]:  # noqa: ARG002
         """What it prints after the session's notices."""
         return ()
 

@@ -28,8 +28,9 @@ from pytest_jrh.reports.json_values import (
 from pytest_jrh.reports.probes import probe_data
 from pytest_jrh.reports.provenance import origin_data
 from pytest_jrh.reports.report import CaseTable, Report, SuiteTable
-from pytest_jrh.reports.session import altered_cases, contradicting_cases, reworded_rubrics, scales
+from pytest_jrh.reports.session import scales
 from pytest_jrh.reports.spending import total_spending
+from pytest_jrh.reports.topics import altered_cases, contradicting_cases, reworded_rubrics
 from pytest_jrh.stats.diagnosis import FIGURE_COLUMNS, figure_rows
 from pytest_jrh.stats.metrics import GroupStats, bootstrap, group_stats, metric, totals
 from pytest_jrh.stats.probes import probe_tables

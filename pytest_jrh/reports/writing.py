@@ -21,7 +21,8 @@ from pytest_jrh.reports.terminal import TerminalReport
 from pytest_jrh.store.outputs import cause
 
 if TYPE_CHECKING:
-    from pytest_jrh.reports.report import AskedFiles, Material, Report
+    from pytest_jrh.reports.report import AskedFiles, Report
+    from pytest_jrh.reports.session import Session
 
 
 REPORTS: tuple[Report, ...] = (
@@ -42,7 +43,7 @@ def asked(options: object) -> AskedFiles:
     return {option: path for option, path in named.items() if option and path is not None}
 
 
-def write_reports(asked: AskedFiles, material: Material) -> tuple[list[Path], list[str]]:
+def write_reports(asked: AskedFiles, session: Session) -> tuple[list[Path], list[str]]:
     """Write the files that were asked for, and what environment variables ask for; gives the files
     and what went wrong.
 
@@ -52,11 +53,11 @@ def write_reports(asked: AskedFiles, material: Material) -> tuple[list[Path], li
     for report in REPORTS:
         path, shared = asked.get(report.option), os.environ.get(report.variable)
         # Once, where it goes into two files.
-        text = report.text(material) if shared else None
+        text = report.text(session) if shared else None
         if path is not None:
             try:
                 if text is None:
-                    report.write(path, material)
+                    report.write(path, session)
                 else:
                     atomic_write(path, text)
                 written.append(path)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_jrh.core.model import Judgment, Verdict
-from pytest_jrh.core.redact import Redactor
 from pytest_jrh.reports.html import write_html
 from tests.browser.material import made_case
 from tests.browser.test_review_screenshots import filled
@@ -73,7 +73,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     attacks = [f"{attack}-{place}" for attack in ("fake_verdict", "flattery") for place in PLACES]
     results += derived(attacks[:1], probe=INJECTION, variants=attacks)
     path = folder / "report.html"
-    write_html(path, session_of(results, before, kept=kept), [records], redactor=Redactor())
+    write_html(path, replace(session_of(results, before, kept=kept), records=records))
     return path
 
 

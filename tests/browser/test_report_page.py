@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_jrh.core.documents import storable
-from pytest_jrh.core.redact import Redactor
 from pytest_jrh.reports.html import write_html
 from pytest_jrh.reports.session import case_key
 from tests.support.judged_sessions import (
@@ -104,9 +104,8 @@ def write(
 ) -> Path:
     records = spooled(folder / "spool", results, lambda result: messages, text)
     path = folder / "report.html"
-    write_html(
-        path, session_of(results, before), [records], redactor=Redactor(), base=Path("/repo")
-    )
+    session = session_of(results, before)
+    write_html(path, replace(session, records=records, folder=Path("/repo")))
     return path
 
 

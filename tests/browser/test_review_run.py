@@ -51,7 +51,7 @@ def test_a_review_while_cases_are_made_decides_what_the_tests_assert_now_and_lat
             said = session.finalize()
         assert session.process.returncode == pytest.ExitCode.OK
         assert "3 passed, 1 skipped" in said
-        assert "review: 1 accepted, 1 edited, 1 rejected, 1 undecided" in said
+        assert "Reviewed by people: 1 accepted, 1 edited, 1 rejected, 1 undecided." in said
         asked = [request.text for request in server.requests if request.stage == "judge"]
         assert (len(asked), sum(NEW_TEXT in text for text in asked)) == (3, 1)
         assert not any("1002" in text for text in asked)

@@ -153,7 +153,7 @@ def run(session: Session, folder: Path) -> Outcome:
             env=environment({"COLUMNS": "80", "PYTEST_PLUGINS": "no_progress"}),
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             check=False,
         )
         if session.name == "merge" and number < len(_HALVES):
@@ -202,7 +202,7 @@ MASKS = tuple(
         (r"(?m)^[=-]{2,} (.*?) [=-]{2,}$", r"== \1 =="),
         # Versions of libraries, and of Python.
         (
-            r"\b(pytest-jrh|pytest_jrh|litellm|inspect_ai|inspect-ai|xdist|pluggy|pytest|Python)"
+            r"\b(pytest-jrh|pytest_jrh|litellm|inspect\\?_ai|inspect-ai|xdist|pluggy|pytest|Python)"
             r"[ -]v?\d[\w.]*",
             r"\1 VERSION",
         ),

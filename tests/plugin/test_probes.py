@@ -257,7 +257,9 @@ def test_what_people_decide_about_a_base_case_holds_for_its_probes(
     decide(probed.panel.negatives, "run-1", "rejected", note="contradicts the tool")
     done = pytester.runpytest(probed.panel.option, "-rs")
     done.assert_outcomes(skipped=4)
-    done.stdout.fnmatch_lines(["review: 1 rejected", "*rejected in review: contradicts the tool"])
+    done.stdout.fnmatch_lines(
+        ["Reviewed by people: 1 rejected.", "*rejected in review: contradicts the tool"]
+    )
 
 
 @WORKERS
@@ -317,5 +319,5 @@ def test_the_base_cases_alone_are_reviewed_and_no_probe_holds_them_up(tmp_path: 
         finalize(url)
         rest, _ = process.communicate(timeout=PATIENCE)
         assert server.count("judge") == 6
-    assert "review: 3 undecided\n" in rest
+    assert "Reviewed by people: 3 undecided.\n" in rest
     assert "3 failed, 3 passed" in rest

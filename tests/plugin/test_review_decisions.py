@@ -48,8 +48,8 @@ def test_a_rejected_case_is_skipped_and_an_edited_label_is_what_the_verdict_is_h
     # Six cases were made; that of run 4 has no verdict, because its judge's recording is gone.
     result.stdout.fnmatch_lines(
         [
-            "review: 1 accepted, 1 edited, 1 rejected, 2 undecided",
-            "review: 1 decision is void, because the case was made in another way since:",
+            "Reviewed by people: 1 accepted, 1 edited, 1 rejected, 2 undecided.",
+            "! 1 decision is void, because the case was made in another way since.",
             f"  {TINY}::agent_positives::rubric-1::run-2[[]e1]",
         ]
     )
@@ -105,7 +105,10 @@ def test_frozen_suites_obey_and_keep_their_file(
     frozen = pytester.runpytest_inprocess(suite.option, "--jrh-frozen", recording, "-rs")
     frozen.assert_outcomes(passed=1, skipped=1)
     frozen.stdout.fnmatch_lines(
-        ["review: 1 edited, 1 rejected", "SKIPPED * rejected in review: contradicts the tool"]
+        [
+            "Reviewed by people: 1 edited, 1 rejected.",
+            "SKIPPED * rejected in review: contradicts the tool",
+        ]
     )
     assert (suite.negatives / "agent_perturbations.jsonl").read_bytes() == before
     judged = {row["original_idx"]: row for row in rows(suite.folder / RESULTS)}
@@ -117,7 +120,7 @@ def test_frozen_suites_obey_and_keep_their_file(
     assert records(suite.negatives)["run-2"]["expected"] == 0
     again = pytester.runpytest_inprocess(suite.option, "--jrh-frozen")
     again.assert_outcomes(passed=1)
-    again.stdout.fnmatch_lines(["review: 1 edited"])
+    again.stdout.fnmatch_lines(["Reviewed by people: 1 edited."])
 
 
 def test_the_judge_is_asked_about_the_edited_transcript(
@@ -151,7 +154,7 @@ def test_workers_obey_and_no_worker_opens_a_page(
     result.stdout.fnmatch_lines(
         [
             "jrh: the review page is not supported under xdist; review with -n0",
-            "review: 1 accepted, 1 edited, 1 rejected, 2 undecided",
+            "Reviewed by people: 1 accepted, 1 edited, 1 rejected, 2 undecided.",
         ]
     )
     assert records(reviewed.negatives)["run-2"]["human_reviewed"] is True

@@ -117,7 +117,7 @@ def test_judging_waits_for_finalize_and_no_case_holds_another_up(tmp_path: Path)
             1,
         )
     # Each case once, though it has two judges.
-    assert "review: 3 undecided\n" in rest
+    assert "Reviewed by people: 3 undecided.\n" in rest
 
 
 def test_nobody_is_waited_for_where_no_case_could_be_made(

@@ -119,7 +119,7 @@ def test_part_of_the_cases_keeps_the_results_of_the_others_and_a_review_settles_
     settled = pytester.runpytest_inprocess(suite.option, "--jrh-frozen")
     settled.assert_outcomes(passed=2)
     said = " ".join(settled.stdout.str().split())
-    assert "review: 1 accepted" in said
+    assert "Reviewed by people: 1 accepted" in said
     assert ONE in said
     assert NODES[1] in said
 

@@ -12,7 +12,9 @@ from pytest_jrh.cases.tests import BASES, KINDS
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.model import CaseResult, CaseSpec
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.reports.session import SessionResults, gather
+from pytest_jrh.reports.gate import gate_blocks
+from pytest_jrh.reports.session import Session
+from pytest_jrh.reports.terminal import block_lines
 from pytest_jrh.stats.baseline import Baseline, Scope, short, update
 from pytest_jrh.stats.gate import decide
 from pytest_jrh.store.baseline import JudgePrompt, KeptVerdict, KeptVerdicts
@@ -20,10 +22,11 @@ from pytest_jrh.store.spools import RecordIndex, Spool, read_spools
 from tests.support.made_cases import LEVELS, MESSAGES, RUBRIC, make_case, make_result, make_spec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pytest_jrh.core.model import Message, Rubric
+    from pytest_jrh.stats.gate import GateDecision
 
 Answer: TypeAlias = "Callable[[CaseSpec, int], int]"
 
@@ -43,6 +46,12 @@ HOSTILE = (
 
 def right(spec: CaseSpec, expected: int) -> int:
     return expected
+
+
+def gate_texts(decision: GateDecision, nodes: Mapping[str, str] | None = None) -> list[str]:
+    """What the terminal says of a decision, in lines of any length; `nodes` name cases by id."""
+    session = Session([], nodes=nodes or {})
+    return [line.text for line in block_lines(gate_blocks(decision, session), 10_000)]
 
 
 def always(score: int) -> Answer:
@@ -103,7 +112,7 @@ def session_of(
     kept: KeptVerdicts | None = None,
     prompts: Sequence[JudgePrompt] = (),
     **rules: object,
-) -> SessionResults:
+) -> Session:
     """A session with its gate, where there is a baseline, of another judge, or a rule; `kept` is
     what was kept beside the baseline, and `prompts` are those of its judges now.
     """
@@ -130,7 +139,7 @@ def session_of(
     }
     kept = kept or KeptVerdicts()
     compared = [each.comparison for each in decisions.values() if each.comparison is not None]
-    return gather(
+    return Session(
         given,
         earlier={case: each for one in compared for case, each in kept.of(one).items()},
         prompt_changes=[change for one in compared for change in kept.changes(one, prompts)],

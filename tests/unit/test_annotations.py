@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_jrh.core.model import CaseResult, Verdict
 from pytest_jrh.reports.annotations import annotation_lines
-from pytest_jrh.reports.session import SessionResults
+from pytest_jrh.reports.session import Session
 from tests.support.judged_sessions import HOSTILE, judged, right, session_of, wrong_on
 from tests.support.made_cases import result_with
 
@@ -32,7 +32,7 @@ def plain(text: str) -> str:
     return text.replace("%0D", "\r").replace("%0A", "\n").replace("%25", "%")
 
 
-def regressed(results: list[CaseResult], **rules: Any) -> SessionResults:
+def regressed(results: list[CaseResult], **rules: Any) -> Session:
     before = [replace(result, outcome="agree", score=result.expected) for result in results]
     return session_of(results, before, **rules)
 

@@ -13,7 +13,6 @@ import pytest
 import yaml
 
 from pytest_jrh.core.model import Judgment, Verdict
-from pytest_jrh.core.redact import Redactor
 from pytest_jrh.reports.failures import disagreement_text
 from pytest_jrh.reports.html import write_html
 from pytest_jrh.reports.json_values import table_data
@@ -168,7 +167,7 @@ def test_every_report_counts_and_names_them_and_no_figure_changes(tmp_path: Path
     lines = [line.text for line in session_lines(session, width=200, verbosity=1)]
     assert any(line.startswith(f"! {told}") for line in lines)
     node = "suites/refunds.jrh.yml::agent_positives::tone::run-001[e1]"
-    assert f"  {node} (gave 0)" in lines[lines.index("reasoning and score disagree:") :]
+    assert f"  {node} (gave 0)" in lines[lines.index("reasoning and score disagree (1):") :]
     page = markdown_report(session)
     assert told in page
     assert re.search(r"Right, but reasoning and score disagree \(1\)", page)
@@ -176,11 +175,11 @@ def test_every_report_counts_and_names_them_and_no_figure_changes(tmp_path: Path
     data = table_data(session.table)
     assert data["overall"]["reasoning_disagrees"] == 1
     assert data["warnings"][0].startswith(told)
-    write_html(tmp_path / "report.html", session, [], redactor=Redactor())
+    write_html(tmp_path / "report.html", session)
     shown = (tmp_path / "report.html").read_text("utf-8")
     assert told in shown
     assert shown.count("reasoning and score disagree<") >= 1
-    write_html(tmp_path / "plain.html", before, [], redactor=Redactor())
+    write_html(tmp_path / "plain.html", before)
     assert "score disagree" not in (tmp_path / "plain.html").read_text("utf-8")
 
 

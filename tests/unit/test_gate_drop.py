@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.model import CaseResult, Outcome
-from pytest_jrh.reports.gate import change_sentences, decision_sentence, gate_lines
+from pytest_jrh.reports.gate import change_sentences, decision_sentence
 from pytest_jrh.reports.json_values import decision_data
 from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.comparison import Change, decide_drop, sign_flip_p
 from pytest_jrh.stats.gate import GateDecision, Threshold, decide, tolerated
 from pytest_jrh.stats.intervals import false_alarm_of_snapshot
 from pytest_jrh.store.baseline import BaselineFile, load, render
+from tests.support.judged_sessions import gate_texts
 from tests.support.made_cases import make_result, make_spec
 
 DIGEST = "0123456789abcdef" * 4
@@ -281,8 +282,8 @@ class TestDecision:
         assert decision.active
         assert not decision.passed
         assert any(
-            "gate.max_drop is not decided, because there is no baseline" in line.text
-            for line in gate_lines(decision)
+            "gate.max_drop is not decided, because there is no baseline" in line
+            for line in gate_texts(decision)
         )
         assert decided(self.now(0), None, max_drop=0.05).passed
 
@@ -344,7 +345,7 @@ class TestFlicker:
         decision = decided(now, baseline_of(before))
         assert len(decision.regressions) == 2
         assert decision.flickered == (now[0].case_id, now[1].case_id, now[5].case_id)
-        lines = [line.text for line in gate_lines(decision)]
+        lines = gate_texts(decision)
         assert "regressions by flicker: the judge has not changed (2):" in lines
         assert "fixes by flicker: the judge has not changed (1):" in lines
         assert not [line for line in lines if line.startswith(("regressions (", "fixes ("))]

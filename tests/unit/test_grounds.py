@@ -16,7 +16,7 @@ from pytest_jrh.core.model import CaseResult, Rejection
 from pytest_jrh.reports.annotations import annotation_lines
 from pytest_jrh.reports.grounds import label_data, label_rows, label_sentences
 from pytest_jrh.reports.markdown import markdown_report
-from pytest_jrh.reports.session import gather
+from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import session_lines
 from pytest_jrh.store.labels import (
     Grounds,
@@ -45,7 +45,7 @@ def result(number: int, *, right: bool = True, test: str = "agent_perturbation")
 
 
 def sentences(results: list[CaseResult], grounds: Grounds) -> list[str]:
-    return label_sentences(gather(results, grounds={results[0].spec.suite: grounds}))
+    return label_sentences(Session(results, grounds={results[0].spec.suite: grounds}))
 
 
 def test_what_labels_rest_on_is_counted() -> None:
@@ -204,10 +204,10 @@ def test_a_label_of_equal_cases_counts_once() -> None:
 def test_equal_cases_with_contradicting_labels_are_a_warning() -> None:
     equal = [replace(result(number), content="c" * 16) for number in range(3)]
     other = [replace(result(number), content=f"{number}" * 16) for number in range(4, 6)]
-    agreeing = gather([*equal, *other], grounds={"refunds": Grounds()})
+    agreeing = Session([*equal, *other], grounds={"refunds": Grounds()})
     assert "contradicting" not in markdown_report(agreeing)
     odd = replace(equal[2], expected=0, outcome="disagree")
-    session = gather([*equal[:2], odd, *other], grounds={"refunds": Grounds()})
+    session = Session([*equal[:2], odd, *other], grounds={"refunds": Grounds()})
     said = "3 cases with one rubric and transcript have contradicting labels (0 and 1)"
     assert said in markdown_report(session)
     assert said in " ".join(line.text for line in session_lines(session, width=400))
@@ -366,13 +366,13 @@ def test_hostile_names_of_rubrics_stay_text() -> None:
         rejected(200, rubric_id=hostile),
     ]
     people = tuple(person(number, 1) for number in (*range(30), *range(100, 105), 200))
-    session = gather(results, grounds={results[0].spec.suite: Grounds(people=people)})
+    session = Session(results, grounds={results[0].spec.suite: Grounds(people=people)})
     assert sum(hostile in line for line in label_sentences(session)) >= 3
     for line in session_lines(session):
         assert line.text.isprintable(), line.text
     [notice] = [line for line in annotation_lines(session, Path()) if "title=Judge labels" in line]
     assert notice.isprintable()
-    summary = markdown_report(session, [])
+    summary = markdown_report(session)
     said = [line for line in summary.splitlines() if "people" in line]
     assert len(said) >= 3
     assert not any("<script>" in line for line in said)

@@ -61,8 +61,9 @@ def suite(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     written = write_suite_outputs(SuiteRun(suite, results, specs, [spool.path]), Redactor())
     assert written.problems == ()
     session = session_of(results)
-    write_html(folder / "report.html", session, [written.records], redactor=Redactor())
-    (folder / "summary.md").write_text(markdown_report(session, [written.records]), "utf-8")
+    session = replace(session, records=written.records)
+    write_html(folder / "report.html", session)
+    (folder / "summary.md").write_text(markdown_report(session), "utf-8")
     return suite
 
 

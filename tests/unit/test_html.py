@@ -8,6 +8,7 @@ import json
 import random
 import re
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,8 @@ def page_of(
     records = spooled(folder / "spool", results, lambda result: messages)
     path = folder / "report.html"
     session = session_of(results, before, **rules)
-    write_html(path, session, [records], redactor=redactor or Redactor(), limit=limit)
+    session = replace(session, records=records, redactor=redactor or Redactor())
+    write_html(path, session, limit=limit)
     assert path.stat().st_size <= limit
     return Page.of(path.read_text("utf-8"))
 

@@ -179,7 +179,7 @@ def test_reports_show_the_prompts_change_and_what_was_said_before(tmp_path: Path
     assert " | -25.0 | " in markdown
 
     path = tmp_path / "report.html"
-    write_html(path, session, [spooled(tmp_path / "spool", now)], redactor=Redactor())
+    write_html(path, replace(session, records=spooled(tmp_path / "spool", now)))
     page = Page.of(path.read_text("utf-8"))
     assert [each.text.strip() for each in page.all("del")] == ["kind."]
     (total,) = [each for each in page.all("tr") if each.attributes.get("class") == "total"]
@@ -204,7 +204,7 @@ def test_a_hostile_prompt_and_reasoning_of_the_baseline_are_text(tmp_path: Path)
     page = Page.of(markdown.enable("table").render(markdown_report(session)))
     assert not {each.tag for each in page.elements} & {"img", "script", "a", "h1", "b", "iframe"}
     path = tmp_path / "report.html"
-    write_html(path, session, [spooled(tmp_path / "spool", now)], redactor=Redactor())
+    write_html(path, replace(session, records=spooled(tmp_path / "spool", now)))
     raw = path.read_text("utf-8")
     assert not set(raw) & set("\x00\x1b\u202e\u2066")
     html = Page.of(raw)

@@ -14,40 +14,39 @@ import pytest
 
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.model import CaseResult, Outcome
-from pytest_jrh.core.redact import Redactor
-from pytest_jrh.reports.gate import change_sentences, decision_sentence, gate_lines, update_sentence
+from pytest_jrh.reports.gate import change_sentences, decision_sentence, update_sentence
 from pytest_jrh.reports.html import write_html
 from pytest_jrh.reports.json_values import decision_data, table_data
 from pytest_jrh.reports.markdown import markdown_report
-from pytest_jrh.reports.session import SessionResults
+from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import session_lines
 from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.gate import GateDecision, decide, is_active
-from tests.support.judged_sessions import always, judged, right, scored, session_of
+from tests.support.judged_sessions import always, gate_texts, judged, right, scored, session_of
 from tests.support.made_cases import make_result, make_spec
 
 
-def terminal(session: SessionResults, folder: Path) -> str:
+def terminal(session: Session, folder: Path) -> str:
     return "\n".join(line.text for line in session_lines(session, width=400))
 
 
-def markdown(session: SessionResults, folder: Path) -> str:
+def markdown(session: Session, folder: Path) -> str:
     return html.unescape(markdown_report(session).replace("\\", ""))
 
 
-def page(session: SessionResults, folder: Path) -> str:
-    write_html(folder / "report.html", session, [], redactor=Redactor())
+def page(session: Session, folder: Path) -> str:
+    write_html(folder / "report.html", session)
     return html.unescape((folder / "report.html").read_text("utf-8"))
 
 
-def data(session: SessionResults, folder: Path) -> str:
+def data(session: Session, folder: Path) -> str:
     decisions = [decision_data(decision) for decision in session.decisions.values()]
     return json.dumps([table_data(session.table), *decisions])
 
 
 MISSING: tuple[Outcome, ...] = ("no_case", "no_case", "unrecorded")
 FORMS = pytest.mark.parametrize("form", [terminal, markdown, page, data])
-Form = Callable[[SessionResults, Path], str]
+Form = Callable[[Session, Path], str]
 
 
 def of_test(test: str, results: list[CaseResult]) -> list[CaseResult]:
@@ -117,7 +116,7 @@ def test_what_a_marker_skipped_as_a_whole_is_named() -> None:
     scope = Scope.of(result.case_id for result in results)
     decision = decide(results, None, GateRules(min_accuracy=0.5), scope, skipped)
     assert decision.passed
-    lines = [line.text for line in gate_lines(decision, str, width=400)]
+    lines = gate_texts(decision)
     assert "No verdict on any case of rubric later (3 cases: 3 skipped)." in lines
 
 
@@ -207,11 +206,11 @@ class TestUncompared:
         )
         advice = "Set gate.allow_uncompared: true if the suite is new, or update the baseline."
         assert update_sentence(decision) == advice
-        lines = " ".join(line.text for line in gate_lines(decision))
+        lines = " ".join(gate_texts(decision))
         assert "No case can be compared with the baseline: not in the baseline (12)." in lines
         renamed = "The baseline has cases of other suites alone (other): the ids of cases begin"
         assert (renamed in lines) == bool(known.cases)
-        assert advice in [line.text for line in gate_lines(decision)]
+        assert advice in gate_texts(decision)
 
     def test_what_is_unrecorded_is_recorded_before_anything_is_updated(self) -> None:
         """One next command: a session that misses verdicts could update nothing with them."""

@@ -16,7 +16,7 @@ from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import one_line
 from pytest_jrh.reports.markdown import LIMIT, markdown_report
 from pytest_jrh.reports.markdown_text import code, marked, preformatted, prose, quoted
-from pytest_jrh.reports.session import SessionResults
+from pytest_jrh.reports.session import Session
 from tests.support.judged_sessions import (
     HOSTILE,
     Answer,
@@ -72,7 +72,7 @@ def cells(page: Page) -> list[list[str]]:
     return rows
 
 
-def report(session: SessionResults) -> Page:
+def report(session: Session) -> Page:
     text = markdown_report(session)
     assert len(text.encode()) < LIMIT
     return rendered(text)
@@ -136,16 +136,13 @@ def test_ordinal_and_panel_are_told() -> None:
         "refunds, judge a",
         "refunds, judge b",
     ]
-    assert any(
-        element.text.startswith("Panel of refunds: the majority is right in")
-        for element in page.all("p")
-    )
+    assert any(element.text.startswith("The majority is right in") for element in page.all("p"))
 
 
 def test_levels_of_a_scale_have_their_spread_and_signed_bias() -> None:
     session = session_of(scored(lambda spec, expected: min(expected + spec.epoch, 2)))
-    assert "| 0 | 10 | 1.00 | +1.00 | 0.00 | 1 |" in markdown_report(session)
-    assert "| 2 | 10 | 2.00 | 0.00 | 0.00 | 2 |" in markdown_report(session)
+    assert "| `0` | 10 | 1.00 | +1.00 | 0.00 | 1 |" in markdown_report(session)
+    assert "| `2` | 10 | 2.00 | 0.00 | 0.00 | 2 |" in markdown_report(session)
 
 
 def test_huge_suite_is_cut_with_a_note_and_keeps_what_matters() -> None:
@@ -168,7 +165,7 @@ def test_a_disagreement_can_be_judged_where_it_is_shown(tmp_path: Path) -> None:
     results = judged(wrong_on("run-003"), runs=5, rubrics=("tone",))
     session = session_of(results, before=judged(right, runs=5, rubrics=("tone",)))
     said = "I have refunded order 17 in full. Mail @octocat, see #1."
-    text = markdown_report(session, [spooled(tmp_path, results, text=said)])
+    text = markdown_report(replace(session, records=spooled(tmp_path, results, text=said)))
     page = rendered(text)
     quotes = [unmarked(each.text) for each in page.all("blockquote")]
     made, untouched = quotes[:4], quotes[4:]
@@ -215,8 +212,9 @@ def test_a_secret_in_a_case_is_not_shown(tmp_path: Path) -> None:
         replace(each, reasoning=f"It said {secret}.")
         for each in judged(wrong_on("run-000"), runs=1, rubrics=("tone",))
     ]
-    records = [spooled(tmp_path, results, text=f"Your key is {secret}.")]
-    text = markdown_report(session_of(results), records, redactor=Redactor((secret,)))
+    records = spooled(tmp_path, results, text=f"Your key is {secret}.")
+    session = replace(session_of(results), records=records, redactor=Redactor((secret,)))
+    text = markdown_report(session)
     assert "0123456789abcdef" not in text
     assert text.count("[REDACTED]") == 3
 

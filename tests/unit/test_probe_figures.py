@@ -10,8 +10,8 @@ import pytest
 
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.model import CaseResult
-from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import columns
+from pytest_jrh.reports.blocks import Cell
 from pytest_jrh.reports.gate import decision_sentence
 from pytest_jrh.reports.html import write_html
 from pytest_jrh.reports.markdown import markdown_report
@@ -20,10 +20,10 @@ from pytest_jrh.reports.probes import (
     finding_sentences,
     flicker_sentences,
     grid_of,
-    markdown_blocks,
-    terminal_lines,
+    probe_blocks,
 )
-from pytest_jrh.reports.session import gather
+from pytest_jrh.reports.session import Session
+from pytest_jrh.reports.terminal import block_lines
 from pytest_jrh.stats.baseline import Baseline, Scope
 from pytest_jrh.stats.gate import LEFT_TO_THE_GATE, decide, tolerated
 from pytest_jrh.stats.intervals import Tally
@@ -78,10 +78,10 @@ def only(results: Sequence[CaseResult]) -> ProbeTable:
 
 def test_probes_count_in_no_other_figure() -> None:
     plain = judged(right)
-    session = gather([*plain, *derived(["json_layout"])])
-    assert session.table == gather(plain).table
+    session = Session([*plain, *derived(["json_layout"])])
+    assert session.table == Session(plain).table
     assert [table.probe for table in session.probes] == [LAYOUT]
-    assert gather(plain).probes == ()
+    assert Session(plain).probes == ()
 
 
 def test_turned_verdicts_are_counted_by_variant() -> None:
@@ -168,11 +168,8 @@ def test_attacks_by_place_are_a_grid() -> None:
     table = only(derived(["base64-tool_result"], probe=INJECTION, variants=names))
     grid = grid_of(table)
     assert grid is not None
-    assert grid.columns == PLACES
-    by_name = dict(zip(grid.rows, grid.cells, strict=True))
-    cell = by_name["base64"][1]
-    assert cell is not None
-    assert (cell.turned, cell.n) == (5, 5)
+    assert grid.titles == PLACES
+    assert {row.name: row.cells for row in grid.rows}["base64"][1] == Cell("5 of 5", heat=5)
     assert grid_of(only(derived())) is None
 
 
@@ -263,15 +260,12 @@ def test_no_name_from_outside_is_markup_or_moves_a_terminal(tmp_path: Path) -> N
         for judge in judges
         for each in derived(["json_layout"], judge=judge)
     ]
-    session = gather([*judged(right, runs=2), *results])
-    for line in terminal_lines(session.probes, 80, verbose=True):
+    session = Session([*judged(right, runs=2), *results])
+    for line in block_lines(probe_blocks(session.probes), 80, verbose=True):
         assert not set(line.text) & set("\x00\x1b\n\u202e")
         assert columns(line.text) <= 80
-    page = "\n".join(
-        line for block in markdown_blocks(session.probes) for part in block for line in part
-    )
-    assert "\x1b" not in page
-    write_html(tmp_path / "report.html", session, [], redactor=Redactor())
+    assert "\x1b" not in markdown_report(session)
+    write_html(tmp_path / "report.html", session)
     shown = (tmp_path / "report.html").read_text("utf-8")
     assert "<script>alert" not in shown
     assert "<img src=x" not in shown
@@ -281,15 +275,15 @@ def test_no_name_from_outside_is_markup_or_moves_a_terminal(tmp_path: Path) -> N
 def test_findings_stand_at_the_head_of_a_report_before_figures_that_hide_them(
     tmp_path: Path,
 ) -> None:
-    session = gather([*judged(right, runs=8), *derived(["json_layout"], judge="brittle")])
+    session = Session([*judged(right, runs=8), *derived(["json_layout"], judge="brittle")])
     [finding] = finding_sentences(session.probes)
     text = markdown_report(session)
     assert text.index(f"⚠️ {prose(finding)}") < text.index("| rubric, test |")
-    write_html(tmp_path / "report.html", session, [], redactor=Redactor())
+    write_html(tmp_path / "report.html", session)
     header = (tmp_path / "report.html").read_text("utf-8").partition("</header>")[0]
     assert f'<p class="warning">{finding}</p>' in header
 
 
 def test_without_a_finding_the_head_says_nothing_of_probes() -> None:
-    session = gather([*judged(right, runs=2), *derived([], judge="sound")])
+    session = Session([*judged(right, runs=2), *derived([], judge="sound")])
     assert "probe" not in markdown_report(session).partition("| rubric")[0].lower()

@@ -11,12 +11,11 @@ import pytest
 import pytest_jrh.reports
 from pytest_jrh.config.options import OPTIONS
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.redact import Redactor
 from pytest_jrh.reports import writing as report_files
-from pytest_jrh.reports.report import Material, Report
+from pytest_jrh.reports.report import Report
+from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.writing import REPORTS, asked
 from pytest_jrh.stats.figures import COLUMNS
-from pytest_jrh.store.spools import RecordIndex
 from tests.support.judged_sessions import judged, right, session_of
 
 
@@ -47,7 +46,7 @@ class Broken(Report):
     name = "broken"
     option = "broken"
 
-    def text(self, material: Material) -> str:
+    def text(self, session: Session) -> str:
         raise InputError(Problem("cannot be told"))
 
 
@@ -56,8 +55,8 @@ class Told(Report):
     option = "told"
     variable = "TOLD_FILE"
 
-    def text(self, material: Material) -> str:
-        return f"{material.session.table.overall.counts.n} verdicts\n"
+    def text(self, session: Session) -> str:
+        return f"{session.table.overall.counts.n} verdicts\n"
 
 
 def test_a_report_in_the_table_is_written_where_it_is_asked_for(
@@ -68,9 +67,8 @@ def test_a_report_in_the_table_is_written_where_it_is_asked_for(
     monkeypatch.setenv("TOLD_FILE", str(shared))
     monkeypatch.setattr(report_files, "REPORTS", (Broken(), Told()))
     session = session_of(judged(right))
-    material = Material(session, [RecordIndex()], Redactor(()), "model", tmp_path)
     files = {"broken": tmp_path / "broken.md", "told": own}
-    written, problems = report_files.write_reports(files, material)
+    written, problems = report_files.write_reports(files, session)
     assert written == [own]
     assert problems == [f"{tmp_path / 'broken.md'} was not written: cannot be told."]
     said = f"{session.table.overall.counts.n} verdicts\n"

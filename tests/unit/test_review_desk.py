@@ -11,7 +11,9 @@ import pytest
 
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.model import CaseResult, HumanReview, Judgment, Skip, Verdict
-from pytest_jrh.reports.session import gather, review_lines
+from pytest_jrh.reports.session import Session
+from pytest_jrh.reports.terminal import block_lines
+from pytest_jrh.reports.topics import review_blocks
 from pytest_jrh.review.board import ReviewBoard, ReviewDesk
 from pytest_jrh.store.decisions import open_stores
 from pytest_jrh.store.tables import result_row
@@ -98,16 +100,16 @@ def test_the_counts_name_void_decisions_and_count_the_cases_of_a_panel_once() ->
         reviewed("run-3", "void"),
         reviewed("run-4", "undecided"),
     ]
-    told = gather(results, nodes={results[3].case_id: "suite.yml::run-3"})
-    assert list(review_lines(told)) == [
-        "review: 1 accepted, 1 rejected, 1 undecided",
-        "review: 1 decision is void, because the case was made in another way since:",
+    told = Session(results, nodes={results[3].case_id: "suite.yml::run-3"})
+    assert [line.text for line in block_lines(review_blocks(told), 100)] == [
+        "Reviewed by people: 1 accepted, 1 rejected, 1 undecided.",
+        "! 1 decision is void, because the case was made in another way since.",
         "  suite.yml::run-3",
     ]
 
 
 def test_a_session_without_a_review_says_nothing_of_one() -> None:
-    assert list(review_lines(gather([make_result()]))) == []
+    assert review_blocks(Session([make_result()])) == []
 
 
 @pytest.mark.parametrize(

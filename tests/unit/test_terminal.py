@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_jrh.core.model import CaseResult, Mode
 from pytest_jrh.core.text import columns, visible
-from pytest_jrh.reports.session import SessionResults
+from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import quiet_lines, session_lines
 from pytest_jrh.stats.diagnosis import all_warnings, fisher_exact, mantel
 from pytest_jrh.stats.formulas import ConfusionMatrix, confusion_matrix
@@ -31,7 +31,7 @@ from tests.support.judged_sessions import (
 from tests.support.made_cases import make_result, make_spec, result_with
 
 
-def texts(session: SessionResults, width: int = 80, verbosity: int = 0) -> list[str]:
+def texts(session: Session, width: int = 80, verbosity: int = 0) -> list[str]:
     return [line.text for line in session_lines(session, width=width, verbosity=verbosity)]
 
 
@@ -120,7 +120,7 @@ def test_a_quiet_session_has_a_line_for_each_judge_and_the_gate() -> None:
 
 def test_a_session_without_a_verdict_has_no_table() -> None:
     lines = texts(session_of([make_result(make_spec(run), "refused") for run in "ab"]))
-    assert lines[0] == "not in these figures: 2 unscored"
+    assert lines[0] == "! Not in these figures: 2 unscored."
 
 
 def test_changes_are_named_by_node_id_in_pytests_colours() -> None:
@@ -144,13 +144,14 @@ def test_passed_gate_is_green() -> None:
 def test_verbose_adds_matrices_and_why_figures_are_missing() -> None:
     session = session_of(judged(wrong_on("run-003")))
     plain, verbose = texts(session), texts(session, verbosity=1)
-    title = "confusion matrices (rows: right answer, columns: the judge's)"
+    title = "Confusion matrices and missing figures, refunds:"
     assert title not in plain
-    start = verbose.index("all", verbose.index(title))
-    assert [line.split() for line in verbose[start + 1 : start + 4]] == [
-        ["0", "1"],
-        ["0", "22", "2"],
-        ["1", "2", "22"],
+    start = verbose.index(title)
+    assert verbose[start + 1 : start + 5] == [
+        "all",
+        "right answer  judge gave 0  judge gave 1",
+        "0                       22             2",
+        "1                        2            22",
     ]
     assert "- kappa: one class only: every label is 0 (agent_positives)" in verbose
 
@@ -158,13 +159,13 @@ def test_verbose_adds_matrices_and_why_figures_are_missing() -> None:
 def test_judges_get_sections_and_the_panel_its_agreement() -> None:
     lines = texts(session_of([*judged(right, judge="a"), *judged(always(1), judge="b")]))
     assert [line for line in lines if line.startswith("judge ")] == ["judge a", "judge b"]
-    start = next(place for place, line in enumerate(lines) if line.startswith("panel of 2"))
-    assert " ".join(lines[start : start + 4]).startswith(
-        "panel of 2 judges: the majority is right in 24 of 48 cases (50.0%, 95% interval "
+    start = next(place for place, line in enumerate(lines) if line.startswith("Panel of refunds"))
+    assert " ".join(lines[start : start + 5]).startswith(
+        "Panel of refunds: 2 judges The majority is right in 24 of 48 cases (50.0%, 95% interval "
         "34.2-65.8), in 24 of the 24 that it decides (100.0%, 95% interval 82.0-100.0); 24 ties "
         "(50.0%, 95% interval 34.2-65.8) are no verdict"
     )
-    assert ["a", "/", "b", "agree", "in", "24", "of", "48", "kappa", "0.00"] in [
+    assert ["a", "/", "b", "24", "of", "48", "(34.2-65.8)", "0.00"] in [
         line.split() for line in lines
     ]
 
@@ -195,7 +196,7 @@ def test_cases_without_a_verdict_are_told_beside_the_table() -> None:
         make_result(make_spec("c"), "refused"),
     ]
     styled = session_lines(session_of(results))
-    assert ("not in these figures: 1 without a case, 1 unscored", "yellow") in styled
+    assert ("! Not in these figures: 1 without a case, 1 unscored.", "yellow") in styled
 
 
 def test_cases_without_a_transcript_are_counted_by_the_kind_of_their_reason() -> None:
@@ -211,7 +212,7 @@ def test_cases_without_a_transcript_are_counted_by_the_kind_of_their_reason() ->
         for run, (kind, detail) in skipped.items()
     ]
     lines = texts(session_of(results))
-    start = lines.index("not in these figures: 4 without a case")
+    start = lines.index("Not in these figures: 4 without a case.")
     assert lines[start + 1 : start + 4] == [
         "  2 without a case: label not confirmed",
         "  1 without a case: no plan: the planner found no edit",

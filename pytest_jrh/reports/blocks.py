@@ -1,0 +1,144 @@
+"""What a topic says, as blocks that terminal, Markdown and HTML each render in their own way.
+
+Texts of blocks may hold names from outside: each renderer escapes every one of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Literal, TypeAlias
+
+from pytest_jrh.core.diffs import Piece
+from pytest_jrh.stats.figures import NONE
+
+Weight: TypeAlias = Literal["", "strong", "good", "bad", "warning", "muted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A paragraph."""
+
+    text: str
+    weight: Weight = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Sentences that belong together."""
+
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A figure, its interval where it has one, and how strongly it is coloured: 0 to 5."""
+
+    text: str
+    range: str = ""
+    heat: int = 0
+
+    @property
+    def whole(self) -> str:
+        """The figure with its interval in parentheses, where it has one."""
+        return (
+            self.text if NONE in (self.range or NONE, self.text) else f"{self.text} ({self.range})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of a table: `part` is one of the parts of the row above it."""
+
+    name: str
+    cells: tuple[Cell, ...]
+    part: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Names and their figures; `titles` head the figures, and `first` the names."""
+
+    first: str
+    titles: tuple[str, ...]
+    rows: tuple[Row, ...]
+    caption: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedCase:
+    """A case as it is named to people, a remark on it, and its key where the session has a result
+    of it.
+    """
+
+    name: str
+    why: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """A list of cases, of which the terminal names at most so many.
+
+    Their number stands beside the title, unless that is a sentence, which ends in a full stop.
+    """
+
+    title: str
+    cases: tuple[NamedCase, ...]
+    weight: Weight = ""
+    most: int = 10
+
+    @property
+    def is_sentence(self) -> bool:
+        """Whether the title says by itself how many cases there are."""
+        return self.title.endswith(".")
+
+    @property
+    def heading(self) -> str:
+        """The title with the number of cases."""
+        return self.title if self.is_sentence else f"{self.title} ({len(self.cases):,})"
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """What changed in a text."""
+
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to do next, and the command that does it, where there is one."""
+
+    advice: str
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Blocks that are to be seen where somebody asks for them: in the terminal with `-v`."""
+
+    title: str
+    blocks: tuple[Block, ...]
+    is_open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Blocks under a heading."""
+
+    title: str
+    blocks: tuple[Block, ...]
+    weight: Weight = ""
+
+
+Block: TypeAlias = Sentence | Points | Table | Cases | Diff | Command | Fold | Section
+
+
+def block_values(value: Any) -> Any:
+    """Blocks as JSON values, each with the name of its type, for the template of a page."""
+    if is_dataclass(value):
+        named = {field.name: block_values(getattr(value, field.name)) for field in fields(value)}
+        return {"type": type(value).__name__, **named}
+    if isinstance(value, list | tuple):
+        return [block_values(item) for item in value]
+    return value

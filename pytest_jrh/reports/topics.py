@@ -1,0 +1,313 @@
+"""What is said of a session beside its gate and its labels: how much of it ran, what is unrecorded,
+what people decided, which labels they should look at again, why figures are missing, and how panels
+agree.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_jrh.cases.ids import generation_id
+from pytest_jrh.core.model import MADE, CaseResult
+from pytest_jrh.core.text import counted
+from pytest_jrh.reports.blocks import (
+    Cases,
+    Cell,
+    Command,
+    Fold,
+    Points,
+    Row,
+    Section,
+    Sentence,
+    Table,
+)
+from pytest_jrh.stats import figures
+from pytest_jrh.stats.diagnosis import section_warnings
+from pytest_jrh.stats.figures import (
+    NONE,
+    decimal,
+    left_out,
+    percent,
+    range_text,
+    reasons,
+)
+from pytest_jrh.stats.statistics import levels_of
+
+if TYPE_CHECKING:
+    from pytest_jrh.core.model import HumanReview
+    from pytest_jrh.reports.blocks import Block, Weight
+    from pytest_jrh.reports.session import Session
+    from pytest_jrh.stats.formulas import ConfusionMatrix, Estimate
+    from pytest_jrh.stats.panels import Panel
+
+
+_MOST_SPLIT = 50
+_MOST_MATRICES = 20
+
+
+def extent_sentences(session: Session) -> list[str]:
+    """Say for each suite whether the session was interrupted, or ran a part of it.
+
+    Nothing of one that ran whole.
+    """
+    sentences = []
+    for suite, extent in session.extents.items():
+        cases = f"{extent.cases:,} of {counted(extent.of, 'case')}"
+        of = f" of suite {suite}" if len(session.extents) > 1 else ""
+        if extent.interrupted:
+            sentences.append(
+                f"Interrupted: this session did not run to its end; {cases}{of} have a result."
+            )
+        elif extent.cases < extent.of:
+            sentences.append(f"{cases}{of} in this session.")
+    return sentences
+
+
+def extent_blocks(session: Session) -> list[Block]:
+    """How much of each suite was run, where it was not all of it."""
+    return [Sentence(sentence, "warning") for sentence in extent_sentences(session)]
+
+
+def recording_blocks(session: Session) -> list[Block]:
+    """The command that records the cases that are unrecorded, where there are any."""
+    missing = sum(result.outcome == "unrecorded" for result in session.results)
+    if not session.record_command or not missing:
+        return []
+    advice = (
+        f"{counted(missing, 'case')} unrecorded. With an API key, this records only what is "
+        "missing:"
+    )
+    return [Command(advice, session.record_command)]
+
+
+def left_out_blocks(session: Session) -> list[Block]:
+    """What the figures leave out, and how much of each."""
+    overall = session.table.overall
+    parts = [f"{number:,} {kind}" for kind, number in left_out(overall)]
+    if not parts:
+        return []
+    weight: Weight = "warning" if overall.counts.unscored else ""
+    return [Sentence(f"Not in these figures: {', '.join(parts)}.", weight)]
+
+
+def panel_blocks(session: Session) -> list[Block]:
+    """How the judges of each panel agree, and the cases on which they are split."""
+    sections: list[Block] = []
+    for panel in session.panels:
+        majority = majority_text(panel)
+        pairs = [
+            Row(
+                " / ".join(pair.judges),
+                (
+                    Cell(
+                        f"{pair.agreement.count:,} of {pair.agreement.n:,}",
+                        range_text(pair.agreement),
+                    ),
+                    Cell(decimal(pair.kappa.value), range_text(pair.kappa, "number")),
+                ),
+            )
+            for pair in panel.pairs
+        ]
+        blocks: list[Block] = [
+            Sentence(f"{majority[0].upper()}{majority[1:]}."),
+            Table("judges", ("agree", "kappa"), tuple(pairs)),
+        ]
+        if panel.without_vote:
+            split = Cases(
+                "without a majority",
+                tuple(session.named(vote.case, vote.reason or "") for vote in panel.without_vote),
+                most=_MOST_SPLIT,
+            )
+            blocks.append(Fold("cases without a majority", (split,)))
+        judges = counted(len(panel.judges), "judge")
+        sections.append(Section(f"Panel of {panel.suite}: {judges}", tuple(blocks)))
+    return sections
+
+
+def warning_blocks(section: figures.Section) -> list[Block]:
+    """Where a judge judges nothing."""
+    return [Sentence(warning, "warning") for warning in section_warnings(section)]
+
+
+def more_figures(section: figures.Section) -> list[Block]:
+    """The confusion matrices of a judge, and why figures are missing; nothing where there are
+    neither.
+    """
+    rows = section.whole_rows
+    blocks: list[Block] = []
+    for row in rows if len(rows) <= _MOST_MATRICES else rows[:1]:
+        matrix = row.statistics.matrices.get(section.mode)
+        if matrix is not None and matrix.n:
+            blocks.append(_matrix(row.name, matrix))
+            if section.mode == "ordinal":
+                blocks.append(_levels(row.name, matrix))
+    if missing := missing_figures(section):
+        blocks.append(Points(missing))
+    if not blocks:
+        return []
+    title = f"Confusion matrices and missing figures, {section.label}"
+    return [Fold(title, tuple(blocks))]
+
+
+def missing_figures(section: figures.Section) -> tuple[str, ...]:
+    """Why figures of a judge are missing."""
+    return tuple(
+        f"{title}: {reason} ({', '.join(labels)})" for title, reason, labels in reasons(section)
+    )
+
+
+def _matrix(name: str, matrix: ConfusionMatrix) -> Table:
+    rows = [
+        Row(str(label), tuple(Cell(f"{count:,}") for count in counts))
+        for label, counts in zip(matrix.labels, matrix.counts, strict=True)
+    ]
+    titles = tuple(f"judge gave {label}" for label in matrix.labels)
+    return Table("right answer", titles, tuple(rows), name)
+
+
+def _levels(name: str, matrix: ConfusionMatrix) -> Table:
+    """What an ordinal judge gave to the cases of each level."""
+    rows = []
+    for level in levels_of(matrix):
+        texts = (
+            f"{level.n:,}",
+            decimal(level.mean),
+            level.bias_text,
+            decimal(level.spread),
+            level.range_text,
+        )
+        rows.append(Row(str(level.level), tuple(map(Cell, texts))))
+    titles = ("n", "mean given", "bias", "spread", "range")
+    return Table("right answer", titles, tuple(rows), f"{name}: what each level was given")
+
+
+def majority_text(panel: Panel) -> str:
+    """How often the majority of a panel is right, over all cases and over those that it decides,
+    and in how many the panel has no verdict, and why.
+    """
+    cases = f"{panel.overall.count:,} of {counted(panel.overall.n, 'case')}"
+    text = f"the majority is right in {cases} ({_with_interval(panel.overall)})"
+    undecided = len(panel.without_vote)
+    if undecided and panel.accuracy.n:
+        text += f", in {panel.accuracy.count:,} of the {panel.accuracy.n:,} that it decides"
+        text += f" ({_with_interval(panel.accuracy)})"
+    if ties := panel.ties.count:
+        verb = "is" if ties == 1 else "are"
+        text += f"; {counted(ties, 'tie')} ({_with_interval(panel.ties)}) {verb} no verdict"
+    if rest := undecided - (panel.ties.count or 0):
+        text += f"; {counted(rest, 'case')} without a majority"
+    return text
+
+
+def _with_interval(share: Estimate) -> str:
+    interval = range_text(share)
+    return percent(share.value) + ("" if interval == NONE else f", 95% interval {interval}")
+
+
+_WORDS: tuple[HumanReview, ...] = ("accepted", "edited", "rejected", "undecided")
+
+
+@dataclass(frozen=True, slots=True)
+class RewordedRubric:
+    """A rubric whose text is not the one that some of its cases were made for, and these cases."""
+
+    suite: str
+    rubric_id: str
+    cases: tuple[CaseResult, ...]
+
+    @property
+    def sentence(self) -> str:
+        """What the reports say of it."""
+        labels = "label stands" if len(self.cases) == 1 else "labels stand"
+        return (
+            f"{counted(len(self.cases), 'case')} of the rubric {self.rubric_id!r} (suite "
+            f"{self.suite}) had another text of the rubric when made: the {labels} for that text, "
+            "the verdicts for the present one. Review them with --jrh-review."
+        )
+
+
+def reworded_rubrics(results: Iterable[CaseResult]) -> list[RewordedRubric]:
+    """Find the rubrics with cases whose labels nobody has reviewed since the text was changed."""
+    found: dict[tuple[str, str], list[CaseResult]] = {}
+    for result in _each_once(results):
+        if result.reworded and result.human_reviewed not in ("accepted", "edited"):
+            found.setdefault((result.spec.suite, result.spec.rubric_id), []).append(result)
+    return [RewordedRubric(suite, rubric, tuple(own)) for (suite, rubric), own in found.items()]
+
+
+def altered_cases(results: Iterable[CaseResult]) -> tuple[CaseResult, ...]:
+    """Find the cases that were changed on the disk, and that nobody has reviewed since."""
+    return tuple(
+        result
+        for result in _each_once(results)
+        if result.altered and result.human_reviewed not in ("accepted", "edited")
+    )
+
+
+def unsettled_blocks(session: Session) -> list[Block]:
+    """All labels that a person should look at again."""
+
+    def cases(sentence: str, results: Iterable[CaseResult]) -> Cases:
+        named = tuple(session.named(result.case_id) for result in results)
+        return Cases(sentence, named, "warning")
+
+    blocks: list[Block] = [
+        cases(rubric.sentence, rubric.cases) for rubric in reworded_rubrics(session.results)
+    ]
+    if altered := altered_cases(session.results):
+        was, its = ("were", "their labels") if len(altered) > 1 else ("was", "its label")
+        sentence = (
+            f"{counted(len(altered), 'case')} {was} changed on the disk after being made (the "
+            f"record no longer fits its case_digest): nobody has confirmed {its}. Restore the "
+            "file, or review the cases with --jrh-review."
+        )
+        blocks.append(cases(sentence, altered))
+    for equal in contradicting_cases(session.results):
+        labels = " and ".join(str(label) for label in sorted({one.expected or 0 for one in equal}))
+        sentence = (
+            f"{counted(len(equal), 'case')} with one rubric and transcript have contradicting "
+            f"labels ({labels}): not all can be right. Review them with --jrh-review."
+        )
+        blocks.append(cases(sentence, equal))
+    return blocks
+
+
+def contradicting_cases(results: Iterable[CaseResult]) -> list[tuple[CaseResult, ...]]:
+    """Find the cases with one rubric and transcript whose labels are not the same."""
+    equal: dict[tuple[str, str], list[CaseResult]] = {}
+    for result in _each_once(results):
+        if result.outcome in MADE and result.content:
+            equal.setdefault((result.spec.suite, result.content), []).append(result)
+    return [tuple(cases) for cases in equal.values() if len({one.expected for one in cases}) > 1]
+
+
+def review_blocks(session: Session) -> list[Block]:
+    """The cases by what people decided, each once, however many judges it had, and those whose
+    decisions are void; nothing without a review.
+    """
+    blocks: list[Block] = []
+    reviewed = list(_once(session))
+    counts = Counter(result.human_reviewed for result in reviewed)
+    if decided := ", ".join(f"{counts[word]:,} {word}" for word in _WORDS if counts[word]):
+        blocks.append(Sentence(f"Reviewed by people: {decided}."))
+    if void := [session.named(one.case_id) for one in reviewed if one.human_reviewed == "void"]:
+        decisions = "decision is" if len(void) == 1 else "decisions are"
+        sentence = (
+            f"{len(void):,} {decisions} void, because the case was made in another way since."
+        )
+        blocks.append(Cases(sentence, tuple(void), "warning"))
+    return blocks
+
+
+def _once(session: Session) -> Iterable[CaseResult]:
+    return _each_once(result for result in session.results if result.human_reviewed)
+
+
+def _each_once(results: Iterable[CaseResult]) -> Iterable[CaseResult]:
+    """One result of each case, however many judges it had."""
+    return {
+        generation_id(result.spec): result for result in results if not result.spec.derived
+    }.values()
