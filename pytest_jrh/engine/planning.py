@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pytest_jrh.config.options import Options
     from pytest_jrh.core.model import CaseSpec, StageName
     from pytest_jrh.engine.loading import LoadedSuites, ReadySuite
-    from pytest_jrh.recording.shared_calls import Lookup
+    from pytest_jrh.recording.tapes import Lookup
 
 
 # Tokens are estimated from characters: few letters a token makes many tokens.

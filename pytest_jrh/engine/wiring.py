@@ -28,8 +28,7 @@ from pytest_jrh.llm.locks import Slots
 from pytest_jrh.llm.transport import Pace
 from pytest_jrh.recording.exchanges import Halt, Opened
 from pytest_jrh.recording.own_code import KeptRequests
-from pytest_jrh.recording.shared_calls import Recording, SharedCalls
-from pytest_jrh.recording.tapes import Tape
+from pytest_jrh.recording.tapes import Recording, SharedCalls, Tape
 from pytest_jrh.recording.watch import foreign_urllib3
 
 if TYPE_CHECKING:

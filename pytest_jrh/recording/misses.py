@@ -1,23 +1,38 @@
-"""Describes a call that a cassette does not have: the nearest recorded one, and the difference
-(rule G3).
+"""Says why a call of ours, or a request of a judge's own code, has no recorded answer: the nearest
+recorded one, and the difference.
 """
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.diffs import unified
-from pytest_jrh.core.errors import Unrecorded
+from pytest_jrh.core.errors import Unrecorded, Unscored
+from pytest_jrh.core.redact import REDACTED
 from pytest_jrh.core.transcript import text_of
+from pytest_jrh.core.user_code import error_places
 from pytest_jrh.recording.cassettes import Cassette
+from pytest_jrh.recording.exchanges import is_all_secret
+from pytest_jrh.recording.recorder import MAKE_ROOM
+from pytest_jrh.recording.watch import foreign_urllib3
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_jrh.llm.calls import CallRequest
     from pytest_jrh.recording.cassettes import RecordedCall
+    from pytest_jrh.recording.exchanges import Halt, HttpRequest
+
+
+_MOST_LINES = 24
+# About two lines of a terminal.
+_LONGEST_LINE = 160
+VERDICT_ADVICE = (
+    "Let it ask over HTTP by requests, httpx, aiohttp or urllib3; or set `replay: verdict` on the "
+    "judge, which then answers from its recorded verdict."
+)
 
 
 def unrecorded(
@@ -44,8 +59,7 @@ def unrecorded(
         cause = f"the cassette has no {request.stage.stage} call."
     else:
         cause = "the case has no recording."
-    if closed:
-        cause = f"the cassette is complete, and mode `once` does not add to it: {cause}"
+    cause = _closed(cause, closed=closed)
     return Unrecorded(
         stage=request.stage.stage,
         cause=f"{why}{cause[0].upper()}{cause[1:]}" if why else cause,
@@ -54,19 +68,82 @@ def unrecorded(
     )
 
 
+def halted(
+    halt: Halt,
+    *,
+    stage: str,
+    who: str,
+    recorded: Sequence[Mapping[str, Any]],
+    cassette: Path,
+    closed: bool,
+    error: BaseException | None,
+) -> Unscored:
+    """The outcome of a case whose judge was halted.
+
+    `recorded` are the exchanges that were there to answer it, and `closed` says that the cassette
+    is complete and the mode adds nothing to it.
+    """
+    if halt.why == "budget":
+        return Unscored("over_budget", stage=stage, cause=f"{halt.what}.")
+    if halt.why == "room":
+        return Unscored(
+            "model_error",
+            stage=stage,
+            cause=f"{who} was stopped before a request whose answer could not be stored under "
+            f"{cassette.parent}: {halt.what}.",
+            advice=MAKE_ROOM,
+        )
+    if halt.why == "unready":
+        return Unrecorded(
+            stage=stage,
+            cause=f"{who} cannot be asked: {halt.what}.",
+            difference="",
+            cassette=str(cassette),
+        )
+    if halt.why == "unseen":
+        return Unscored(
+            "unrecorded",
+            stage=stage,
+            cause=f"{who} was stopped: {halt.what}, which no recording answers.",
+            advice=f"{foreign_urllib3()}{VERDICT_ADVICE}",
+            places=() if error is None else error_places(error),
+        )
+    assert halt.request is not None
+    interaction = _nearest_interaction(recorded, halt.request)
+    cause = f"{who} sent {halt.what}, which is not recorded"
+    if interaction is not None:
+        cause += "; the nearest recorded request differs"
+        if is_all_secret(interaction["request"]["body"]):
+            cause += f": its body is {REDACTED} alone, which answers nothing else"
+    else:
+        cause += ": the case has no recorded request"
+    return Unrecorded(
+        stage=stage,
+        cause=f"{_closed(cause, closed=closed)}.",
+        difference="" if interaction is None else request_difference(interaction, halt.request),
+        cassette=str(cassette),
+    )
+
+
+def _closed(cause: str, *, closed: bool) -> str:
+    if not closed:
+        return cause
+    return f"the cassette is complete, and mode `once` does not add to it: {cause}"
+
+
 def nearest(cassette: Cassette, request: CallRequest) -> RecordedCall | None:
     """The recorded call of the same stage that has the most in common with a request."""
-    wanted = request.parts
+    parts = request.parts
 
     def likeness(entry: RecordedCall) -> tuple[int, int]:
         same_parts = sum(
-            entry.parts.get(name) == wanted[name] for name in ("model", "parameters", "schema")
+            entry.parts.get(name) == parts[name] for name in ("model", "parameters", "schema")
         )
         recorded = entry.parts.get("messages") or []
         same_messages = sum(
-            one == other for one, other in zip(recorded, wanted["messages"], strict=False)
+            old == new for old, new in zip(recorded, parts["messages"], strict=False)
         )
-        return (same_messages - abs(len(recorded) - len(wanted["messages"])), same_parts)
+        return (same_messages - abs(len(recorded) - len(parts["messages"])), same_parts)
 
     candidates = [
         entry for entry in cassette.entries.values() if entry.stage == request.stage.stage
@@ -75,56 +152,48 @@ def nearest(cassette: Cassette, request: CallRequest) -> RecordedCall | None:
 
 
 def difference(
-    entry: RecordedCall,
-    request: CallRequest,
-    *,
-    redact: Callable[[str], str] = str,
-    longest: int = 24,
+    entry: RecordedCall, request: CallRequest, *, redact: Callable[[str], str] = str
 ) -> str:
-    """A short text that says in which parts a request differs from a recorded call (rule G3).
+    """A short text that says in which parts a request differs from a recorded call.
 
     `redact` takes secrets out of the request, as they are out of the recording.
     """
-    lines = []
-    wanted = request.parts
+    lines: list[str] = []
+    parts = request.parts
     for name in ("model", "parameters"):
-        if entry.parts.get(name) != wanted[name]:
+        if entry.parts.get(name) != parts[name]:
             lines += [
                 f"{name}:",
                 f"-{json.dumps(entry.parts.get(name))}",
-                f"+{json.dumps(wanted[name])}",
+                f"+{json.dumps(parts[name])}",
             ]
-    recorded_repeat, repeat = (parts.get("repeat", 1) for parts in (entry.parts, wanted))
+    recorded_repeat, repeat = entry.parts.get("repeat", 1), parts.get("repeat", 1)
     if recorded_repeat != repeat:
         lines.append(f"repeat: {recorded_repeat} recorded, {repeat} now")
-    if entry.parts.get("schema") != wanted["schema"]:
+    if entry.parts.get("schema") != parts["schema"]:
         lines.append("the response schema differs")
     recorded = entry.parts.get("messages") or []
-    if len(recorded) != len(wanted["messages"]):
-        lines.append(f"messages: {len(recorded)} recorded, {len(wanted['messages'])} now")
+    if len(recorded) != len(parts["messages"]):
+        lines.append(f"messages: {len(recorded)} recorded, {len(parts['messages'])} now")
     texts = list(_texts_of(entry))
-    for index, (old, new) in enumerate(zip(recorded, wanted["messages"], strict=False)):
+    for index, (old, new) in enumerate(zip(recorded, parts["messages"], strict=False)):
         if old != new:
             message = request.messages[index]
             lines.append(f"message {index + 1} ({message['role']}):")
             lines += _text_difference(texts, redact(text_of(message)))
-    if len(lines) > longest:
-        lines = [*lines[:longest], f"... {len(lines) - longest} more lines"]
-    return "\n".join(lines)
+    return _cut(lines)
 
 
-def _text_difference(recorded: Sequence[str], text: str) -> Iterator[str]:
+def _text_difference(recorded: Sequence[str], text: str) -> list[str]:
     if not recorded:
-        yield "(differs; the recording has no HTTP request to compare with)"
-        return
-    wanted = text.splitlines()
-    shared = set(wanted)
-    old = max(
-        recorded, key=lambda candidate: len(shared & set(candidate.splitlines()))
-    ).splitlines()
-    for line in unified(old, wanted, context=0):
-        if not line.startswith("@@"):
-            yield line if len(line) <= 160 else f"{line[:159]}…"  # noqa: PLR2004 - about two terminal lines
+        return ["(differs; the recording has no HTTP request to compare with)"]
+    lines = text.splitlines()
+    words = set(lines)
+
+    def lines_in_common(candidate: str) -> int:
+        return len(words & set(candidate.splitlines()))
+
+    return _changed_lines(max(recorded, key=lines_in_common).splitlines(), lines)
 
 
 def _texts_of(entry: RecordedCall) -> Iterator[str]:
@@ -143,3 +212,55 @@ def _texts_of(entry: RecordedCall) -> Iterator[str]:
             pending.extend(value.values())
         elif isinstance(value, list):
             pending.extend(value)
+
+
+def request_difference(interaction: Mapping[str, Any], request: HttpRequest) -> str:
+    """A short text that says in what a request differs from a recorded one."""
+    recorded = interaction["request"]
+    lines: list[str] = []
+    was, now = f"{recorded['method']} {recorded['uri']}", f"{request.method} {request.uri}"
+    if was != now:
+        lines += [f"-{was}", f"+{now}"]
+    lines += _changed_lines(_body_lines(recorded["body"]), _body_lines(request.body))
+    return _cut(lines) or "(equal to a recorded request that was asked fewer times)"
+
+
+def _nearest_interaction(
+    recorded: Sequence[Mapping[str, Any]], request: HttpRequest
+) -> Mapping[str, Any] | None:
+    """The recorded exchange that has the most in common with a request."""
+    lines = set(_body_lines(request.body))
+
+    def likeness(interaction: Mapping[str, Any]) -> tuple[bool, bool, int]:
+        other = interaction["request"]
+        in_common = len(lines & set(_body_lines(other["body"])))
+        return (other["uri"] == request.uri, other["method"] == request.method, in_common)
+
+    return max(recorded, key=likeness, default=None)
+
+
+def _body_lines(body: str | None) -> list[str]:
+    """A body line by line, and its texts too: a transcript is one line of its JSON."""
+    try:
+        text = json.dumps(json.loads(body or ""), indent=1, sort_keys=True, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        text = body or ""
+    lines: list[str] = []
+    for line in text.splitlines():
+        lines += line.split("\\n")
+    return lines
+
+
+def _changed_lines(old: Sequence[str], new: Sequence[str]) -> list[str]:
+    """The lines that differ, each cut to a length."""
+    lines: list[str] = []
+    for line in unified(old, new, context=0):
+        if not line.startswith("@@"):
+            lines.append(line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 1]}…")
+    return lines
+
+
+def _cut(lines: Sequence[str]) -> str:
+    if len(lines) > _MOST_LINES:
+        lines = [*lines[:_MOST_LINES], f"... {len(lines) - _MOST_LINES} more lines"]
+    return "\n".join(lines)

@@ -1,44 +1,179 @@
 """The tapes that a session's calls are kept on: one per case and stage of work, over its cassette.
 
 A tape answers from its cassette, and records what it does not hold, in step with every other
-process that records into the same folder.
+process that records into the same folder. A call that several cases make alike is made by one of
+them, and the others copy its answer.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+import json
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pytest_jrh.core.errors import Unrecorded, Unscored
+from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.model import RecordMode, SharedCall, Spending
+from pytest_jrh.core.redact import Redactor
+from pytest_jrh.core.stages import STAGES
 from pytest_jrh.core.transcript import storable
-from pytest_jrh.llm.calls import Answer, Attempts, CallRequest, Stopped
+from pytest_jrh.llm.calls import Answer, Attempts, CallRequest, Exchange, Stopped, digest
 from pytest_jrh.llm.locks import held
 from pytest_jrh.recording.cassettes import Cassette, RecordedCall
 from pytest_jrh.recording.misses import unrecorded
-from pytest_jrh.recording.recorder import room_for, size_of, writing
-from pytest_jrh.recording.shared_calls import (
-    RENEWED,
-    Lookup,
-    Pointer,
-    Recording,
-    SessionMark,
-    is_shared,
-    side_file,
-)
+from pytest_jrh.recording.recorder import Capture, room_for, size_of, writing
+
+if TYPE_CHECKING:
+    from pytest_jrh.core.errors import Unrecorded
+    from pytest_jrh.recording.recorder import HttpRecorder
+
+
+# The ending of a cassette that is recorded anew while the old one stays.
+RENEWED = ".renewed"
+# The first summary is asked beside the plan, so it is one of the first two calls of a case.
+_FIRST_CALLS = 2
+
+
+def side_file(folder: Path, cassette: Path, ending: str) -> Path:
+    """Where a folder of cassettes has what belongs to one of them and is not committed."""
+    name = digest(cassette.relative_to(folder).as_posix())[:32]
+    return folder / ".locks" / f"{name}{ending}"
+
+
+def is_shared(request: CallRequest, sequence: int) -> bool:
+    """Whether every case of the run makes this call alike: it summarizes the
+    run before any edit.
+    """
+    stage = STAGES.get(request.stage.stage)
+    return stage is not None and stage.shared_at_start and sequence <= _FIRST_CALLS
+
+
+class SharedCalls:
+    """The calls that several cases make alike, such as the first summary of a run: one asks, all
+    are answered.
+
+    Where answers are kept, the others copy them from the cassette of the first, and a pointer file
+    tells where that is; where they are not, they are remembered here.
+    """
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Answer] = {}
+        self._turns: dict[str, asyncio.Lock] = {}
+
+    @contextlib.asynccontextmanager
+    async def turn(self, fingerprint: str) -> AsyncIterator[None]:
+        """Let the askers of one call of this process in one by one."""
+        lock = self._turns.setdefault(fingerprint, asyncio.Lock())
+        async with lock:
+            yield
+        if not lock.locked():
+            self._turns.pop(fingerprint, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """The file at `path` that names the cassette, in `folder`, which holds a shared call.
+
+    `session` is the one that reads and writes it.
+    """
+
+    path: Path
+    folder: Path
+    session: str
+
+    def entry(self, fingerprint: str, *, asker: Path, anew: bool) -> RecordedCall | None:
+        """The call in the cassette that is named; None where it is not there, or that is `asker`.
+
+        Where the call is to be recorded `anew`, a pointer of an earlier session does not count.
+        """
+        try:
+            pointer = json.loads(self.path.read_text(encoding="utf-8"))
+            holder, session = self.folder / str(pointer["cassette"]), pointer["session"]
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):
+            return None
+        if anew and session != self.session:
+            return None
+        if holder == asker:
+            return None
+        renewal = side_file(self.folder, holder, RENEWED)
+        for path in (renewal, holder) if anew else (holder, renewal):
+            entries = Cassette.load(path, interactions=True).entries
+            if fingerprint in entries:
+                return entries[fingerprint]
+            if anew and entries:
+                break
+        return None
+
+    def write(self, holder: Path) -> None:
+        """Name the cassette that will hold the call; raises `OSError` as it comes."""
+        cassette = holder.relative_to(self.folder).as_posix()
+        atomic_write(self.path, json.dumps({"session": self.session, "cassette": cassette}))
+
+
+@dataclass(frozen=True, slots=True)
+class SessionMark:
+    """The file at `path` that says which session has recorded a cassette anew, for the others of
+    its cases that ask for it.
+    """
+
+    path: Path
+    session: str
+
+    def stands(self) -> bool:
+        """Whether it was this session."""
+        try:
+            return self.path.read_text(encoding="utf-8") == self.session
+        except (OSError, ValueError):
+            return False
+
+    def set(self) -> None:
+        """Say that it was this session; raises `OSError` as it comes."""
+        if not self.stands():
+            atomic_write(self.path, self.session)
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """One call that a case has looked up: `answer` is what was recorded, None where nothing was."""
+
+    stage: str
+    fingerprint: str
+    answer: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """How the calls of a session are answered, common to all of its tapes.
+
+    `live` asks models, and is None where nothing may be asked; `http` is the session's patch, None
+    for clients that do not speak HTTP through it; `keep` is False where answers are not to be kept.
+    No call is begun once `stopping` answers True. `session` is the same for all processes of a
+    session. While `planning` nothing is asked, and what is forgotten to be asked again stays on the
+    disk.
+    """
+
+    redactor: Redactor
+    live: Exchange | None = None
+    http: HttpRecorder | None = None
+    keep: bool = True
+    stopping: Callable[[], bool] = bool
+    session: str = ""
+    shared: SharedCalls = field(default_factory=SharedCalls)
+    planning: bool = False
 
 
 class Tape:
     """The `Exchange` of one case: answers from its cassette, and records what it does not hold.
 
     A lock is held from the first call to be made until the tape is closed, and the cassette read
-    once more after taking it, so that two processes never pay for the same call (rule G5). `case`
+    once more after taking it, so that two processes never pay for the same call. `case`
     is the case's id. A `shared` one is asked for by several cases, of which only the first of a
-    session records it anew (rule S2). A cassette that is recorded anew is written beside the old
-    one, and takes its place when the tape is settled (rule G5).
+    session records it anew. A cassette that is recorded anew is written beside the old one, and
+    takes its place when the tape is settled: until then a session that ends early loses nothing.
     """
 
     def __init__(
@@ -250,9 +385,7 @@ class Tape:
             self._save("finish")
 
     async def _record_shared(self, request: CallRequest, sequence: int) -> Answer:
-        """Record a call that other cases make too, unless one of them has its answer already (rule
-        G5).
-        """
+        """Record a call that other cases make too, unless one of them has its answer already."""
         shared, fingerprint = self._recording.shared, request.fingerprint
         async with contextlib.AsyncExitStack() as turns:
             await turns.enter_async_context(shared.turn(fingerprint))
@@ -262,10 +395,10 @@ class Tape:
                     return shared.answers[fingerprint]
                 answer = shared.answers[fingerprint]
             else:
-                place = self._locks / f"{fingerprint[:32]}.shared"
-                await self._hold(turns, place.with_suffix(".lock"), request.stage.stage)
+                path = self._locks / f"{fingerprint[:32]}.shared"
+                await self._hold(turns, path.with_suffix(".lock"), request.stage.stage)
                 anew = self._mode == "all" or fingerprint in self._renewed
-                pointer = Pointer(place, self._folder, self._recording.session)
+                pointer = Pointer(path, self._folder, self._recording.session)
                 entry = pointer.entry(fingerprint, asker=self.path, anew=anew)
                 if entry is None:
                     # Before the call is made, so that a kill loses nothing.
@@ -284,8 +417,6 @@ class Tape:
         return answer
 
     async def _record(self, request: CallRequest, sequence: int) -> Answer:
-        from pytest_jrh.recording.recorder import Capture
-
         live = self._recording.live
         assert live is not None
         if self._recording.stopping():
