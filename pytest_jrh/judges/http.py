@@ -1,7 +1,4 @@
-"""The judge that is a service: one request for each verdict (rules Q1, Q5).
-
-What a judge that is a service is asked: JSON, from a jinja template.
-"""
+"""The judge that is a service: one request for each verdict, JSON from a jinja template."""
 
 from __future__ import annotations
 
@@ -208,10 +205,10 @@ class HttpJudge(OwnCodeJudge):
         del repeat  # `calls` records each repeat by itself
         judged = judged_case(case, show_reasoning=self.settings.show_reasoning)
         scale = self.scale()
-        asked = _Asked(self.service, scale, self._body(judged), self.timeout, RetryPolicy())
+        request = _Asked(self.service, scale, self._body(judged), self.timeout, RetryPolicy())
         code = self.own_code(
             judged,
-            lambda _submit: asked.answer(),
+            lambda _submit: request.answer(),
             lambda answer: _read(answer, self.service, scale, judged),
         )
         return await calls.run(code)
@@ -294,15 +291,15 @@ class _Asked:
             answer = parsed(response.content)
             check_depth(answer)
         except DamagedError as error:
-            said = shortened(response.text, _LONGEST)
+            answer_text = shortened(response.text, _LONGEST)
             raise self.scale.invalid(
-                f"gave an answer that {error}; it answered {said!r}"
+                f"gave an answer that {error}; it answered {answer_text!r}"
             ) from error
         return answer
 
     def _refused(self, response: httpx.Response, attempts: int) -> Unscored:
-        said = shortened(" ".join(response.text.split()), _LONGEST)
-        cause = f"it answered with HTTP status {response.status_code}: {said or '(nothing)'}"
+        answer_text = shortened(" ".join(response.text.split()), _LONGEST)
+        cause = f"it answered with HTTP status {response.status_code}: {answer_text or '(nothing)'}"
         return self._failed(cause, attempts)
 
     def _failed(self, cause: str, attempts: int) -> Unscored:
@@ -329,13 +326,13 @@ def with_environment(
         text, *parts = value.split("${")
         unset: list[str] = []
         for part in parts:
-            name, closed, rest = part.partition("}")
+            name, closed, after = part.partition("}")
             if not closed:
                 text += f"${{{part}"
                 continue
             if name not in environ:
                 unset.append(name)
-            text += environ.get(name, "").strip() + rest
+            text += environ.get(name, "").strip() + after
         if unset:
             missing += unset
         else:
@@ -349,12 +346,12 @@ def _read(answer: object, service: HttpSection, scale: Scale, case: JudgedCase) 
     return scale.verdict(value, reasoning, case)
 
 
-def _at(answer: object, pointer: str, what: str, scale: Scale) -> object:
-    found = at(answer, pointer)
-    if found is not MISSING:
-        return found
+def _at(answer: object, pointer: str, key: str, scale: Scale) -> object:
+    value = at(answer, pointer)
+    if value is not MISSING:
+        return value
     raise scale.invalid(
-        f"has nothing at {pointer}, its `{what}`; it answered "
+        f"has nothing at {pointer}, its `{key}`; it answered "
         f"{shortened(json.dumps(answer, ensure_ascii=False), _LONGEST)}"
     )
 
@@ -378,11 +375,11 @@ def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> HttpJudge:
     return HttpJudge(settings, service, template)
 
 
-def _with_files(section: Any, each: Callable[[str, tuple[str, ...]], str]) -> Any:
+def _with_files(section: Any, relocated: Callable[[str, tuple[str, ...]], str]) -> Any:
     service = section.http
     if service is None or service.body is None:
         return section
-    body = each(service.body, (_KEY, "body"))
+    body = relocated(service.body, (_KEY, "body"))
     return section.model_copy(update={_KEY: service.model_copy(update={"body": body})})
 
 

@@ -1,5 +1,5 @@
-"""What judges that are scorers of Inspect or scanners of Scout have in common (rule Q3): their
-keys, how one is loaded, the models that it asks, and how its value is read.
+"""What judges that are scorers of Inspect or scanners of Scout have in common: their keys, how one
+is loaded, the models that it asks, and how its value is read.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeVar
 
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
@@ -18,7 +18,7 @@ from pytest_jrh.core.sections import FreeMapping, Takes, Text
 from pytest_jrh.core.text import nearest, shortened
 from pytest_jrh.core.user_code import error_places, error_text
 from pytest_jrh.judges.judge import judged_case
-from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys, Scale
+from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys, Scale, shown_path
 from pytest_jrh.judges.own_source import OwnSource, own_source
 from pytest_jrh.llm.transport import keep_libraries_local
 
@@ -130,12 +130,14 @@ class InspectCodeJudge(OwnCodeJudge):
         if isinstance(value, Mapping):
             if key is None or key not in value:
                 keys = ", ".join(map(str, value))
-                named = "none of them" if key is None else repr(key)
-                raise scale.invalid(f"gave several values ({keys}), and `value_key` names {named}")
+                key_text = "none of them" if key is None else repr(key)
+                raise scale.invalid(
+                    f"gave several values ({keys}), and `value_key` names {key_text}"
+                )
             value = value[key]
         if value is None or (isinstance(value, float) and math.isnan(value)):
-            said = shortened(" ".join(reasoning.split()), _LONGEST)
-            raise scale.invalid(f"left the case unscored: {said or '(no explanation)'}")
+            explanation = shortened(" ".join(reasoning.split()), _LONGEST)
+            raise scale.invalid(f"left the case unscored: {explanation or '(no explanation)'}")
         if isinstance(value, float) and value.is_integer() and scale.score_map is None:
             # Inspect's own values of scores are floats.
             value = int(value)
@@ -150,22 +152,8 @@ def chat_messages(case: JudgedCase) -> list[ChatMessage]:
     return TypeAdapter(list[ChatMessage]).validate_python([dict(m) for m in case.messages])
 
 
-def located(section: Any, each: Callable[[str, tuple[str, ...]], str], key: str) -> Any:
-    """The section with the file in `file.py@name` of a key replaced."""
-    file, separator, name = (getattr(section, key) or "").rpartition("@")
-    if not separator or not file.endswith(".py"):
-        return section
-    return section.model_copy(update={key: f"{each(file, (key,))}@{name}"})
-
-
-def shown_name(spec: str) -> str:
-    """The scorer or scanner as messages name it: a file by its name alone, wherever it lies."""
-    file, separator, name = spec.rpartition("@")
-    return f"{Path(file).name}@{name}" if separator else spec
-
-
 def made(
-    spec: str, what: RegistryType, key: str, make: Callable[[], _T], settings: JudgeSettings
+    spec: str, kind: RegistryType, key: str, make: Callable[[], _T], settings: JudgeSettings
 ) -> tuple[_T, OwnSource]:
     """What `make` makes of the scorer or scanner that `spec` names, and its code.
 
@@ -173,60 +161,60 @@ def made(
     raised.
     """
     keep_libraries_local()
-    path = shown_name(spec)
+    path = shown_path(spec, "@")
     from inspect_ai._util.registry import registry_info, registry_lookup
 
     try:
-        problem = _misnamed(spec, what, key)
+        problem = _misnamed(spec, kind, key)
         if problem is not None:
             raise InputError(problem)
-        there = make()
-        factory = registry_lookup(what, registry_info(there).name)
+        judge = make()
+        factory = registry_lookup(kind, registry_info(judge).name)
     except (InputError, KeyboardInterrupt):
         raise
     except BaseException as error:  # the user's module runs here, and may raise anything
         places = "".join(f"; {place}" for place in error_places(error, own_only=True))
-        message = f"the {what} {path!r} cannot be loaded: {error_text(error)[:_LONGEST]}{places}"
+        message = f"the {kind} {path!r} cannot be loaded: {error_text(error)[:_LONGEST]}{places}"
         raise InputError(Problem(message, key=f"judge.{key}")) from error
     section = settings.section
     assert isinstance(section, InspectKeys)
-    code = factory if callable(factory) else there
-    return there, own_source(code, settings.folders, section.args)
+    code = factory if callable(factory) else judge
+    return judge, own_source(code, settings.folders, section.args)
 
 
-def _misnamed(spec: str, what: RegistryType, key: str) -> Problem | None:
+def _misnamed(spec: str, kind: RegistryType, key: str) -> Problem | None:
     """Why there is no such scorer or scanner, as far as that is known without running its file."""
     from inspect_ai._util.decorator import parse_decorators
     from inspect_ai._util.registry import registry_find, registry_info, registry_lookup
 
     file, separator, name = spec.rpartition("@")
     if not separator:
-        if registry_lookup(what, spec) is not None:
+        if registry_lookup(kind, spec) is not None:
             return None
-        found = registry_find(lambda info: info.type == what)
-        known = [registry_info(each).name for each in found]
-        message = f"no installed package has a {what} {shown(spec)}"
-        hint = _close(spec, known) or "one of your own is named by its file: file.py@name"
+        registered = registry_find(lambda info: info.type == kind)
+        installed = [registry_info(entry).name for entry in registered]
+        message = f"no installed package has a {kind} {shown(spec)}"
+        hint = _close(spec, installed) or "one of your own is named by its file: file.py@name"
         return Problem(message, key=f"judge.{key}", hint=hint)
     if not file.endswith(".py") or not name:
         message = (
-            f"got {shown(shown_name(spec))}; must be a {what}, as file.py@name or package/name"
+            f"got {shown(shown_path(spec, '@'))}; must be a {kind}, as file.py@name or package/name"
         )
         return Problem(message, key=f"judge.{key}")
     if not Path(file).is_file():
         return Problem(f"{shown(Path(file).name)} is not a file", key=f"judge.{key}")
     # Inspect's reading passes over a file that is no Python.
     ast.parse(Path(file).read_bytes(), filename=Path(file).name)
-    names = [each for each, _ in parse_decorators(Path(file), what)]
+    names = [entry for entry, _ in parse_decorators(Path(file), kind)]
     if name in names:
         return None
-    message = f"{Path(file).name} has no @{what} named {shown(name)}"
-    there = f"it has {listed(names)}" if names else f"it has no @{what} at all"
-    return Problem(message, key=f"judge.{key}", hint=_close(name, names) or there)
+    message = f"{Path(file).name} has no @{kind} named {shown(name)}"
+    choices_text = f"it has {listed(names)}" if names else f"it has no @{kind} at all"
+    return Problem(message, key=f"judge.{key}", hint=_close(name, names) or choices_text)
 
 
-def _close(name: str, known: Sequence[str]) -> str | None:
-    close = nearest(name, known)
+def _close(name: str, names: Sequence[str]) -> str | None:
+    close = nearest(name, names)
     return f"{close} is the nearest" if close else None
 
 

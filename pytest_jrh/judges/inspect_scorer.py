@@ -1,4 +1,4 @@
-"""The judge that is a scorer of Inspect (rule Q3); its model calls go through Inspect."""
+"""The judge that is a scorer of Inspect; its model calls go through Inspect."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from pytest_jrh.judges.inspect_code import (
     InspectCodeJudge,
     InspectKeys,
     chat_messages,
-    located,
     made,
-    shown_name,
 )
 from pytest_jrh.judges.judge import JudgeKind, JudgeStart
+from pytest_jrh.judges.own_code import shown_path, with_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,7 +78,7 @@ def task_state(judged: JudgedCase, case: Case, target: str, model: str) -> TaskS
     from inspect_ai.solver import TaskState
 
     messages = chat_messages(judged)
-    last = next((each for each in reversed(messages) if each.role == "assistant"), None)
+    last = next((turn for turn in reversed(messages) if turn.role == "assistant"), None)
     output = ModelOutput(
         model=model, choices=[] if last is None else [ChatCompletionChoice(message=last)]
     )
@@ -110,7 +109,7 @@ def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> ScorerJudge
         return scorer_from_spec(ScorerSpec(scorer=spec), None, **(section.args or {}))
 
     scorer, source = made(spec, "scorer", _KEY, make, settings)
-    return ScorerJudge(settings, section, shown_name(spec), source, scorer)
+    return ScorerJudge(settings, section, shown_path(spec, "@"), source, scorer)
 
 
 INSPECT_SCORER = JudgeKind(
@@ -118,7 +117,7 @@ INSPECT_SCORER = JudgeKind(
     build=_build,
     keys=ScorerKeys,
     asks_model=False,
-    with_files=lambda section, each: located(section, each, _KEY),
+    with_files=lambda section, relocated: with_file(section, _KEY, "@", relocated),
     start=JudgeStart(
         keys=lambda scorer, _mode: {_KEY: scorer},
         notes=(

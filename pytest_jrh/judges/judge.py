@@ -340,19 +340,21 @@ def about_media(messages: Sequence[Message], *, sends_images: bool) -> tuple[str
             "placeholders such as [image: image/png]. `images: send` in the judge's section sends "
             "images.",
         )
-    left, _ = with_numbers(messages)
-    unsent = [
-        block
-        for message in left
-        for block in (message["content"] if isinstance(message.get("content"), list) else ())
-        if block.get("type") not in _NO_MEDIA and _NUMBER not in block
-    ]
-    if not unsent:
+    numbered, _ = with_numbers(messages)
+    if not any(map(_has_unsent, numbered)):
         return ()
     return (
         "of the media in transcripts the judge gets PNG, JPEG, GIF and WebP images whose data are "
         "there; others, such as those named by a URL, reach it as placeholders.",
     )
+
+
+def _has_unsent(message: Message) -> bool:
+    """Whether a message with numbered images has media that are not sent."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        return False
+    return any(block.get("type") not in _NO_MEDIA and _NUMBER not in block for block in content)
 
 
 def advised(trouble: Unscored) -> Unscored:

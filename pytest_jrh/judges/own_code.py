@@ -1,7 +1,5 @@
-"""What judges of own code have in common: one that is not a prompt is one of these (rule Q1).
-
-What judges of own code have in common: their keys, and how their values become scores (rules Q1,
-Q2).
+"""What judges of own code have in common, which are all that are no prompt: their keys, how their
+values become scores, and what the engine runs for a verdict.
 """
 
 from __future__ import annotations
@@ -11,6 +9,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pytest_jrh.core.errors import Unscored
@@ -47,7 +46,7 @@ class OwnCodeKeys(ConfigSection):
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The scores on offer, and what is made of a judge's values (rule Q2); `who` is the judge."""
+    """The scores on offer, and what is made of a judge's values; `who` is the judge."""
 
     who: str
     score_map: Mapping[str, int] | None
@@ -56,7 +55,7 @@ class Scale:
         """The verdict that a value is; raises `Unscored` (invalid_response) where it is none.
 
         Without a map a value has to be a whole number on offer, or in binary mode a bool: nothing
-        is coerced (rule E3).
+        is coerced, so that no verdict is invented.
         """
         if not isinstance(reasoning, str):
             raise self.invalid(f"gave {_shown(reasoning)} as its reasoning, which is no text")
@@ -64,9 +63,9 @@ class Scale:
         if self.score_map is not None:
             score = self.score_map.get(key_of(value))
             if score is None:
-                known = ", ".join(self.score_map)
+                values = ", ".join(self.score_map)
                 raise self.invalid(
-                    f"gave {_shown(value)}, which `score_map` does not have: {known}"
+                    f"gave {_shown(value)}, which `score_map` does not have: {values}"
                 )
         elif type(value) is int or (type(value) is bool and not case.levels):
             score = int(value)
@@ -85,6 +84,22 @@ class Scale:
             advice=advice,
             happened="the judge gave no verdict",
         )
+
+
+def with_file(
+    section: Any, key: str, separator: str, relocated: Callable[[str, tuple[str, ...]], str]
+) -> Any:
+    """The section with the file in `file.py:function`, or `file.py@name`, of a key replaced."""
+    file, _, name = (getattr(section, key) or "").rpartition(separator)
+    if not file.endswith(".py"):
+        return section
+    return section.model_copy(update={key: f"{relocated(file, (key,))}{separator}{name}"})
+
+
+def shown_path(path: str, separator: str) -> str:
+    """A judge's code as messages name it: a file by its name alone, wherever it lies."""
+    file, _, name = path.rpartition(separator)
+    return f"{Path(file).name}{separator}{name}" if file else path
 
 
 def split_value(value: object) -> tuple[object, object]:
@@ -195,8 +210,8 @@ class OwnCodeJudge(ABC):
         `call` runs the code, and `read` makes a verdict of what it gives, or raises `Unscored`.
         """
         section = self._keys
-        whole = json.dumps(asdict(case), sort_keys=True, default=str)
-        digest = hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:_SHORT]
+        content = json.dumps(asdict(case), sort_keys=True, default=str)
+        digest = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:_SHORT]
         earlier = "" if section.version is not None else self.earlier_fingerprint[:_SHORT]
         replay = "verdict" if section.version is not None else "run"
         return OwnCode(
@@ -214,7 +229,7 @@ class OwnCodeJudge(ABC):
     def fingerprint_of(self, kind: str, parts: Mapping[str, Any]) -> str:
         """SHA-256 over the parts of a judge of this kind, its map and its model's settings."""
         section, stage = self._keys, self.settings.stage
-        known = {
+        content = {
             "kind": kind,
             **parts,
             "version": section.version,
@@ -225,7 +240,7 @@ class OwnCodeJudge(ABC):
             "max_tokens": stage.max_tokens,
             "show_reasoning": self.settings.show_reasoning,
         }
-        return hashlib.sha256(json.dumps(known, sort_keys=True, default=str).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
     @property
     def _keys(self) -> OwnCodeKeys:

@@ -238,9 +238,9 @@ class _Files:
         if not inside or folder.name in _SKIPPED:
             return
         for path in _files_below(folder, deep=deep):
-            shown = PurePath(name, path.relative_to(folder)).as_posix()
-            if pattern is None or fnmatchcase(shown, pattern):
-                self.add(path, shown, follow=pattern is not None)
+            file_name = PurePath(name, path.relative_to(folder)).as_posix()
+            if pattern is None or fnmatchcase(file_name, pattern):
+                self.add(path, file_name, follow=pattern is not None)
 
     def name_of(self, path: Path) -> str | None:
         """What an absolute path is called wherever the project lies; None where it names nothing.
@@ -263,8 +263,8 @@ class _Files:
         parts = bare.split(".")
         if parts[0] in _NO_PART and not dots:
             return packages
-        for place, part in enumerate(parts, start=1):
-            if place == 1 and not dots:
+        for number, part in enumerate(parts, start=1):
+            if number == 1 and not dots:
                 spec = _top_spec(part, [importer.parent, *self._folders])
             else:
                 spec = PathFinder.find_spec(part, folders)
@@ -276,7 +276,7 @@ class _Files:
                 if _is_installed(path):
                     self._add_package(path)
                     break
-                self.add(path, "." * dots + ".".join(parts[:place]))
+                self.add(path, "." * dots + ".".join(parts[:number]))
                 packages += map(Path, folders)
         return packages
 

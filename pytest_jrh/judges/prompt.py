@@ -1,4 +1,4 @@
-"""The template judge: a model, a prompt, and a score that must be on offer (rules E)."""
+"""The template judge: a model, a prompt, and a score that must be on offer."""
 
 from __future__ import annotations
 
@@ -63,19 +63,19 @@ def make_template_judge(
 ) -> Judge:
     """Build the judge under test.
 
-    It sees the rubric, the scale and the whole transcript, and nothing of how the case was made
-    (rule E2); `show_reasoning` shows it the agent's reasoning blocks, and `send_images` its images
-    (rule R5). With a `score_map` it answers with one of its values (rule Q1). It raises `Unscored`
-    where no score on offer comes back; a score is never coerced (rule E3).
+    It sees the rubric, the scale and the whole transcript, and nothing of how the case was
+    made; `show_reasoning` shows it the agent's reasoning blocks, and `send_images` its images. With
+    a `score_map` it answers with one of its values. It raises `Unscored` where no score on offer
+    comes back; a score is never coerced, so that no verdict is invented.
     """
     names = None if score_map is None else _names(score_map)
 
     async def judge(case: Case) -> Verdict:
-        shown, images = with_numbers(case.messages) if send_images else (case.messages, [])
+        turns, images = with_numbers(case.messages) if send_images else (case.messages, [])
         values = {
             "rubric_id": case.rubric.id,
             "rubric": with_scale(case.rubric.instructions, case.levels, stage.template, names),
-            "transcript": STYLES[case.style](shown, show_reasoning=show_reasoning),
+            "transcript": STYLES[case.style](turns, show_reasoning=show_reasoning),
             "instruction": instruction,
             **scale_values(case.levels, names),
         }
@@ -148,8 +148,8 @@ class PromptJudge:
     @property
     def prompts(self) -> Mapping[str, str]:
         """The template's text, and the system prompt where the config sets one."""
-        own = {"prompt": self.template.source}
-        return {**own, _SYSTEM: self.stage.system_prompt} if self.stage.system_prompt else own
+        texts = {"prompt": self.template.source}
+        return {**texts, _SYSTEM: self.stage.system_prompt} if self.stage.system_prompt else texts
 
     def with_prompt(self, which: str, text: str) -> PromptJudge:
         """The same judge with another template, of the same variables, or system prompt."""
@@ -198,7 +198,7 @@ def judge_fingerprint(
     send_images: bool = False,
     score_map: Mapping[str, int] | None = None,
 ) -> str:
-    """SHA-256 over what makes a judge this judge: model, prompt and parameters (rule J2).
+    """SHA-256 over what makes a judge this judge: model, prompt and parameters.
 
     `prompt` is the template's text. Where and how fast the model is asked is no part of it.
     """
@@ -251,4 +251,4 @@ def _names(score_map: Mapping[str, int]) -> Mapping[int, str]:
     names: dict[int, list[str]] = {}
     for key, score in score_map.items():
         names.setdefault(score, []).append(key)
-    return {score: " or ".join(each) for score, each in names.items()}
+    return {score: " or ".join(keys) for score, keys in names.items()}

@@ -1,4 +1,4 @@
-"""The Python judge: a function of the user's own (rule Q2)."""
+"""The Python judge: a function of the user's own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pytest_jrh.core.documents import shown
 from pytest_jrh.core.errors import InputError, Problem
@@ -18,7 +18,13 @@ from pytest_jrh.core.sections import Takes, Text
 from pytest_jrh.core.text import nearest
 from pytest_jrh.core.user_code import error_places, error_text
 from pytest_jrh.judges.judge import JudgeKind, JudgeStart, judged_case
-from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys, split_value
+from pytest_jrh.judges.own_code import (
+    OwnCodeJudge,
+    OwnCodeKeys,
+    shown_path,
+    split_value,
+    with_file,
+)
 from pytest_jrh.judges.own_source import OwnSource, own_source
 from pytest_jrh.llm.transport import keep_libraries_local
 
@@ -129,10 +135,10 @@ class _Asker:
                 "complete: no model; set `model` in the judge's section of the config, or give "
                 "complete(..., model=...)"
             )
-        asked = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
+        sent = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
         if stage.system_prompt:
-            asked = [{"role": "system", "content": stage.system_prompt}, *asked]
-        return await self.calls.complete(stage, asked, response_model)
+            sent = [{"role": "system", "content": stage.system_prompt}, *sent]
+        return await self.calls.complete(stage, sent, response_model)
 
 
 def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PythonJudge:
@@ -142,7 +148,7 @@ def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PythonJudge
     assert section.python is not None
     function = imported(section.python, key="judge.python", what="the judge")
     source = own_source(function, settings.folders)
-    return PythonJudge(settings, function, shown_path(section.python), source)
+    return PythonJudge(settings, function, shown_path(section.python, ":"), source)
 
 
 def judge_function(path: str) -> Callable[..., object]:
@@ -161,20 +167,6 @@ def supplied_judge(settings: JudgeSettings, function: Callable[..., object]) -> 
     return PythonJudge(settings, function, f"{module}:{name}", source)
 
 
-def with_file(section: Any, each: Callable[[str, tuple[str, ...]], str], key: str) -> Any:
-    """The section with the file in `file.py:function` of a key replaced."""
-    file, separator, name = (getattr(section, key) or "").rpartition(":")
-    if not separator or not file.endswith(".py"):
-        return section
-    return section.model_copy(update={key: f"{each(file, (key,))}:{name}"})
-
-
-def shown_path(path: str) -> str:
-    """The function as messages name it: a file by its name alone, wherever it lies."""
-    file, separator, name = path.rpartition(":")
-    return f"{Path(file).name}:{name}" if separator and file.endswith(".py") else path
-
-
 def imported(path: str, *, key: str, what: str) -> Callable[..., object]:
     """The function at `pkg.mod:function` or `file.py:function`.
 
@@ -182,8 +174,8 @@ def imported(path: str, *, key: str, what: str) -> Callable[..., object]:
     """
     place, separator, name = path.strip().rpartition(":")
     is_file = place.endswith(".py")
-    named = place.replace(".", "a").isidentifier() and not place.startswith(".")
-    if not separator or not name or not (is_file or named):
+    is_module = place.replace(".", "a").isidentifier() and not place.startswith(".")
+    if not separator or not name or not (is_file or is_module):
         raise _refused(f"got {shown(path)}; must be {_TAKES}", key)
     if is_file and not Path(place).is_file():
         raise _refused(f"{shown(Path(place).name)} is not a file", key)
@@ -194,29 +186,29 @@ def imported(path: str, *, key: str, what: str) -> Callable[..., object]:
         raise
     except BaseException as error:  # the user's module runs here, and may raise anything
         raise _not_imported(path, error, key, what) from error
-    found = getattr(module, name, None)
-    if found is None:
-        there = [each for each, value in vars(module).items() if callable(value)]
-        close = nearest(name, there)
+    member = getattr(module, name, None)
+    if member is None:
+        functions = [other for other, value in vars(module).items() if callable(value)]
+        close = nearest(name, functions)
         raise _refused(
-            f"{shown_path(path)!r}: the module has no {name!r}",
+            f"{shown_path(path, ':')!r}: the module has no {name!r}",
             key,
             f"{close} is the nearest" if close else None,
         )
-    if not callable(found):
+    if not callable(member):
         raise _refused(
-            f"{shown_path(path)!r} is not {what}: {type(found).__name__} is not callable", key
+            f"{shown_path(path, ':')!r} is not {what}: {type(member).__name__} is not callable", key
         )
-    function: Callable[..., object] = found
+    function: Callable[..., object] = member
     return function
 
 
 def _from_file(path: Path) -> object:
     """The module of a file, imported once; files beside it can be imported by it."""
     name = f"jrh_judge_{path.stem}_{sha256(str(path).encode()).hexdigest()[:8]}"
-    known = sys.modules.get(name)
-    if known is not None and getattr(known, "__file__", None) == str(path):
-        return known
+    loaded = sys.modules.get(name)
+    if loaded is not None and getattr(loaded, "__file__", None) == str(path):
+        return loaded
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
@@ -236,15 +228,16 @@ def _from_file(path: Path) -> object:
 
 def _not_imported(path: str, error: BaseException, key: str, what: str) -> InputError:
     places = "".join(f"; {place}" for place in error_places(error, own_only=True))
-    own = isinstance(error, ModuleNotFoundError)
-    return _refused(
-        f"{what} {shown_path(path)!r} cannot be imported: {error_text(error)[:300]}{places}",
-        key,
-        "its folder must be importable; pytest's ini option `pythonpath = .` adds the project's, "
-        "and file.py:function needs no import path"
-        if own
-        else None,
+    hint = None
+    if isinstance(error, ModuleNotFoundError):
+        hint = (
+            "its folder must be importable; pytest's ini option `pythonpath = .` adds the "
+            "project's, and file.py:function needs no import path"
+        )
+    message = (
+        f"{what} {shown_path(path, ':')!r} cannot be imported: {error_text(error)[:300]}{places}"
     )
+    return _refused(message, key, hint)
 
 
 def _refused(message: str, key: str, hint: str | None = None) -> InputError:
@@ -268,7 +261,7 @@ PYTHON = JudgeKind(
     build=_build,
     keys=PythonKeys,
     asks_model=False,
-    with_files=lambda section, each: with_file(section, each, _KEY),
+    with_files=lambda section, relocated: with_file(section, _KEY, ":", relocated),
     start=JudgeStart(
         keys=lambda function, _mode: {_KEY: function},
         notes=("score_map: {pass: 0, fail: 1}   # where it returns other values than scores",),

@@ -1,4 +1,4 @@
-"""The judge that is a scanner of Inspect Scout (rule Q3), which is an extra: `pip install
+"""The judge that is a scanner of Inspect Scout, which is an extra: `pip install
 'pytest-jrh[scout]'`.
 """
 
@@ -15,11 +15,10 @@ from pytest_jrh.judges.inspect_code import (
     InspectCodeJudge,
     InspectKeys,
     chat_messages,
-    located,
     made,
-    shown_name,
 )
 from pytest_jrh.judges.judge import JudgeKind, JudgeStart
+from pytest_jrh.judges.own_code import shown_path, with_file
 
 if TYPE_CHECKING:
     from inspect_scout import Scanner, Transcript
@@ -55,9 +54,9 @@ class ScannerJudge(InspectCodeJudge):
         from inspect_scout._scanner.scanner import config_for_scanner
 
         loader = config_for_scanner(self.scanner).loader
-        loaded = [each async for each in loader(transcript_of(judged, case, target))]
+        loaded = [piece async for piece in loader(transcript_of(judged, case, target))]
         # Scout passes over lists without a message, too.
-        inputs = [each for each in loaded if not (isinstance(each, list) and not each)]
+        inputs = [piece for piece in loaded if not (isinstance(piece, list) and not piece)]
         if len(inputs) == 1:
             return await self.scanner(inputs[0])
         invalid = self.scale().invalid
@@ -72,10 +71,14 @@ class ScannerJudge(InspectCodeJudge):
         """The value and the explanation of a `Result`; of a list of them, the values by label."""
         from inspect_scout import Result
 
-        if isinstance(given, list) and given and all(isinstance(each, Result) for each in given):
-            values = {str(each.label): each.value for each in given}
+        if (
+            isinstance(given, list)
+            and given
+            and all(isinstance(result, Result) for result in given)
+        ):
+            values = {str(result.label): result.value for result in given}
             key = self.section.value_key
-            counted = next((each for each in given if str(each.label) == key), None)
+            counted = next((result for result in given if str(result.label) == key), None)
             return values, _explanation(counted)
         if not isinstance(given, Result):
             raise scale.invalid(f"gave {type(given).__name__}, which is no Result")
@@ -89,16 +92,21 @@ def transcript_of(judged: JudgedCase, case: Case, target: str) -> Transcript:
     """
     from inspect_scout import Transcript
 
-    run, own = case.run, dict(judged.metadata)
+    run, run_metadata = case.run, dict(judged.metadata)
     sample = run.sample_id or run.run_id
-    given = {"id": sample, "epoch": run.epoch, "sample_metadata": own, "target": target}
+    scout_metadata = {
+        "id": sample,
+        "epoch": run.epoch,
+        "sample_metadata": run_metadata,
+        "target": target,
+    }
     messages = chat_messages(judged)
     return Transcript(
         transcript_id=run.run_id,
         task_id=str(sample),
         task_repeat=run.epoch,
         message_count=len(messages),
-        metadata={**own, **given},
+        metadata={**run_metadata, **scout_metadata},
         messages=messages,
     )
 
@@ -127,12 +135,12 @@ def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> ScannerJudg
     scanner, source = made(
         spec, "scanner", _KEY, lambda: _loaded(spec, section.args or {}), settings
     )
-    return ScannerJudge(settings, section, shown_name(spec), source, scanner)
+    return ScannerJudge(settings, section, shown_path(spec, "@"), source, scanner)
 
 
 def _first_keys(scanner: str, mode: Mode) -> dict[str, Any]:
-    found = {"score_map": {"true": 1, "false": 0}} if mode == "binary" else {}
-    return {_KEY: scanner, **found}
+    score_map = {"score_map": {"true": 1, "false": 0}} if mode == "binary" else {}
+    return {_KEY: scanner, **score_map}
 
 
 def _loaded(spec: str, args: Mapping[str, Any]) -> Scanner[Any]:
@@ -155,7 +163,7 @@ SCOUT_SCANNER = JudgeKind(
     build=_build,
     keys=ScannerKeys,
     asks_model=False,
-    with_files=lambda section, each: located(section, each, _KEY),
+    with_files=lambda section, relocated: with_file(section, _KEY, "@", relocated),
     start=JudgeStart(
         keys=_first_keys,
         notes=(

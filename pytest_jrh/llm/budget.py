@@ -114,10 +114,12 @@ class Price:
         """The maximum cost of a call: a token has at least a byte, an answer ends at its limit."""
         texts = [{**message, "content": text_of(message)} for message in request.messages]
         images = sum(len(image_sizes(message)) for message in request.messages)
-        asked = json.dumps(texts, ensure_ascii=False)
+        texts_json = json.dumps(texts, ensure_ascii=False)
         schema = json.dumps(request.schema)
         # Providers wrap messages in a few tokens of their own.
-        tokens = len(asked.encode("utf-8", "replace")) + len(schema) + 16 * len(request.messages)
+        tokens = (
+            len(texts_json.encode("utf-8", "replace")) + len(schema) + 16 * len(request.messages)
+        )
         tokens += _IMAGE * images
         return tokens * self.read + (request.stage.max_tokens or self.longest) * self.written
 

@@ -45,7 +45,7 @@ class Response(BaseModel):
 
 
 def score_on_offer(scores: tuple[int, ...]) -> Any:
-    """The type of a score that must be one of `scores`: no `true`, no `1.0`, no `"1"` (rule E3)."""
+    """The type of a score that must be one of `scores`: no `true`, no `1.0`, no `"1"`."""
 
     def whole(value: object) -> object:
         # pydantic's Literal compares by equality, strict or not, and to Python `True == 1 == 1.0`.
@@ -58,10 +58,10 @@ def score_on_offer(scores: tuple[int, ...]) -> Any:
 
 def value_on_offer(values: tuple[str | int | bool, ...]) -> Any:
     """The type of a value that must be one of `values`, in its type and as it is written."""
-    offered = ", ".join(json.dumps(each, ensure_ascii=False) for each in values)
+    offered = ", ".join(json.dumps(option, ensure_ascii=False) for option in values)
 
     def exact(value: object) -> object:
-        if not any(type(value) is type(each) and value == each for each in values):
+        if not any(type(value) is type(option) and value == option for option in values):
             raise ValueError(f"must be one of {offered}")
         return value
 
@@ -72,7 +72,7 @@ def parse(text: str, response_model: type[ResponseT]) -> ResponseT:
     """Read an answer strictly: one JSON object, at most wrapped in one Markdown code fence.
 
     Raises pydantic's `ValidationError`, also for duplicate keys: parsers differ in which value they
-    use. Numbers, texts and booleans are never coerced (rule E3).
+    use. Numbers, texts and booleans are never coerced, so that no verdict is invented.
     """
     inside = _unfenced(text)
     _refuse_duplicate_keys(inside)
@@ -118,10 +118,10 @@ def _refuse_duplicate_keys(text: str) -> None:
         # are dropped.
         seen: set[str] = set()
         for name, _ in pairs:
-            known = storable(name)[0]
-            if known in seen:
-                duplicates.append(known)
-            seen.add(known)
+            stored = storable(name)[0]
+            if stored in seen:
+                duplicates.append(stored)
+            seen.add(stored)
 
     try:
         # Numbers are left as they are: Python refuses long ones that pydantic reads.
@@ -137,9 +137,7 @@ def _refuse_duplicate_keys(text: str) -> None:
 
 
 def _storable_json(text: str) -> str:
-    """The answer without characters that cannot be stored, which JSON can write as escapes (rule
-    C6).
-    """
+    """The answer without characters that cannot be stored, which JSON can write as escapes."""
     if "\\u" not in text:
         return text
     try:
@@ -164,8 +162,8 @@ def _complaint(entry: Any) -> str:
         return f"has the key {entry['ctx']['key']} more than once"
     if kind == "json_invalid":
         return "is not JSON"
-    wanted = kind.removesuffix("_type")
-    return f"must be {_TYPE_WORDS.get(wanted, wanted)}"
+    type_name = kind.removesuffix("_type")
+    return f"must be {_TYPE_WORDS.get(type_name, type_name)}"
 
 
 def shortened_value(value: object, longest: int = 80) -> str:
@@ -235,7 +233,7 @@ class CallRequest:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over everything that identifies the call (rule G3)."""
+        """SHA-256 over everything that identifies the call."""
         return digest(
             {
                 "stage": self.stage.stage,
@@ -329,10 +327,10 @@ class _Completer:
         messages: Sequence[Mapping[str, Any]],
         response_model: type[ResponseT],
     ) -> Completion[ResponseT]:
-        asked = tuple(messages)
+        conversation = tuple(messages)
         fingerprints: list[str] = []
         for reasks_left in range(MAX_REASKS, -1, -1):
-            request = CallRequest(stage, asked, response_model, repeat=self._repeat)
+            request = CallRequest(stage, conversation, response_model, repeat=self._repeat)
             answer = await self._exchange(request)
             fingerprints.append(request.fingerprint)
             _raise_if_refused(stage, answer, tuple(fingerprints))
@@ -351,8 +349,8 @@ class _Completer:
                     "--jrh-retry-unscored asks again.",
                     asked=tuple(fingerprints),
                 )
-            asked = (
-                *asked,
+            conversation = (
+                *conversation,
                 {"role": "assistant", "content": answer.text or "(nothing)"},
                 {
                     "role": "user",
@@ -373,7 +371,7 @@ def make_complete(exchange: Exchange, *, repeat: int = 1) -> _Completer:
     return _Completer(exchange, repeat)
 
 
-def _raise_if_refused(stage: StageModel, answer: Answer, asked: tuple[str, ...]) -> None:
+def _raise_if_refused(stage: StageModel, answer: Answer, fingerprints: tuple[str, ...]) -> None:
     if answer.refusal:
         cause = f"{stage.model} refused: {shortened_value(answer.refusal, 300)}"
     elif answer.finish_reason == "content_filter":
@@ -386,7 +384,7 @@ def _raise_if_refused(stage: StageModel, answer: Answer, asked: tuple[str, ...])
         cause=cause,
         advice="Reword the prompt of this stage, or give the stage another model; "
         "--jrh-retry-unscored asks again.",
-        asked=asked,
+        asked=fingerprints,
     )
 
 
@@ -409,10 +407,13 @@ class Stage:
         `images` are data URLs, which follow the prompt.
         """
         rendered = messages(self.template, values, system_prompt=self.model.system_prompt)
-        asked: list[Mapping[str, Any]] = [*rendered]
+        conversation: list[Mapping[str, Any]] = [*rendered]
         if images:
-            asked[-1] = {**rendered[-1], "content": with_images(rendered[-1]["content"], images)}
-        return await self.complete(self.model, asked, response_model)
+            conversation[-1] = {
+                **rendered[-1],
+                "content": with_images(rendered[-1]["content"], images),
+            }
+        return await self.complete(self.model, conversation, response_model)
 
 
 def scale_values(

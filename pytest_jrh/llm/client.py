@@ -62,12 +62,12 @@ def answer_of(response: Any, sending: Sending) -> Answer | Failure:
     text = _text(choice.message)
     if text is None:
         return Failure("no usable answer: its content is not text", retry=True)
-    fields = getattr(choice.message, "provider_specific_fields", None) or {}
+    provider_fields = getattr(choice.message, "provider_specific_fields", None) or {}
     usage, doubt = _usage(response)
     return Answer(
         text=text,
         finish_reason=choice.finish_reason or "stop",
-        refusal=_refusal(fields.get("refusal")),
+        refusal=_refusal(provider_fields.get("refusal")),
         usage=usage,
         # A price computed from no count, or from an implausible one, is not a price.
         cost=None if doubt else _cost(response._hidden_params.get("response_cost")),
@@ -76,12 +76,11 @@ def answer_of(response: Any, sending: Sending) -> Answer | Failure:
     )
 
 
-def _refusal(said: object) -> str | None:
-    """The provider's text of a refusal, as a cassette keeps it.
-
-    None without a text.
-    """
-    return said if isinstance(said, str | None) else json.dumps(said, default=str) if said else None
+def _refusal(refusal: object) -> str | None:
+    """The provider's text of a refusal, as a cassette keeps it; None without a text."""
+    if isinstance(refusal, str | None):
+        return refusal
+    return json.dumps(refusal, default=str) if refusal else None
 
 
 def usage_doubt(response: Any) -> str:
@@ -131,13 +130,15 @@ def _usage(response: Any) -> tuple[Usage, str]:
     """The tokens of a call, and what is wrong with their numbers: such count as 0."""
     usage = getattr(response, "usage", None)
     counts = (getattr(usage, "prompt_tokens", 0) or 0, getattr(usage, "completion_tokens", 0) or 0)
-    kept = [count if type(count) is int and 0 <= count <= _MOST_TOKENS else 0 for count in counts]
-    if kept != list(counts):
-        return Usage(*kept), "implausible token counts (negative or too large)"
+    plausible = [
+        count if type(count) is int and 0 <= count <= _MOST_TOKENS else 0 for count in counts
+    ]
+    if plausible != list(counts):
+        return Usage(*plausible), "implausible token counts (negative or too large)"
     # litellm gives zeros for what the server left out, and a call reads and writes something.
     written = sum(len(_text(choice.message) or "") for choice in response.choices or ())
     missing = not counts[0] or (written >= _SURELY_A_TOKEN and not counts[1])
-    return Usage(*kept), "no token counts" if missing else ""
+    return Usage(*plausible), "no token counts" if missing else ""
 
 
 def _cost(cost: Any) -> float | None:
@@ -291,11 +292,9 @@ class LiteLLMExchange:
         if ended is not None:
             failure, first = ended
             # A case that is rerun gets its own failure again.
-            raise (
-                failure.unscored(request, 1)
-                if first in ("", request.case)
-                else failure.unasked(request, first)
-            )
+            if first in ("", request.case):
+                raise failure.unscored(request, 1)
+            raise failure.unasked(request, first)
 
     def _end(self, request: CallRequest, failure: Failure) -> None:
         """Send no more calls to the model in this session.

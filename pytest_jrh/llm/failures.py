@@ -3,9 +3,9 @@
 Permanent failures, which a retry cannot change: exhausted quota, a rejected API key, an unknown
 model, a long prompt.
 
-They are not retried (rule F3). Some concern every call to the model, others only the one call.
-Where a provider's message leaves that open, only the one call fails: otherwise an error about one
-request would leave all other cases without a verdict.
+They are not retried, for the same call fails again. Some concern every call to the model, others
+only the one call. Where a provider's message leaves that open, only the one call fails: otherwise
+an error about one request would leave all other cases without a verdict.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def permanent_failure(status: int | None, words: str) -> PermanentFailure | None
 
     None where a retry may succeed.
     """
-    return next((found for holds, found in _KINDS if holds(status, words)), None)
+    return next((failure for holds, failure in _KINDS if holds(status, words)), None)
 
 
 def is_too_long(status: int | None, words: str) -> bool:
@@ -235,11 +235,9 @@ class Failure:
 def timed_out(request: CallRequest, timeout: float) -> Failure:
     """No answer came in time."""
     stage = request.stage
-    limit = (
-        "no `max_tokens` is set"
-        if stage.max_tokens is None
-        else f"`max_tokens` is {stage.max_tokens:,}"
-    )
+    limit = "no `max_tokens` is set"
+    if stage.max_tokens is not None:
+        limit = f"`max_tokens` is {stage.max_tokens:,}"
     default = " (the default)" if stage.timeout is None else ""
     return Failure(
         f"no answer within {timeout:g} s; `timeout` is {timeout:g}{default} and {limit}",
@@ -262,12 +260,12 @@ def failure_of(
     """
     import httpx
 
-    known = litellm().exceptions
-    said = _said(error, redact)
-    words = _shortened(said)
-    if isinstance(error, known.ContentPolicyViolationError):
+    litellm_errors = litellm().exceptions
+    message = _said(error, redact)
+    words = _shortened(message)
+    if isinstance(error, litellm_errors.ContentPolicyViolationError):
         return Failure(f"the provider's content policy stopped the call: {words}", refused=True)
-    if isinstance(error, known.Timeout):
+    if isinstance(error, litellm_errors.Timeout):
         return unanswered
     if unusable := _cause_of(error, UnusableAnswer):
         return Failure(f"no usable answer: {redact(str(unusable))}", advice=_SERVER_ADVICE)
@@ -276,8 +274,8 @@ def failure_of(
         return Failure(f"no connection: {reason}", retry=True, advice=_CONNECTION_ADVICE)
     answered = http_status(error)
     if answered is None:
-        return _refused(error, said, words, missing)
-    return _status(error, answered, said, words)
+        return _refused(error, message, words, missing)
+    return _status(error, answered, message, words)
 
 
 def _said(error: Exception, redact: Callable[[str], str]) -> str:
@@ -315,12 +313,12 @@ def unforeseen(error: Exception, unanswered: Failure, redact: Callable[[str], st
     )
 
 
-def _refused(error: Exception, said: str, words: str, missing: Sequence[str]) -> Failure:
+def _refused(error: Exception, message: str, words: str, missing: Sequence[str]) -> Failure:
     """Classify an error of litellm without a server's answer, or about an unreadable one."""
     if missing:
         unset = f"no API key ({' or '.join(missing)} is not set)"
         return Failure(unset, keyless=True, advice=KEY_ADVICE)
-    stays = permanent_failure(None, said)
+    stays = permanent_failure(None, message)
     if stays is not None:
         return Failure(f"{stays.what}: {words}", ends=stays.ends, advice=stays.advice)
     if isinstance(error, litellm().exceptions.AuthenticationError):
@@ -331,8 +329,8 @@ def _refused(error: Exception, said: str, words: str, missing: Sequence[str]) ->
     return Failure(f"no usable answer: {words}" if retry else words, retry=retry)
 
 
-def _status(error: Exception, answered: int, said: str, words: str) -> Failure:
-    stays = permanent_failure(answered, said)
+def _status(error: Exception, answered: int, message: str, words: str) -> Failure:
+    stays = permanent_failure(answered, message)
     if stays is not None:
         return Failure(
             f"{stays.what} (HTTP {answered}): {words}", ends=stays.ends, advice=stays.advice
@@ -375,11 +373,11 @@ def was_sent(error: BaseException) -> bool:
     if lacks_connection(error):
         return False
     causes = tuple(_causes(error))
-    known = litellm().exceptions
-    return not isinstance(error, known.BadRequestError | known.AuthenticationError) and any(
-        isinstance(cause, httpx.HTTPError | UnusableAnswer | known.Timeout | ValueError)
-        for cause in causes
-    )
+    litellm_errors = litellm().exceptions
+    if isinstance(error, litellm_errors.BadRequestError | litellm_errors.AuthenticationError):
+        return False
+    of_answers = httpx.HTTPError | UnusableAnswer | litellm_errors.Timeout | ValueError
+    return any(isinstance(cause, of_answers) for cause in causes)
 
 
 def lacks_connection(error: BaseException) -> bool:

@@ -87,7 +87,7 @@ class Negotiation:
     def repaired(
         self, request: CallRequest, sending: Sending, status: int | None, words: str
     ) -> bool:
-        """Whether to retry with fewer parameters, which `sending` then returns (rule A6).
+        """Whether to retry with fewer parameters, which `sending` then returns.
 
         `status` is HTTP's, None where litellm itself rejected the call. What counts is what this
         attempt sent: another one may have learned the same in the meantime.
@@ -149,7 +149,7 @@ class Negotiation:
 def arguments(request: CallRequest, sending: Sending) -> dict[str, Any]:
     """The call as keyword arguments of litellm's `acompletion`."""
     stage = request.stage
-    asked: dict[str, Any] = {
+    keywords: dict[str, Any] = {
         "model": stage.model,
         "messages": [dict(message) for message in request.messages],
         **{
@@ -163,17 +163,17 @@ def arguments(request: CallRequest, sending: Sending) -> dict[str, Any]:
         "extra_headers": {"Accept-Encoding": "identity"},
     }
     if sending.schema_sent.startswith("json_schema"):
-        asked["response_format"] = {
+        keywords["response_format"] = {
             "type": "json_schema",
             "json_schema": {"name": stage.stage, "schema": request.schema, "strict": True},
         }
     elif sending.schema_sent.startswith("json_object"):
-        asked["response_format"] = {"type": "json_object"}
+        keywords["response_format"] = {"type": "json_object"}
     if sending.schema_sent.endswith("words"):
-        asked["messages"][-1] = with_schema(asked["messages"][-1], request.schema)
+        keywords["messages"][-1] = with_schema(keywords["messages"][-1], request.schema)
     if stage.api_base is not None:
-        asked["api_base"] = stage.api_base
-    return asked
+        keywords["api_base"] = stage.api_base
+    return keywords
 
 
 def with_schema(message: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Finding a stage's prompt, checking its variables, and turning it into messages (rule D9).
+"""Finding a stage's prompt, checking its variables, and turning it into messages.
 
 A prompt file is the user message. One that has a line `---user---` is a system message above that
 line and the user message below it; the built-in prompts are of this kind, so that a copy of one can
@@ -64,7 +64,7 @@ def built_in(name: str, *, allowed: frozenset[str], required: frozenset[str]) ->
 
 
 def parse_prompt(source: str, origin: str, *, stage: StageName) -> Template:
-    """Check a prompt's text: its names, its syntax, and that it renders (rules A10, K3)."""
+    """Check a prompt's text: its names, its syntax, and that it renders."""
     spec = STAGES[stage]
     template = parse_template(source, origin, allowed=spec.variables, required=spec.required)
     full = {
@@ -82,7 +82,7 @@ def parse_prompt(source: str, origin: str, *, stage: StageName) -> Template:
 
 
 def override_path(custom_prompts_dir: Path, test: str, stage: StageName) -> Path:
-    """Where a project keeps its own prompt for a stage of a test, of one module (rules D9, K3)."""
+    """Where a project keeps its own prompt for a stage of a test, of one module."""
     return custom_prompts_dir / test / f"{stage}.md"
 
 
@@ -118,8 +118,11 @@ def score_levels_table(levels: Sequence[ScoreLevel], names: Mapping[int, str] | 
 
     With `names` each score is written as its name, and a level without one is left out.
     """
-    known = [level for level in levels if names is None or level.score in names]
-    return "\n".join(_level_line(each, names) for each in sorted(known, key=lambda one: one.score))
+    lines: list[str] = []
+    for level in sorted(levels, key=lambda level: level.score):
+        if names is None or level.score in names:
+            lines.append(_level_line(level, names))
+    return "\n".join(lines)
 
 
 def ordinal_guidance(levels: Sequence[ScoreLevel], target: ScoreLevel) -> str:

@@ -56,9 +56,10 @@ def keep_libraries_local() -> None:
     code uses them.
     """
     os.environ.setdefault(_PRICES, "True")
-    found = find_spec("litellm")
-    for place in found.submodule_search_locations or () if found is not None else ():
-        folder = Path(place) / "litellm_core_utils" / "tokenizers"
+    spec = find_spec("litellm")
+    locations = spec.submodule_search_locations if spec is not None else None
+    for package in locations or ():
+        folder = Path(package) / "litellm_core_utils" / "tokenizers"
         if folder.is_dir():
             os.environ.setdefault(_TOKENIZERS, str(folder))
 
@@ -68,12 +69,10 @@ def missing_keys(model: str) -> list[str]:
 
     None where it is set, or not needed.
     """
-    found = litellm().validate_environment(model)
-    return (
-        []
-        if found["keys_in_environment"]
-        else [name for name in found["missing_keys"] if "KEY" in name]
-    )
+    environment = litellm().validate_environment(model)
+    if environment["keys_in_environment"]:
+        return []
+    return [name for name in environment["missing_keys"] if "KEY" in name]
 
 
 _RETRIED_STATUS = frozenset({408, 409, 425, 429})
@@ -320,9 +319,9 @@ def _checked(guard: _Guard, request: Any, response: Any) -> Any:
 def _check_redirect(request: Any, status: int, location: str) -> None:
     if not location:
         raise UnusableAnswer(f"unexpected HTTP status {status}")
-    asked = _url(request)
-    target = urljoin(asked, location)
-    if status not in _REDIRECTS_WITH_BODY or _origin(target) != _origin(asked):
+    origin_url = _url(request)
+    target = urljoin(origin_url, location)
+    if status not in _REDIRECTS_WITH_BODY or _origin(target) != _origin(origin_url):
         raise UnusableAnswer(
             f"the server redirects (HTTP {status}) to "
             f"{urlsplit(target).scheme}://{urlsplit(target).hostname}; redirects are not "

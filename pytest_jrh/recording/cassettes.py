@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -66,13 +67,13 @@ def write(metadata: Mapping[str, Any], interactions: Sequence[Mapping[str, Any]]
     """The file's text: deterministic, readable, and loadable by vcrpy."""
     head = json.dumps(metadata, indent=2, ensure_ascii=False)
     head = _EXPONENT.sub(r"\1.0", re.sub(_NOT_YAML, _json_escape, head))
-    rest = {
+    body_data = {
         "interactions": [_readable(one) for one in interactions],
         "version": _VCR_FORMAT,
     }
     # After a text that ends in empty lines libyaml marks the end of the document, so it is dumped
     # as a whole, and the mark at its end left out.
-    body = yaml.dump(rest, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=2**20)
+    body = yaml.dump(body_data, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=2**20)
     body = body.removesuffix("...\n")
     return "".join(["metadata:\n  ", head.replace("\n", "\n  "), "\n", body])
 
@@ -96,14 +97,14 @@ def decoded(data: bytes, *, whole: bool) -> str:
 
 def read(text: str) -> object:
     """The data of a cassette's text, or of its head alone; raises `Malformed`."""
-    head, ends, rest = text.partition(_HEAD_ENDS)
+    head, ends, interactions_text = text.partition(_HEAD_ENDS)
     metadata = _read_json(head)
     if metadata is None:
         return _read_yaml(text)
     if not ends:
         return {"metadata": metadata}
     # Empty lines in place of the head, so that errors give the line in the file.
-    body = _read_yaml("\n" * head.count("\n") + ends + rest)
+    body = _read_yaml("\n" * head.count("\n") + ends + interactions_text)
     if not isinstance(body, dict) or "metadata" in body:
         # No cassette, or a duplicate key, which the reader of all of it finds.
         return _read_yaml(text)
@@ -112,11 +113,11 @@ def read(text: str) -> object:
 
 def line_of(text: str, path: tuple[int | str, ...]) -> int | None:
     """The line of the node at the path, or of the nearest one around it."""
-    head, ends, rest = text.partition(_HEAD_ENDS)
+    head, ends, interactions_text = text.partition(_HEAD_ENDS)
     if _read_json(head) is not None:
         if path[0] == "metadata":
             return _line_in_json(head, path[1:])
-        text = "\n" * head.count("\n") + ends + rest
+        text = "\n" * head.count("\n") + ends + interactions_text
     node = yaml.compose(text, Loader=_loader())
     line = None
     for part in path:
@@ -144,7 +145,7 @@ def _line_in_json(head: str, path: tuple[int | str, ...]) -> int:
         # NaN, which `json` takes and no field here does, or a nesting beyond bounds.
         return 1 + (error.problems[0].line or 0)
     ends = (path[:end] for end in range(len(path), -1, -1))
-    return 1 + next(lines[place] for place in ends if place in lines)
+    return 1 + next(lines[key_path] for key_path in ends if key_path in lines)
 
 
 def _read_json(head: str) -> object:
@@ -403,15 +404,19 @@ def check(data: object, text: str, *, interactions: bool) -> tuple[bool, list[St
         raise Malformed(_said(first), line=line_of(text, path), key=_dotted(path)) from None
     calls = file.metadata.jrh.calls
     seen: set[str] = set()
-    for place, call in enumerate(calls):
-        path = ("metadata", "jrh", "calls", place, "fingerprint")
+    for number, call in enumerate(calls):
+        path = ("metadata", "jrh", "calls", number, "fingerprint")
         if call.fingerprint in seen:
             raise Malformed("duplicate fingerprint", line=line_of(text, path), key=_dotted(path))
         seen.add(call.fingerprint)
-    wanted, there = sum(call.interactions for call in calls), len(file.interactions or ())
-    if interactions and wanted != there:
+    stated_count, file_count = (
+        sum(call.interactions for call in calls),
+        len(file.interactions or ()),
+    )
+    if interactions and stated_count != file_count:
         raise Malformed(
-            f"the calls have {wanted} interactions, but the file has {there}", key="interactions"
+            f"the calls have {stated_count} interactions, but the file has {file_count}",
+            key="interactions",
         )
     return file.metadata.jrh.complete, calls
 
@@ -420,12 +425,11 @@ def _said(error: Any) -> str:
     if error["type"] == "missing":
         return "missing"
     value = error["input"]
-    shown = (
-        f"a {type(value).__name__}"
-        if isinstance(value, dict | list)
-        else repr(value)[:_LONGEST_VALUE]
-    )
-    return f"{error['msg'][:1].lower()}{error['msg'][1:]}, got {shown}"
+    if isinstance(value, dict | list):
+        value_text = f"a {type(value).__name__}"
+    else:
+        value_text = repr(value)[:_LONGEST_VALUE]
+    return f"{error['msg'][:1].lower()}{error['msg'][1:]}, got {value_text}"
 
 
 def _dotted(path: tuple[int | str, ...]) -> str:
@@ -482,12 +486,12 @@ class Cassette:
 
         None where there is none.
         """
-        found = self.entries.get(fingerprint)
-        if found is None:
-            found = next(
-                (entry for entry in self.entries.values() if entry.scrubbed == fingerprint), None
-            )
-        return found
+        if fingerprint in self.entries:
+            return self.entries[fingerprint]
+        for entry in self.entries.values():
+            if entry.scrubbed == fingerprint:
+                return entry
+        return None
 
     def save(self) -> None:
         """Write the file whole and rename it into place, once its text is known to read back.
@@ -538,13 +542,11 @@ def _call_data(entry: RecordedCall) -> dict[str, Any]:
 
 def _answers(cassette: Cassette) -> dict[str, tuple[str, list[object]]]:
     """What was paid for: of every call its answer, and the bodies of its HTTP exchanges."""
-    return {
-        fingerprint: (
-            entry.answer.text,
-            [one["response"]["body"]["string"] for one in entry.interactions],
-        )
-        for fingerprint, entry in cassette.entries.items()
-    }
+    answers: dict[str, tuple[str, list[object]]] = {}
+    for fingerprint, entry in cassette.entries.items():
+        bodies = [exchange["response"]["body"]["string"] for exchange in entry.interactions]
+        answers[fingerprint] = entry.answer.text, bodies
+    return answers
 
 
 def _from_bytes(path: Path, content: bytes, *, interactions: bool) -> Cassette:
@@ -552,16 +554,15 @@ def _from_bytes(path: Path, content: bytes, *, interactions: bool) -> Cassette:
     data: Any = read(text)
     complete, calls = check(data, text, interactions=interactions)
     cassette = Cassette(path, complete=complete)
-    recorded = list(data.get("interactions") or [])
+    exchanges = iter(data.get("interactions") or [])
     for call in calls:
-        own, recorded = recorded[: call.interactions], recorded[call.interactions :]
         cassette.entries[call.fingerprint] = RecordedCall(
             fingerprint=call.fingerprint,
             stage=call.stage,
             parts=call.parts(),
             answer=call.answer(),
             sequence=call.sequence,
-            interactions=tuple(own),
+            interactions=tuple(islice(exchanges, call.interactions)),
             scrubbed=call.scrubbed_fingerprint,
         )
     return cassette
@@ -591,10 +592,10 @@ def unused_cassettes(folder: Path, used: Collection[Path], *, frozen: bool = Fal
     `frozen` suite does not know which runs gave no case, so recordings of generation count as used.
     """
     kinds = _KINDS[1:] if frozen else _KINDS
-    named = (
+    cassettes = (
         path for test in TESTS for kind in kinds for path in folder.glob(f"{test}/*/*.{kind}.yaml")
     )
-    return sorted(path for path in named if path not in used)
+    return sorted(path for path in cassettes if path not in used)
 
 
 def prune(folder: Path, cassettes: Iterable[Path]) -> tuple[list[Path], list[str]]:
@@ -606,11 +607,11 @@ def prune(folder: Path, cassettes: Iterable[Path]) -> tuple[list[Path], list[str
     inside = folder.resolve()
     removed, problems = [], []
     for path in cassettes:
-        place = path.parent.resolve()
-        if not place.is_relative_to(inside):
+        cassette_folder = path.parent.resolve()
+        if not cassette_folder.is_relative_to(inside):
             problems.append(
                 f"{path} was not removed: a symbolic link leads out of the cassette folder, to "
-                f"{place}."
+                f"{cassette_folder}."
             )
             continue
         try:

@@ -1,5 +1,5 @@
 """The HTTP exchanges of a judge's own code while it judges: those that answer it, and those that it
-makes (rule Q4).
+makes.
 """
 
 from __future__ import annotations
@@ -127,12 +127,12 @@ class Exchanges:
         with self._lock:
             if self._closed or self.halt is not None:
                 raise Halted
-            found = next((one for one in self._unused if self._is_recorded(one, request)), None)
-            if found is not None:
-                self._unused.remove(found)
-                self._used.append((found, True))
-                self.replayed += 1
-                return found
+            for interaction in self._unused:
+                if self._is_recorded(interaction, request):
+                    self._unused.remove(interaction)
+                    self._used.append((interaction, True))
+                    self.replayed += 1
+                    return interaction
             if not self.live:
                 self.halt = Halt("missing", str(request), request)
                 raise Halted
@@ -163,9 +163,9 @@ class Exchanges:
         again.
         """
         room = contextlib.ExitStack()
-        asked = self._bytes_made + len(request.body.encode("utf-8", "replace"))
+        request_size = self._bytes_made + len(request.body.encode("utf-8", "replace"))
         try:
-            room.enter_context(self._room(asked))
+            room.enter_context(self._room(request_size))
         except OSError as error:
             return Halt("room", error.strerror or str(error))
         with self._lock:
@@ -217,25 +217,25 @@ class Exchanges:
         that were not used stay: a judge that is changed back asks them again.
         """
         with self._lock:
-            used = list(self._used)
-            rest = [(one, True) for one in self._unused]
-        good = [one for one, is_good in used if is_good]
-        kept = [
-            one
-            for one, is_good in [*used, *rest]
-            if is_good or (judged and not any(_are_equal(one, other) for other in good))
-        ]
-        return tuple(kept)
+            used, unused = list(self._used), list(self._unused)
+        answered = [interaction["request"] for interaction, is_good in used if is_good]
+        worth_keeping: list[Mapping[str, Any]] = []
+        for interaction, is_good in used:
+            if is_good or (judged and interaction["request"] not in answered):
+                worth_keeping.append(interaction)
+        return (*worth_keeping, *unused)
 
 
 def is_request(interaction: Mapping[str, Any], request: HttpRequest) -> bool:
     """Whether a recorded exchange is that of a request: equal method, URL and canonical body."""
     recorded = interaction["request"]
-    body, wanted = canonical(recorded["body"]), canonical(request.body)
+    body, asked_body = canonical(recorded["body"]), canonical(request.body)
     return (
         recorded["method"] == request.method
         and covers(recorded["uri"], request.uri)
-        and (body == wanted or (not is_all_secret(recorded["body"]) and covers(body, wanted)))
+        and (
+            body == asked_body or (not is_all_secret(recorded["body"]) and covers(body, asked_body))
+        )
     )
 
 
@@ -305,11 +305,6 @@ def _without_chance(body: str) -> str:
     return body
 
 
-def _are_equal(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    same: bool = one["request"] == other["request"]
-    return same
-
-
 def _interaction(
     request: HttpRequest, response: Mapping[str, Any], content_type: str, redactor: Redactor
 ) -> dict[str, Any]:
@@ -318,17 +313,17 @@ def _interaction(
     body: object = response["body"].get("string") or b""
     text: object
     try:
-        whole = body.decode() if isinstance(body, bytes) else str(body)
-        text = redactor.of_code(whole, learn=True)
+        answer_text = body.decode() if isinstance(body, bytes) else str(body)
+        text = redactor.of_code(answer_text, learn=True)
     except UnicodeDecodeError:
         assert isinstance(body, bytes)
         # One letter a byte: what is not text stays as it is.
         text = redactor.of_code(body.decode("latin-1"), learn=True).encode("latin-1", "replace")
-    kept = {
-        name: [redactor.of_code(body_text(value), learn=True) for value in headers[name]]
-        for name in _KEPT_HEADERS
-        if name in headers
-    }
+    kept_headers: dict[str, list[str]] = {}
+    for name in _KEPT_HEADERS:
+        if name in headers:
+            values = [redactor.of_code(body_text(value), learn=True) for value in headers[name]]
+            kept_headers[name] = values
     status = response["status"]
     return {
         "request": {
@@ -339,7 +334,7 @@ def _interaction(
         },
         "response": {
             "status": {**status, "message": redactor.of_code(status.get("message") or "")},
-            "headers": kept,
+            "headers": kept_headers,
             "body": {"string": text},
         },
     }

@@ -135,15 +135,15 @@ class KeptRequests:
     def _from_head(
         self, judging: Judging, entry: RecordedCall | None, verdict: Verdict | None, *, live: bool
     ) -> Verdict | None:
-        known, wanted = _key(entry), judging.whole_key
-        if verdict is not None and known == wanted:
+        recorded_key, present_key = _key(entry), judging.whole_key
+        if verdict is not None and recorded_key == present_key:
             return self._replayed(judging, verdict)
         if live:
             return None
         difference = ""
         if verdict is None:
             why = "and there is none."
-        elif known == {**wanted, **judging.earlier_key}:
+        elif recorded_key == {**present_key, **judging.earlier_key}:
             why = (
                 "which an earlier version of pytest-jrh has recorded. It looked at the judge's "
                 "function alone: whether other code and files that the judge uses have changed "
@@ -151,12 +151,12 @@ class KeptRequests:
             )
         else:
             why = "which is that of another judge or case."
-            difference = "\n".join(
-                line
-                for name in {**known, **wanted}
-                if known.get(name) != wanted.get(name)
-                for line in (f"-{name}: {known.get(name)}", f"+{name}: {wanted.get(name)}")
-            )
+            lines: list[str] = []
+            for name in {**recorded_key, **present_key}:
+                before, after = recorded_key.get(name), present_key.get(name)
+                if before != after:
+                    lines += [f"-{name}: {before}", f"+{name}: {after}"]
+            difference = "\n".join(lines)
         raise Unrecorded(
             stage=judging.stage,
             cause=f"{judging.who} answers from its recorded verdict, {why}",
@@ -195,20 +195,20 @@ class KeptRequests:
             recorded = (*recorded, *new)
         if live and _verdict(entry) is None:
             await self._paced()
-        place = tape.next_place()
+        sequence = tape.next_place()
         exchanges = Exchanges(
             recorded,
             live=live,
             redactor=tape.recording.redactor,
             admit=self._admit,
-            changed=lambda: self._later(lambda: self._keep_so_far(judging, exchanges, place)),
+            changed=lambda: self._later(lambda: self._keep_so_far(judging, exchanges, sequence)),
             room=tape.room,
         )
         verdict: Verdict | None = None
         try:
             with self._http.judging(exchanges), self._outcomes(judging, exchanges, recorded):
-                given = self._scrubbed(await self._worked(work))
-            verdict = given
+                scrubbed = self._scrubbed(await self._worked(work))
+            verdict = scrubbed
         finally:
             tape.spending += Spending(
                 calls=exchanges.sent,
@@ -220,7 +220,7 @@ class KeptRequests:
             # Unchanged files stay as they are; a new verdict of old requests is no new recording.
             stale = judging.from_head or entry is None or _verdict(entry) is None
             if live and (exchanges.sent or (verdict is not None and stale)):
-                self._keep(judging, exchanges, place, verdict)
+                self._keep(judging, exchanges, sequence, verdict)
         return verdict
 
     async def _worked(self, work: Callable[[], Awaitable[Verdict]]) -> Verdict:
@@ -261,20 +261,20 @@ class KeptRequests:
             error=error,
         ) from error
 
-    def _keep_so_far(self, judging: Judging, exchanges: Exchanges, place: int) -> None:
+    def _keep_so_far(self, judging: Judging, exchanges: Exchanges, sequence: int) -> None:
         """Keep what has been answered before the judge asks again, so that a kill loses nothing."""
         if not exchanges.closed:
             # Where it cannot be written now, it cannot be at the end, which says so.
             with contextlib.suppress(Unscored):
-                self._keep(judging, exchanges, place, None)
+                self._keep(judging, exchanges, sequence, None)
 
     def _keep(
-        self, judging: Judging, exchanges: Exchanges, place: int, verdict: Verdict | None
+        self, judging: Judging, exchanges: Exchanges, sequence: int, verdict: Verdict | None
     ) -> None:
-        told = {} if verdict is None else {"score": verdict.score, "reasoning": verdict.reasoning}
+        fields = {} if verdict is None else {"score": verdict.score, "reasoning": verdict.reasoning}
         answer = Answer(
-            json.dumps(told, ensure_ascii=False) if told else "",
-            finish_reason="stop" if told else _UNFINISHED,
+            json.dumps(fields, ensure_ascii=False) if fields else "",
+            finish_reason="stop" if fields else _UNFINISHED,
         )
         self._tape.record(
             RecordedCall(
@@ -282,7 +282,7 @@ class KeptRequests:
                 judging.stage,
                 judging.parts,
                 answer,
-                place,
+                sequence,
                 exchanges.kept(judged=verdict is not None),
             )
         )
@@ -305,8 +305,8 @@ def _verdict(entry: RecordedCall | None) -> Verdict | None:
     if entry is None or entry.answer.finish_reason == _UNFINISHED:
         return None
     try:
-        told = json.loads(entry.answer.text)
-        score, reasoning = told["score"], told["reasoning"]
+        fields = json.loads(entry.answer.text)
+        score, reasoning = fields["score"], fields["reasoning"]
     except (ValueError, LookupError, TypeError, RecursionError):
         return None
     if type(score) is not int or not isinstance(reasoning, str):

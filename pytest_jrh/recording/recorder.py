@@ -6,8 +6,7 @@ it. A `ContextVar` identifies the call, or the judge's own code, that an exchang
 tasks of different cases record side by side without seeing each other. All dependence on vcrpy's
 insides is in `_Router`.
 
-Room on the disk, kept before a call is paid for, so that its answer can be
-kept too (rule G5).
+Here is also how room on the disk is kept before a call is paid for, so that its answer can be kept.
 """
 
 from __future__ import annotations
@@ -142,7 +141,7 @@ class HttpRecorder:
                 exchanges.connects(opened)
 
         watch = Watch(tell, os.getpid(), replays=not exchanges.live)
-        own, watcher = self._own.set(exchanges), watched().set(watch)
+        own_token, watcher = self._own.set(exchanges), watched().set(watch)
         judging().add(watch)
         try:
             with bounded(), keeping_process():
@@ -150,7 +149,7 @@ class HttpRecorder:
         finally:
             judging().discard(watch)
             watched().reset(watcher)
-            self._own.reset(own)
+            self._own.reset(own_token)
             exchanges.close()
 
     @contextlib.contextmanager
@@ -204,12 +203,14 @@ class _Router:
     def can_play_response_for(self, request: Any) -> bool:
         exchanges = self._own.get()
         if exchanges is not None:
-            asked = exchanges.request(request.method, request.uri, request.body, request.headers)
-            found = exchanges.answer(asked)
+            http_request = exchanges.request(
+                request.method, request.uri, request.body, request.headers
+            )
+            interaction = exchanges.answer(http_request)
             # What is sent from here on, until the request ends, is no secret connection.
-            self._sending.set(found is None)
-            request.jrh_found = found
-            return found is not None
+            self._sending.set(interaction is None)
+            request.jrh_found = interaction
+            return interaction is not None
         capture = self._current.get()
         if capture is None or capture.playable is None:
             return False
@@ -235,12 +236,12 @@ class _Router:
     def append(self, request: Any, response: Any) -> None:
         exchanges = self._own.get()
         if exchanges is not None:
-            asked = exchanges.request(request.method, request.uri, request.body)
+            http_request = exchanges.request(request.method, request.uri, request.body)
             content_type = body_text(request.headers.get("content-type"))
-            exchanges.made(asked, _decoded(response), content_type)
+            exchanges.made(http_request, _decoded(response), content_type)
             return
         capture = self._current.get()
-        if capture is None or response["status"]["code"] != 200:  # noqa: PLR2004 - errors are not recorded (G5)
+        if capture is None or response["status"]["code"] != 200:  # noqa: PLR2004 - an error is asked again
             return
         capture.made.append(self._interaction(request, response))
 
@@ -249,21 +250,23 @@ class _Router:
         that says who asks.
         """
         is_question = request.method == "POST" and request.uri.startswith("https://")
-        named = any(_SAYS_WHO.search(name) for name in request.headers)
-        return is_question and not named and self._redactor.url(request.uri) == request.uri
+        says_who = any(_SAYS_WHO.search(name) for name in request.headers)
+        return is_question and not says_who and self._redactor.url(request.uri) == request.uri
 
     def _recorded(self, request: Any, capture: Capture) -> Mapping[str, Any] | None:
         """The exchange with this method and JSON body; the base URL may have moved since."""
-        wanted = canonical(self._redactor.text(body_text(request.body)))
+        request_body = canonical(self._redactor.text(body_text(request.body)))
         for interaction in capture.playable or ():
             recorded = interaction["request"]
-            if recorded["method"] == request.method and covers(canonical(recorded["body"]), wanted):
+            if recorded["method"] == request.method and covers(
+                canonical(recorded["body"]), request_body
+            ):
                 return interaction
         return None
 
     def _interaction(self, request: Any, response: Any) -> dict[str, Any]:
         """Both sides as vcrpy writes them, without headers but the content type, and without
-        secrets (G4).
+        secrets.
         """
         from vcr.filters import decode_response
 
@@ -280,8 +283,8 @@ class _Router:
                 "status": dict(response["status"]),
                 "headers": {
                     "content-type": [
-                        self._redactor.text(body_text(each))
-                        for each in headers.get("content-type", ["application/json"])
+                        self._redactor.text(body_text(value))
+                        for value in headers.get("content-type", ["application/json"])
                     ]
                 },
                 "body": {"string": self._redactor.text(body_text(response["body"]["string"]))},
@@ -290,7 +293,7 @@ class _Router:
 
 
 @contextlib.contextmanager
-def _aiohttp_bounded(own: ContextVar[Exchanges | None]) -> Iterator[None]:
+def _aiohttp_bounded(routes: ContextVar[Exchanges | None]) -> Iterator[None]:
     """Bound what aiohttp reads at once for a judge's code, until the block ends."""
     if find_spec("aiohttp") is None:
         yield
@@ -299,7 +302,7 @@ def _aiohttp_bounded(own: ContextVar[Exchanges | None]) -> Iterator[None]:
     read = stream.read
 
     async def read_bounded(reader: Any, n: int = -1) -> bytes:
-        if n >= 0 or own.get() is None:
+        if n >= 0 or routes.get() is None:
             return bytes(await read(reader, n))
         body = bytearray()
         while piece := await reader.readany():
@@ -315,7 +318,7 @@ def _aiohttp_bounded(own: ContextVar[Exchanges | None]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _dotenv_seen(own: ContextVar[Exchanges | None]) -> Iterator[None]:
+def _dotenv_seen(routes: ContextVar[Exchanges | None]) -> Iterator[None]:
     """Take for secrets what a judge's code reads of a file `.env`, until the block ends."""
     if find_spec("dotenv") is None:
         yield
@@ -325,7 +328,7 @@ def _dotenv_seen(own: ContextVar[Exchanges | None]) -> Iterator[None]:
 
     def read_and_seen(file: Any) -> Mapping[str, str | None]:
         values: Mapping[str, str | None] = read(file)
-        exchanges = own.get()
+        exchanges = routes.get()
         if exchanges is not None:
             exchanges.redactor.see(dotenv_secrets(values))
         return values
@@ -374,9 +377,9 @@ def size_of(request: CallRequest) -> int:
 
 
 @contextlib.contextmanager
-def room_for(asked: int, cassette: Path, folder: Path) -> Iterator[None]:
-    """Keep as much of the folder's disk as the cassette will take with a request of `asked` bytes
-    and its answer, until the block ends.
+def room_for(request_size: int, cassette: Path, folder: Path) -> Iterator[None]:
+    """Keep as much of the folder's disk as the cassette will take with a request of `request_size`
+    bytes and its answer, until the block ends.
 
     `folder` has to exist. A process that dies leaves nothing behind. Raises `OSError` where there
     is not that much.
@@ -389,7 +392,7 @@ def room_for(asked: int, cassette: Path, folder: Path) -> Iterator[None]:
         so_far = 0
     with tempfile.TemporaryFile(dir=folder) as file:
         # A file with holes would take no room.
-        file.write(bytes(so_far + _SPREAD * asked + _ANSWER))
+        file.write(bytes(so_far + _SPREAD * request_size + _ANSWER))
         file.flush()
         yield
 

@@ -81,9 +81,9 @@ def watched() -> ContextVar[Watch | None]:
             return
         watch = current.get()
         if watch is not None or judging():
-            what = describe(args)
-            if what:
-                _notice(watch, what, sends=event == "socket.sendmsg")
+            event_text = describe(args)
+            if event_text:
+                _notice(watch, event_text, sends=event == "socket.sendmsg")
         if event == "socket.connect" and isinstance(args[0], socket.socket):
             _opened().add(args[0])
         if event == "os.exec" and watch is not None and watch.process == os.getpid():
@@ -105,26 +105,26 @@ def _threads_before() -> set[int]:
     return set(sys._current_frames())
 
 
-def _notice(watch: Watch | None, what: str, *, sends: bool = False) -> None:
+def _notice(watch: Watch | None, done: str, *, sends: bool = False) -> None:
     """Tell whose code does something; raises `Halted`, or `PermissionError` in a thread that nobody
     knows, where it may not.
     """
     if watch is not None:
-        watch.tell(Opened(what))
+        watch.tell(Opened(done))
         return
     thread = threading.get_ident()
     if trusted().get() or thread == threading.main_thread().ident:
         return
     if sends and thread in _threads_before():
         return
-    running = [each for each in tuple(judging()) if each.process == os.getpid()]
-    names = [each.name for each in threading.enumerate() if each.ident == thread]
-    opened = Opened(what, names[0] if names else "(no name)")
-    for each in running:
+    names = [other.name for other in threading.enumerate() if other.ident == thread]
+    opened = Opened(done, names[0] if names else "(no name)")
+    watches = [judge for judge in tuple(judging()) if judge.process == os.getpid()]
+    for judge in watches:
         with contextlib.suppress(Halted):
-            each.tell(opened)
-    if running and all(each.replays for each in running):
-        raise PermissionError(f"pytest-jrh replays a judge: the thread {opened.thread} {what}")
+            judge.tell(opened)
+    if watches and all(judge.replays for judge in watches):
+        raise PermissionError(f"pytest-jrh replays a judge: the thread {opened.thread} {done}")
 
 
 @contextlib.contextmanager
@@ -136,28 +136,31 @@ def calls_watched() -> Iterator[None]:
     _threads_before()
     with contextlib.ExitStack() as undo:
         for module, owner, names, describe in _CALLS:
-            found: Any = getattr(sys.modules.get(module), owner, None)
+            wrapped_class: Any = getattr(sys.modules.get(module), owner, None)
             for name in names:
-                if hasattr(found, name):
-                    _wrap(undo, found, name, describe)
+                if hasattr(wrapped_class, name):
+                    _wrap(undo, wrapped_class, name, describe)
         yield
 
 
 def _wrap(
     undo: contextlib.ExitStack, owner: Any, name: str, describe: Callable[[Any], str]
 ) -> None:
-    real, own, current = getattr(owner, name), vars(owner).get(name), watched()
+    real, original, current = getattr(owner, name), vars(owner).get(name), watched()
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         watch = current.get()
         if watch is not None or judging():
-            what = describe(self)
-            if what:
-                _notice(watch, what, sends=describe is not _process)
+            event_text = describe(self)
+            if event_text:
+                _notice(watch, event_text, sends=describe is not _process)
         return real(self, *args, **kwargs)
 
     setattr(owner, name, call)
-    undo.callback(setattr, owner, name, own) if own else undo.callback(delattr, owner, name)
+    if original:
+        undo.callback(setattr, owner, name, original)
+    else:
+        undo.callback(delattr, owner, name)
 
 
 def _address(args: tuple[Any, ...]) -> str:
@@ -199,8 +202,8 @@ def _lookup(args: tuple[Any, ...]) -> str:
 
 def _name(args: tuple[Any, ...]) -> str:
     host = _text(args[0] or "")
-    known = host.lower() in ("", "localhost", socket.gethostname().lower())
-    return "" if known or is_address(host) else f"looked up the name {host}"
+    is_local = host.lower() in ("", "localhost", socket.gethostname().lower())
+    return "" if is_local or is_address(host) else f"looked up the name {host}"
 
 
 def _reverse(args: tuple[Any, ...]) -> str:
@@ -236,8 +239,8 @@ def _asks_about_the_machine() -> bool:
     started_by = {__name__, "subprocess"}
     while frame.f_back is not None and frame.f_globals.get("__name__") in started_by:
         frame = frame.f_back
-    known = (sys.modules.get(name) for name in _ASK_ABOUT_THE_MACHINE)
-    return any(module is not None and vars(module) is frame.f_globals for module in known)
+    asking_modules = (sys.modules.get(name) for name in _ASK_ABOUT_THE_MACHINE)
+    return any(module is not None and vars(module) is frame.f_globals for module in asking_modules)
 
 
 def _started(args: tuple[Any, ...]) -> str:
@@ -364,14 +367,14 @@ class HttpClientPatch:
 
     def _routed_getresponse(self) -> Callable[..., http.client.HTTPResponse]:
         def getresponse(connection: Any) -> http.client.HTTPResponse:
-            held = connection.__dict__.pop(_HELD, None)
+            data = connection.__dict__.pop(_HELD, None)
             exchanges = self._current.get()
-            if held is None:
+            if data is None:
                 return self._getresponse(connection)
             if exchanges is None:
-                return self._sent(connection, bytes(held))
+                return self._sent(connection, bytes(data))
             try:
-                return self._routed(connection, exchanges, bytes(held))
+                return self._routed(connection, exchanges, bytes(data))
             except BaseException:
                 connection.close()
                 raise
@@ -379,18 +382,20 @@ class HttpClientPatch:
         return getresponse
 
     def _routed(
-        self, connection: Any, exchanges: Exchanges, held: bytes
+        self, connection: Any, exchanges: Exchanges, sent: bytes
     ) -> http.client.HTTPResponse:
-        asked, content_type = _parsed(connection, held, exchanges)
-        recorded = exchanges.answer(asked)
+        request, content_type = _parsed(connection, sent, exchanges)
+        recorded = exchanges.answer(request)
         if recorded is not None:
-            found = recorded["response"]
-            response = _response(connection, found["status"], found["headers"], found["body"])
+            replayed = recorded["response"]
+            response = _response(
+                connection, replayed["status"], replayed["headers"], replayed["body"]
+            )
             # The connection is as it was before the request; its socket was a stand-in.
             connection.close()
             return response
         with self._sending():
-            real = self._sent(connection, held)
+            real = self._sent(connection, sent)
             body = real.read(LONGEST_ANSWER + 1)
             check_length(len(body))
             # Raises where the connection broke off before the answer's end.
@@ -399,9 +404,9 @@ class HttpClientPatch:
         headers: dict[str, list[str]] = {}
         for name, value in real.getheaders():
             headers.setdefault(name, []).append(value)
-        whole = self._decode({"status": status, "headers": headers, "body": {"string": body}})
-        exchanges.made(asked, whole, content_type)
-        return _response(connection, status, whole["headers"], whole["body"])
+        decoded = self._decode({"status": status, "headers": headers, "body": {"string": body}})
+        exchanges.made(request, decoded, content_type)
+        return _response(connection, status, decoded["headers"], decoded["body"])
 
     def _stand_in(self, connection: Any) -> None:
         if connection.sock is None:
@@ -411,23 +416,23 @@ class HttpClientPatch:
         """The open socket of a connection whose class uses it by itself: it is not recorded, and
         noticed as what it opens.
         """
-        held = connection.__dict__.pop(_HELD, b"")
+        data = connection.__dict__.pop(_HELD, b"")
         connection.sock = None
         connection.__dict__[_SENDING] = True
         try:
             connection.connect()
-            if held:
-                self._send(connection, bytes(held))
+            if data:
+                self._send(connection, bytes(data))
         finally:
             connection.__dict__.pop(_SENDING, None)
         return connection.sock
 
-    def _sent(self, connection: Any, held: bytes) -> http.client.HTTPResponse:
+    def _sent(self, connection: Any, data: bytes) -> http.client.HTTPResponse:
         if isinstance(connection.sock, _StandIn):
             connection.sock = None
         connection.__dict__[_SENDING] = True
         try:
-            self._send(connection, held)
+            self._send(connection, data)
             return self._getresponse(connection)
         finally:
             connection.__dict__.pop(_SENDING, None)
@@ -479,12 +484,13 @@ def _connecting() -> list[type]:
     modules = [http.client]
     if "urllib3.connection" in sys.modules and not foreign_urllib3():
         modules.append(sys.modules["urllib3.connection"])
-    classes = [
-        getattr(module, name, None)
-        for module in modules
-        for name in ("HTTPConnection", "HTTPSConnection")
-    ]
-    return [each for each in classes if isinstance(each, type) and "connect" in each.__dict__]
+    classes: list[type] = []
+    for module in modules:
+        for name in ("HTTPConnection", "HTTPSConnection"):
+            connection_class = getattr(module, name, None)
+            if isinstance(connection_class, type) and "connect" in connection_class.__dict__:
+                classes.append(connection_class)
+    return classes
 
 
 def foreign_urllib3() -> str:
@@ -510,15 +516,16 @@ def _bytes(data: Any) -> bytes:
         raise
 
 
-def _parsed(connection: Any, held: bytes, exchanges: Exchanges) -> tuple[HttpRequest, str]:
+def _parsed(connection: Any, data: bytes, exchanges: Exchanges) -> tuple[HttpRequest, str]:
     """The request that a connection holds, and the content type of its body."""
-    head, _, body = held.partition(b"\r\n\r\n")
+    head, _, body = data.partition(b"\r\n\r\n")
     first, *lines = head.decode("iso-8859-1").split("\r\n")
-    method, _, rest = first.partition(" ")
-    target = rest.rpartition(" ")[0]
-    headers = {
-        name.strip().lower(): value.strip() for name, _, value in (x.partition(":") for x in lines)
-    }
+    method, _, target_and_version = first.partition(" ")
+    target = target_and_version.rpartition(" ")[0]
+    headers: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        headers[name.strip().lower()] = value.strip()
     if headers.get("transfer-encoding", "").lower() == "chunked":
         body = _unchunked(body)
     uri = target if "://" in target else f"{_origin(connection)}{target}"
@@ -532,22 +539,20 @@ def _origin(connection: Any) -> str:
     scheme = "https" if connection.default_port == _HTTPS else "http"
     if ":" in host:
         host = f"[{host.strip('[]')}]"
-    return (
-        f"{scheme}://{host}"
-        if port in (None, connection.default_port)
-        else (f"{scheme}://{host}:{port}")
-    )
+    if port not in (None, connection.default_port):
+        host = f"{host}:{port}"
+    return f"{scheme}://{host}"
 
 
 def _unchunked(body: bytes) -> bytes:
     parts: list[bytes] = []
     while body:
-        size, _, rest = body.partition(b"\r\n")
+        size, _, after = body.partition(b"\r\n")
         length = int(size.partition(b";")[0] or b"0", 16)
         if not length:
             break
-        parts.append(rest[:length])
-        body = rest[length + 2 :]
+        parts.append(after[:length])
+        body = after[length + 2 :]
     return b"".join(parts)
 
 
