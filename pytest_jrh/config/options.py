@@ -1,5 +1,5 @@
 """The options of a session: each is declared once, as a field of `Options`, from which its place on
-the command line, its ini key and its row in docs/options.md derive (rule I1).
+the command line, its ini key and its row in docs/options.md derive.
 """
 
 from __future__ import annotations
@@ -201,9 +201,9 @@ def mistakes(options: Options, ini: Container[str] = ()) -> Iterator[str]:
     for option in OPTIONS:
         value = getattr(options, option.sets)
         if (problem := _problem(option, value)) is not None:
-            said = f"{option.key} = " if option.key in ini else f"{option.flag}="
+            setting = f"{option.key} = " if option.key in ini else f"{option.flag}="
             shown = value.name if option.kind == "path" and not value.is_dir() else value
-            yield f"{said}{shown}: {problem}"
+            yield f"{setting}{shown}: {problem}"
     modes = (options.record_mode, options.judge_record_mode)
     if options.disable_recording and any(modes):
         yield (

@@ -119,23 +119,23 @@ class Places:
 
     def require(self, relative: str, findings: Findings, key: KeyPath, *, what: str) -> Path | None:
         """Return the file at `relative`, or report at `key` where it was looked for."""
-        found = self.find(relative)
-        if found is None:
+        path = self.find(relative)
+        if path is None:
             self._report_missing(relative, findings, key, what)
             return None
-        if found.is_dir():
+        if path.is_dir():
             findings.add(key, f"{what} {shown(relative)} is a folder, not a file")
             return None
-        return found
+        return path
 
     def require_runs(self, relative: str, findings: Findings, key: KeyPath) -> tuple[Path, ...]:
         """Return the file or folder at `relative`, or what the glob matches in the first place
         where it matches anything; else report at `key` where it was looked for.
         """
         relative = without_scheme(relative)
-        found = self.find(relative)
-        if found is not None:
-            return (found,)
+        path = self.find(relative)
+        if path is not None:
+            return (path,)
         if not is_glob(relative) or remote_hint(relative):
             self._report_missing(relative, findings, key, "the log")
             return ()
@@ -199,10 +199,10 @@ def matching(base: Path, pattern: str) -> tuple[Path, ...]:
     if whole.is_absolute():
         base, pattern = Path(whole.anchor), str(whole.relative_to(whole.anchor))
     wanted = _hidden_parts(whole)
-    found = (
+    paths = (
         path for path in base.glob(pattern) if wanted or not _hidden_parts(path.relative_to(base))
     )
-    return tuple(sorted(islice(found, MOST_FILES + 1)))
+    return tuple(sorted(islice(paths, MOST_FILES + 1)))
 
 
 def _hidden_parts(path: Path) -> list[str]:

@@ -131,7 +131,7 @@ def resolve(name: str | Preprocessor) -> Preprocessor:
     if not module_name or not attribute or module_name in _BUILT_IN_MODULES:
         raise _refused(f"unknown built-in preprocessor {printable(path)!r}", attribute)
     try:
-        found = getattr(importlib.import_module(module_name), attribute)
+        function = getattr(importlib.import_module(module_name), attribute)
     except ModuleNotFoundError as error:
         raise _refused(
             f"the preprocessor {printable(path)!r} cannot be imported: {error}",
@@ -150,11 +150,11 @@ def resolve(name: str | Preprocessor) -> Preprocessor:
             f"the preprocessor {printable(path)!r} cannot be imported: its module raised "
             f"{_said(error)}"
         ) from error
-    if not callable(found):
+    if not callable(function):
         raise _refused(
-            f"{printable(path)!r} is not a preprocessor: {type(found).__name__} is not callable"
+            f"{printable(path)!r} is not a preprocessor: {type(function).__name__} is not callable"
         )
-    return found  # type: ignore[no-any-return]  # callable() is all that can be known of it
+    return function  # type: ignore[no-any-return]  # callable() is all that can be known of it
 
 
 def wants_raw_sample(preprocessor: Preprocessor) -> bool:

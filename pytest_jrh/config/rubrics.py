@@ -152,8 +152,8 @@ def _entries(findings: Findings) -> tuple[list[Any], KeyPath]:
         prefix = ("rubrics",)
         if "rubrics" not in data:
             hint = (
-                f"rename {found} to rubrics"
-                if (found := findings.nearest("rubrics", data))
+                f"rename {misspelled} to rubrics"
+                if (misspelled := findings.nearest("rubrics", data))
                 else None
             )
             expected = "a list of rubrics, or a mapping with such a list under the key rubrics"
@@ -214,27 +214,27 @@ def _instructions(entry: dict[str, Any], path: KeyPath, findings: Findings) -> s
 def _missing(
     entry: dict[str, Any], key: str, value: object, path: KeyPath, findings: Findings
 ) -> None:
-    place = (*path, key)
+    where = (*path, key)
     if key not in entry:
-        findings.missing(place, f"the rubric has no {key}; must be text")
+        findings.missing(where, f"the rubric has no {key}; must be text")
     elif value is None or isinstance(value, str):
         findings.add(
-            place,
+            where,
             f"is empty; must be {'a short name' if key == 'id' else 'the text of the criterion'}",
         )
     else:
-        findings.add(place, received(value, "text"))
+        findings.add(where, received(value, "text"))
 
 
 def _misspelled(
-    entry: dict[str, Any], known: Sequence[str], path: KeyPath, findings: Findings
+    entry: dict[str, Any], names: Sequence[str], path: KeyPath, findings: Findings
 ) -> None:
     """Other keys are a user's own business, unless they are meant to be ours."""
     for key in entry:
-        if key not in known and (meant := findings.nearest(key, known, cutoff=0.8)):
+        if key not in names and (meant := findings.nearest(key, names, cutoff=0.8)):
             findings.add(
                 (*path, key),
-                f"unknown key; the keys here are {listed(known)}",
+                f"unknown key; the keys here are {listed(names)}",
                 f"{meant} is the nearest key",
             )
             findings.excused.add(dotted((*path, meant)))
@@ -247,17 +247,19 @@ def _levels(value: Any, path: KeyPath, findings: Findings) -> tuple[ScoreLevel, 
         findings.add(path, received(value, 'a list of levels such as {score: 0, label: "..."}'))
         return ()
     before = len(findings.problems)
-    seen: dict[int, int] = {}
+    score_lines: dict[int, int] = {}
     levels: list[ScoreLevel] = []
     for index, entry in enumerate(value):
         level = _level(entry, (*path, index), findings)
         if level is None:
             continue
         line = findings.document.line((*path, index))
-        if level.score in seen:
-            message = f"duplicate score {level.score}, in lines {seen[level.score]} and {line}"
+        if level.score in score_lines:
+            message = (
+                f"duplicate score {level.score}, in lines {score_lines[level.score]} and {line}"
+            )
             findings.add((*path, index, "score"), message)
-        seen.setdefault(level.score, line)
+        score_lines.setdefault(level.score, line)
         levels.append(level)
     levels.sort(key=lambda level: level.score)
     if len(findings.problems) == before:
@@ -330,9 +332,9 @@ def _gaps(scores: list[int], path: KeyPath, findings: Findings) -> None:
     if absent := [
         str(score) for score in range(scores[0], scores[-1] + 1) if score not in set(scores)
     ]:
-        given = ", ".join(map(str, scores))
+        there = ", ".join(map(str, scores))
         findings.add(
             path,
-            f"the scores {given} leave a gap: {listed(absent, 8)} missing between {scores[0]} and "
+            f"the scores {there} leave a gap: {listed(absent, 8)} missing between {scores[0]} and "
             f"{scores[-1]}",
         )

@@ -73,9 +73,9 @@ def unified(old: Sequence[str], new: Sequence[str], *, context: int = 3) -> list
 def _shared(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
     """How many pieces both begin with, and how many of the others both end with."""
     shorter = min(len(old), len(new))
-    start = next((place for place in range(shorter) if old[place] != new[place]), shorter)
+    start = next((index for index in range(shorter) if old[index] != new[index]), shorter)
     end = next(
-        (place for place in range(shorter - start) if old[-1 - place] != new[-1 - place]),
+        (index for index in range(shorter - start) if old[-1 - index] != new[-1 - index]),
         shorter - start,
     )
     return start, end
@@ -115,8 +115,8 @@ def differences(old: str, new: str) -> tuple[Piece, ...]:
 def near_changes(pieces: Sequence[Piece], context: int) -> list[Piece]:
     """Cut what is the same to `context` characters beside each change, between words."""
     shown = []
-    for place, piece in enumerate(pieces):
-        first, last = place == 0, place == len(pieces) - 1
+    for index, piece in enumerate(pieces):
+        first, last = index == 0, index == len(pieces) - 1
         if piece.kind != "same" or len(piece.text) <= 2 * context:
             shown.append(piece)
             continue

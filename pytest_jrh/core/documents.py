@@ -194,7 +194,7 @@ class _Reader:
 
     def _object(self, position: int, path: KeyPath, depth: int) -> tuple[dict[str, Any], int]:
         members: dict[str, Any] = {}
-        own: dict[str, int] = {}
+        key_lines: dict[str, int] = {}
         position = self._skip(position)
         while self._text[position : position + 1] != "}":
             if self._text[position : position + 1] != '"':
@@ -204,12 +204,12 @@ class _Reader:
             position = self._skip(position)
             if self._text[position : position + 1] != ":":
                 self._fail(position, "expected a colon after the key")
-            place = (*path, key)
-            again = self._tree.is_duplicate(place, own.get(key), line)
-            self._tree.lines.setdefault(place, line)
-            value, position = self._value(self._skip(position + 1), place, depth + 1)
+            inner = (*path, key)
+            again = self._tree.is_duplicate(inner, key_lines.get(key), line)
+            self._tree.lines.setdefault(inner, line)
+            value, position = self._value(self._skip(position + 1), inner, depth + 1)
             if not again:
-                own[key], members[key] = line, value
+                key_lines[key], members[key] = line, value
             position = self._comma(position, "}")
         return members, position + 1
 
@@ -464,7 +464,7 @@ class _Builder:
         for key_node, value_node in node.value:
             if key_node.tag == f"{_TAG}merge":
                 result.update(self._merged(value_node, path))
-        own: dict[str, int] = {}
+        key_lines: dict[str, int] = {}
         for key_node, value_node in node.value:
             if key_node.tag == f"{_TAG}merge":
                 continue
@@ -473,9 +473,9 @@ class _Builder:
                 self._tree.problem(path, line, "a list or a mapping cannot be a key")
                 continue
             key = storable(key_node.value)
-            if self._tree.is_duplicate((*path, key), own.get(key), line):
+            if self._tree.is_duplicate((*path, key), key_lines.get(key), line):
                 continue
-            own[key] = self._tree.lines[(*path, key)] = line
+            key_lines[key] = self._tree.lines[(*path, key)] = line
             result[key] = self._build(value_node, (*path, key))
         return result
 
@@ -567,7 +567,7 @@ def check_depth(value: Any) -> None:
     """Raise DamagedError for a value that is nested deeper than `MAX_DEPTH`."""
     level = [value]
     for _ in range(MAX_DEPTH):
-        level = [each for value in level for each in _inside(value)]
+        level = [inner for value in level for inner in _inside(value)]
         if not level:
             return
     raise too_deep()
@@ -580,15 +580,17 @@ def too_deep() -> DamagedError:
 
 def _inside(value: Any) -> list[Any]:
     within = value.values() if isinstance(value, dict) else value
-    return [each for each in within if isinstance(each, dict | list)]
+    return [inner for inner in within if isinstance(inner, dict | list)]
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
-        seen: set[str] = set()
-        again = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise ValueError(f"duplicate key {printable(again)!r}")
+        earlier: set[str] = set()
+        for key, _ in pairs:
+            if key in earlier:
+                raise ValueError(f"duplicate key {printable(key)!r}")
+            earlier.add(key)
     return made
 
 

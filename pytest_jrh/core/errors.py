@@ -41,10 +41,10 @@ class Problem:
     hint: str | None = None
 
     def __str__(self) -> str:
-        place = self.file or ""
-        if place and self.line is not None:
-            place += f":{self.line}"
-        parts = [part for part in (place, self.key) if part]
+        where = self.file or ""
+        if where and self.line is not None:
+            where += f":{self.line}"
+        parts = [part for part in (where, self.key) if part]
         text = ": ".join([*parts, self.message])
         return f"{text}\n    {self.hint}" if self.hint else text
 

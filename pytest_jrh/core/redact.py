@@ -1,4 +1,4 @@
-"""Removes secrets from every file that is written (rule G4)."""
+"""Removes secrets from every file that is written."""
 
 from __future__ import annotations
 
@@ -133,17 +133,17 @@ def secrets_of(environ: Mapping[str, str]) -> tuple[str, ...]:
     `GOOGLE_APPLICATION_CREDENTIALS`) do not: replacing them would spoil text without hiding
     anything. A value like `Bearer sk-...` counts with and without its scheme.
     """
-    found: set[str] = set()
+    secrets: set[str] = set()
     # pytest changes its own environment all the time, from another thread.
     for name in list(environ):
         value = environ.get(name, "").strip()
         if len(value) < _SHORTEST or not _names_a_credential(name) or _is_path(value):
             continue
-        found.add(value)
+        secrets.add(value)
         bare = _SCHEME.sub("", value, count=1) if _SCHEME.match(value) else value
         if len(bare) >= _SHORTEST:
-            found.add(bare)
-    return tuple(sorted(found, key=lambda secret: (-len(secret), secret)))
+            secrets.add(bare)
+    return tuple(sorted(secrets, key=lambda secret: (-len(secret), secret)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,8 +287,8 @@ class Redactor:
     def _take(self, values: Iterable[str]) -> None:
         new = set(values) - set(self.secrets)
         if new:
-            known = sorted({*self.secrets, *new}, key=lambda secret: (-len(secret), secret))
-            object.__setattr__(self, "secrets", tuple(known))
+            all_secrets = sorted({*self.secrets, *new}, key=lambda secret: (-len(secret), secret))
+            object.__setattr__(self, "secrets", tuple(all_secrets))
             self.__post_init__()
 
     def text(self, text: str) -> str:
@@ -567,10 +567,10 @@ def covers(recorded: str, wanted: str) -> bool:
     for part in others[:-1]:
         # A secret is not empty, and the earliest place of what follows it leaves the most for the
         # rest.
-        place = wanted.find(part, end + 1)
-        if place < 0:
+        at = wanted.find(part, end + 1)
+        if at < 0:
             return False
-        end = place + len(part)
+        end = at + len(part)
     return len(wanted) - len(others[-1]) > end and wanted.endswith(others[-1])
 
 

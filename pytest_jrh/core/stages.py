@@ -49,14 +49,14 @@ class StageSpec:
     prompt_per: Literal["", "mode", "objective"]
     calls: Callable[[Workload], CallRange]
     makes_cases: bool = True
-    """Whether it helps to make cases: a project may then keep a prompt for each test (rule D9)."""
+    """Whether it helps to make cases: a project may then keep a prompt for each test."""
     model_from: str = ""
-    """The stage whose model, server and timeout it uses where it names no model (rule A6)."""
+    """The stage whose model, server and timeout it uses where it names no model."""
     settings_from_model: bool = False
     """Whether a section without any setting also takes that stage's temperature and system
     prompt."""
     shared_at_start: bool = False
-    """Whether its first call is the same for all cases of a run, and is made once (rule D5)."""
+    """Whether its first call is the same for all cases of a run, and is made once."""
     edits_in: Callable[[str], int | None] | None = None
     """How many edits an answer of it leads to; None for an answer that does not say."""
 

@@ -192,8 +192,8 @@ def nearest(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str | Non
     compared: Iterable[str] = by_lower
     if len(by_lower) > _MOST_COMPARED:
         compared = heapq.nlargest(_MOST_COMPARED, by_lower, key=partial(_shared_ends, wanted))
-    found = get_close_matches(wanted, compared, n=1, cutoff=cutoff)
-    return by_lower[found[0]] if found else None
+    matches = get_close_matches(wanted, compared, n=1, cutoff=cutoff)
+    return by_lower[matches[0]] if matches else None
 
 
 def _shared_ends(one: str, other: str) -> int:

@@ -104,7 +104,7 @@ def render_transcript(
     show_reasoning: bool = False,
     edited: frozenset[int] = frozenset(),
 ) -> str:
-    """Render the whole transcript as text, for a judge, a verifier or a summarizer (rule E2).
+    """Render the whole transcript as text, for a judge, a verifier or a summarizer.
 
     Every part of a turn has a header at column 0: `[3] assistant`, `[3] assistant calls refund`,
     `[4] tool refund (error: timeout)`; each line below it is indented by two spaces. A turn cannot
@@ -133,8 +133,7 @@ def parts_of(
 
 
 def render_assistant_turns(messages: Sequence[Message]) -> str:
-    """Render the assistant turns as `[index] id: text`, with their tool calls, for a planner (rule
-    D2).
+    """Render the assistant turns as `[index] id: text`, with their tool calls, for a planner.
 
     Further lines of a turn's text are indented; a tool call is `[index] id calls NAME: JSON`.
     """
@@ -158,7 +157,7 @@ def render_tool_calls(message: Message) -> str:
 
 
 def replace_text(message: Message, new_text: str) -> tuple[dict[str, Any], int]:
-    """Copy a message with its text replaced; also count the reasoning blocks that went (rule D4).
+    """Copy a message with its text replaced; also count the reasoning blocks that went.
 
     Text content stays text. In a block list the new text stands where the first text block stood,
     or first where there was none; other text blocks and all reasoning go, since they belong to
@@ -184,7 +183,7 @@ def replace_text(message: Message, new_text: str) -> tuple[dict[str, Any], int]:
 
 
 def neutralize(text: str, tags: Collection[str]) -> str:
-    """Make the given delimiter tags harmless: their `<` becomes `&lt;` (rule D10).
+    """Make the given delimiter tags harmless: their `<` becomes `&lt;`.
 
     Opening and closing tags, with attributes, spaces or in any case; everything else stays as it
     is. Doing it twice changes nothing more.
@@ -193,7 +192,7 @@ def neutralize(text: str, tags: Collection[str]) -> str:
 
 
 def storable(value: _Value) -> tuple[_Value, int]:
-    """Make every text in a JSON value storable: lone surrogates become U+FFFD, NULs go (rule C6).
+    """Make every text in a JSON value storable: lone surrogates become U+FFFD, NULs go.
 
     Returns the value (the very same object where nothing had to change) and the number of
     characters replaced or dropped, in keys and values.
@@ -240,7 +239,7 @@ def brief(value: object) -> str:
 
 def _sections(message: Message, *, show_reasoning: bool) -> list[tuple[str, str]]:
     """List the parts of one turn as (what follows the role in the header, text)."""
-    own = (
+    header = (
         f" {_inline(str(message.get('function') or ''))}".rstrip()
         if message.get("role") == "tool"
         else ""
@@ -250,35 +249,35 @@ def _sections(message: Message, *, show_reasoning: bool) -> list[tuple[str, str]
     content = message.get("content")
     if isinstance(content, str) and not isinstance(error, dict):
         # Nearly every turn of nearly every transcript.
-        return [(own, content), *calls]
-    said: list[tuple[str, list[str]]] = []
+        return [(header, content), *calls]
+    sections: list[tuple[str, list[str]]] = []
     if isinstance(error, dict):
-        own += f" (error: {_inline(str(error.get('type', 'unknown')))})"
-        said.append((own, [f"error: {error.get('message', '')}"]))
+        header += f" (error: {_inline(str(error.get('type', 'unknown')))})"
+        sections.append((header, [f"error: {error.get('message', '')}"]))
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content or ()
     for block in blocks:
-        for title, text in _block_sections(block, own, show_reasoning=show_reasoning):
-            if title == own and said and said[-1][0] == own:
+        for title, text in _block_sections(block, header, show_reasoning=show_reasoning):
+            if title == header and sections and sections[-1][0] == header:
                 # Joined at the end, since a turn may have any number of texts; an empty one adds no
                 # line before others.
-                texts = said[-1][1]
+                texts = sections[-1][1]
                 if texts == [""]:
                     texts.clear()
                 texts.append(text)
             else:
-                said.append((title, [text]))
-    if not any(title == own for title, _ in said):
-        said.append((own, []))
-    joined = [(title, "\n".join(texts)) for title, texts in said]
+                sections.append((title, [text]))
+    if not any(title == header for title, _ in sections):
+        sections.append((header, []))
+    joined = [(title, "\n".join(texts)) for title, texts in sections]
     return [*joined, *calls]
 
 
 def _block_sections(
-    block: Mapping[str, Any], own: str, *, show_reasoning: bool
+    block: Mapping[str, Any], header: str, *, show_reasoning: bool
 ) -> Iterator[tuple[str, str]]:
     kind = block.get("type")
     if kind == "text":
-        yield own, str(block.get("text", ""))
+        yield header, str(block.get("text", ""))
     elif kind == "reasoning":
         if show_reasoning:
             hidden = block.get("redacted")
@@ -292,7 +291,7 @@ def _block_sections(
         failed = f"\nerror: {block['error']}" if block.get("error") else ""
         yield f" gets the result of {name}", f"{block.get('result', '')}{failed}"
     else:
-        yield own, _placeholder(block)
+        yield header, _placeholder(block)
 
 
 def _call_section(call: Mapping[str, Any]) -> tuple[str, str]:

@@ -76,9 +76,9 @@ def exits_refused() -> Iterator[None]:
 
 def source_of(function: Callable[..., object]) -> str:
     """The source of a function, or of its class; its name where there is none to be read."""
-    for each in (function, type(function)):
+    for code in (function, type(function)):
         try:
-            return textwrap.dedent(inspect.getsource(each))
+            return textwrap.dedent(inspect.getsource(code))
         except (OSError, TypeError):
             continue
     return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
@@ -137,11 +137,11 @@ def library_places(error: BaseException, package: Path) -> tuple[str, ...]:
     stack = traceback.StackSummary.extract(
         traceback.walk_tb(error.__traceback__), lookup_lines=False
     )
-    own = [frame for frame in stack if Path(frame.filename).is_relative_to(package)]
+    frames = [frame for frame in stack if Path(frame.filename).is_relative_to(package)]
     return tuple(
         f"{Path(frame.filename).relative_to(package.parent).as_posix()}:{frame.lineno} in "
         f"{frame.name}"
-        for frame in own[-_MOST_FRAMES:]
+        for frame in frames[-_MOST_FRAMES:]
     )
 
 
@@ -164,7 +164,7 @@ def is_outcome(error: BaseException) -> bool:
     lists = [getattr(error, name, None) for name in _LISTS]
     return (
         all(map(_is_text, texts))
-        and all(isinstance(each, tuple) and all(map(_is_text, each)) for each in lists)
+        and all(isinstance(pair, tuple) and all(map(_is_text, pair)) for pair in lists)
         and error.outcome in UNSCORED
     )
 
