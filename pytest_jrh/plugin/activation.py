@@ -29,8 +29,7 @@ from pytest_jrh.plugin.options import (
     typed_configs,
     typed_values,
 )
-from pytest_jrh.plugin.printing import WholeReports
-from pytest_jrh.plugin.reporter import Reporter
+from pytest_jrh.plugin.reporter import Reporter, WholeReports
 from pytest_jrh.plugin.secrecy import Secrecy
 from pytest_jrh.plugin.session import (
     HANDOVER_KEY,

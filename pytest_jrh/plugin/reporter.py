@@ -1,32 +1,33 @@
 """The controller's part: gathers results from reports, decides, writes the artifacts, and prints
-what came of it.
+what came of it: head, figures, notes that are worth reading once, unused cassettes, and pytest's
+sections FAILURES and ERRORS with the texts of cases in few words.
+
+What is printed of a case differs from what the report of its item holds: JUnit, editors and other
+plugins get those, with the whole texts.
 """
 
 from __future__ import annotations
 
+import copy
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from _pytest._code.code import TerminalRepr
 
-from pytest_jrh.cases.ids import case_id
+from pytest_jrh.cases.ids import case_id, cassette_path
 from pytest_jrh.config.load import looks_like_suite
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.files import absolute
-from pytest_jrh.core.model import CaseResult
+from pytest_jrh.core.files import absolute, relative_path
+from pytest_jrh.core.model import UNSCORED, CaseResult
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.engine.provenance import recordings_of, session_origin, suite_origin
 from pytest_jrh.plugin.collect import CaseItem, properties_of_others
 from pytest_jrh.plugin.options import YAML_SUFFIXES
-from pytest_jrh.plugin.printing import (
-    BriefFailures,
-    UnusedCassettes,
-    notes_on_unused_keys,
-    session_header,
-)
 from pytest_jrh.plugin.session import (
     NOTICES_KEY,
     RECORD_ATTRIBUTE,
@@ -35,9 +36,11 @@ from pytest_jrh.plugin.session import (
     place_of,
     undecided,
 )
+from pytest_jrh.recording.cassettes import prune, unused_cassettes
 from pytest_jrh.reports.ending import Concluded, EndSettings, conclude, ending_lines
+from pytest_jrh.reports.failures import BriefText, FailedCase, Style, brief_texts
 from pytest_jrh.reports.grounds import label_properties
-from pytest_jrh.reports.provenance import provenance_properties
+from pytest_jrh.reports.provenance import header_line, provenance_properties
 from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.suite_files import SuiteRun
 from pytest_jrh.reports.writing import asked
@@ -47,8 +50,12 @@ from pytest_jrh.store.baseline import judge_prompts
 from pytest_jrh.store.results import result_from
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from _pytest._io import TerminalWriter
+
+    from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import CaseSpec
     from pytest_jrh.engine.loading import ReadySuite
     from pytest_jrh.plugin.session import SuiteSession
@@ -123,19 +130,16 @@ class Reporter:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Decide, and write baseline, artifacts and reports.
 
-        A session without verdicts is not green (rule F2).
+        A session without verdicts is not green.
         """
-        places = self._places()
-        nodes = case_ids([*self._selected, *self.results], places)
+        suites = self._suites_by_file()
+        nodes = case_ids([*self._selected, *self.results], suites)
         concluded = not self._heard.isdisjoint(nodes.values()) or bool(
             nodes and self._was_interrupted(session)
         )
-        green = self._conclude(session, list(places.values()), nodes) if concluded else True
-        green = (
-            self._all_decided(session, places.values() if concluded else ())
-            and green
-            and not self._lost
-        )
+        green = not concluded or self._conclude(session, list(suites.values()), nodes)
+        all_decided = self._all_decided(session, suites.values() if concluded else ())
+        green = green and all_decided and not self._lost
         if not green and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         self._problems += self._handover.clear(
@@ -184,10 +188,10 @@ class Reporter:
         """What is to be known of the session beside what went wrong; nothing with `-q`."""
         if display.verbosity < 0:
             return []
-        own = notes_on_unused_keys(self._config, (ready.suite for ready in self._suites))
-        return [*own, *self._session.notices]
+        unused_keys = notes_on_unused_keys(self._config, (ready.suite for ready in self._suites))
+        return [*unused_keys, *self._session.notices]
 
-    def _places(self) -> dict[str, ReadySuite]:
+    def _suites_by_file(self) -> dict[str, ReadySuite]:
         """The suites of this session, by the node ids of their files.
 
         A controller meets discovered ones here.
@@ -195,18 +199,18 @@ class Reporter:
         root = self._config.rootpath
         loaded = {ready.suite.config_file for ready in self._suites}
         certain = set(map(place_of, self.results))
-        found: dict[str, ReadySuite] = {}
-        for place in dict.fromkeys(map(place_of, [*self._selected, *self.results])):
-            path = absolute(root / place)
-            known = place in certain or path in loaded
-            if not known and not (place.endswith(YAML_SUFFIXES) and looks_like_suite(path)):
+        suites: dict[str, ReadySuite] = {}
+        for file in dict.fromkeys(map(place_of, [*self._selected, *self.results])):
+            path = absolute(root / file)
+            is_suite = file in certain or path in loaded
+            if not is_suite and not (file.endswith(YAML_SUFFIXES) and looks_like_suite(path)):
                 continue
             try:
-                found[place] = self._suites.load(path)
+                suites[file] = self._suites.load(path)
             except InputError as error:
-                self._lose(f"The results of {place} were not written: {error}")
+                self._lose(f"The results of {file} were not written: {error}")
         order = {ready.suite.config_file: number for number, ready in enumerate(self._suites)}
-        return dict(sorted(found.items(), key=lambda item: order[item[1].suite.config_file]))
+        return dict(sorted(suites.items(), key=lambda item: order[item[1].suite.config_file]))
 
     def _lose(self, problem: str) -> None:
         """Results that belong to no suite are in no report, so the session cannot be green."""
@@ -233,7 +237,7 @@ class Reporter:
             return True
         done = {ready.suite.config_file for ready in decided}
         selected = Counter(
-            absolute(self._config.rootpath / place_of(each)) for each in self._selected
+            absolute(self._config.rootpath / place_of(nodeid)) for nodeid in self._selected
         )
         left = [
             undecided(ready, self._baseline.content, selected[ready.suite.config_file])
@@ -256,7 +260,7 @@ class Reporter:
         specs = {
             ready.suite.name: {case_id(spec): spec for spec in ready.specs()} for ready in suites
         }
-        ordered = [results[case] for own in specs.values() for case in own if case in results]
+        ordered = [results[case] for case in chain.from_iterable(specs.values()) if case in results]
         if len(ordered) < len(results):
             unknown = counted(len(results) - len(ordered), "result")
             self._lose(
@@ -360,3 +364,191 @@ class Reporter:
             left_out=[spec for case, spec in specs.items() if case in left_out],
             frozen=ready.frozen_cases if ready.suite.replay.frozen is not None else None,
         )
+
+
+_CATEGORIES = ("failed", "error")
+_STYLES: Mapping[str, Style] = {"short": "short", "line": "line"}
+
+
+# Every object that is registered has to have a hash: pytest before 9.1 keeps plugins in a set.
+@dataclass(eq=False)
+class BriefFailures:
+    """Lets pytest print brief texts of cases in place of their reports, and then has it go on with
+    the reports.
+
+    `results` are by node id, in any order; `name` gives what a case is called in a command.
+    """
+
+    results: Mapping[str, CaseResult]
+    order: Callable[[], Mapping[str, int]]
+    name: Callable[[str], str]
+
+    def __post_init__(self) -> None:
+        self._whole: dict[str, list[Any]] = {}
+
+    # Outside of pytest's own wrapper, which prints its sections before the hooks of plugins.
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> Generator[None, object, object]:
+        """Print brief texts."""
+        style = terminalreporter.config.option.tbstyle
+        if style != "no":
+            for category in _CATEGORIES:
+                reports = terminalreporter.stats.get(category, [])
+                if any(map(self._is_ours, reports)):
+                    self._whole[category] = reports
+                    terminalreporter.stats[category] = self._brief(
+                        reports, _STYLES.get(style, "whole"), is_error=category == "error"
+                    )
+        try:
+            return (yield)
+        finally:
+            self.restore(terminalreporter)
+
+    def restore(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Put the reports back: the short summary and the count are of them."""
+        terminalreporter.stats.update(self._whole)
+        self._whole = {}
+
+    def _is_ours(self, report: Any) -> bool:
+        """Whether a report is of a case, with the case's text and no traceback, and was not shown
+        in the debugger.
+        """
+        result = self.results.get(report.nodeid)
+        return (
+            result is not None
+            and hasattr(report, RESULT_ATTRIBUTE)
+            and not hasattr(report, "_pdbshown")
+            and str(report.longrepr).rstrip() == result.detail.rstrip()
+        )
+
+    def _brief(self, reports: Sequence[Any], style: Style, *, is_error: bool) -> list[Any]:
+        order = self.order()
+        ours = sorted(
+            filter(self._is_ours, reports),
+            key=lambda report: order.get(self.results[report.nodeid].case_id, len(order)),
+        )
+        others = [report for report in reports if not self._is_ours(report)]
+        brief = brief_texts([self._case(report) for report in ours], style)
+        if is_error and style == "line" and brief:
+            # pytest writes a heading over each error, whatever the style.
+            whole = tuple(range(len(ours)))
+            brief = [BriefText(whole, "\n".join(text.text for text in brief))]
+        return [*others, *(_stand_in(ours, text, style, is_error=is_error) for text in brief)]
+
+    def _case(self, report: Any) -> FailedCase:
+        result = self.results[report.nodeid]
+        # What a case's own code printed is a part of what there is to say.
+        printed = "".join(f"\n{name}\n{content}" for name, content in report.sections)
+        return FailedCase(
+            self.name(result.case_id), result.detail, result.outcome in UNSCORED, printed
+        )
+
+
+class WholeReports:
+    """Ends what `BriefFailures` began, before any plugin looks at the reports."""
+
+    def __init__(self, brief: BriefFailures) -> None:
+        self._brief = brief
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Put the reports back."""
+        self._brief.restore(terminalreporter)
+
+
+@dataclass(eq=False)
+class _Text(TerminalRepr):
+    """A text that pytest prints as it is, or with `--tb=line` as its one line."""
+
+    text: str
+    reprcrash: str
+
+    def toterminal(self, tw: TerminalWriter) -> None:
+        if not self.reprcrash:
+            tw.line(self.text)
+
+
+def _stand_in(ours: Sequence[Any], text: BriefText, style: Style, *, is_error: bool) -> Any:
+    """A report that pytest prints in place of those of the text's cases."""
+    report = copy.copy(ours[text.cases[0]])
+    line = style == "line" and not is_error
+    report.longrepr = _Text(text.text, text.text if line else "")
+    if len(text.cases) > 1:
+        path, number, _ = report.location
+        report.location = (path, number, f"{counted(len(text.cases), 'case')} ")
+    if line:
+        report.sections = []
+    # xdist's, above whose text pytest names the worker: of a case that says nothing.
+    vars(report).pop("node", None)
+    return report
+
+
+def session_header(session: SuiteSession) -> Iterator[str]:
+    """Two lines for each suite that is loaded by now."""
+    folder = session.config.invocation_params.dir
+    for ready in session.suites:
+        mode, judge = (
+            ("disabled",) * 2 if session.options.disable_recording else session.suites.modes(ready)
+        )
+        judging = f", judge {judge}" if judge != mode else ""
+        recordings = relative_path(session.suites.cassette_dir(ready), folder)
+        yield (
+            f"jrh: suite {ready.suite.name} ({ready.suite.mode}), recording {mode}{judging}, "
+            f"{recordings}"
+        )
+        line = header_line(suite_origin(ready, session.baseline, folder))
+        yield f"jrh: {session.redactor.text(line)}"
+
+
+_UNUSED_KEYS = "jrh/unused_keys"
+
+
+def notes_on_unused_keys(config: pytest.Config, suites: Iterable[Suite]) -> list[str]:
+    """The sentences about keys that mean nothing here, of configs of which pytest's cache does not
+    know that the same was said before.
+
+    Without the cache each run says them.
+    """
+    cache = getattr(config, "cache", None)
+    cached = cache.get(_UNUSED_KEYS, None) if cache is not None else None
+    said_before = cached if isinstance(cached, dict) else {}
+    sentences = {
+        str(suite.config_file): suite.unused_keys
+        for suite in suites
+        if said_before.get(str(suite.config_file), "") != suite.unused_keys
+    }
+    if cache is not None and sentences:
+        cache.set(_UNUSED_KEYS, {**said_before, **sentences})
+    return list(filter(None, sentences.values()))
+
+
+class UnusedCassettes:
+    """What a session found, and removed where it `prunes`; `problems` are sentences."""
+
+    def __init__(self, *, prunes: bool) -> None:
+        self._prunes = prunes
+        self._cassettes: list[Path] = []
+        self.problems: list[str] = []
+
+    def look(self, ready: ReadySuite, folder: Path) -> None:
+        """Find those of a suite in its cassette folder, and remove them where that is asked for."""
+        used = {
+            cassette_path(folder, spec, judging=judging)
+            for spec in ready.specs()
+            for judging in (False, True)
+        }
+        unused = unused_cassettes(folder, used, frozen=ready.suite.replay.frozen is not None)
+        if self._prunes:
+            unused, problems = prune(folder, unused)
+            self.problems += problems
+        self._cassettes += unused
+
+    def lines(self, folder: Path) -> Iterator[str]:
+        """Name them, relative to the folder."""
+        yield f"{'removed' if self._prunes else 'unused'} cassettes: {len(self._cassettes)}"
+        yield from (f"  {relative_path(path, folder)}" for path in self._cassettes)
+
+    def __bool__(self) -> bool:
+        return bool(self._cassettes)
