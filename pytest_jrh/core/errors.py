@@ -14,8 +14,6 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_jrh.core.model import Skip
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -111,6 +109,9 @@ class NoVerdictCase(JrhError):
     """
 
     def __init__(self, kind: SkipKind, text: str = "", rejected: Case | None = None) -> None:
+        # A session without suites imports the errors, and is spared pydantic.
+        from pytest_jrh.core.model import Skip
+
         self.skip = Skip(kind, text)
         self.rejected = rejected
         super().__init__(str(self.skip))
