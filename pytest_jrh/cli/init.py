@@ -54,7 +54,7 @@ class GivenLabels:
     """A label file: where the suite keeps it, the rubrics that it names, and its lines."""
 
     file: Path
-    place: str
+    path: str
     rubric_ids: tuple[str, ...]
     lines: int
 
@@ -65,12 +65,12 @@ def look_at_labels(file: Path, name: str) -> GivenLabels:
     if read.problems:
         raise InputError(read.problems)
     rubrics = dict.fromkeys(row.rubric_id for row in read.rows if row.rubric_id)
-    place = f"inputs/data/{name}/labels{file.suffix.lower() or '.csv'}"
-    return GivenLabels(file, place, tuple(rubrics), len(read.rows))
+    path = f"inputs/data/{name}/labels{file.suffix.lower() or '.csv'}"
+    return GivenLabels(file, path, tuple(rubrics), len(read.rows))
 
 
 def for_a_clone(
-    values: Mapping[str, str], place: LogPlace, workflow: str
+    values: Mapping[str, str], log: LogPlace, workflow: str
 ) -> tuple[list[str], dict[str, str]]:
     """List the files that a clone needs to replay, and the folders, each with a file that recording
     puts there.
@@ -79,7 +79,8 @@ def for_a_clone(
     files += [values["baseline"], values.get("labels", "")]
     cassette = f"{values['cassettes']}/agent_perturbation/a_rubric/a_run.e1.generation.yaml"
     folders = {values["cassettes"]: cassette, values["cases"]: f"{values['cases']}/{CASES_FILE}"}
-    files += [place.path] if place.committed else []
+    if log.committed:
+        files.append(log.path)
     return [file for file in files if file], folders
 
 
@@ -135,40 +136,44 @@ def look_at(log: Path) -> FoundRuns:
         files = tuple(sorted(file for file in log.rglob("*") if file.is_file()))
     else:
         files = find_files([log], SUFFIXES, is_database).files
-    found = None
+    input_format = None
     first = next(filter(is_conversations, files), None)
     if first is not None:
         try:
-            found = guessed_format(first)
+            input_format = guessed_format(first)
         except DamagedError as error:
             raise refused(first, str(error)) from None
-    with open_sources((log,), input_format=found) as source:
+    with open_sources((log,), input_format=input_format) as source:
         summaries = source.summaries()
         notices = source.notices()
     usable = sum(summary.skip is None for summary in summaries)
-    return FoundRuns(files, len(summaries), usable, found, notices)
+    return FoundRuns(files, len(summaries), usable, input_format, notices)
 
 
-def config_lines(found: InputFormat | None) -> str:
+def config_lines(input_format: InputFormat | None) -> str:
     """Write the section `input_format` for the config; nothing where it is not needed."""
-    parts = _parts(found)
+    parts = _parts(input_format)
     if not parts:
         return ""
     lines = ["", "  # Where the parts of a conversation are in its JSON, as it was found:"]
-    return "\n".join([*lines, "  input_format:", *(f"    {key}: {each}" for key, each in parts)])
+    keys = [f"    {key}: {pointer}" for key, pointer in parts]
+    return "\n".join([*lines, "  input_format:", *keys])
 
 
-def said(found: InputFormat | None, config: str) -> list[str]:
-    """Say what was found, where it is not what is looked for."""
-    parts = ", ".join(f"{key} at {each}" for key, each in _parts(found))
+def about_format(input_format: InputFormat | None, config: str) -> list[str]:
+    """Say where the parts of conversations are, where it is not where they are looked for."""
+    parts = ", ".join(f"{key} at {pointer}" for key, pointer in _parts(input_format))
     return [f"Its conversations have {parts}; see input_format in {config}."] if parts else []
 
 
-def _parts(found: InputFormat | None) -> list[tuple[str, str]]:
-    if found is None:
-        return []
-    given = [(key, getattr(found, key)) for key in _KEYS]
-    return [(key, _written(value)) for key, value in given if value is not None]
+def _parts(input_format: InputFormat | None) -> list[tuple[str, str]]:
+    """The keys of the section that are set, each with its pointers as JSON."""
+    parts = []
+    for key in _KEYS:
+        value = getattr(input_format, key, None)
+        if value is not None:
+            parts.append((key, _written(value)))
+    return parts
 
 
 def _written(value: str | tuple[str, ...]) -> str:
@@ -250,73 +255,75 @@ def start_suite(
     `InputError`, before anything is written, for names that cannot stand in paths, for a log or a
     judge that cannot be used, and for files that are there already.
     """
-    given = look_at_labels(labels, name) if labels is not None else None
-    if given is not None:
-        rubric_ids = rubric_ids or given.rubric_ids
+    label_file = look_at_labels(labels, name) if labels is not None else None
+    if label_file is not None:
+        rubric_ids = rubric_ids or label_file.rubric_ids
     _check_names(name, rubric_ids)
     folder = folder.absolute()
     mode: Mode = "ordinal" if ordinal else "binary"
-    own = look_at_judge(judge, folder, mode) if judge is not None else None
-    found = look_at(log)
-    place = place_log(log, folder, name, found.files)
-    values = _values(name, place, found.count, mode) | (_of_judge(own) if own is not None else {})
-    values["input_format"] = config_lines(found.format)
-    if given is not None:
-        values["labels"] = given.place
+    judge_values = _of_judge(look_at_judge(judge, folder, mode)) if judge is not None else {}
+    runs = look_at(log)
+    log_place = place_log(log, folder, name, runs.files)
+    values = _values(name, log_place, runs.count, mode) | judge_values
+    values["input_format"] = config_lines(runs.format)
+    sources = dict(log_place.copies)
+    if label_file is not None:
+        values["labels"] = label_file.path
+        sources[label_file.path] = label_file.file
     texts = _texts(values, rubric_ids, ordinal=ordinal)
-    wanted = {**place.copies, **({given.place: given.file} if given is not None else {})}
-    copies = {to: file for to, file in wanted.items() if not _same(folder / to, file)}
-    copied = list(copies)
-    kept = [] if force or not (folder / _WORKFLOW).exists() else [_WORKFLOW]
+    copies = {to: file for to, file in sources.items() if not _same(folder / to, file)}
+    unchanged = [] if force or not (folder / _WORKFLOW).exists() else [_WORKFLOW]
     if not force:
-        _refuse_existing(folder, [*texts, *copied], spared=[*kept, _CONFIG_SCHEMA, _RUBRICS_SCHEMA])
-    for file in kept:
+        spared = [*unchanged, _CONFIG_SCHEMA, _RUBRICS_SCHEMA]
+        _refuse_existing(folder, [*texts, *copies], spared=spared)
+    for file in unchanged:
         del texts[file]
     _write(folder, texts, copies)
-    about = [
-        *_said(folder, [*texts, *copied], kept),
+    written = [*texts, *copies]
+    lines = [
+        *_about_files(folder, written, unchanged),
         "",
-        _about_runs(found, given),
-        *said(found.format, values["config"]),
-        *found.notices,
+        _about_runs(runs, label_file),
+        *about_format(runs.format, values["config"]),
+        *runs.notices,
+        *_about_committing(folder, values, log_place),
     ]
     return Started(
-        tuple(folder / file for file in [*texts, *copied]),
-        tuple(folder / file for file in kept),
-        (*about, *_about_committing(folder, values, place)),
+        tuple(folder / file for file in written),
+        tuple(folder / file for file in unchanged),
+        tuple(lines),
     )
 
 
-def _about_runs(found: FoundRuns, labels: GivenLabels | None) -> str:
-    runs, usable = found.count, found.usable
-    holds = f"The log holds {_number(runs, 'run')}"
-    holds += "" if usable == runs else f", of which {usable} can be used"
+def _about_runs(runs: FoundRuns, labels: GivenLabels | None) -> str:
+    holds = f"The log holds {_number(runs.count, 'run')}"
+    if runs.usable != runs.count:
+        holds += f", of which {runs.usable} can be used"
     if labels is not None:
         return f"{holds}; the label file has {_number(labels.lines, 'label')}."
-    return f"{holds}; the suite begins with {min(runs, _FEW_RUNS)}."
+    return f"{holds}; the suite begins with {min(runs.count, _FEW_RUNS)}."
 
 
 def _check_names(name: str, rubric_ids: Sequence[str]) -> None:
-    problems = [
-        *_name_problems("NAME", name),
-        *(each for id_ in rubric_ids for each in _name_problems("ID", id_)),
-    ]
+    problems = _name_problems("NAME", name)
+    for id_ in rubric_ids:
+        problems += _name_problems("ID", id_)
     problems += [Problem(f"duplicate rubric id {shown(id_)}") for id_ in _repeated(rubric_ids)]
     if problems:
         raise InputError(problems)
 
 
-def _about_committing(folder: Path, values: Mapping[str, str], place: LogPlace) -> list[str]:
-    files, folders = for_a_clone(values, place, _WORKFLOW)
+def _about_committing(folder: Path, values: Mapping[str, str], log: LogPlace) -> list[str]:
+    files, folders = for_a_clone(values, log, _WORKFLOW)
     ignored = ignored_files(folder, [*files, *folders.values()])
     add = add_command(
-        place,
+        log,
         files=files,
         folders=[*folders],
         locks=f"{values['cassettes']}/.locks",
         ignored=ignored,
     )
-    return [*about_committing(place, ignored), "", *next_steps(values, folder, add)]
+    return [*about_committing(log, ignored), "", *next_steps(values, folder, add)]
 
 
 def write_schemas(folder: Path, *, prefix: str = "") -> tuple[Path, ...]:
@@ -332,20 +339,19 @@ def write_schemas(folder: Path, *, prefix: str = "") -> tuple[Path, ...]:
     return tuple(folder / file for file in texts)
 
 
-def _name_problems(what: str, name: str) -> list[Problem]:
+def _name_problems(argument: str, name: str) -> list[Problem]:
     if len(name) > _LONGEST_NAME:
-        return [
-            Problem(
-                f"{what}: {shown(name)} is {len(name)} characters long; at most {_LONGEST_NAME} "
-                "are possible"
-            )
-        ]
+        message = (
+            f"{argument}: {shown(name)} is {len(name)} characters long; at most {_LONGEST_NAME} "
+            "are possible"
+        )
+        return [Problem(message)]
     if _PLAIN.fullmatch(name):
         return []
     plain = re.sub(r"[^A-Za-z0-9._-]+", "_", name).strip(".-_")
     hint = f"{plain} would do" if plain else None
     message = (
-        f"{what}: got {shown(name)}; must be letters, digits, `_`, and inside also `-` and `.`"
+        f"{argument}: got {shown(name)}; must be letters, digits, `_`, and inside also `-` and `.`"
     )
     return [Problem(message, hint=hint)]
 
@@ -354,9 +360,9 @@ def _repeated(ids: Sequence[str]) -> list[str]:
     return sorted({id_ for id_ in ids if ids.count(id_) > 1})
 
 
-def _same(place: Path, log: Path) -> bool:
+def _same(copy: Path, file: Path) -> bool:
     # A link is no copy: git would commit the link alone.
-    return place.exists() and not place.is_symlink() and place.samefile(log)
+    return copy.exists() and not copy.is_symlink() and copy.samefile(file)
 
 
 def _of_judge(judge: GivenJudge) -> dict[str, str]:
@@ -374,18 +380,19 @@ def _of_judge(judge: GivenJudge) -> dict[str, str]:
     }
 
 
-def _values(name: str, place: LogPlace, runs: int, mode: Mode) -> dict[str, str]:
+def _values(name: str, log: LogPlace, runs: int, mode: Mode) -> dict[str, str]:
     config = f"{_CONFIGS}/{name}.yml"
     prompt = f"inputs/prompts/{name}/judge.md"
-    frozen = "" if place.committed else " --jrh-frozen"
+    frozen = log_note = ""
+    if not log.committed:
+        frozen = " --jrh-frozen"
+        log_note = "   # too large to be committed: CI runs with --jrh-frozen"
     return {
         **(_ORDINAL if mode == "ordinal" else _BINARY),
         "name": name,
         "config": config,
-        "log": json.dumps(place.path, ensure_ascii=False),
-        "log_note": ""
-        if place.committed
-        else "   # too large to be committed: CI runs with --jrh-frozen",
+        "log": json.dumps(log.path, ensure_ascii=False),
+        "log_note": log_note,
         "rubrics": f"inputs/data/{name}/rubrics.yml",
         "judge": prompt,
         "judge_file": prompt,
@@ -437,24 +444,24 @@ def _rubrics(values: Mapping[str, str], ids: Sequence[str], mode: Mode) -> str:
         return head + example
     lines = ["# An example, to show how much a rubric has to say:", *example.splitlines()]
     shown_example = lines[0] + "\n" + "".join(f"# {line}\n" for line in lines[1:])
-    return "\n".join(
-        [head + shown_example, *(_filled(f"blank.{mode}.yml", values, id=id_) for id_ in ids)]
-    )
+    blanks = [_filled(f"blank.{mode}.yml", values, id=id_) for id_ in ids]
+    return "\n".join([head + shown_example, *blanks])
 
 
-def _filled(file: str, values: Mapping[str, str], **more: str) -> str:
+def _filled(file: str, values: Mapping[str, str], **file_values: str) -> str:
     text = resources.files("pytest_jrh.cli").joinpath("texts", file).read_text(encoding="utf-8")
-    given = {**values, **more}
+    all_values = {**values, **file_values}
     # In one pass: nothing that is filled in is looked at again.
-    return re.sub(r"@([a-z_]+)@", lambda mark: given[mark[1]], text)
+    return re.sub(r"@([a-z_]+)@", lambda mark: all_values[mark[1]], text)
 
 
 def _refuse_existing(folder: Path, files: Sequence[str], *, spared: Sequence[str]) -> None:
-    there = [file for file in files if file not in spared and (folder / file).exists()]
-    if there:
+    existing = [file for file in files if file not in spared and (folder / file).exists()]
+    if existing:
         hint = "Choose another name, or overwrite with --force."
-        found = [Problem("already exists", str(folder / file)) for file in there[:-1]]
-        raise InputError([*found, Problem("already exists", str(folder / there[-1]), hint=hint)])
+        problems = [Problem("already exists", str(folder / file)) for file in existing[:-1]]
+        problems.append(Problem("already exists", str(folder / existing[-1]), hint=hint))
+        raise InputError(problems)
 
 
 def _write(folder: Path, texts: Mapping[str, str], copies: Mapping[str, Path]) -> None:
@@ -474,12 +481,10 @@ def _number(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def _said(folder: Path, written: Sequence[str], kept: Sequence[str]) -> list[str]:
+def _about_files(folder: Path, written: Sequence[str], unchanged: Sequence[str]) -> list[str]:
     where = "here" if folder == Path.cwd() else f"in {folder}"
     lines = [f"Written {where}:", *(f"  {file}" for file in written)]
-    if kept:
-        lines += [
-            "Unchanged; add the new suite's --jrh-config to it:",
-            *(f"  {file}" for file in kept),
-        ]
+    if unchanged:
+        lines.append("Unchanged; add the new suite's --jrh-config to it:")
+        lines += [f"  {file}" for file in unchanged]
     return lines

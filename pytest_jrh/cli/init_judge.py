@@ -1,4 +1,4 @@
-"""The judge that a new suite begins with, where it is no prompt (rules M5, Q1).
+"""The judge that a new suite begins with, where it is no prompt.
 
 What a clone of the repository needs to replay a suite: a log inside it, and one command that
 adds it all.
@@ -71,32 +71,31 @@ def look_at_judge(text: str, folder: Path, mode: Mode) -> GivenJudge:
         reason = error.errors()[0]["msg"]
         message = f"got {shown(text)}; {shown(value)} does not fit the key {key}: {reason}"
         raise _refused(message) from error
-    named: list[Path] = []
+    files: list[Path] = []
 
-    def found(file: str, _names: tuple[str, ...]) -> str:
-        named.append(_file(file))
-        return str(named[-1])
+    def locate(file: str, _names: tuple[str, ...]) -> str:
+        files.append(_file(file))
+        return str(files[-1])
 
-    located = kind.with_files(section, found)
+    located = kind.with_files(section, locate)
     settings = JudgeSettings(None, StageModel(JUDGE.name, ""), kind.key, located)
     judge = kind.build(settings, mode, "")
-    places = [_inside(path, folder) for path in named]
-    written = kind.with_files(section, lambda _file, _names: places[0])
-    own = written.model_dump(include=set(keys), exclude_unset=True)
+    inside = [_inside(path, folder) for path in files]
+    written = kind.with_files(section, lambda _file, _names: inside[0])
+    values = written.model_dump(include=set(keys), exclude_unset=True)
     package = f"'pytest-jrh[{kind.start.extra}]'" if kind.start.extra else PACKAGE
-    text = _section(own, kind.start.notes)
-    return GivenJudge(judge.label, text, places[0] if places else None, package)
+    text = _section(values, kind.start.notes)
+    return GivenJudge(judge.label, text, inside[0] if inside else None, package)
 
 
 def _kind(key: str, text: str) -> JudgeKind:
-    known = {kind.key: kind for kind in JUDGES.values() if kind.start is not None}
-    if key not in known:
-        forms = listed([f"{each}:..." for each in known])
-        close = nearest(key, known)
-        raise _refused(
-            f"got {shown(text)}; must be one of {forms}", f"{close} is the nearest" if close else ""
-        )
-    return known[key]
+    kinds = {kind.key: kind for kind in JUDGES.values() if kind.start is not None}
+    if key not in kinds:
+        forms = listed([f"{kind}:..." for kind in kinds])
+        close = nearest(key, kinds)
+        hint = f"{close} is the nearest" if close else ""
+        raise _refused(f"got {shown(text)}; must be one of {forms}", hint)
+    return kinds[key]
 
 
 def _file(name: str) -> Path:
@@ -206,17 +205,16 @@ def ignored_files(folder: Path, files: Sequence[str]) -> tuple[IgnoredFile, ...]
     except (OSError, subprocess.TimeoutExpired):
         return ()
     fields = done.stdout.decode("utf-8", "replace").split("\0")
-    found = zip(fields[0::4], fields[1::4], fields[2::4], fields[3::4], strict=False)
-    # The last pattern that matches decides, and one that begins with ! takes a file back in.
-    return tuple(
-        IgnoredFile(file, printable(f"{source}:{line}: {pattern}"))
-        for source, line, pattern, file in found
-        if not pattern.startswith("!")
-    )
+    ignored = []
+    for source, line, pattern, file in zip(*(fields[at::4] for at in range(4)), strict=False):
+        # The last pattern that matches decides, and one that begins with ! takes a file back in.
+        if not pattern.startswith("!"):
+            ignored.append(IgnoredFile(file, printable(f"{source}:{line}: {pattern}")))
+    return tuple(ignored)
 
 
 def add_command(
-    place: LogPlace,
+    log: LogPlace,
     *,
     files: Sequence[str],
     folders: Sequence[str],
@@ -231,18 +229,18 @@ def add_command(
     """
     outside = [".gitignore", *(file for file in files if not file.startswith("inputs/"))]
     if not ignored:
-        left_out = (
-            [f":!{place.path}"] if not place.committed and place.path.startswith("inputs/") else []
-        )
-        return shlex.join(["git", "add", *outside, "inputs", *left_out])
+        command = ["git", "add", *outside, "inputs"]
+        if not log.committed and log.path.startswith("inputs/"):
+            command.append(f":!{log.path}")
+        return shlex.join(command)
     inside = [file for file in files if file.startswith("inputs/")]
     return shlex.join(["git", "add", "-f", *outside, *inside, *folders, f":!{locks}"])
 
 
-def about_committing(place: LogPlace, ignored: Sequence[IgnoredFile]) -> list[str]:
+def about_committing(log: LogPlace, ignored: Sequence[IgnoredFile]) -> list[str]:
     """Say what is unusual: a log that is not committed, and files that git would leave out."""
     lines = []
-    if not place.committed:
+    if not log.committed:
         lines += [
             "",
             f"The log is larger than {LARGEST_LOG // 1_000_000} MB, so it is neither copied nor "
@@ -253,7 +251,7 @@ def about_committing(place: LogPlace, ignored: Sequence[IgnoredFile]) -> list[st
         ]
     if ignored:
         lines += ["", "A .gitignore leaves out what a clone needs; `git add -f` below adds it:"]
-        lines += [f"  {each.file}  ({each.pattern})" for each in ignored]
+        lines += [f"  {left_out.file}  ({left_out.pattern})" for left_out in ignored]
     return lines
 
 
