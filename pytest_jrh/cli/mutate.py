@@ -128,6 +128,7 @@ def mutate_suite(options: argparse.Namespace) -> int:
             rootdir=folder,
             frozen=options.jrh_frozen,
         )
+        redactor.add(ready.secrets)
         # Before anything is asked: what came of paid calls must have its place.
         _make_room(ready.suite.output.dir)
         mutations = _mutations(ready, options, redactor)
