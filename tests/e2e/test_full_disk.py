@@ -4,6 +4,7 @@ twice."""
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -58,8 +59,13 @@ def small_disk(folder: Path, size: str, *, full: bool = False) -> Iterator[None]
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def make_room(folder: Path) -> None:
-    subprocess.run(["mount", "-o", "remount,size=64m", str(folder)], check=True)
+def resize(folder: Path, size: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,size={size}", str(folder)], check=True)
+
+
+def used_kib(folder: Path) -> int:
+    disk = os.statvfs(folder)
+    return (disk.f_blocks - disk.f_bfree) * disk.f_frsize // 1024
 
 
 def write(folder: Path) -> SuiteFiles:
@@ -96,7 +102,7 @@ def test_cases_that_find_no_room_for_their_answers_say_so_and_the_others_are_kep
         )
         assert not list(files.cassettes.rglob("*.tmp"))
 
-        make_room(files.cassettes)
+        resize(files.cassettes, "64m")
         resumed = pytest_in(files, server, "--jrh-record-mode=once", "-rA")
         assert resumed.returncode == 0, resumed.stdout
         assert count(resumed.stdout, "PASSED") == RUNS
@@ -128,18 +134,27 @@ def test_requests_of_own_code_that_find_no_room_are_not_paid_for_twice(
         overrides={"judge": {"python": "judges.py:judge"}},
     )
     judge = files.config.with_name("judges.py")
-    with JudgeService() as service, small_disk(files.cassettes, "360k"):
+    asking = ("--jrh-record-mode=new_episodes", "--jrh-max-workers=1", "-rA")
+    with JudgeService() as service, small_disk(files.cassettes, "64m"):
+        # The cases are recorded before, so that the judge's requests alone meet the full disk.
+        judge.write_text("def judge(case):\n    return 1\n", encoding="utf-8")
+        made = pytest_in(files, server, *asking)
+        assert made.returncode == 0, made.stdout
+        resize(files.cassettes, f"{used_kib(files.cassettes) + 200}k")
+
         judge.write_text(ASKING.format(url=service.url), encoding="utf-8")
-        full = pytest_in(files, server, "--jrh-record-mode=once", "--jrh-max-workers=1", "-rA")
+        full = pytest_in(files, server, *asking)
         assert full.returncode == 1
-        # Whether the making of a case or a judge's request meets the full disk first varies.
-        assert FULL in full.stdout
+        output = " ".join(full.stdout.split())
+        assert "The judge judges.py:judge was stopped before a request whose answer" in output
+        assert FULL in output
         assert 0 < len(service.asked) < RUNS * 6
 
-        make_room(files.cassettes)
-        resumed = pytest_in(files, server, "--jrh-record-mode=once", "-rA")
+        resize(files.cassettes, "64m")
+        resumed = pytest_in(files, server, *asking)
         assert resumed.returncode == 0, resumed.stdout
         assert len(service.asked) == RUNS * 6
+        assert server.count() == CALLS - RUNS
 
 
 @pytest.mark.parametrize("workers", [(), ("-n2",)])
@@ -159,7 +174,7 @@ def test_results_that_find_no_room_are_named_and_verdicts_and_recordings_are_kep
         assert "INTERNALERROR" not in full.stdout + full.stderr
         assert server.count() == CALLS
 
-        make_room(outputs)
+        resize(outputs, "64m")
         again = pytest_in(files, None, "-rA", *workers)
         assert again.returncode == 0, again.stdout
         assert (
