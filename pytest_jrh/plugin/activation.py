@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import threading
-import warnings
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
@@ -30,7 +29,7 @@ from pytest_jrh.plugin.options import (
     typed_values,
 )
 from pytest_jrh.plugin.reporter import Reporter, WholeReports
-from pytest_jrh.plugin.secrecy import Secrecy
+from pytest_jrh.plugin.secrecy import Secrecy, captured, warnings_reported
 from pytest_jrh.plugin.session import (
     HANDOVER_KEY,
     NOTICES_KEY,
@@ -75,10 +74,8 @@ def activate(config: pytest.Config) -> SuiteSession:
         session = SuiteSession(config, config.stash[OPTIONS_READ])
         config.stash[SESSION] = session
         config.pluginmanager.register(_SuiteHooks(session), "jrh-session")
-        config.pluginmanager.register(Secrecy(session.redactor), "jrh-secrecy")
+        config.pluginmanager.register(Secrecy(config, session.redactor), "jrh-secrecy")
         config.pluginmanager.register(TimeLimits(), "jrh-time-limits")
-        if config.pluginmanager.has_plugin("warnings"):
-            config.pluginmanager.register(_Warnings(config), "jrh-warnings")
         config.pluginmanager.register(_Environment(), "jrh-environment")
         if session.options.split is not None:
             config.pluginmanager.register(Splits(session.options.split), "jrh-splits")
@@ -129,7 +126,8 @@ def activate_named(config: pytest.Config) -> None:
         session = activate(config)
         for argument, what in stand_ins.items():
             _replace(session, what, argument, absolute(folder / argument))
-        _load(session, configs)
+        with captured(config), warnings_reported(config):
+            _load(session, configs)
         session.named_configs = configs
         # Where nothing is named, pytest knows by itself what to collect beside the suites.
         kept = others if typed or arguments else config.args
@@ -315,7 +313,8 @@ class _SuiteHooks:
             return True
         self._session.import_readers(specs)
         self._session.reviewing.open(specs)
-        self._session.start(specs)
+        with captured(self._session.config):
+            self._session.start(specs)
         self._session.reviewing.wait(self._session.progress_line)
         return None
 
@@ -329,10 +328,11 @@ class _SuiteHooks:
 
         An xdist worker first sets it and the next to work.
         """
-        if self._session.is_worker:
-            self._session.start(_specs(filter(None, (item, nextitem))))
-        if isinstance(item, CaseItem) and item.get_closest_marker("skip") is None:
-            self._session.wait(item.spec)
+        with captured(self._session.config):
+            if self._session.is_worker:
+                self._session.start(_specs(filter(None, (item, nextitem))))
+            if isinstance(item, CaseItem) and item.get_closest_marker("skip") is None:
+                self._session.wait(item.spec)
         return (yield)
 
     @pytest.hookimpl(wrapper=True)
@@ -386,32 +386,6 @@ class _SuiteHooks:
         node.workerinput[HANDOVER_KEY] = self._session.handover.describe(
             ready.suite for ready in self._session.suites
         )
-
-
-class _Warnings:
-    """Puts warnings of the engine's threads into pytest's summary, where no item runs that pytest
-    would take them from: they would be printed through the progress line.
-    """
-
-    def __init__(self, config: pytest.Config) -> None:
-        self._config = config
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtestloop(self) -> Generator[None, object, object]:
-        """Gather them from the first item to the last; each is listed once."""
-        with warnings.catch_warnings(record=True) as caught:
-            try:
-                return (yield)
-            finally:
-                for warning in {str(warning): warning for warning in caught}.values():
-                    self._config.hook.pytest_warning_recorded.call_historic(
-                        kwargs={
-                            "warning_message": warning,
-                            "nodeid": "",
-                            "when": "runtest",
-                            "location": None,
-                        }
-                    )
 
 
 class _Environment:

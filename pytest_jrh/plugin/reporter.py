@@ -28,6 +28,7 @@ from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.engine.provenance import recordings_of, session_origin, suite_origin
 from pytest_jrh.plugin.collect import CaseItem, properties_of_others
 from pytest_jrh.plugin.options import YAML_SUFFIXES
+from pytest_jrh.plugin.secrecy import captured
 from pytest_jrh.plugin.session import (
     NOTICES_KEY,
     RECORD_ATTRIBUTE,
@@ -206,7 +207,8 @@ class Reporter:
             if not is_suite and not (file.endswith(YAML_SUFFIXES) and looks_like_suite(path)):
                 continue
             try:
-                suites[file] = self._suites.load(path)
+                with captured(self._config):
+                    suites[file] = self._suites.load(path)
             except InputError as error:
                 self._lose(f"The results of {file} were not written: {error}")
         order = {ready.suite.config_file: number for number, ready in enumerate(self._suites)}

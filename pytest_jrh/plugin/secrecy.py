@@ -1,12 +1,15 @@
-"""No secret on what pytest itself shows: tracebacks of our own mistakes,
-reports, and log records.
+"""No secret on what pytest itself shows: tracebacks of our own mistakes, reports, warnings, log
+records, and what the project's code prints.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import sys
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import _pytest
 import pluggy
@@ -15,12 +18,15 @@ import pytest
 import pytest_jrh
 
 if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
     from _pytest._code.code import ExceptionInfo, ExceptionRepr
     from _pytest._io import TerminalWriter
 
     from pytest_jrh.core.redact import Redactor
 
 
+_AnyReport = TypeVar("_AnyReport", pytest.CollectReport, pytest.TestReport)
 _PACKAGE = Path(pytest_jrh.__file__).parent
 _PYTEST = Path(_pytest.__file__).parent
 _PLUGGY = Path(pluggy.__file__).parent
@@ -49,10 +55,49 @@ def _is_ours(excinfo: ExceptionInfo[BaseException]) -> bool:
     return False
 
 
+@contextlib.contextmanager
+def captured(config: pytest.Config) -> Iterator[None]:
+    """Leave what is printed in this block to pytest's next report, as what a conftest prints."""
+    capture = config.pluginmanager.get_plugin("capturemanager")
+    if capture is None:
+        yield
+        return
+    capture.resume_global_capture()
+    try:
+        yield
+    finally:
+        capture.suspend_global_capture()
+
+
+@contextlib.contextmanager
+def warnings_reported(config: pytest.Config) -> Iterator[None]:
+    """Put what this block warns of into pytest's summary, each once, where pytest would print it.
+
+    Does nothing where pytest's own plugin for that is off.
+    """
+    if not config.pluginmanager.has_plugin("warnings"):
+        yield
+        return
+    with warnings.catch_warnings(record=True) as recorded:
+        try:
+            yield
+        finally:
+            for warning in {str(warning): warning for warning in recorded}.values():
+                config.hook.pytest_warning_recorded.call_historic(
+                    kwargs={
+                        "warning_message": warning,
+                        "nodeid": "",
+                        "when": "runtest",
+                        "location": None,
+                    }
+                )
+
+
 class Secrecy:
     """The hooks that take secrets out of what pytest shows, while suites are in play."""
 
-    def __init__(self, redactor: Redactor) -> None:
+    def __init__(self, config: pytest.Config, redactor: Redactor) -> None:
+        self._config = config
         self._redactor = redactor
         self._records = logging.getLogRecordFactory()
         logging.setLogRecordFactory(self._record)
@@ -64,6 +109,7 @@ class Secrecy:
         """Let every plugin that shows an internal error, xdist's worker too, show it without
         secrets.
         """
+        self._print_captured()
         text = mistake_text(excinfo, self._redactor)
 
         def show(tw: TerminalWriter) -> None:
@@ -72,18 +118,58 @@ class Secrecy:
         excrepr.toterminal = show  # type: ignore[method-assign]
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_makereport(self) -> Any:
+    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Take secrets out of what an item wrote and logged while it ran."""
-        report = yield
+        return self._cleaned((yield))
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_make_collect_report(
+        self,
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Take secrets out of what was written while a suite was read."""
+        return self._cleaned((yield))
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """Report what the engine's threads warn of while no item runs that pytest would take it
+        from: it would be printed through the progress line.
+        """
+        with warnings_reported(self._config):
+            return (yield)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
+        """Take secrets out of a warning, before any plugin shows it or xdist sends it."""
+        text = str(warning_message.message)
+        clean = self._redactor.of_code(text)
+        if clean != text:
+            warning_message.message = clean
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_keyboard_interrupt(self) -> None:
+        """Print what was captured last without secrets, before pytest prints it."""
+        self._print_captured()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_unconfigure(self) -> None:
+        """Print what is in no report without secrets; leave logging as it was."""
+        self._print_captured()
+        if logging.getLogRecordFactory() == self._record:
+            logging.setLogRecordFactory(self._records)
+
+    def _print_captured(self) -> None:
+        capture = self._config.pluginmanager.get_plugin("capturemanager")
+        # After an interrupt or an internal error pytest captures no more.
+        if capture is not None and capture._global_capturing is not None:
+            out, err = capture.read_global_capture()
+            sys.stdout.write(self._redactor.of_code(out))
+            sys.stderr.write(self._redactor.of_code(err))
+
+    def _cleaned(self, report: _AnyReport) -> _AnyReport:
         report.sections[:] = [
             (name, self._redactor.of_code(content)) for name, content in report.sections
         ]
         return report
-
-    def pytest_unconfigure(self) -> None:
-        """Leave logging as it was."""
-        if logging.getLogRecordFactory() == self._record:
-            logging.setLogRecordFactory(self._records)
 
     def _record(self, *args: Any, **kwargs: Any) -> logging.LogRecord:
         record = self._records(*args, **kwargs)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.plugin.gated import WORKERS
+from tests.plugin.own_judges import RECORD, MakeJudged
+from tests.plugin.recorded import run_pytest
 from tests.support.fork_server import python
 from tests.support.suites import write_suite
 
@@ -113,3 +116,71 @@ def test_what_an_item_prints_and_logs_is_shown_without_secrets(
     result = pytester.run(*python(), "-m", "pytest", option, "-o", "log_cli=true")
     result.stdout.fnmatch_lines(["*logged [[]REDACTED]*", "printed [[]REDACTED]"])
     result.stdout.no_fnmatch_line(f"*{PIECE}*")
+
+
+_SPEAKING = """
+import os, sys, warnings
+
+
+def speak(who):
+    key = os.environ["OPENAI_API_KEY"]
+    print(who, "printed", key)
+    print(who, "complained", key, file=sys.stderr)
+    os.write(1, f"{who} wrote {key}\\n".encode())
+    warnings.warn(f"{who} warned of {key}", stacklevel=1)
+
+
+speak("import")
+
+
+def judge(case):
+    speak("judge")
+    return 0
+"""
+
+
+@WORKERS
+@pytest.mark.parametrize("named", [True, False], ids=["named", "discovered"])
+def test_what_a_judges_module_and_function_print_and_warn_of_is_shown_without_secrets(
+    judged: MakeJudged,
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    workers: list[str],
+    named: bool,
+) -> None:
+    """A case is waited for before its item begins, and so before pytest captures for it."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    made = judged(_SPEAKING)
+    suite = made.suite.option if named else str(made.suite.config)
+    done = run_pytest(pytester.path, suite, RECORD, "-rP", "-k", "positives and run-1", *workers)
+    assert PIECE not in done.stdout + done.stderr
+    summary_of_warnings = done.stdout.partition("= warnings summary =")[2]
+    for who in ("import", "judge"):
+        assert f"UserWarning: {who} warned of [REDACTED]" in summary_of_warnings
+    for line in ("printed", "complained", "wrote"):
+        assert f"judge {line} [REDACTED]" in done.lines
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["named", "discovered"])
+def test_what_a_module_prints_that_cannot_be_imported_is_shown_without_secrets(
+    judged: MakeJudged, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, named: bool
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    made = judged(f"{_SPEAKING}\nraise ValueError('no more')\n")
+    suite = made.suite.option if named else str(made.suite.config)
+    done = run_pytest(pytester.path, suite)
+    assert "ValueError: no more" in done.stdout + done.stderr
+    assert PIECE not in done.stdout + done.stderr
+    lines = [*done.lines, *done.stderr.splitlines()]
+    for line in ("printed", "complained", "wrote"):
+        assert f"import {line} [REDACTED]" in lines
+
+
+def test_what_a_judge_prints_before_it_ends_the_session_shows_no_secret(
+    judged: MakeJudged, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    made = judged(_SPEAKING.replace("return 0", "raise KeyboardInterrupt"))
+    done = run_pytest(pytester.path, made.suite.option, RECORD, "-k", "positives and run-1")
+    assert done.code == pytest.ExitCode.INTERRUPTED
+    assert PIECE not in done.stdout + done.stderr
