@@ -776,3 +776,19 @@ def test_a_suite_of_violations_alone_passes_no_gate_unless_that_is_allowed(
     assert "one class only, so that a judge that always says 1 would pass" in told
     option = project.rules(TINY, "{min_accuracy: 0.5, allow_one_class: true}")
     assert pytester.runpytest(option, *workers).ret == pytest.ExitCode.OK
+
+
+@pytest.mark.parametrize(("share", "decided"), [("0.8", "failed"), ("0.2", "passed")])
+def test_the_gate_says_how_much_of_the_baseline_a_selection_compares(
+    pytester: pytest.Pytester, project: Project, share: str, decided: str
+) -> None:
+    option = project.rules(TINY, f"{{max_regressions: 0, min_compared: {share}}}")
+    result = pytester.runpytest(option, BASELINE, "-k", "run-1")
+    result.assert_outcomes(passed=2, deselected=6)
+    assert (result.ret == pytest.ExitCode.OK) is (decided == "passed")
+    output = " ".join(" ".join(result.outlines).split())
+    assert (
+        f"Gate {decided}: 2 of 8 cases compared with the baseline, at least {float(share):.1%} "
+        "needed" in output
+    )
+    assert "Compared: 2 of 8 cases of the baseline (6 deselected)." in output

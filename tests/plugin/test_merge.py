@@ -94,6 +94,28 @@ def test_a_drop_is_decided_over_all_shards_and_its_reference_is_reset(
     assert merge(*shards) == 1
 
 
+def test_a_merge_says_how_much_of_the_baseline_it_compares(
+    project: Project, shards: list[str], merge: Merge
+) -> None:
+    project.rules(LAX, "{max_regressions: 9, min_compared: 0.8}")
+    assert merge(BASELINE, *shards) == 0
+    output = " ".join(merge.lines)
+    assert "Gate passed: 8 of 8 cases compared with the baseline, at least 80.0%" in output
+    assert "Compared:" not in output
+    baseline = json.loads((project.folder / FILE).read_text("utf-8"))
+    baseline["cases"] = [line for line in baseline["cases"] if "::run-1[" in line["id"]]
+    (project.folder / FILE).write_text(json.dumps(baseline), encoding="utf-8")
+    for share, code, decided in (("0.8", 1, "failed"), ("0.2", 0, "passed")):
+        project.rules(LAX, f"{{max_regressions: 9, min_compared: {share}}}")
+        assert merge(BASELINE, *shards) == code
+        output = " ".join(merge.lines)
+        assert f"Gate {decided}: 2 of 8 cases compared with the baseline, at least " in output
+        assert (
+            "Compared: 2 of 2 cases of the baseline; 6 verdicts on cases that it does not have."
+            in output
+        )
+
+
 def test_without_gate_and_baseline_a_wrong_verdict_is_red(shards: list[str], merge: Merge) -> None:
     assert merge(*shards) == 1
 
