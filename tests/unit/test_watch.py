@@ -13,6 +13,7 @@ import os
 import platform
 import queue
 import socket
+import ssl
 import struct
 import subprocess
 import sys
@@ -238,11 +239,14 @@ def line_from_before() -> Iterator[socket.socket]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="connects by the C library")
-@pytest.mark.parametrize("how", ["send", "sendall", "sendmsg", "sendfile", "makefile", "loop"])
+@pytest.mark.parametrize(
+    "how", ["send", "sendall", "sendmsg", "sendfile", "makefile", "loop", "TLS send", "TLS write"]
+)
 def test_data_on_a_connection_from_before_is_told_and_stopped(
     line_from_before: socket.socket, how: str
 ) -> None:
     line = line_from_before
+    host, port = line.getpeername()
 
     async def by_loop() -> None:
         line.setblocking(False)
@@ -258,6 +262,13 @@ def test_data_on_a_connection_from_before_is_told_and_stopped(
         with Path(__file__).open("rb") as file:
             line.sendfile(file)
 
+    def encrypted() -> ssl.SSLSocket:
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        # Nobody answers the handshake that data would begin.
+        line.settimeout(5)
+        return context.wrap_socket(line, do_handshake_on_connect=False)
+
     calls: dict[str, Callable[[], object]] = {
         "send": lambda: line.send(b"?"),
         "sendall": lambda: line.sendall(b"?"),
@@ -265,6 +276,8 @@ def test_data_on_a_connection_from_before_is_told_and_stopped(
         "sendfile": by_sendfile,
         "makefile": by_file,
         "loop": lambda: asyncio.run(by_loop()),
+        "TLS send": lambda: encrypted().send(b"?"),
+        "TLS write": lambda: encrypted().write(b"?"),
     }
     judge = Running(replays=True)
     with calls_watched():
@@ -274,7 +287,6 @@ def test_data_on_a_connection_from_before_is_told_and_stopped(
                 calls[how]()
         finally:
             watched().reset(token)
-    host, port = line.getpeername()
     assert judge.told[0] == Opened(f"sent data over a connection to {host}:{port}")
 
 
@@ -286,6 +298,9 @@ def test_work_for_processes_from_before_is_told_and_stopped() -> None:
         raise Halted
 
     here, there = multiprocessing.Pipe()
+    words: multiprocessing.Queue[str] = multiprocessing.get_context("fork").Queue()
+    # Begins the thread that writes what is put there.
+    words.put("x")
     with (
         multiprocessing.get_context("fork").Pool(1) as pool,
         ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as executor,
@@ -299,11 +314,13 @@ def test_work_for_processes_from_before_is_told_and_stopped() -> None:
                 lambda: executor.submit(len, ""),
                 lambda: here.send("x"),
                 lambda: here.send_bytes(b"x"),
+                lambda: words.put("x"),
             ):
                 with pytest.raises(Halted):
                     call()
         finally:
             watched().reset(token)
         assert pool.apply(len, ("",)) == 0
-    assert told == ["gave work to another process"] * 4
+    assert told == ["gave work to another process"] * 5
+    assert words.get() == "x"
     there.close()
