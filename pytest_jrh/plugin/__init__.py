@@ -13,10 +13,12 @@ import pytest
 
 from pytest_jrh.plugin.options import (
     OPTIONS_READ,
+    SESSION_KEY,
     YAML_SUFFIXES,
     add_options,
     may_be_case,
     read_options,
+    session_token,
 )
 
 if TYPE_CHECKING:
@@ -99,6 +101,12 @@ def pytest_terminal_summary(
 
         for line in suites_nearby(config):
             terminalreporter.write_line(line)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker of xdist which session it belongs to, whatever suites it will discover."""
+    node.workerinput[SESSION_KEY] = session_token(node.config)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -31,9 +31,7 @@ from pytest_jrh.plugin.options import (
 from pytest_jrh.plugin.reporter import Reporter, WholeReports
 from pytest_jrh.plugin.secrecy import Secrecy, captured, warnings_reported
 from pytest_jrh.plugin.session import (
-    HANDOVER_KEY,
     NOTICES_KEY,
-    RECORD_ATTRIBUTE,
     RESULT_ATTRIBUTE,
     SESSION,
     SuiteSession,
@@ -70,6 +68,7 @@ def activate(config: pytest.Config) -> SuiteSession:
     """The session's suites; the first call registers the hooks that act on them."""
     if SESSION not in config.stash:
         _refuse_forked(config)
+        _refuse_remote_workers(config)
         declare_markers(config)
         session = SuiteSession(config, config.stash[OPTIONS_READ])
         config.stash[SESSION] = session
@@ -164,7 +163,6 @@ def _load(session: SuiteSession, configs: Iterable[Path]) -> None:
         _ = session.baseline.content
     except InputError as error:
         raise _unusable("the baseline", error.problems) from None
-    _refuse_remote_recording(session)
     session.check_budget()
     session.reviewing.check()
     if session.options.plan and config.getoption("dist", "no") != "no" and not session.is_worker:
@@ -238,26 +236,17 @@ def _refuse_forked(config: pytest.Config) -> None:
         )
 
 
-def _refuse_remote_recording(session: SuiteSession) -> None:
-    """Cassettes are written where the run is: workers on other machines can
-    only replay.
-    """
-    specs = session.config.getoption("tx", None) or ()
-    remote = [
-        spec
-        for spec in specs
-        if not spec.partition("*")[2].startswith("popen") and not spec.startswith("popen")
-    ]
-    if not remote or session.is_worker:
+def _refuse_remote_workers(config: pytest.Config) -> None:
+    """Refuse workers on other machines: made cases and recordings are handed over on the disk."""
+    if hasattr(config, "workerinput"):
         return
-    asking = session.options.disable_recording or any(
-        mode != "none" for ready in session.suites for mode in session.suites.modes(ready)
-    )
-    if asking:
-        raise pytest.UsageError(
-            f"--tx={remote[0]}: recording is not supported on remote workers; record here first, "
-            "then run it there with --jrh-record-mode=none"
-        )
+    for spec in config.getoption("tx", None) or ():
+        if not spec.rpartition("*")[2].startswith("popen"):
+            raise pytest.UsageError(
+                f"--tx={spec}: workers on other machines are not supported with judge suites, "
+                "because made cases and recordings are handed over on the disk; run with -n, or "
+                "each shard by itself and then python -m pytest_jrh merge"
+            )
 
 
 class _SuiteHooks:
@@ -353,9 +342,6 @@ class _SuiteHooks:
             call.when == "call" or (call.when == "setup" and not report.passed)
         ):
             setattr(report, RESULT_ATTRIBUTE, result_text(item.result))
-            record = self._session.handover.carried(item.spec)
-            if record is not None:
-                setattr(report, RECORD_ATTRIBUTE, record)
         return report
 
     @pytest.hookimpl(tryfirst=True)
@@ -381,11 +367,9 @@ class _SuiteHooks:
             self._session.abandon()
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_configure_node(self, node: Any) -> None:
-        """Tell an xdist worker where the session's spools are."""
-        node.workerinput[HANDOVER_KEY] = self._session.handover.describe(
-            ready.suite for ready in self._session.suites
-        )
+    def pytest_configure_node(self) -> None:
+        """Hold the folders in which xdist workers are about to spool."""
+        self._session.handover.claim(ready.suite for ready in self._session.suites)
 
 
 class _Environment:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import secrets
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,10 +22,21 @@ if TYPE_CHECKING:
 
 
 OPTIONS_READ = pytest.StashKey[Options]()
+SESSION_KEY = "jrh_session"
+_TOKEN = pytest.StashKey[str]()
 YAML_SUFFIXES = (".yml", ".yaml")
 # As for the other switches in an ini file.
 _ALONE: dict[str, str | None] = {"true": ALONE, "false": None}
 _NUMBERS: dict[str, type] = {"int": int, "float": float}
+
+
+def session_token(config: pytest.Config) -> str:
+    """What the files of this session are named by, so that no other session takes them for its own;
+    the controller of xdist tells it to its workers.
+    """
+    if hasattr(config, "workerinput"):
+        return str(config.workerinput[SESSION_KEY])
+    return config.stash.setdefault(_TOKEN, secrets.token_hex(16))
 
 
 def add_options(parser: pytest.Parser) -> None:

@@ -31,7 +31,6 @@ from pytest_jrh.plugin.options import YAML_SUFFIXES
 from pytest_jrh.plugin.secrecy import captured
 from pytest_jrh.plugin.session import (
     NOTICES_KEY,
-    RECORD_ATTRIBUTE,
     RESULT_ATTRIBUTE,
     case_ids,
     place_of,
@@ -80,7 +79,6 @@ class Reporter:
         self._selected = session.selected
         self._started = time.monotonic()
         self.results: dict[str, CaseResult] = {}
-        self._sent: dict[str, Mapping[str, Any]] = {}
         self._repeated: set[str] = set()
         self._problems: list[str] = []
         self._unused: UnusedCassettes | None = None
@@ -117,9 +115,6 @@ class Reporter:
         elif report.when == "setup" and report.skipped:
             # A marker or another plugin has skipped it: it was left out on purpose.
             self._left_out.add(report.nodeid)
-        record = getattr(report, RECORD_ATTRIBUTE, None)
-        if record is not None:
-            self._sent[record["case_id"]] = record
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -342,7 +337,6 @@ class Reporter:
         `selected` and `left_out` are case ids of all suites.
         """
         ran = {case: spec for case, spec in specs.items() if case in results}
-        self._problems += self._handover.add_sent(ready.suite, self._sent.values())
         return SuiteRun(
             ready.suite,
             [results[case] for case in ran],

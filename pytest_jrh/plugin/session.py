@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import secrets
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
@@ -27,7 +26,7 @@ from pytest_jrh.engine.commands import Commands
 from pytest_jrh.engine.loading import Invocation, LoadedSuites
 from pytest_jrh.engine.runner import Engine
 from pytest_jrh.engine.supplied import BrokenClient
-from pytest_jrh.plugin.options import typed_arguments, typed_configs
+from pytest_jrh.plugin.options import session_token, typed_arguments, typed_configs
 from pytest_jrh.plugin.progress import ProgressLine, session_line
 from pytest_jrh.plugin.reviewing import Reviewing
 from pytest_jrh.stats import gate
@@ -123,9 +122,7 @@ def uncollected() -> Iterator[None]:
 
 SESSION = pytest.StashKey["SuiteSession"]()
 NOTICES_KEY = "jrh_notices"
-HANDOVER_KEY = "jrh_spools"
 RESULT_ATTRIBUTE = "jrh_result"
-RECORD_ATTRIBUTE = "jrh_record"
 _ENDS_SESSION = (KeyboardInterrupt, pytest.exit.Exception)
 # What pytest-timeout raises, and what others do in a handler of SIGALRM.
 _TIME_LIMITS = (pytest.fail.Exception, TimeoutError)
@@ -162,9 +159,8 @@ class SuiteSession:
         # Of the first, pytest is to collect all; the others have a collector.
         self.named_configs: tuple[Path, ...] = ()
         self.collected_configs: set[Path] = set()
-        self._token = secrets.token_hex(16)
-        controllers = config.workerinput.get(HANDOVER_KEY, {}) if self.is_worker else None  # type: ignore[attr-defined]
-        self.handover = Handover(self._token, self.redactor, controllers)
+        self._token = session_token(config)
+        self.handover = Handover(self._token, self.redactor)
         self._engine: Engine | None = None
         self._abandoned = False
         self._workers_notices: list[str] = []
@@ -343,7 +339,7 @@ class SuiteSession:
                 ends_session=_ENDS_SESSION,
                 processes=processes,
                 shared_slots=slots,
-                session=self._session_id(),
+                session=self._token,
                 is_orphan=self._is_orphan if self.is_worker else None,
                 ledger=self._ledger(),
                 ask=not options.plan,
@@ -404,19 +400,13 @@ class SuiteSession:
         """Whether the process that started this one, an xdist controller, is gone."""
         return os.getppid() != self._parent
 
-    def _session_id(self) -> str:
-        if not self.is_worker:
-            return self._token
-        workerinput = self.config.workerinput  # type: ignore[attr-defined]
-        return str(workerinput.get(HANDOVER_KEY, {}).get("token") or workerinput["testrunuid"])
-
     def _ledger_file(self) -> Path:
         folder = self.suites.cassette_dir(next(iter(self.suites)))
-        return folder / ".locks" / f"budget-{self._session_id()}.json"
+        return folder / ".locks" / f"budget-{self._token}.json"
 
     def _slot_files(self, number: int) -> tuple[Path, ...]:
         folder = self._ledger_file().parent
-        return tuple(folder / f"slot-{self._session_id()}-{slot}.lock" for slot in range(number))
+        return tuple(folder / f"slot-{self._token}-{slot}.lock" for slot in range(number))
 
 
 _SETTINGS = pytest.StashKey[Any]()

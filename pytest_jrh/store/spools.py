@@ -2,7 +2,7 @@
 
 An index holds where each record is, never the records, so memory does not grow with transcripts.
 
-Where a session's made cases wait for the end of the session, on this disk or in reports.
+Where a session's made cases wait for the end of the session.
 """
 
 from __future__ import annotations
@@ -16,19 +16,17 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import IO, TYPE_CHECKING, NamedTuple, TypeAlias
 
-from pytest_jrh.cases.ids import REJECTED_FILE, generation_id
+from pytest_jrh.cases.ids import REJECTED_FILE
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.files import FileLine, LinePlace, atomic_write, lines_of, replacing
-from pytest_jrh.core.text import counted
+from pytest_jrh.core.files import FileLine, LinePlace, lines_of, replacing
 from pytest_jrh.llm.locks import claimed
 from pytest_jrh.store.records import (
     NOT_OURS,
     BrokenLineError,
     read_case,
     read_record,
-    record_line,
     stored_case,
     stored_line,
 )
@@ -321,26 +319,21 @@ def _digest(line: bytes) -> bytes:
     return hashlib.blake2b(line, digest_size=16).digest()
 
 
-_MARK_FILE = "mark"
 _PREFIX = ".spool-"
 
 
 class Handover:
-    """Where one process puts its made cases; the folders belong to the controller, or to a session
-    without workers.
+    """Where the processes of a session put its made cases, for its controller to read.
 
     A folder is named after its session, never after a process, whose id another one may get again.
     A lock file beside it is held as long as the session runs, so that no other session takes it for
-    abandoned. An xdist worker is `given` what its controller's `describe` says; None in any other
-    process. `notices` are sentences about cases that could not be kept.
+    abandoned. `notices` are sentences about cases that could not be kept.
     """
 
-    def __init__(self, token: str, redactor: Redactor, given: Mapping[str, Any] | None) -> None:
+    def __init__(self, token: str, redactor: Redactor) -> None:
         self._token = token
         self._redactor = redactor
-        self._given = given
         self._spools: dict[str, Spool] = {}
-        self._carried: dict[str, dict[str, Any]] = {}
         self._claims: dict[Path, Callable[[], None] | None] = {}
         self.notices: list[str] = []
 
@@ -348,34 +341,18 @@ class Handover:
         """Where the suite's made cases are spooled in this session."""
         return suite.output.dir / f"{_PREFIX}{self._token[:16]}"
 
-    def describe(self, suites: Iterable[Suite]) -> dict[str, Any]:
-        """What a worker needs to know to spool where the controller reads.
-
-        A token in each folder tells a worker whether it shares the controller's disk.
-        """
-        folders = {suite.name: self.folder(suite) for suite in suites}
-        for folder in folders.values():
-            # Where nothing can be written, as on a full disk, no worker finds the token, and
-            # reports carry the cases.
+    def claim(self, suites: Iterable[Suite]) -> None:
+        """Make the folders of suites, held until `clear`, before any worker of xdist spools."""
+        for suite in suites:
+            # Where nothing can be written, as on a full disk, the processes that spool say so.
             with contextlib.suppress(OSError):
-                self._claim(folder)
-                (folder / _MARK_FILE).write_text(self._token, encoding="ascii")
-        return {
-            "token": self._token,
-            "folders": {name: str(folder) for name, folder in folders.items()},
-        }
+                self._claim(self.folder(suite))
 
     def keep(self, case: Case, suite: Suite) -> None:
-        """Spool a made case where the controller can read it, else let its report carry it."""
-        given = self._given
-        folder = self.folder(suite) if given is None else _given_folder(given, suite)
-        if folder is None:
-            line = stored_line(case, self._redactor)
-            self._carried[generation_id(case.spec)] = json.loads(line)
-            return
+        """Spool a made case where the controller can read it."""
+        folder = self.folder(suite)
         try:
-            if given is None:
-                self._claim(folder)
+            self._claim(folder)
             self._spools.setdefault(suite.name, Spool(folder, self._redactor)).append(case)
         except OSError as error:
             # The case is recorded, and made again for nothing: a verdict must not be lost over its
@@ -384,39 +361,15 @@ class Handover:
                 f"A made case could not be written to {folder}: {error.strerror or error}."
             )
 
-    def carried(self, spec: CaseSpec) -> dict[str, Any] | None:
-        """The record of a made case that has to travel with a report, because no disk is shared."""
-        return self._carried.pop(generation_id(spec), None)
-
-    def add_sent(self, suite: Suite, sent: Iterable[Mapping[str, Any]]) -> list[str]:
-        """Put the suite's records that travelled with reports beside those that were spooled.
-
-        What went wrong.
-        """
-        records = [record for record in sent if record["suite"] == suite.name]
-        path = self.folder(suite) / "sent.jsonl"
-        try:
-            if records:
-                self._claim(path.parent)
-                atomic_write(path, b"".join(record_line(record) for record in records))
-        except OSError as error:
-            return [
-                f"{counted(len(records), 'made case')} could not be written to {path}: "
-                f"{error.strerror}."
-            ]
-        return []
-
     def leave_unreported(self, suite: Suite, result: str) -> None:
         """Leave the controller a result, as one line of text, that no report carries to it."""
-        folder = _given_folder(self._given or {}, suite)
-        if folder is None:
-            return
+        folder = self.folder(suite)
         # Where nothing can be written, what it took is not counted.
-        with (
-            contextlib.suppress(OSError),
-            (folder / f"{os.getpid()}{_UNREPORTED}").open("a", encoding="utf-8") as file,
-        ):
-            file.write(f"{result}\n")
+        with contextlib.suppress(OSError):
+            self._claim(folder)
+            path = folder / f"{os.getpid()}{_UNREPORTED}"
+            with path.open("a", encoding="utf-8") as file:
+                file.write(f"{result}\n")
 
     def unreported(self, suites: Iterable[Suite]) -> list[str]:
         """What the workers have left that no report carries."""
@@ -459,27 +412,13 @@ class Handover:
     def _claim(self, folder: Path) -> None:
         """Make a folder that others can see is in use: the lock comes first, so there is no moment
         without it.
+
+        A process of the session that ends leaves the lock to the others.
         """
-        if folder not in self._claims:
+        if self._claims.get(folder) is None:
             folder.parent.mkdir(parents=True, exist_ok=True)
             self._claims[folder] = claimed(_lock_of(folder))
             folder.mkdir(exist_ok=True)
-
-
-def _given_folder(given: Mapping[str, Any], suite: Suite) -> Path | None:
-    """Where the controller lets this worker spool.
-
-    None where it does not, or where no disk is shared.
-    """
-    folder = given.get("folders", {}).get(suite.name)
-    try:
-        shared = (
-            folder is not None
-            and Path(folder, _MARK_FILE).read_text(encoding="utf-8") == given["token"]
-        )
-    except (OSError, UnicodeDecodeError):
-        return None
-    return Path(folder) if shared else None
 
 
 def _lock_of(folder: Path) -> Path:

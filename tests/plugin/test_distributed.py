@@ -177,19 +177,6 @@ def test_junit_counts_the_making_of_a_panels_case_once_whichever_worker_made_it(
     assert 0 < second < first / 2
 
 
-def test_records_travel_where_no_disk_is_shared(
-    recorded_once: Recorded, sessions: tuple[Session, Session], tmp_path: Path
-) -> None:
-    recorded = recorded_once.copied(tmp_path)
-    (tmp_path / "conftest.py").write_text(
-        "def pytest_configure(config):\n"
-        "    if hasattr(config, 'workerinput'):\n"
-        "        config.workerinput['jrh_spools']['token'] = 'that of another disk'\n",
-        encoding="utf-8",
-    )
-    assert different(session(recorded, "-n", "2").files, sessions[0].files) == []
-
-
 def test_a_crashed_worker_loses_nothing_that_others_made(
     recorded_once: Recorded, tmp_path: Path
 ) -> None:

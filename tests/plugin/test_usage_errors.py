@@ -365,20 +365,15 @@ def test_a_log_that_is_named_by_its_url_is_said_to_be_out_of_reach(
     )
 
 
-def test_recording_on_other_machines_is_refused(
-    pytester: pytest.Pytester, recorded: Recorded
+@pytest.mark.parametrize("worker", ["socket=127.0.0.1:9", "2*ssh=popen"])
+def test_workers_on_other_machines_are_refused(
+    pytester: pytest.Pytester, recorded: Recorded, worker: str
 ) -> None:
-    elsewhere = ["-d", "--tx", "socket=127.0.0.1:9"]
-    result = pytester.runpytest_inprocess(
-        recorded.tiny.option, "--jrh-record-mode=once", *elsewhere
-    )
+    result = pytester.runpytest_inprocess(recorded.tiny.option, "-d", "--tx", worker)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["*socket=127.0.0.1:9: recording is not supported on remote workers*"]
+        [f"*--tx={worker}: workers on other machines are not supported with judge suites*"]
     )
-    append_to(recorded.scale.config, "replay: {judge_record_mode: once}\n")
-    result = pytester.runpytest_inprocess(recorded.scale.option, *elsewhere)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
 
 
 def test_a_session_without_pytests_terminal_runs_its_cases(
