@@ -101,33 +101,41 @@ class FileLine(NamedTuple):
 
 
 def lines_of(
-    path: Path, *, name: str | None = None, largest: int | None = None
+    path: Path,
+    *,
+    name: str | None = None,
+    hint: str | None = None,
+    largest: int | None = None,
+    blank: bool = False,
 ) -> Iterator[FileLine]:
-    """Read the lines of a file that are not blank, one at a time; a missing file has none.
+    """Read the lines of a file, one at a time, and `blank` ones only if asked; a missing file has
+    none.
 
-    `name` is what messages call it, and `largest` the most bytes that are read. Raises `InputError`
-    where it is no regular file, is larger, or cannot be read.
+    `name` is what messages call it, `hint` what they advise, and `largest` the most bytes that are
+    read. Raises `InputError` where it is no regular file, is larger, or cannot be read.
     """
     name = name or str(path)
     try:
         if path.exists() and not path.is_file():
             # Reading a named pipe would wait for someone to write into it.
-            raise InputError(Problem("this is not a regular file", name))
+            raise InputError(Problem("this is not a regular file", name, hint=hint))
         if largest is not None and path.stat().st_size > largest:
-            raise InputError(Problem(f"this file is larger than {largest // 2**20} MiB", name))
+            message = f"this file is larger than {largest // 2**20} MiB"
+            raise InputError(Problem(message, name, hint=hint))
         with path.open("rb") as file:
             offset = 0
             for number, raw in enumerate(file, 1):
                 skipped = len(_BOM) if number == 1 and raw.startswith(_BOM) else 0
                 data = raw[skipped:].rstrip(b"\r\n")
-                if data.strip():
+                if blank or data.strip():
                     place = LinePlace(path, number, offset + skipped, len(data))
                     yield FileLine(place, data, raw.endswith(b"\n"))
                 offset += len(raw)
     except FileNotFoundError:
         return
     except OSError as error:
-        raise InputError(Problem(f"this file cannot be read: {error.strerror}", name)) from error
+        message = f"this file cannot be read: {error.strerror}"
+        raise InputError(Problem(message, name, hint=hint)) from error
 
 
 class AppendedFile:

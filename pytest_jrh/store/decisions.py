@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pytest_jrh.cases.ids import node_part
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem
-from pytest_jrh.core.files import AppendedFile, encoded
+from pytest_jrh.core.files import AppendedFile, encoded, lines_of
 from pytest_jrh.core.model import Edit
 from pytest_jrh.core.transcript import message_text, replace_text, storable
 from pytest_jrh.store.outputs import decisions_path
@@ -279,33 +279,20 @@ def is_editable(messages: Sequence[Message], index: int) -> bool:
 
 def _load(path: Path) -> dict[str, tuple[Decision, int]]:
     """Read the last decision about each case, and its line."""
-    if path.exists() and not path.is_file():
-        # Reading a named pipe would wait for someone to write into it.
-        raise InputError(Problem("this is not a regular file", str(path)))
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise InputError(
-            Problem(f"the decisions cannot be read: {error.strerror}", str(path))
-        ) from error
-    found: dict[str, tuple[Decision, int]] = {}
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
+    decisions: dict[str, tuple[Decision, int]] = {}
+    for line in lines_of(path):
         try:
-            decision = _parsed(line)
+            decision = _parsed(line.data)
         except ValidationError as error:
             # Only what a killed process was writing ends without a newline.
-            if number == len(lines):
+            if not line.is_ended:
                 break
-            raise InputError(_problem(error, path, number)) from error
+            raise InputError(_problem(error, path, line.number)) from error
         if isinstance(decision, Decision):
-            found[decision.case_id] = decision, number
+            decisions[decision.case_id] = decision, line.number
         else:
-            found.pop(decision.case_id, None)
-    return found
+            decisions.pop(decision.case_id, None)
+    return decisions
 
 
 def _parsed(line: bytes) -> Decision | _Withdrawn:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.files import lines_of
 from pytest_jrh.core.text import one_line
 
 if TYPE_CHECKING:
@@ -187,27 +188,19 @@ def read_history(path: Path, name: str) -> History:
 
     Raises `InputError` where it is not there, no file or too large.
     """
-    try:
-        if path.exists() and not path.is_file():
-            raise InputError(Problem("is not a file", name, hint=_HOW))
-        if path.stat().st_size > _LARGEST:
-            raise InputError(Problem(f"is larger than {_LARGEST // 2**20} MiB", name))
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(Problem(f"cannot be read: {error.strerror}", name, hint=_HOW)) from None
+    if not path.exists():
+        raise InputError(Problem("no such file", name, hint=_HOW))
     runs: list[PastRun] = []
     problems: list[Problem] = []
     unread = 0
-    for number, line in enumerate(content.splitlines(), 1):
-        if not line.strip():
-            continue
+    for line in lines_of(path, name=name, hint=_HOW, largest=_LARGEST):
         try:
-            runs.append(run_from(json.loads(line)))
+            runs.append(run_from(json.loads(line.data)))
         except (ValueError, RecursionError) as error:
             unread += 1
             what = str(error) if isinstance(error, UnusableLineError) else "is not JSON"
             if len(problems) < _MOST_PROBLEMS:
-                problems.append(Problem(f"{what}; the line is left out", name, number))
+                problems.append(Problem(f"{what}; the line is left out", name, line.number))
     return History(tuple(runs), tuple(problems), unread)
 
 

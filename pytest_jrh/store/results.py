@@ -26,6 +26,7 @@ from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.tests import BASES, KINDS, TESTS
 from pytest_jrh.core.documents import shown
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem
+from pytest_jrh.core.files import lines_of
 from pytest_jrh.core.model import (
     JUDGED,
     MADE,
@@ -224,28 +225,17 @@ def read_results(path: Path) -> dict[str, StoredResult]:
     """
     found: dict[str, StoredResult] = {}
     problems: list[Problem] = []
-    if path.exists() and not path.is_file():
-        # Reading a named pipe would wait for someone to write into it.
-        raise InputError(Problem("this is not a regular file", str(path), hint=_AGAIN))
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                try:
-                    result, config, kept = _checked(line)
-                except ValueError as error:
-                    problems.append(_problem(error, path, number))
-                    continue
-                if result.case_id in found:
-                    message = (
-                        f"duplicate case_id {result.case_id!r}, first on line "
-                        f"{found[result.case_id].line}"
-                    )
-                    problems.append(Problem(message, str(path), number, hint=_AGAIN))
-                found[result.case_id] = StoredResult(result, number, config, kept)
-    except OSError as error:
-        raise InputError(
-            Problem(f"this file cannot be read: {error.strerror}", str(path))
-        ) from error
+    for line in lines_of(path, hint=_AGAIN, blank=True):
+        try:
+            result, config, kept = _checked(line.data)
+        except ValueError as error:
+            problems.append(_problem(error, path, line.number))
+            continue
+        if result.case_id in found:
+            first = found[result.case_id].line
+            message = f"duplicate case_id {result.case_id!r}, first on line {first}"
+            problems.append(Problem(message, str(path), line.number, hint=_AGAIN))
+        found[result.case_id] = StoredResult(result, line.number, config, kept)
     if problems:
         more = len(problems) - _MOST_PROBLEMS
         rest = [Problem(f"and {more} more lines", str(path))] if more > 0 else []

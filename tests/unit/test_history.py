@@ -126,7 +126,7 @@ def test_a_link_or_a_pipe_is_refused_and_stays(tmp_path: Path) -> None:
         with pytest.raises(OSError, match="not a file"):
             add_runs(tmp_path / name, RUNS)
     assert other.read_text("utf-8") == "kept"
-    with pytest.raises(InputError, match="is not a file"):
+    with pytest.raises(InputError, match="not a regular file"):
         read_history(tmp_path / "pipe", "pipe")
 
 
@@ -206,7 +206,7 @@ def test_the_command_prints_the_table_and_names_what_it_cannot_read(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["history"]) == 4
-    assert "history.jsonl: cannot be read: No such file" in capsys.readouterr().err
+    assert "history.jsonl: no such file" in capsys.readouterr().err
     add_runs(tmp_path / "history.jsonl", RUNS)
     with (tmp_path / "history.jsonl").open("a", encoding="utf-8") as file:
         file.write("no JSON\n")
