@@ -8,13 +8,14 @@ the same.
 
 from __future__ import annotations
 
-import errno
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pytest_jrh.core.documents import (
     Findings,
@@ -26,7 +27,7 @@ from pytest_jrh.core.documents import (
     shown,
 )
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.files import atomic_write, relative_path
+from pytest_jrh.core.files import atomic_write, lines_of, relative_path
 from pytest_jrh.core.model import JUDGED, most_frequent
 from pytest_jrh.core.redact import REDACTED, Redactor
 from pytest_jrh.core.sections import MAX_REPEATS
@@ -49,22 +50,38 @@ if TYPE_CHECKING:
 
 
 FORMAT = 1
-_KEYS = (
-    "id",
-    "outcome",
-    "score",
-    "scores",
-    "case_digest",
-    "judge_fingerprint",
-    "reference",
-    "reason",
-)
-_OPTIONAL = ("scores", "reference", "reason")
-_ID_JOINTS = 3
-_SEVERAL = 2
 _HOW = "a baseline is written with --jrh-baseline=FILE --jrh-update-baseline"
 _NOT_ASCII = re.compile("[^ -~]")
-_HEX = re.compile(rf"[0-9a-f]{{{DIGEST_LENGTH}}}", re.ASCII)
+_HEX = f"{DIGEST_LENGTH} hexadecimal digits"
+_Digest: TypeAlias = Annotated[str, Field(pattern=f"^[0-9a-f]{{{DIGEST_LENGTH}}}$")]
+
+
+class _Line(BaseModel):
+    """A line of the file; `description` is what a value of the key must be."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    id: str = Field(pattern="(?s)^.*::.*::.*::", description="a case id: SUITE::TEST::...")
+    outcome: Literal["agree", "disagree"] = Field(description="agree or disagree")
+    score: int | None = Field(description="an integer")
+    scores: list[int] = Field(
+        default=[],
+        min_length=2,
+        max_length=MAX_REPEATS,
+        description=f"a list of two to {MAX_REPEATS} integers",
+    )
+    case_digest: _Digest = Field(description=_HEX)
+    judge_fingerprint: _Digest = Field(description=_HEX)
+    reference: list[int] = Field(
+        default=[],
+        min_length=1,
+        max_length=MAX_REPEATS,
+        description=f"a list of one to {MAX_REPEATS} integers",
+    )
+    reason: str = Field(default="", description="text")
+
+
+_KEYS = tuple(_Line.model_fields)
 
 
 def render(baseline: Baseline) -> str:
@@ -108,17 +125,11 @@ def load(path: Path, *, file: str | None = None) -> Baseline:
 
 
 def _record(case: BaselineCase) -> dict[str, Any]:
-    record = {
-        "id": case.case_id,
-        "outcome": case.outcome,
-        "score": case.score,
-        "scores": case.scores,
-        "case_digest": case.case_digest,
-        "judge_fingerprint": case.judge_fingerprint,
-        "reference": case.reference,
-        "reason": case.reason,
-    }
-    return {key: value for key, value in record.items() if value or key not in _OPTIONAL}
+    line = {"id": case.case_id}
+    for key, declared in _Line.model_fields.items():
+        if key != "id" and (declared.is_required() or getattr(case, key)):
+            line[key] = getattr(case, key)
+    return line
 
 
 def json_line(value: object) -> str:
@@ -165,47 +176,52 @@ def _case(entry: object, path: KeyPath, findings: Findings) -> BaselineCase | No
     if not isinstance(entry, dict):
         findings.add(path, received(entry, f"a mapping with the keys {listed(_KEYS)}"))
         return None
-    before = len(findings.problems)
-    misspelled = _unknown_keys(entry, path, _KEYS, findings)
-    for key in _KEYS:
-        if key in entry:
-            if expected := _expected(key, entry[key]):
-                hint = findings.nearest(str(entry[key]), JUDGED) if key == "outcome" else None
-                findings.add(
-                    (*path, key), received(entry[key], expected), hint and f"{hint} is the nearest"
-                )
-        elif key not in (*_OPTIONAL, *misspelled):
-            findings.add(path, f"the key {key} is missing; a case has {listed(_KEYS)}")
-    if len(findings.problems) > before or not _fit_together(entry, path, findings):
+    try:
+        line = _Line.model_validate(entry)
+    except ValidationError as error:
+        _report(error, entry, path, findings)
+        return None
+    if mistake := _score_mistake(line):
+        findings.add((*path, "score"), mistake)
         return None
     return BaselineCase(
-        case_id=entry["id"],
-        case_digest=entry["case_digest"],
-        judge_fingerprint=entry["judge_fingerprint"],
-        outcome=entry["outcome"],
-        score=entry["score"],
-        reason=entry.get("reason", ""),
-        scores=tuple(entry.get("scores", ())),
-        reference=tuple(entry.get("reference", ())),
+        case_id=line.id,
+        case_digest=line.case_digest,
+        judge_fingerprint=line.judge_fingerprint,
+        outcome=line.outcome,
+        score=line.score,
+        reason=line.reason,
+        scores=tuple(line.scores),
+        reference=tuple(line.reference),
     )
 
 
-def _fit_together(entry: Mapping[str, Any], path: KeyPath, findings: Findings) -> bool:
-    """Whether score and scores of one line can be: reported in `findings` where they cannot."""
-    score, scores = entry["score"], entry.get("scores", ())
-    message = ""
-    if score is None and not scores:
-        message = "got nothing; without `scores` it must be an integer"
-    elif score is None and entry["outcome"] == "agree":
-        message = "got nothing; a case without a majority is `disagree`"
-    elif scores and (most := most_frequent(scores)) != score:
-        message = (
-            f"got {shown(score)}, but the most frequent of `scores` is "
-            f"{'not a single one' if most is None else shown(most)}"
-        )
-    if message:
-        findings.add((*path, "score"), message)
-    return not message
+def _report(
+    error: ValidationError, entry: Mapping[str, Any], path: KeyPath, findings: Findings
+) -> None:
+    """Report each key of a line that is unknown, missing or has a bad value."""
+    mistakes = {str(mistake["loc"][0]): mistake["type"] for mistake in error.errors()}
+    misspelled = _unknown_keys(entry, path, _KEYS, findings)
+    for key, declared in _Line.model_fields.items():
+        if mistakes.get(key) == "missing":
+            if key not in misspelled:
+                findings.add(path, f"the key {key} is missing; a case has {listed(_KEYS)}")
+        elif key in mistakes:
+            hint = findings.nearest(str(entry[key]), JUDGED) if key == "outcome" else None
+            message = received(entry[key], str(declared.description))
+            findings.add((*path, key), message, hint and f"{hint} is the nearest")
+
+
+def _score_mistake(line: _Line) -> str | None:
+    """Say why score and scores of a line cannot be together."""
+    if line.score is None and not line.scores:
+        return "got nothing; without `scores` it must be an integer"
+    if line.score is None and line.outcome == "agree":
+        return "got nothing; a case without a majority is `disagree`"
+    if line.scores and (most := most_frequent(line.scores)) != line.score:
+        most_given = "not a single one" if most is None else shown(most)
+        return f"got {shown(line.score)}, but the most frequent of `scores` is {most_given}"
+    return None
 
 
 def _unknown_keys(
@@ -222,43 +238,6 @@ def _unknown_keys(
         )
         meant |= {close} if close else set()
     return meant
-
-
-def _expected(key: str, value: object) -> str | None:
-    """What the value must be; None where it is valid."""
-    match key:
-        case "id":
-            fits, expected = (
-                isinstance(value, str) and value.count("::") >= _ID_JOINTS,
-                "a case id: SUITE::TEST::...",
-            )
-        case "case_digest" | "judge_fingerprint":
-            fits = isinstance(value, str) and _HEX.fullmatch(value) is not None
-            expected = f"{DIGEST_LENGTH} hexadecimal digits"
-        case "outcome":
-            fits, expected = value in JUDGED, "agree or disagree"
-        case "score":
-            fits, expected = value is None or _is_score(value), "an integer"
-        case "scores":
-            fits = _are_scores(value, _SEVERAL)
-            expected = f"a list of two to {MAX_REPEATS} integers"
-        case "reference":
-            fits, expected = _are_scores(value, 1), f"a list of one to {MAX_REPEATS} integers"
-        case _:
-            fits, expected = isinstance(value, str), "text"
-    return None if fits else expected
-
-
-def _is_score(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _are_scores(value: object, fewest: int) -> bool:
-    return (
-        isinstance(value, list)
-        and fewest <= len(value) <= MAX_REPEATS
-        and all(map(_is_score, value))
-    )
 
 
 KEPT_FORMAT = 1
@@ -450,13 +429,13 @@ def load_kept(path: Path) -> KeptVerdicts:
 
     Empty where there is no such file, or with the reason where it cannot be read.
     """
-    try:
-        lines = _lines(path)
-    except OSError as error:
-        return KeptVerdicts(unusable=str(error.strerror))
     verdicts: dict[str, KeptVerdict] = {}
     prompts: dict[str, JudgePrompt] = {}
     unread = 0
+    try:
+        lines = [line.data for line in lines_of(path, largest=_LARGEST)]
+    except InputError as error:
+        return KeptVerdicts(unusable=error.problems[0].message)
     for line in lines:
         value = _object(line)
         if _has(value, _VERDICT) and "score" in value and _is_kept_score(value["score"]):
@@ -495,18 +474,6 @@ def _joined(texts: Mapping[str, str]) -> str:
 
 def _fits(kept: KeptVerdict, fingerprint: str, score: int | None) -> bool:
     return (kept.judge_fingerprint, kept.score) == (fingerprint, score)
-
-
-def _lines(path: Path) -> Sequence[bytes]:
-    try:
-        size = path.stat().st_size
-    except FileNotFoundError:
-        return ()
-    if not path.is_file():
-        raise OSError(errno.EINVAL, "it is not a file")
-    if size > _LARGEST:
-        raise OSError(errno.EFBIG, f"it is larger than {_LARGEST // 2**20} MiB")
-    return [line for line in path.read_bytes().splitlines() if line.strip()]
 
 
 def _object(line: bytes) -> dict[str, Any]:

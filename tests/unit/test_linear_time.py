@@ -114,7 +114,6 @@ PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "core.redact._NOT_OF_A_WORD": ANY,
     "core.redact._SCHEME": pumped(" ", start="Bearer"),
     "core.redact._names_a_credential": "names of environment variables",
-    "store.baseline._HEX": pumped("0"),
     "store.baseline._NOT_ASCII": pumped("\x00"),
     "stats.metrics._SENTENCE": "at most 400 characters, in `WORK`",
     "stats.metrics._CLAUSE": "at most 400 characters, in `WORK`",
