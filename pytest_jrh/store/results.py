@@ -13,12 +13,12 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from dataclasses import field as dataclasses_field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError, create_model
 
 from pytest_jrh.cases.deriving import Derivation, changed
 from pytest_jrh.cases.ids import CASES_FILE, case_id
@@ -32,12 +32,8 @@ from pytest_jrh.core.model import (
     MADE,
     CaseResult,
     CaseSpec,
-    HumanReview,
-    LabelledBy,
-    Outcome,
     Rejection,
     SharedCall,
-    SkipKind,
     Spending,
     Usage,
     Verdict,
@@ -66,49 +62,19 @@ _MOST = 2**53
 _HEX = re.compile("[0-9a-f]{64}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A line of the file: a result's fields and its spec's, in this order, and what is beside."""
-
-    case_id: str
-    suite: str
-    test: str
-    rubric_id: str
-    run_id: str
-    epoch: int
-    outcome: Outcome
-    judge: str = ""
-    target_score: int | None = None
-    expected: int | None = None
-    score: int | None = None
-    reasoning: str = ""
-    verified: bool | None = None
-    detail: str = ""
-    spending: Spending = Spending()
-    case_digest: str = ""
-    judge_fingerprint: str = ""
-    human_reviewed: HumanReview = ""
-    judge_spending: Spending | None = None
-    shared: SharedCall | None = None
-    cluster: str | None = None
-    scores: tuple[int, ...] = ()
-    minority: Verdict | None = None
-    labelled_by: LabelledBy | None = None
-    reworded: bool = False
-    altered: bool = False
-    rejected: Rejection | None = None
-    base: str = ""
-    variant: str = ""
-    base_scores: tuple[int, ...] = ()
-    content: str = ""
-    skip_kind: SkipKind | None = None
-    config: Any = ""
-    kept: Any = False
-
-
-_KEYS = [field.name for field in fields(_Line) if field.name not in ("config", "kept")]
-# Those of the spec; a result's own `judge` is empty where the spec has none.
-_OF_SPEC = {field.name for field in fields(CaseSpec)} & {*_KEYS} - {"judge"}
+# What of a spec is in a line; a result's own `judge` is empty where the spec has none.
+_OF_SPEC = (
+    "suite",
+    "test",
+    "rubric_id",
+    "run_id",
+    "epoch",
+    "target_score",
+    "cluster",
+    "base",
+    "variant",
+)
+_OF_RESULT = tuple(field.name for field in fields(CaseResult) if field.name != "spec")
 
 
 def result_data(result: CaseResult) -> dict[str, Any]:
@@ -117,7 +83,8 @@ def result_data(result: CaseResult) -> dict[str, Any]:
     # every report.
     judge, shared, minority = result.judge_spending, result.shared, result.minority
     rejected = result.rejected
-    data = {name: getattr(result.spec if name in _OF_SPEC else result, name) for name in _KEYS}
+    data = {name: getattr(result.spec, name) for name in _OF_SPEC}
+    data |= {name: getattr(result, name) for name in (*_OF_RESULT, "judge")}
     for name in ("minority", "reworded", "altered", "rejected", "skip_kind"):
         del data[name]
     if not result.spec.variant:
@@ -170,10 +137,9 @@ def result_of(data: Mapping[str, Any]) -> CaseResult:
 
 def _of_values(values: Mapping[str, Any]) -> CaseResult:
     """The result of the values of a line; those of its spec stand beside the others."""
-    names = values.keys() & _OF_SPEC
-    spec = CaseSpec(**{name: values[name] for name in names}, judge=values.get("judge") or None)
-    others = values.keys() - names - {"judge"}
-    return CaseResult(spec, **{name: values[name] for name in others})
+    of_spec = {name: values[name] for name in _OF_SPEC if name in values}
+    of_result = {name: values[name] for name in _OF_RESULT if name in values}
+    return CaseResult(CaseSpec(**of_spec, judge=values.get("judge") or None), **of_result)
 
 
 def _spending_data(spending: Spending) -> dict[str, Any]:
@@ -244,9 +210,17 @@ def read_results(path: Path) -> dict[str, StoredResult]:
 
 
 @lru_cache(maxsize=1)
-def _line_type() -> TypeAdapter[_Line]:
+def _line_type() -> type[BaseModel]:
+    """What a line is: the fields of a result and of its spec, and what is beside them."""
     # Built when a file is read: no session without one pays for it.
-    return TypeAdapter(_Line)
+    declared: dict[str, Any] = {"judge": (str, ""), "config": (Any, ""), "kept": (Any, False)}
+    for model, names in ((CaseSpec, _OF_SPEC), (CaseResult, _OF_RESULT)):
+        types = get_type_hints(model)
+        for field in fields(model):
+            if field.name in names:
+                default = ... if field.default is MISSING else field.default
+                declared[field.name] = (types[field.name], default)
+    return create_model("_Line", **declared)
 
 
 def _checked(line: bytes) -> tuple[CaseResult, str, bool]:
@@ -254,13 +228,13 @@ def _checked(line: bytes) -> tuple[CaseResult, str, bool]:
 
     Raises `ValueError`, of which pydantic's error is one, where it is no result.
     """
-    read = _line_type().validate_json(line, strict=True)
+    read = dict(_line_type().model_validate_json(line, strict=True))
     # Readers differ in which of the values they take.
     json.loads(line, object_pairs_hook=_unique)
-    result = _of_values({name: getattr(read, name) for name in _KEYS})
+    result = _of_values(read)
     for mistake in _contradictions(result):
         raise ValueError(mistake)
-    return result, str(read.config), read.kept is not False
+    return result, str(read["config"]), read["kept"] is not False
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
