@@ -193,7 +193,6 @@ PATTERNS: dict[str, tuple[Text, ...] | str] = {
     "config.fitting._KEY_WORDS": pumped("ke", "aut"),
     "core.documents._SPACE": pumped(" "),
     "core.documents.__init__": "one character",
-    "config.json_schema._SOURCE": "docstrings of the package",
     "sources.json_items._BLANK": pumped(" ", end="x"),
     "sources.json_items._BRACKET": pumped(" ", '"', '\\"', '""', "1", '"\\', end=" "),
     "sources.json_items._COMMA": pumped(" ", ",", " ,", start=" "),
