@@ -145,6 +145,7 @@ def load_suite(
 def _suite(config: Config, config_file: Path, places: Places, parts: _Parts) -> Suite:
     named = parts.logs[0] if parts.logs else parts.frozen
     dataset = config.admin.dataset_config.dataset_name or (named.name if named else "")
+    cassettes = config.replay.cassette_dir or f"inputs/cassettes/{parts.name}"
     file = places.name(config_file)
     suite = Suite(
         name=parts.name,
@@ -160,7 +161,7 @@ def _suite(config: Config, config_file: Path, places: Places, parts: _Parts) -> 
         config=config,
         source=_source_settings(config, parts.logs or ((named,) if named else ())),
         stages=parts.stages,
-        replay=_replay_settings(config, places, parts.name, parts.frozen),
+        replay=ReplaySettings(places.find_or_new(cassettes), parts.frozen),
         output=_output_settings(config, places, config_file, parts.metric),
         custom_prompts_dir=places.find_or_new(f"inputs/custom_prompts/{parts.module}"),
         instruction=parts.instruction,
@@ -185,18 +186,6 @@ def _source_settings(config: Config, logs: tuple[Path, ...]) -> SourceSettings:
         preprocessors=preprocessors,
         sample_num=number if number > 0 else None,
         sampling_seed=first_set(agent.sampling_seed, synthetic.seed, default=DEFAULT_SEED),
-    )
-
-
-def _replay_settings(
-    config: Config, places: Places, name: str, frozen: Path | None
-) -> ReplaySettings:
-    replay = config.replay
-    return ReplaySettings(
-        cassette_dir=places.find_or_new(replay.cassette_dir or f"inputs/cassettes/{name}"),
-        record_mode=replay.record_mode,
-        judge_record_mode=replay.judge_record_mode,
-        frozen=frozen,
     )
 
 

@@ -24,7 +24,7 @@ from pytest_jrh.cases.probes.probe import MOST_BASES, PROBE_SEED
 from pytest_jrh.cases.tests import BASES, KINDS, TESTS, BaseTest, KnownTest
 from pytest_jrh.config import values
 from pytest_jrh.core.documents import shown
-from pytest_jrh.core.model import DEFAULT_SEED, Objective
+from pytest_jrh.core.model import DEFAULT_SEED, Objective, RecordMode
 from pytest_jrh.core.sections import (
     OUR_ERROR,
     ConfigSection,
@@ -461,6 +461,13 @@ class Replay(ConfigSection):
         Takes(values.FROZEN),
     ] = False
     """Take the cases from agent_perturbations.jsonl alone; the log is then not read."""
+
+    def record_modes(
+        self, every_call: RecordMode | None, judge: RecordMode | None
+    ) -> tuple[RecordMode, RecordMode]:
+        """The record modes of generation and of judging, with the command line's two over these."""
+        generation: RecordMode = every_call or self.record_mode or "none"
+        return generation, judge or every_call or self.judge_record_mode or generation
 
 
 class GateRules(ConfigSection):

@@ -15,7 +15,6 @@ from pytest_jrh.core.model import (
     LabelledBy,
     Mode,
     Objective,
-    RecordMode,
     Rubric,
     StageModel,
     StageName,
@@ -87,23 +86,10 @@ class SourceSettings:
 
 @dataclass(frozen=True, slots=True)
 class ReplaySettings:
-    """Where recordings are and how they are used.
-
-    The modes are None where the config does not set them. `frozen` is the JSONL of a frozen suite,
-    or None.
-    """
+    """Where recordings are; `frozen` is the JSONL of a frozen suite, or None."""
 
     cassette_dir: Path
-    record_mode: RecordMode | None = None
-    judge_record_mode: RecordMode | None = None
     frozen: Path | None = None
-
-    def record_modes(
-        self, every_call: RecordMode | None, judge: RecordMode | None
-    ) -> tuple[RecordMode, RecordMode]:
-        """The record modes of generation and of judging, with the command line's two over these."""
-        generation: RecordMode = every_call or self.record_mode or "none"
-        return generation, judge or every_call or self.judge_record_mode or generation
 
 
 @dataclass(frozen=True, slots=True)

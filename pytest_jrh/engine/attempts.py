@@ -178,7 +178,7 @@ class EngineSettings:
         """The record mode of a suite's generation or judging."""
         if not self.keep:
             return "all"
-        modes = ready.suite.replay.record_modes(self.record_mode, self.judge_record_mode)
+        modes = ready.suite.config.replay.record_modes(self.record_mode, self.judge_record_mode)
         if not self.ask and modes == ("none", "none"):
             # A plan without a record mode says what recording would take.
             return "new_episodes"

@@ -450,7 +450,7 @@ class LoadedSuites:
 
     def modes(self, ready: ReadySuite) -> tuple[RecordMode, RecordMode]:
         """The record modes of a suite's generation and judging in this session."""
-        return ready.suite.replay.record_modes(
+        return ready.suite.config.replay.record_modes(
             self._options.record_mode, self._options.judge_record_mode
         )
 

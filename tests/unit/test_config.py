@@ -50,7 +50,11 @@ def test_a_minimal_config_takes_every_default(folder: Folder) -> None:
         10,
     )
     assert (suite.source.sample_num, suite.source.sampling_seed) == (None, 8234)
-    assert (suite.replay.record_mode, suite.replay.judge_record_mode, suite.replay.frozen) == (
+    assert (
+        suite.config.replay.record_mode,
+        suite.config.replay.judge_record_mode,
+        suite.replay.frozen,
+    ) == (
         None,
         None,
         None,
@@ -220,8 +224,8 @@ def test_replay_and_existing_folders_follow_the_path_rule(folder: Folder, tmp_pa
     suite = folder.load(data)
     assert (
         suite.replay.cassette_dir,
-        suite.replay.record_mode,
-        suite.replay.judge_record_mode,
+        suite.config.replay.record_mode,
+        suite.config.replay.judge_record_mode,
     ) == (
         folder.root / "tapes",
         "once",
