@@ -224,12 +224,7 @@ def _check_budget(ready: ReadySuite, names: list[str | None], options: argparse.
     from pytest_jrh.core.errors import InputError, Problem
     from pytest_jrh.llm.budget import unpriced_reason
 
-    models: set[str] = set()
-    for name in names:
-        judge = ready.judges[name]
-        models.update(model.model for model in judge.models)
-        if judge.runs_code:
-            models.add(judge.label)
+    models = ready.judge_models(names)
     reason = unpriced_reason(options.max_cost, models, options.jrh_free_model)
     if reason is not None:
         raise InputError(Problem(reason))

@@ -32,7 +32,7 @@ from pytest_jrh.store.reuse import MadeCases, made_before, misfits, without_case
 from pytest_jrh.store.spools import RecordIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from pytest_jrh.config.options import Options
     from pytest_jrh.config.suite import Suite, SuiteTest
@@ -102,6 +102,16 @@ class ReadySuite:
             above = absolute(self.suite.config_file).parents
             values += read_dotenv({here, *(folder for folder in above if here in folder.parents)})
         return values
+
+    def judge_models(self, names: Iterable[str | None]) -> set[str]:
+        """The models that these judges ask; the label of one that is code, which may ask any."""
+        models: set[str] = set()
+        for name in names:
+            judge = self.judges[name]
+            models |= {stage.model for stage in judge.models}
+            if judge.runs_code:
+                models.add(judge.label)
+        return models
 
     @cached_property
     def _rubrics(self) -> Mapping[str, Rubric]:

@@ -285,10 +285,7 @@ class SuiteSession:
         models: set[str] = set()
         for ready in filter(self.suites.asks, self.suites):
             models |= {stage.model for stage in ready.suite.stages.values()}
-            for judge in ready.judges.values():
-                models |= {stage.model for stage in judge.models}
-                if judge.runs_code:
-                    models.add(judge.label)
+            models |= ready.judge_models(ready.judges)
         from pytest_jrh.llm.budget import unpriced_reason
 
         reason = unpriced_reason(limit, models, self.options.free_models)
