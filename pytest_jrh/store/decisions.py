@@ -193,8 +193,12 @@ def open_stores(
             if path not in files:
                 files[path] = DecisionStore(path, redact)
             stores[suite.name, test.name] = files[path]
-    scores = {prefix: offered for suite in suites for prefix, offered in _scores(suite)}
-    misfits = [problem for store in files.values() for problem in store.misfits(scores)]
+    scores: dict[str, Collection[int]] = {}
+    for suite in suites:
+        scores.update(_scores(suite))
+    misfits: list[Problem] = []
+    for store in files.values():
+        misfits += store.misfits(scores)
     if misfits:
         raise InputError(misfits)
     return stores
@@ -204,11 +208,9 @@ def _scores(suite: Suite) -> Iterator[tuple[str, Collection[int]]]:
     """The scores on offer, by what the ids of a test's and a rubric's cases begin with."""
     for test in suite.tests:
         for rubric in suite.rubrics:
-            offered = (
-                (0, 1)
-                if suite.mode == "binary"
-                else tuple(level.score for level in rubric.score_levels)
-            )
+            offered: Collection[int] = (0, 1)
+            if suite.mode == "ordinal":
+                offered = [level.score for level in rubric.score_levels]
             yield f"{node_part(suite.name)}::{test.name}::{node_part(rubric.id)}", offered
 
 
@@ -237,37 +239,31 @@ def with_edits(case: Case, decision: Decision) -> Case:
         index = turn.message_index
         if not is_editable(messages, index) or message_text(messages[index]) == turn.content:
             continue
-        earlier = next(
-            (
-                edit
-                for edit in edits
-                if edit.editor_reason == BY_HAND and edit.message_index == index
-            ),
-            None,
-        )
+        round_index, original = len(edits), message_text(messages[index])
+        edits_of_others = []
+        for edit in edits:
+            if edit.editor_reason == BY_HAND and edit.message_index == index:
+                # A person edits the turn once more: its first text is that of the first time.
+                round_index, original = edit.round_index, edit.original_content
+            else:
+                edits_of_others.append(edit)
         changed, dropped = replace_text(messages[index], turn.content)
-        edits = (
-            *(edit for edit in edits if edit is not earlier),
-            Edit(
-                message_index=index,
-                message_id=str(messages[index].get("id") or index),
-                round_index=len(edits) if earlier is None else earlier.round_index,
-                original_content=message_text(messages[index])
-                if earlier is None
-                else earlier.original_content,
-                edited_content=turn.content,
-                selector_reason=decision.note,
-                editor_reason=BY_HAND,
-                editor_raw_response="",
-                summary_snapshot="",
-                dropped_reasoning=dropped,
-            ),
+        by_hand = Edit(
+            message_index=index,
+            message_id=str(messages[index].get("id") or index),
+            round_index=round_index,
+            original_content=original,
+            edited_content=turn.content,
+            selector_reason=decision.note,
+            editor_reason=BY_HAND,
+            editor_raw_response="",
+            summary_snapshot="",
+            dropped_reasoning=dropped,
         )
+        edits = (*edits_of_others, by_hand)
         messages = (*messages[:index], changed, *messages[index + 1 :])
-    expected = case.expected if decision.expected is None else decision.expected
-    return replace(
-        case, outcome=replace(case.outcome, messages=messages, edits=edits), expected=expected
-    )
+    case = replace(case, outcome=replace(case.outcome, messages=messages, edits=edits))
+    return case if decision.expected is None else replace(case, expected=decision.expected)
 
 
 def is_editable(messages: Sequence[Message], index: int) -> bool:

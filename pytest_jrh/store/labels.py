@@ -1,6 +1,6 @@
-"""Labels that people gave to made cases: `{output.dir}/review/labels.jsonl` (rule N4).
+"""Labels that people gave to made cases: `{output.dir}/review/labels.jsonl`.
 
-What the labels of a suite rest on: models, people, programs (rules N4 to N6).
+What the labels of a suite rest on: models, people, programs.
 """
 
 from __future__ import annotations
@@ -89,9 +89,9 @@ def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
     Raises `InputError` with file and line for each line that is none.
     """
     scores = _scores(suite.rubrics) if suite.mode == "ordinal" else ()
-    found: dict[int, PersonLabel] = {}
-    said: dict[tuple[str, str], list[int]] = {}
-    numbers = itertools.count()
+    labels: dict[int, PersonLabel] = {}
+    numbers_by_person: dict[tuple[str, str], list[int]] = {}
+    counter = itertools.count()
     problems: list[Problem] = []
     for path in _files(suite):
         if path.exists():
@@ -103,15 +103,16 @@ def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
                     if len(file.problems) >= _MOST_PROBLEMS:
                         break
                     continue
-                own = said.setdefault((label.case_digest, label.reviewer), [])
-                while label.withdrawn and own:
-                    del found[own.pop()]
-                own.append(next(numbers))
-                found[own[-1]] = label
+                person = (label.case_digest, label.reviewer)
+                numbers = numbers_by_person.setdefault(person, [])
+                while label.withdrawn and numbers:
+                    del labels[numbers.pop()]
+                numbers.append(next(counter))
+                labels[numbers[-1]] = label
             problems += file.problems
     if problems:
         raise InputError(problems[:_MOST_PROBLEMS])
-    return tuple(found.values())
+    return tuple(labels.values())
 
 
 def labels_elsewhere(suite: Suite, folders: Iterable[Path]) -> list[str]:
@@ -120,10 +121,16 @@ def labels_elsewhere(suite: Suite, folders: Iterable[Path]) -> list[str]:
 
     Raises `InputError` for a file that cannot be read.
     """
-    known = {line for path in _files(suite) if path.exists() for line in _lines(path)}
+    counted_lines: set[str] = set()
+    for path in _files(suite):
+        if path.exists():
+            counted_lines |= _lines(path)
+    paths: list[Path] = []
+    for folder in folders:
+        paths += folder.rglob("review/labels.jsonl")
     sentences = []
-    for path in sorted(path for folder in folders for path in folder.rglob("review/labels.jsonl")):
-        if missing := len(_lines(path) - known):
+    for path in sorted(paths):
+        if missing := len(_lines(path) - counted_lines):
             sentences.append(
                 f"{one_line(str(path))} has {counted(missing, 'label')} of people that are not "
                 "counted; to count them, add its lines to "
@@ -134,8 +141,10 @@ def labels_elsewhere(suite: Suite, folders: Iterable[Path]) -> list[str]:
 
 def _files(suite: Suite) -> list[Path]:
     """Where the labels of people about the suite's cases may be, in the order of reading."""
-    committed = [] if suite.blind_labels is None else [suite.blind_labels]
-    return [*dict.fromkeys([*committed, *(labels_path(test.output_dir) for test in suite.tests)])]
+    paths = [labels_path(test.output_dir) for test in suite.tests]
+    if suite.blind_labels is not None:
+        paths.insert(0, suite.blind_labels)
+    return list(dict.fromkeys(paths))
 
 
 def _lines(path: Path) -> set[str]:
@@ -147,18 +156,23 @@ def blind_labels(people: Iterable[PersonLabel]) -> dict[str, tuple[int, ...]]:
     several.
     """
     by_case: dict[str, dict[str, int | None]] = {}
-    for each in people:
-        if each.blind:
-            by_case.setdefault(each.case_digest, {})[each.reviewer] = each.label
-    told = {
-        digest: tuple(label for label in own.values() if label is not None)
-        for digest, own in by_case.items()
-    }
-    return {digest: labels for digest, labels in told.items() if labels}
+    for person_label in people:
+        if person_label.blind:
+            by_reviewer = by_case.setdefault(person_label.case_digest, {})
+            by_reviewer[person_label.reviewer] = person_label.label
+    blind: dict[str, tuple[int, ...]] = {}
+    for digest, by_reviewer in by_case.items():
+        labels = tuple(label for label in by_reviewer.values() if label is not None)
+        if labels:
+            blind[digest] = labels
+    return blind
 
 
 def _scores(rubrics: Sequence[Rubric]) -> tuple[int, ...]:
-    return tuple(sorted({level.score for rubric in rubrics for level in rubric.score_levels}))
+    scores: set[int] = set()
+    for rubric in rubrics:
+        scores.update(level.score for level in rubric.score_levels)
+    return tuple(sorted(scores))
 
 
 def _label(
@@ -178,9 +192,9 @@ def _label(
             file.problem("is missing", line, name)
     if len(file.problems) > before:
         return None
-    for name, (fits, what) in _CHECKS.items():
+    for name, (fits, needed) in _CHECKS.items():
         if name in value and not fits(value[name]):
-            file.problem(f"got {shown(value[name])}; must be {what}", line, name)
+            file.problem(f"got {shown(value[name])}; must be {needed}", line, name)
     verification = value.get("verification")
     label = _value(value["label"], "label", file, line, scores)
     expected = _value(value.get("expected"), "expected", file, line, scores)
@@ -189,6 +203,7 @@ def _label(
         file.problem(message, line, "expected")
     if len(file.problems) > before:
         return None
+    note = value.get("note")
     return PersonLabel(
         value["case_digest"],
         value["reviewer"].strip(),
@@ -196,16 +211,16 @@ def _label(
         value.get("blind", False),
         expected,
         verification,
-        note if isinstance(note := value.get("note"), str) else "",
+        note if isinstance(note, str) else "",
         value.get("withdrawn", False),
     )
 
 
 def _without_torn_line(text: str) -> str:
     """The text without a last line that a killed process began and did not end."""
-    whole, newline, last = text.rpartition("\n")
+    last = text.rpartition("\n")[2]
     is_torn = last.startswith("{") and not last.rstrip().endswith("}")
-    return f"{whole}{newline}" if is_torn else text
+    return text.removesuffix(last) if is_torn else text
 
 
 def _value(raw: Any, key: str, file: LabelFile, line: int, scores: Sequence[int]) -> int | None:
@@ -253,9 +268,10 @@ class Grounds:
         """The results of a session, and what stands for cases that it did not run, which the
         verifier had rejected.
         """
-        given = list(results)
-        ran = {made_case_id(result) for result in given}
-        return given + [result for result in self.rejected if made_case_id(result) not in ran]
+        with_rejected = list(results)
+        ran = {made_case_id(result) for result in with_rejected}
+        with_rejected += [result for result in self.rejected if made_case_id(result) not in ran]
+        return with_rejected
 
 
 def grounds_of(
@@ -268,45 +284,50 @@ def grounds_of(
     """What the labels of a suite rest on; see `Grounds`."""
     stage = suite.stages.get(VERIFIER.name)
     verifier = stage.model if stage is not None else ""
+    kin = []
+    for name, judge in judges.items():
+        for model in judge.models:
+            if verifier and are_kin(model.model, verifier):
+                is_verifier = is_same(model.model, verifier)
+                kin.append(Kinship(name or "", model.model, verifier, is_verifier))
     return Grounds(
         ordinal=suite.mode == "ordinal",
         verifier=verifier,
-        kin=tuple(
-            Kinship(name or "", model.model, verifier, is_same(model.model, verifier))
-            for name, judge in judges.items()
-            for model in judge.models
-            if verifier and are_kin(model.model, verifier)
-        ),
+        kin=tuple(kin),
         votes=tuple(label.votes for label in labels),
         people=people,
         rejected=rejected,
     )
 
 
-def is_same(one: str, other: str) -> bool:
+def is_same(model: str, verifier: str) -> bool:
     """Whether two names are of one model, whoever serves it: `azure/gpt-4.1` and
     `openai/gpt-4.1`.
     """
-    return _name(one) == _name(other)
+    return _name(model) == _name(verifier)
 
 
-def are_kin(one: str, other: str) -> bool:
+def are_kin(model: str, verifier: str) -> bool:
     """Whether two models are one, or of one family: the same provider, and the same letters at the
     beginning of the name, as in `openai/gpt-4.1` and `openai/gpt-4o-mini`.
     """
-    if is_same(one, other):
+    if is_same(model, verifier):
         return True
-    provider, other_provider = _provider(one), _provider(other)
-    stem, other_stem = (_STEM.match(_name(each)) for each in (one, other))
-    assert stem is not None
-    assert other_stem is not None
-    alike = bool(stem[0]) and stem[0] == other_stem[0]
+    if not _stem(model) or _stem(model) != _stem(verifier):
+        return False
     # A name without a provider is one that litellm knows it from.
-    return alike and (not provider or not other_provider or provider == other_provider)
+    provider, verifier_provider = _provider(model), _provider(verifier)
+    return not provider or not verifier_provider or provider == verifier_provider
 
 
 def _name(model: str) -> str:
     return model.rpartition("/")[2].casefold()
+
+
+def _stem(model: str) -> str:
+    match = _STEM.match(_name(model))
+    assert match is not None
+    return match[0]
 
 
 def _provider(model: str) -> str:
