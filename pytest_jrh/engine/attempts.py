@@ -80,6 +80,19 @@ class Attempt:
     base_scores: tuple[int, ...] = ()
     shared_tapes: tuple[Tape, ...] = ()
 
+    @property
+    def renews_case(self) -> bool:
+        """Whether its case, or the one that a probe changes, was recorded anew beside an old
+        recording.
+        """
+        goes = [self] if self.base is None else [self, self.base]
+        return any(
+            tape.renews
+            for go in goes
+            for tape in (*go.shared_tapes, *go.tapes)
+            if tape is not go.judging
+        )
+
     async def settle(self, *, whole: bool) -> None:
         """Let new recordings take the place of old ones if the case came to its end; else the old
         ones stay.
@@ -128,6 +141,34 @@ class Attempt:
             shared=next((tape.shared for tape in tapes if tape.shared is not None), None),
             base_scores=self.base_scores,
         )
+
+
+@dataclass
+class PanelGoes:
+    """The goes of a panel's judges at one case and at what probes change in it.
+
+    A verdict fits only the case that it was given for, so a case that is recorded anew takes the
+    place of the old one when all that are `awaited` have come to their end. `whole` says of each
+    whether it has; the recordings of those that are `waiting` are beside the old ones.
+    """
+
+    awaited: set[CaseSpec] = field(default_factory=set)
+    whole: dict[CaseSpec, bool] = field(default_factory=dict)
+    waiting: dict[CaseSpec, Attempt] = field(default_factory=dict)
+
+    async def settle(self, attempt: Attempt, *, whole: bool) -> None:
+        """Settle a go, and where it is the last, those that waited for it."""
+        self.whole[attempt.spec] = whole
+        if not attempt.renews_case:
+            await attempt.settle(whole=whole)
+        else:
+            # Nobody is kept from the recordings until the others have ended, which may be long.
+            await attempt.settle(whole=False)
+            self.waiting[attempt.spec] = attempt
+        if self.awaited <= self.whole.keys() and all(self.whole.values()):
+            while self.waiting:
+                _, waiting = self.waiting.popitem()
+                await waiting.settle(whole=True)
 
 
 @dataclass(frozen=True, slots=True)

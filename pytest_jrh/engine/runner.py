@@ -14,11 +14,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pytest_jrh.cases.ids import generation_id
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Unscored
 from pytest_jrh.core.model import UNSCORED, CaseResult, Progress, most_frequent, scores_text
 from pytest_jrh.core.transcript import has_media
 from pytest_jrh.core.user_code import SessionEnd, error_text, exits_refused
-from pytest_jrh.engine.attempts import Attempt
+from pytest_jrh.engine.attempts import Attempt, PanelGoes
 from pytest_jrh.engine.making import Bases, CaseMaker, judgment_of, to_its_end
 from pytest_jrh.engine.own_code import Threads
 from pytest_jrh.engine.wiring import Calls, surveyed
@@ -72,6 +73,7 @@ class CaseRunner:
         self._maker = CaseMaker(settings, self.calls, keep=2 * self._most_at_work, asks=asks)
         self._bases = Bases(self._made_and_judged, keep=max(_MOST_BASES, 2 * self._most_at_work))
         self._announced: set[CaseSpec] = set()
+        self._panels: dict[str, PanelGoes] = {}
         self.unfinished: list[CaseResult] = []
         self._finalized: asyncio.Task[None] | None = None
         self._said: dict[str, None] = {}
@@ -94,6 +96,9 @@ class CaseRunner:
                     spec.base_case if spec.variant else spec for spec, _ in announced
                 )
             self._announced.update(spec for spec, _ in announced if self._is_base(spec))
+            for spec, _ in announced:
+                if (panel := self._panel(spec)) is not None:
+                    panel.awaited.add(spec)
             for spec, future in announced:
                 await self._places.acquire()
                 task = asyncio.create_task(self._work(spec, future))
@@ -180,7 +185,7 @@ class CaseRunner:
     async def _result(self, attempt: Attempt) -> CaseResult:
         spec = attempt.spec
         try:
-            async with _settled(attempt):
+            async with _settled(attempt, self._panel(spec)):
                 judgment = await self._judged(attempt)
         except NoVerdictCase as reason:
             skip = replace(reason.skip, text=self._settings.redactor.text(str(reason)))
@@ -228,12 +233,19 @@ class CaseRunner:
         attempt.case = await self._case_to_judge(attempt, ready)
         return await self._judgment(attempt, ready) if ready.test(spec.test).evaluate else None
 
+    def _panel(self, spec: CaseSpec) -> PanelGoes | None:
+        """The goes of all judges at the case of this one; None where there is one judge."""
+        if spec.judge is None:
+            return None
+        case = spec.base_case if spec.variant else spec
+        return self._panels.setdefault(generation_id(case), PanelGoes())
+
     def _is_base(self, spec: CaseSpec) -> bool:
         return spec in self._suites[spec.suite].bases
 
     async def _made_and_judged(self, attempt: Attempt) -> Judgment:
         ready = self._suites[attempt.spec.suite]
-        async with _settled(attempt):
+        async with _settled(attempt, self._panel(attempt.spec)):
             attempt.case = await self._case_to_judge(attempt, ready)
             return await self._judgment(attempt, ready)
 
@@ -363,8 +375,10 @@ class CaseRunner:
 
 
 @contextlib.asynccontextmanager
-async def _settled(attempt: Attempt) -> AsyncIterator[None]:
-    """Keep the new recordings of a go that comes to its end, and the old ones of any other."""
+async def _settled(attempt: Attempt, panel: PanelGoes | None) -> AsyncIterator[None]:
+    """Keep the new recordings of a go that comes to its end, and the old ones of any other; those
+    of a `panel` together.
+    """
     whole = False
     try:
         yield
@@ -378,7 +392,10 @@ async def _settled(attempt: Attempt) -> AsyncIterator[None]:
         whole = UNSCORED[trouble.outcome].final or not waits
         raise
     finally:
-        await attempt.settle(whole=whole)
+        if panel is None:
+            await attempt.settle(whole=whole)
+        else:
+            await panel.settle(attempt, whole=whole)
 
 
 def _without_secrets(case: Case, redactor: Redactor) -> Case:

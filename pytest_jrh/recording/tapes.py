@@ -225,7 +225,7 @@ class Tape:
         return self._renewal if self._mode == "all" and self._renewal.is_file() else self.path
 
     @property
-    def _renews(self) -> bool:
+    def renews(self) -> bool:
         """Whether the calls are recorded beside old ones, whose place they have not taken yet."""
         return self._cassette.path != self.path
 
@@ -281,7 +281,7 @@ class Tape:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if not self._renews:
+        if not self.renews:
             await self._resources.aclose()
 
     async def settle(self, *, whole: bool) -> None:
@@ -291,7 +291,7 @@ class Tape:
         Raises `Unscored` where the file cannot be written.
         """
         try:
-            if whole and self._renews and self._cassette.complete:
+            if whole and self.renews and self._cassette.complete:
                 await self._take_place()
         finally:
             self._released = True
@@ -306,7 +306,7 @@ class Tape:
             await self._hold(self._resources, self._lock_file, "finish")
             self._cassette.path = self._renewal
             self._save("finish")
-        if self._renews:
+        if self.renews:
             with writing("finish", f"the new recording could not take the place of {self.path}"):
                 self._renewal.replace(self.path)
             self._cassette.path = self.path

@@ -189,15 +189,17 @@ def test_cases_recorded_anew_over_a_judge_that_is_not_take_the_place_of_the_old(
 
 
 @pytest.mark.parametrize("failing", ["one", "two"])
-def test_a_panel_keeps_old_recordings_until_the_case_is_judged_anew(
+def test_a_panel_keeps_old_recordings_until_all_judges_have_judged_the_new_case(
     make_bench: MakeBench, server: ModelServer, failing: str
 ) -> None:
+    """A verdict fits the case alone that it was given for, and the judges share one."""
     judges = [
         {"name": name, "model": f"openai/{name}", "template": "agent_judge"}
         for name in ("one", "two")
     ]
-    bench = make_bench(overrides={"admin": {"evaluation_config": {"judges": judges}}})
+    bench = make_bench(runs=2, overrides={"admin": {"evaluation_config": {"judges": judges}}})
     bench.run()
+    before = cassette_files(bench.cassettes)
     server.answer = override(Obedient(), editor=reworded)
     server.faults.add(
         stage="judge",
@@ -206,11 +208,15 @@ def test_a_panel_keeps_old_recordings_until_the_case_is_judged_anew(
         when=lambda request: request.model == failing,
     )
     outcomes = [result.outcome for result in bench.run("all").results]
-    assert sorted(outcomes) == ["agree", "model_error"]
+    assert sorted(outcomes) == ["agree", "agree", "model_error", "model_error"]
+    assert cassette_files(bench.cassettes) == before
     server.faults.clear()
-    replayed = bench.replay()
-    assert "agree" in [outcome for outcome, _ in replayed.outcomes]
-    assert [result.outcome for result in bench.run("new_episodes").results] == ["agree"] * 2
+    assert bench.replay().outcomes == [("agree", 1)] * 4
+    # The other judge alone is recorded anew over the old case.
+    judged = bench.run("none", judge_record_mode="all").outcomes
+    assert judged == bench.run("all").outcomes == bench.replay().outcomes == [("agree", 1)] * 4
+    after = cassette_files(bench.cassettes)
+    assert all(data != before[name] for name, data in after.items())
 
 
 def test_the_judge_can_be_recorded_alone_over_frozen_generation(
