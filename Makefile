@@ -54,7 +54,7 @@ endef
 define try
 $(1)/bin/pytest $(SUITES)
 $(1)/bin/pytest -n 2 $(SUITES)
-$(1)/bin/pytest $(VERSIONS_TESTS) $(ARGS)
+$(1)/bin/pytest -n 2 $(VERSIONS_TESTS) $(ARGS)
 endef
 
 test-scout: .venv-scout/installed
