@@ -22,8 +22,7 @@ from pytest_jrh.core.text import counted, nearest
 from pytest_jrh.engine.provenance import recordings_of, session_origin, suite_origin
 from pytest_jrh.reports.ending import EndSettings, conclude, ending_lines
 from pytest_jrh.reports.report import Display
-from pytest_jrh.reports.session import recording_options
-from pytest_jrh.reports.suite_files import SuiteRun
+from pytest_jrh.reports.session import SuiteRun, recording_options
 from pytest_jrh.stats.panels import counted_once, made_case_id
 from pytest_jrh.store.baseline import judge_prompts
 from pytest_jrh.store.labels import labels_elsewhere

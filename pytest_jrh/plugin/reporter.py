@@ -42,7 +42,7 @@ from pytest_jrh.reports.failures import BriefText, FailedCase, Style, brief_text
 from pytest_jrh.reports.grounds import label_properties
 from pytest_jrh.reports.provenance import header_line, provenance_properties
 from pytest_jrh.reports.report import Display
-from pytest_jrh.reports.suite_files import SuiteRun
+from pytest_jrh.reports.session import SuiteRun
 from pytest_jrh.reports.writing import asked
 from pytest_jrh.stats.diagnosis import properties
 from pytest_jrh.stats.panels import counted_once

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult
     from pytest_jrh.core.redact import Redactor
     from pytest_jrh.reports.report import AskedFiles, Display
-    from pytest_jrh.reports.suite_files import SuiteRun
+    from pytest_jrh.reports.session import SuiteRun
     from pytest_jrh.stats.gate import GateDecision
     from pytest_jrh.store.baseline import BaselineFile, JudgePrompt, KeptVerdict, PromptChange
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 from pytest_jrh.core.files import atomic_write
-from pytest_jrh.store.labels import Grounds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import Case, CaseResult, CaseSpec
     from pytest_jrh.core.text import Styled
-    from pytest_jrh.reports.provenance import SuiteOrigin
-    from pytest_jrh.reports.session import Session
+    from pytest_jrh.reports.session import Session, SuiteRun
     from pytest_jrh.stats.gate import GateDecision
     from pytest_jrh.stats.panels import Panel
     from pytest_jrh.store.tables import Columns, TableRow
@@ -26,18 +24,20 @@ if TYPE_CHECKING:
 class SuiteMaterial:
     """What a report may use of one suite, beside the session's other suites.
 
-    `results` are in the suite's order, with those of earlier sessions that still hold, each beside
-    its judge's name. `session` says how many of the cases this session ran, and `origin` where the
-    figures come from.
+    `results` are in the suite's order, with those of earlier sessions that still hold; `session`
+    says how many of them this session ran. `panel` is all judges taken together.
     """
 
-    suite: Suite
-    results: Sequence[tuple[str | None, CaseResult]]
+    run: SuiteRun
+    results: Sequence[CaseResult]
     decision: GateDecision | None
     panel: Panel | None
     session: Mapping[str, Any]
-    grounds: Grounds = field(default_factory=Grounds)
-    origin: SuiteOrigin | None = None
+
+    @property
+    def suite(self) -> Suite:
+        """The suite itself."""
+        return self.run.suite
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class MadeCase:
     spec: CaseSpec
     case: Case | None
     transcript: str | None
-    results: Sequence[tuple[str | None, CaseResult]]
+    results: Sequence[CaseResult]
 
 
 class CaseTable(NamedTuple):
@@ -85,7 +85,7 @@ class Display:
 
 
 class Report:
-    """One way to say what a session came to, registered in `reporting.reports.REPORTS`.
+    """One way to say what a session came to, registered in `writing.REPORTS`.
 
     A subclass overrides what it has: a file that an option names, lines at the end of the session,
     or files beside a suite's results. Whatever it needs much code for, it imports when it is asked.

@@ -1,7 +1,5 @@
-"""The JSON report of each judge, in RAND's keys and ours (rule H2).
-
-The tables of a suite: its cases as they were made, the results of each judge, and all figures
-with their intervals (rule H2).
+"""The files of a suite: the JSON report of each judge, in RAND's keys and ours, and the tables of
+its cases as they were made, of the results of each judge, and of all figures with their intervals.
 """
 
 from __future__ import annotations
@@ -35,7 +33,6 @@ from pytest_jrh.stats.diagnosis import FIGURE_COLUMNS, figure_rows
 from pytest_jrh.stats.metrics import GroupStats, bootstrap, group_stats, metric, totals
 from pytest_jrh.stats.probes import probe_tables
 from pytest_jrh.stats.statistics import accuracy_of, tabulate
-from pytest_jrh.store.labels import Grounds
 from pytest_jrh.store.tables import (
     PROBE_COLUMNS,
     REPEAT_COLUMNS,
@@ -53,10 +50,7 @@ if TYPE_CHECKING:
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import Rubric, Spending
     from pytest_jrh.judges.judge import JudgeSettings
-    from pytest_jrh.reports.provenance import SuiteOrigin
     from pytest_jrh.reports.report import MadeCase, SuiteMaterial
-    from pytest_jrh.stats.gate import GateDecision
-    from pytest_jrh.stats.panels import Panel
     from pytest_jrh.store.tables import TableRow
 
 
@@ -68,53 +62,35 @@ class JudgeReport(Report):
     def documents(self, suite: SuiteMaterial) -> Iterator[tuple[Path, Any]]:
         names = judge_file_names(suite.suite)
         for judge in suite.suite.judges:
-            own = [
+            path = suite.suite.output.dir / f"{names[judge.name]}_report.json"
+            results = [
                 result
-                for name, result in suite.results
-                if name == judge.name and result.outcome != "generated"
+                for result in suite.results
+                if result.judge == (judge.name or "") and result.outcome != "generated"
             ]
-            yield (
-                suite.suite.output.dir / f"{names[judge.name]}_report.json",
-                judge_report(
-                    suite.suite,
-                    judge,
-                    own,
-                    decision=suite.decision,
-                    panel=suite.panel,
-                    session=suite.session,
-                    grounds=suite.grounds,
-                    origin=suite.origin,
-                ),
-            )
+            yield path, judge_report(suite, judge, results)
 
 
 def judge_report(
-    suite: Suite,
+    material: SuiteMaterial,
     judge: JudgeSettings,
     results: Sequence[CaseResult],
     seed: int | None = None,
-    *,
-    decision: GateDecision | None = None,
-    panel: Panel | None = None,
-    session: Mapping[str, Any] | None = None,
-    grounds: Grounds | None = None,
-    origin: SuiteOrigin | None = None,
 ) -> dict[str, Any]:
     """Summarize one judge's results: RAND's keys with RAND's strings, and ours as numbers beside
     them.
 
     Figures that cannot be computed are null, with the reason. The bootstrap is seeded with the
-    suite's sampling seed where `seed` is None. `decision` is the gate's about the whole suite, and
-    `panel` all its judges taken together. `session` says how many of the suite's cases the last
-    session ran. `schema/report.schema.json` describes the file.
+    suite's sampling seed where `seed` is None. `schema/report.schema.json` describes the file.
     """
+    suite, run = material.suite, material.run
     levels = {(suite.name, rubric.id): rubric for rubric in suite.rubrics}
     seed = suite.source.sampling_seed if seed is None else seed
-    own = [result for result in results if not result.spec.derived]
+    plain = [result for result in results if not result.spec.derived]
     metrics: dict[str, Any] = {}
     for test in suite.tests:
         if test.evaluate and not KINDS[test.name].derived:
-            of_test = [result for result in own if result.spec.test == test.name]
+            of_test = [result for result in plain if result.spec.test == test.name]
             metrics[test.name] = _test_report(suite.output.metric, of_test, seed)
     return {
         "format": 2,
@@ -126,16 +102,16 @@ def judge_report(
             "judge": judge.name,
             "mode": suite.mode,
         },
-        "provenance": None if origin is None else origin_data(origin, judge.name or ""),
+        "provenance": None if run.origin is None else origin_data(run.origin, judge.name or ""),
         "all_metrics": metrics,
         "spending": _spending(total_spending(results)),
         "statistics": table_data(tabulate(results, scales(levels))),
         "probes": probe_data(probe_tables(results)),
         "repeats": judge.repeats,
-        "flickering": flickering_data(own),
-        "labels": label_data(judge.name or "", own, grounds or Grounds()),
-        "gate": None if decision is None else decision_data(decision),
-        "panel": None if panel is None else panel_data(panel),
+        "flickering": flickering_data(plain),
+        "labels": label_data(judge.name or "", plain, run.grounds),
+        "gate": None if material.decision is None else decision_data(material.decision),
+        "panel": None if material.panel is None else panel_data(material.panel),
         "reworded": {
             rubric.rubric_id: [result.case_id for result in rubric.cases]
             for rubric in reworded_rubrics(results)
@@ -144,8 +120,7 @@ def judge_report(
         "contradicting": [
             [result.case_id for result in cases] for cases in contradicting_cases(results)
         ],
-        "session": session
-        or {"cases": len(results), "kept": 0, "of": len(results), "interrupted": False},
+        "session": material.session,
     }
 
 
@@ -244,12 +219,12 @@ class CaseTables(Report):
     def suite_tables(self, suite: SuiteMaterial) -> Iterator[SuiteTable]:
         suffix, _ = table_format(suite.suite.output.format)
         scores = scales({(suite.suite.name, rubric.id): rubric for rubric in suite.suite.rubrics})
-        results = [result for _, result in suite.results if not result.spec.derived]
+        results = [result for result in suite.results if not result.spec.derived]
         table = tabulate(results, scores)
         yield SuiteTable(
             suite.suite.output.dir / f"{FIGURES_NAME}.{suffix}",
             FIGURE_COLUMNS,
-            chain(figure_rows(table), label_rows(results, suite.grounds)),
+            chain(figure_rows(table), label_rows(results, suite.run.grounds)),
         )
 
     def tables(self, suite: SuiteMaterial) -> Iterator[CaseTable]:
@@ -276,7 +251,7 @@ def _synthetic(temperature: float | None) -> Callable[[MadeCase], Iterator[Table
     def rows(made: MadeCase) -> Iterator[TableRow]:
         if made.case is not None:
             case = made.case
-            if any(result.altered for _, result in made.results):
+            if any(result.altered for result in made.results):
                 case = replace(case, verified=False)
             yield synthetic_row(case, temperature=temperature, transcript=made.transcript)
 
@@ -289,8 +264,8 @@ def _results(
     def rows(made: MadeCase) -> Iterator[TableRow]:
         if made.spec.test != test:
             return
-        for name, result in made.results:
-            if name == judge:
+        for result in made.results:
+            if result.judge == (judge or ""):
                 yield result_row(
                     result,
                     made.case,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
@@ -24,7 +24,6 @@ from pytest_jrh.core.transcript import render_transcript, storable
 from pytest_jrh.reports.report import MadeCase, SuiteMaterial
 from pytest_jrh.reports.writing import REPORTS
 from pytest_jrh.stats.panels import panels
-from pytest_jrh.store.labels import Grounds
 from pytest_jrh.store.outputs import Outputs, cause, debug_paths, write_debug
 from pytest_jrh.store.records import canonical_json, json_value
 from pytest_jrh.store.results import RESULTS_NAME, earlier_results, stored_data, without_gone
@@ -46,9 +45,8 @@ if TYPE_CHECKING:
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import Case
     from pytest_jrh.core.redact import Redactor
-    from pytest_jrh.reports.provenance import SuiteOrigin
+    from pytest_jrh.reports.session import SuiteRun
     from pytest_jrh.stats.gate import GateDecision
-    from pytest_jrh.store.baseline import JudgePrompt
     from pytest_jrh.store.results import SuiteCases
     from pytest_jrh.store.spools import ReadCase
 
@@ -426,7 +424,7 @@ def _made_case(items: Sequence[Item], read: _Read | None) -> MadeCase:
         spec=items[0].spec,
         case=None if read is None else read.case,
         transcript=None if read is None else render_transcript(read.case.messages),
-        results=[(item.spec.judge, item.result) for item in items if item.result is not None],
+        results=[item.result for item in items if item.result is not None],
     )
 
 
@@ -508,11 +506,7 @@ def write_suite_outputs(
     if cases is not None:
         items = _with_earlier(suite, cases, items, assembled, outputs)
     write_summaries(suite, items, assembled, outputs)
-    material = replace(
-        _material(suite, items, decision, cases, interrupted=interrupted),
-        grounds=run.grounds,
-        origin=run.origin,
-    )
+    material = _material(run, items, decision, interrupted=interrupted)
     places = CaseFiles(suite, assembled, outputs).write(items, material)
     _write_reports(material, outputs)
     _write_results(suite, items, outputs)
@@ -558,25 +552,21 @@ def _with_earlier(
 
 
 def _material(
-    suite: Suite,
-    items: Sequence[Item],
-    decision: GateDecision | None,
-    cases: SuiteCases | None,
-    *,
-    interrupted: bool,
+    run: SuiteRun, items: Sequence[Item], decision: GateDecision | None, *, interrupted: bool
 ) -> SuiteMaterial:
-    results = [(item.spec.judge, item.result) for item in items if item.result is not None]
-    ran = sum(item.result is not None and not item.kept for item in items)
+    results = [item.result for item in items if item.result is not None]
+    kept = sum(item.kept for item in items)
+    ran = len(results) - kept
     return SuiteMaterial(
-        suite=suite,
-        results=results,
-        decision=decision,
-        panel=next(iter(panels(result for _, result in results)), None),
+        run,
+        results,
+        decision,
+        next(iter(panels(results)), None),
         # The gate decided about the cases of this session alone.
-        session={
+        {
             "cases": ran,
-            "kept": sum(item.kept for item in items),
-            "of": ran if cases is None else len(cases.specs),
+            "kept": kept,
+            "of": ran if run.cases is None else len(run.cases.specs),
             "interrupted": interrupted,
         },
     )
@@ -606,40 +596,3 @@ def _write_config(suite: Suite, outputs: Outputs) -> None:
     clean = storable(outputs.redactor.value(resolved))[0]
     text = yaml.safe_dump(clean, sort_keys=False, allow_unicode=True, width=100)
     outputs.write(suite.output.dir / CONFIG_NAME, text)
-
-
-@dataclass(frozen=True, slots=True)
-class SuiteRun:
-    """What a session ran of one suite.
-
-    `results` hold what came of each case, in the suite's order; of several of one case the last one
-    counts. `specs` are the cases whose files are written, `spools` the files with the cases that
-    were made, and `frozen` the index of a frozen suite's file where it has been read. With `cases`,
-    results of the others are kept, and a session of all drops records of cases that are gone.
-    `known` are the ids of all cases, `selected` those that were to run, and `left_out` those of
-    them that something else skipped. `nodes` and `commands` give by case id what pytest calls it
-    and what runs it again; `judges` are the labels of the suite's judges, and
-    `grounds` what the labels of its cases rest on. `prompts` are those of its judges, and `origin`
-    says where its figures come from.
-    """
-
-    suite: Suite
-    results: Sequence[CaseResult]
-    specs: Sequence[CaseSpec]
-    spools: Sequence[Path] = ()
-    cases: SuiteCases | None = None
-    frozen: RecordIndex | None = None
-    known: frozenset[str] = frozenset()
-    selected: frozenset[str] = frozenset()
-    left_out: Sequence[CaseSpec] = ()
-    nodes: Mapping[str, str] = field(default_factory=dict)
-    commands: Mapping[str, str] = field(default_factory=dict)
-    judges: Sequence[str] = ()
-    grounds: Grounds = field(default_factory=Grounds)
-    prompts: Sequence[JudgePrompt] = ()
-    origin: SuiteOrigin | None = None
-
-    @property
-    def name(self) -> str:
-        """The suite's name."""
-        return self.suite.name

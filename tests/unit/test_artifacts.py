@@ -14,7 +14,8 @@ from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import one_line
 from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.reports.result_files import judge_file_names
-from pytest_jrh.reports.suite_files import SuiteRun, write_suite_outputs
+from pytest_jrh.reports.session import SuiteRun
+from pytest_jrh.reports.suite_files import write_suite_outputs
 from pytest_jrh.store.outputs import debug_paths, write_debug
 from pytest_jrh.store.spools import Spool
 from tests.support.made_cases import (

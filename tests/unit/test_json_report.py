@@ -11,7 +11,9 @@ import pytest
 
 from pytest_jrh.core.model import CaseResult
 from pytest_jrh.judges.judge import JudgeSettings
+from pytest_jrh.reports.report import SuiteMaterial
 from pytest_jrh.reports.result_files import judge_report
+from pytest_jrh.reports.session import SuiteRun
 from pytest_jrh.stats.panels import panels
 from pytest_jrh.store.records import json_value
 from tests.support.judged_sessions import (
@@ -42,14 +44,15 @@ def report_of(
     """The report as it is read from disk, after the schema has accepted it."""
     suite = make_suite(folder, **changes)
     session = session_of(results, before)
-    report = judge_report(
-        suite,
-        suite.judges[0],
+    ran = len(results)
+    material = SuiteMaterial(
+        SuiteRun(suite, results, specs=()),
         results,
-        8234,
-        decision=next(iter(session.decisions.values()), None),
-        panel=next(iter(panels(results)), None),
+        next(iter(session.decisions.values()), None),
+        next(iter(panels(results)), None),
+        {"cases": ran, "kept": 0, "of": ran, "interrupted": False},
     )
+    report = judge_report(material, suite.judges[0], results, 8234)
     read = json.loads(json.dumps(json_value(report), allow_nan=False))
     jsonschema.Draft7Validator(SCHEMA).validate(read)
     return read
