@@ -8,7 +8,7 @@ import os
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,12 +19,11 @@ from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.model import JUDGED, CaseResult
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.text import counted, nearest
-from pytest_jrh.engine.provenance import recordings_of, session_origin, suite_origin
+from pytest_jrh.engine.provenance import recordings_of, session_origin, suite_run
 from pytest_jrh.reports.ending import EndSettings, conclude, ending_lines
 from pytest_jrh.reports.report import Display
-from pytest_jrh.reports.session import SuiteRun, recording_options
+from pytest_jrh.reports.session import recording_options
 from pytest_jrh.stats.panels import counted_once, made_case_id
-from pytest_jrh.store.baseline import judge_prompts
 from pytest_jrh.store.labels import labels_elsewhere
 from pytest_jrh.store.results import RESULTS_NAME, read_results
 from pytest_jrh.store.spools import read_jsonl
@@ -88,20 +87,13 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
     config = argument(suite.config_file, settings.folder)
     nodes = {case: f"{config}::{case.partition('::')[2]}" for case in specs}
     recording = recording_options(results)
-    origin = suite_origin(ready, settings.baseline, settings.folder)
-    run = SuiteRun(
-        suite,
-        results,
-        known=frozenset(specs),
+    run = replace(
+        suite_run(ready, results, settings.baseline, settings.folder),
         selected=frozenset(specs),
         specs=list(specs.values()),
         spools=records,
         cases=ready.cases(),
-        judges=[judge.label for judge in ready.judges.values()],
         nodes=nodes,
-        grounds=ready.grounds,
-        prompts=judge_prompts(ready.suite, ready.judges),
-        origin=origin,
         commands={
             case: shlex.join(["pytest", f"--jrh-config={config}", node])
             for case, node in nodes.items()
@@ -114,7 +106,7 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
             reports=settings.reports,
             redactor=_redactor(ready),
             folder=settings.folder,
-            origin=session_origin([origin], settings.folder, recordings_of([ready])),
+            origin=session_origin([run], settings.folder, recordings_of([ready])),
             update_command=lambda suite: _update_command(suite, folders, settings),
             record_command=shlex.join(["pytest", f"--jrh-config={config}", *recording])
             if recording

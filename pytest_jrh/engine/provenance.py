@@ -17,18 +17,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest_jrh
-from pytest_jrh.cases.ids import node_part
+from pytest_jrh.cases.ids import case_id, node_part
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.judges.own_code import OwnCodeJudge
 from pytest_jrh.reports.provenance import BUILT_IN, Change, JudgeOrigin, SessionOrigin, SuiteOrigin
+from pytest_jrh.reports.session import SuiteRun
 from pytest_jrh.stats.baseline import short, suite_of
 from pytest_jrh.store.baseline import LONGEST_PROMPT, judge_prompts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from pytest_jrh.core.model import CaseResult
     from pytest_jrh.engine.loading import ReadySuite
     from pytest_jrh.judges.judge import JudgeSettings
     from pytest_jrh.store.baseline import BaselineFile, JudgePrompt
@@ -141,6 +143,21 @@ DIGEST = 12
 _LIBRARIES = ("litellm", "inspect_ai")
 
 
+def suite_run(
+    ready: ReadySuite, results: Sequence[CaseResult], baseline: BaselineFile, folder: Path
+) -> SuiteRun:
+    """What is known of a suite by itself, of a run that gave these results."""
+    return SuiteRun(
+        ready.suite,
+        results,
+        known=frozenset(map(case_id, ready.specs())),
+        judges=[judge.label for judge in ready.judges.values()],
+        grounds=ready.grounds,
+        prompts=judge_prompts(ready.suite, ready.judges),
+        origin=suite_origin(ready, baseline, folder),
+    )
+
+
 def suite_origin(ready: ReadySuite, baseline: BaselineFile, folder: Path) -> SuiteOrigin:
     """The origin of a suite's figures; paths are named relative to `folder`."""
     suite = ready.suite
@@ -168,18 +185,19 @@ def suite_origin(ready: ReadySuite, baseline: BaselineFile, folder: Path) -> Sui
 
 
 def session_origin(
-    suites: Iterable[SuiteOrigin], folder: Path, recordings: Mapping[str, Path]
+    runs: Iterable[SuiteRun], folder: Path, recordings: Mapping[str, Path]
 ) -> SessionOrigin:
     """The origin of a session that ends now; `recordings` are the cassette folders of suites, of
     which git is asked.
     """
+    suites = []
+    for run in runs:
+        if run.origin is not None:
+            cassettes = recordings.get(run.name)
+            recorded = "" if cassettes is None else day_of(cassettes)
+            suites.append(replace(run.origin, recorded=recorded))
     return SessionOrigin(
-        suites=tuple(
-            replace(suite, recorded=day_of(recordings[suite.suite]))
-            if suite.suite in recordings
-            else suite
-            for suite in suites
-        ),
+        suites=tuple(suites),
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         commit=commit_of(folder),
     )

@@ -12,7 +12,7 @@ import copy
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, relative_path
 from pytest_jrh.core.model import UNSCORED, CaseResult
 from pytest_jrh.core.text import counted, one_line
-from pytest_jrh.engine.provenance import recordings_of, session_origin, suite_origin
+from pytest_jrh.engine.provenance import recordings_of, session_origin, suite_origin, suite_run
 from pytest_jrh.plugin.collect import CaseItem, properties_of_others
 from pytest_jrh.plugin.options import YAML_SUFFIXES
 from pytest_jrh.plugin.secrecy import captured
@@ -42,11 +42,9 @@ from pytest_jrh.reports.failures import BriefText, FailedCase, Style, brief_text
 from pytest_jrh.reports.grounds import label_properties
 from pytest_jrh.reports.provenance import header_line, provenance_properties
 from pytest_jrh.reports.report import Display
-from pytest_jrh.reports.session import SuiteRun
 from pytest_jrh.reports.writing import asked
 from pytest_jrh.stats.diagnosis import properties
 from pytest_jrh.stats.panels import counted_once
-from pytest_jrh.store.baseline import judge_prompts
 from pytest_jrh.store.results import result_from
 
 if TYPE_CHECKING:
@@ -59,7 +57,7 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseSpec
     from pytest_jrh.engine.loading import ReadySuite
     from pytest_jrh.plugin.session import SuiteSession
-    from pytest_jrh.reports.session import Session
+    from pytest_jrh.reports.session import Session, SuiteRun
 
 
 _FINISHED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
@@ -278,7 +276,7 @@ class Reporter:
                 redactor=self._session.redactor,
                 folder=folder,
                 origin=session_origin(
-                    [run.origin for run in runs if run.origin is not None],
+                    runs,
                     folder,
                     recordings_of(suites) if self._reports_more() else {},
                 ),
@@ -337,17 +335,12 @@ class Reporter:
         `selected` and `left_out` are case ids of all suites.
         """
         ran = {case: spec for case, spec in specs.items() if case in results}
-        return SuiteRun(
-            ready.suite,
-            [results[case] for case in ran],
-            known=frozenset(specs),
+        folder = self._config.invocation_params.dir
+        return replace(
+            suite_run(ready, [results[case] for case in ran], self._baseline, folder),
             selected=frozenset(case for case in selected if case in specs and case not in left_out),
             specs=list(ran.values()),
             spools=sorted(self._handover.folder(ready.suite).glob("*.jsonl")),
-            judges=[judge.label for judge in ready.judges.values()],
-            grounds=ready.grounds,
-            prompts=judge_prompts(ready.suite, ready.judges),
-            origin=suite_origin(ready, self._baseline, self._config.invocation_params.dir),
             cases=ready.cases(own_log=not (self._suites.rubric_file or self._suites.log_path)),
             nodes={case: self._commands.node(spec) for case, spec in specs.items()},
             # Every case of the HTML report has its command; elsewhere those that went well need

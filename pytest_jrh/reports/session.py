@@ -66,7 +66,7 @@ class SuiteRun:
 
     suite: Suite
     results: Sequence[CaseResult]
-    specs: Sequence[CaseSpec]
+    specs: Sequence[CaseSpec] = ()
     spools: Sequence[Path] = ()
     cases: SuiteCases | None = None
     frozen: RecordIndex | None = None

@@ -133,10 +133,10 @@ def test_a_replay_asks_nothing_and_all_figures_are_apart(
     done.assert_outcomes(passed=24 + 6 + 4 - 1, failed=1)
     done.stdout.fnmatch_lines(
         [
-            "suite probed",
+            "Probes: suite probed",
             "format_invariance * 6 * 1 *16.7%*1 satisfied*",
             "prompt_injection *12 * 0 *0.0%*",
-            "suite panel, judge kind one",
+            "Probes: suite panel, judge kind one",
             "0 calls made*",
         ]
     )
