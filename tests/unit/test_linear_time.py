@@ -1,8 +1,7 @@
 """No text from outside can make us work longer than in proportion to its length (200 kB here).
 
-Every regular expression of the package has a line in `PATTERNS` below, with texts that would make a
-careless one backtrack; one that is added without a line fails. So has every module that uses
-difflib or textwrap.
+Every regular expression of the package is tried with texts that are made of it, so that a careless
+one backtracks. Every module that uses difflib, textwrap or fnmatch has its line below.
 """
 
 from __future__ import annotations
@@ -11,10 +10,12 @@ import ast
 import contextlib
 import importlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from re import _compiler as re_compiler  # type: ignore[attr-defined]
+from re import _parser as re_parser  # type: ignore[attr-defined]
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -38,7 +39,7 @@ from pytest_jrh.reports import markdown_text as quoting
 from pytest_jrh.review import views as turns
 from pytest_jrh.sources.log_pieces import _scan_bytes
 from pytest_jrh.stats.metrics import stated_score
-from tests.support.cpu import cpu_seconds
+from tests.support.cpu import TooSlow, cpu_seconds
 
 PACKAGE = Path(pytest_jrh.__file__).parent
 SIZE = 200_000
@@ -68,166 +69,21 @@ def pumped(*pumps: str, start: str = "", end: str = "") -> tuple[Text, ...]:
 ANY = pumped(" ", "\n", "a", "1", "{", '"', "\x1b[", "\u0301", "a b\n") + pumped(
     " ", "a", start="x", end="!"
 )
-
-# What stands in the first column is where a pattern is: `module.NAME`, or `module.function` for one
-# that is written in place. The texts are tried beside those of `ANY`; a sentence instead says why
-# no text from outside gets there.
-PATTERNS: dict[str, tuple[Text, ...] | str] = {
-    "judges.judge._DATA": pumped("png", ";base64,", "a", start="data:image/"),
-    "store.records._ESCAPED_SURROGATE": pumped("\\ud", "\\"),
-    "store.records._SURROGATE": pumped("\ud800"),
-    "recording.cassettes._ESCAPED_SURROGATE": pumped("\\ud", "\\"),
-    "recording.cassettes._EXPONENT": pumped("1", start=" 1e+", end="x") + pumped(" 1"),
-    "recording.cassettes._readable": "a class of single characters",
-    "recording.cassettes.write": "a class of single characters",
-    "store.labels._STEM": pumped("a", end="!"),
-    "store.labels._DIGEST": pumped("a", end="!"),
-    "llm.failures._CLASS_NAMES": pumped(
-        "Error", "aError: ", "litellm.", "litellm.aError: ", "Exception - "
-    ),
-    "llm.failures._ABOUT_TEXT": pumped("content", "flag"),
-    "llm.failures._BAD_KEY": pumped("api key ", "invalid "),
-    "llm.failures._NO_CREDIT": pumped("insufficient ", "out of "),
-    "llm.failures._NO_CREDIT_CODE": pumped("insufficient_", "billing_"),
-    "llm.failures._PASSES": pumped("retry", "per", "tokens "),
-    "llm.failures._REQUEST_TOO_LARGE": pumped("request ", "request too "),
-    "llm.failures._TOO_LONG": pumped("context", "too many ", "maximum number of "),
-    "llm.failures._WHO_ASKS": pumped("api", "access to the ", "country"),
-    "llm.negotiation._NAMES_FORMAT": pumped("response", "json", "structured", "tool"),
-    "llm.negotiation._ONE_BAD_ANSWER": pumped("json_validate_", "failed_"),
-    "llm.prompts._SEPARATOR": pumped(
-        "---user---x\n", "---user---\t", " ", start="---user---", end="x"
-    ),
-    "recording.recorder._SAYS_WHO": "fixed words",
-    "sources.json_items._ID": pumped("_", "a_", "id_"),
-    "sources.json_items._TRIAL": pumped("_", "a_", "trial_"),
-    "cli.operators._BULLET": pumped(" ", "-", "1", end="x"),
-    "cli.operators._DIGIT": pumped("1", "0 ", "0.", end="x"),
-    "cli.operators._END": pumped(".", ". ", '."', end="x"),
-    "cli.operators._GUARDED": pumped("evidenc", "instruction", end="x"),
-    "cli.operators._GUARDING": pumped("nothin", "neve", end="x"),
-    "cli.operators._IMPERATIVE": "fixed words",
-    "cli.operators._NEGATIONS": "in `WORK`",
-    "cli.operators._OPENING": pumped("{", "{a", "{{", end="x"),
-    "core.redact._CREDENTIAL_WORD": "names of environment variables",
-    "core.redact._block_of": "in `WORK`, as redactor",
-    "core.redact._NOT_OF_A_WORD": ANY,
-    "core.redact._SCHEME": pumped(" ", start="Bearer"),
-    "core.redact._names_a_credential": "names of environment variables",
-    "store.baseline._NOT_ASCII": pumped("\x00"),
-    "stats.metrics._SENTENCE": "at most 400 characters, in `WORK`",
-    "stats.metrics._CLAUSE": "at most 400 characters, in `WORK`",
-    "stats.metrics._MARKUP": "at most 400 characters, in `WORK`",
-    "stats.metrics._SCORE": "at most 400 characters, in `WORK`",
-    "stats.metrics._OPEN": "at most 400 characters, in `WORK`",
-    "stats.metrics._IS": "at most 400 characters, in `WORK`",
-    "stats.metrics._DOES": "at most 400 characters, in `WORK`",
-    "stats.metrics._HAS": "at most 400 characters, in `WORK`",
-    "stats.metrics._NEGATION": "at most 400 characters, in `WORK`",
-    "reports.failures._SENTENCE_END": pumped(". ", ".", " ", "\x1f", start=". "),
-    "reports.html_cases._HEADER": pumped("1", start="["),
-    "reports.markdown_text._BACKTICKS": pumped("` "),
-    "reports.markdown_text._LINKS": pumped("http", "www", "https:"),
-    "reports.markdown_text._PROSE_MARKS": pumped("*"),
-    "reports.markdown_text._REFERENCES": pumped("@", "#", "gh-"),
-    "store.results._HEX": pumped("0"),
-    "store.history._DATE": "of a fixed length",
-    "engine.provenance._HEX": pumped("0"),
-    "engine.provenance._DAY": "of a fixed length",
-    "store.tables._FORMULA": pumped("="),
-    "store.tables._NUMBER": pumped("1", end="x")
-    + pumped("1", start="1.", end="x")
-    + pumped("1", start="1e"),
-    "core.text._ANSI": pumped("0", " ", "0 ", start="\x1b[", end="\x00")
-    + pumped("x", start="\x1b]"),
-    "core.text._COMMAND": pumped("#", "##", "::", ": :", " ", start="\n"),
-    "core.text._CONTROL": pumped("\x00"),
-    "core.text._SURROGATE": pumped("\ud800"),
-    "core.text._UNSAFE": pumped("\x00"),
-    "core.diffs._LINE": pumped("a\n"),
-    "core.diffs._WORD": pumped("a ", "! ", "!"),
-    "review.views._INVISIBLE": pumped("\x00"),
-    "cli.init._PLAIN": pumped("a", end="!"),
-    "cli.init._name_problems": "a name on the command line",
-    "cli.init._filled": "texts of the package",
-    "cli.init_judge._FILE_STEM": "texts of the package, and file names on the command line",
-    "cases.ids._CASSETTE_NAME": pumped(".e1", "1", "x.", start="x.e"),
-    "cases.ids._RESERVED": pumped(".", "a.", start="con", end="x"),
-    "cases.ids.file_part": "at most 60 characters",
-    "config.load._SECTION": pumped("'admin' ", '"admin"', "admin\n", start="{", end="'")
-    + pumped(" ", start="admin"),
-    "core.redact._FIELD": pumped("\\", '"', "a", start='"')
-    + pumped("a", start='"', end='" : ')
-    + pumped(" ", start='"token"'),
-    "core.redact._PART": pumped("name=", "a", "\r\n", start='name="token"\r\n')
-    + pumped("a", start='name="'),
-    "core.redact._PARAMETER": pumped("?a=", "&", "a", start="?a="),
-    "core.redact._IN_URL": pumped("://", ":", "a", start="://a:"),
-    "core.redact._TOKEN_IN_URL": pumped("://", "a", start="://"),
-    "core.redact._SCHEMED": pumped("Bearer ", "Bearer", "a", start="Bearer "),
-    "core.redact._SECRET_NAME": pumped("token", "secret_", end="!"),
-    "core.redact._PERHAPS_SECRET_NAME": pumped("token", "key", end="!"),
-    "core.redact._PLAIN_WORD": pumped("a", "1"),
-    "core.redact._WORDS": pumped("a", "1"),
-    "core.redact._BEFORE_JSON_KEY": "at most 120 characters",
-    "core.redact._BEHIND_JSON_KEY": "at most 17 characters from each place",
-    "core.redact._found_alone": "secrets of the session, each at most as long as its value",
-    "core.redact._found_anywhere": "secrets of the session, each at most as long as its value",
-    "core.redact._is_key": "names of at most 60 characters",
-    "core.redact._looks_random": "values of at most 8,192 characters, split at single characters",
-    "core.redact._without_fields": "at most 8,192 characters from each field",
-    "core.redact.see_headers": "headers, split at semicolons",
-    "judges.http._VARIABLE": pumped("${", "a", start="${"),
-    "judges.own_source._CREDENTIAL": pumped("token", "api_", end="!"),
-    "judges.own_source._PLACEHOLDERS": pumped("{", "{}", "%", "%(", "1", start="%"),
-    "judges.own_source._WILDCARD": "one character",
-    "judges.own_source._CASSETTE": "names of files",
-    "judges.own_source._WRITE_MODE": "texts in the project's own code",
-    "judges.own_source._SUFFIX": "texts in the project's own code",
-    "judges.own_source.add_named": "texts in the project's own code",
-    "stats.gate._JUDGE": pumped("[e1-", "]", "a", start="[e1-"),
-    "core.documents._EXPONENT": pumped("1", end="x")
-    + pumped("1", start="1.", end="x")
-    + pumped("1", start="1e"),
-    "core.documents._NOT_TEXT": pumped("\x85"),
-    "config.fitting._KEY_WORDS": pumped("ke", "aut"),
-    "core.documents._SPACE": pumped(" "),
-    "core.documents.__init__": "one character",
-    "sources.json_items._BLANK": pumped(" ", end="x"),
-    "sources.json_items._BRACKET": pumped(" ", '"', '\\"', '""', "1", '"\\', end=" "),
-    "sources.json_items._COMMA": pumped(" ", ",", " ,", start=" "),
-    "sources.log_pieces._BLANK": pumped(" ", end="x"),
-    "sources.log_pieces._COMMA": pumped(" ", end="x") + pumped(" ", start=",", end="x"),
-    "sources.log_pieces._TOKEN": "in `WORK`, as scanned log",
-    "config.preprocessors._BLOCK_COMMENT": pumped(" ", "'"),
-    "config.preprocessors._LINE_COMMENT": pumped(" ", "-"),
-    "core.documents._ANSI": pumped("0", " ", "0 ", start="\x1b[", end="\x00")
-    + pumped("x", start="\x1b]"),
-    "core.documents._JOINT": pumped("."),
-    "config.resolve._UNSAFE": pumped("/"),
-    "config.resolve._bound": "scores of the config, in `WORK`",
-    "config.rubrics._HEAD_JSON": pumped('"rubrics" ', '"rubrics":[', '"rubrics" : ', start="{")
-    + pumped(" ", start="["),
-    "config.rubrics._HEAD_YAML": pumped("-\n", "- ", " ", "rubrics ", start="-"),
-    "config.rubrics._ID": pumped("id\n", "id ", '"id" ', "- ", "-\n", " \n", "id", start="\n"),
-    "config.rubrics._INSTRUCTIONS": pumped(
-        "instructions\n", "instruction ", "- ", " \n", start="\n"
-    ),
-    "core.templates._BRACE": pumped("{a", "}", "{}", start="{"),
-    "core.templates._CLOSING_TAG": pumped("</a", "</", "a.", " ", start="</a"),
+# Patterns that take longer, and why no long text from outside gets to them.
+BOUNDED = {
     "core.templates._JINJA": "templates of the package",
-    "core.templates._STARTS_LIKE_A_NAME": pumped(" ", "a"),
-    "core.templates._WORD": pumped("a "),
-    "core.templates._style": "in `WORK`, as parse_template",
-    "core.templates.check_jinja": "in `WORK`, as parse_template",
-    "core.transcript._ROLE": pumped("a", "-", start="a"),
-    "cases.probes.prompt_injection._NAME": pumped("a", end="!"),
-    "cases.probes.prompt_injection._OPEN": pumped("$", "{", "${"),
-    "cases.probes.prompt_injection._PLACEHOLDER": pumped("${", "${a", "$"),
-    "cases.probes.probe._NAME": pumped("a", "a-", "-", start="a"),
-    "core.transcript._LONE_SURROGATE": pumped("\ud800"),
-    "core.transcript._placeholder": "at most 80 characters",
-    "core.transcript._tag_pattern": "in `WORK`, as neutralize",
+    "judges.own_source._CASSETTE": "names of files",
+}
+# Patterns that are put together where they are used: their functions are tried in `WORK`.
+PUT_TOGETHER = {
+    "core.redact._block_of",
+    "core.redact._found_alone",
+    "core.redact._found_anywhere",
+    "core.redact._without_fields",
+    "core.templates._style",
+    "core.transcript._tag_pattern",
+    "recording.cassettes._readable",
+    "recording.cassettes.write",
 }
 
 
@@ -368,32 +224,21 @@ MATCHING = {"judges.own_source", "plugin.activation"}
 WRAPPING = {"core.text", "core.user_code"}
 
 
-class Finder(ast.NodeVisitor):
-    """Finds the regular expressions of a module, by the name or function that they stand in."""
+# Those first that tell classes of characters apart.
+LETTERS = ["a", "1", " ", "\n", "-", "!", *map(chr, range(1, 0x300)), "\u202e", "\ud800"]
+METHODS = "match|fullmatch|search|sub|subn|split|findall|finditer"
+CALL_OF_RE = re.compile(rf"re\.(?:compile|{METHODS})")
 
-    def __init__(self, module: str) -> None:
-        self.module = module
-        self.inside = ""
-        self.found: set[str] = set()
 
-    def _within(self, node: ast.AST, name: str) -> None:
-        before, self.inside = self.inside, self.inside or name
-        self.generic_visit(node)
-        self.inside = before
+class Pattern(NamedTuple):
+    """A regular expression of the package: where it stands, and the methods that it is used by."""
 
-    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        self._within(node, node.name)
+    place: str
+    compiled: re.Pattern[Any]
+    methods: frozenset[str]
 
-    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
-
-    def visit_Assign(self, node: ast.Assign) -> None:
-        self._within(node, node.targets[0].id if isinstance(node.targets[0], ast.Name) else "")
-
-    def visit_Call(self, node: ast.Call) -> None:
-        called = ast.unparse(node.func)
-        if called.startswith("re.") and called != "re.escape":
-            self.found.add(f"{self.module}.{self.inside}")
-        self.generic_visit(node)
+    def __str__(self) -> str:
+        return self.place
 
 
 @cache
@@ -406,16 +251,149 @@ def modules() -> tuple[tuple[str, ast.Module], ...]:
     )
 
 
-def test_every_regular_expression_has_its_line() -> None:
-    found: set[str] = set()
+def patterns() -> Iterator[Pattern]:
+    """Every pattern that a module has by a name, or writes where it is used."""
     for name, tree in modules():
-        finder = Finder(name)
-        finder.visit(tree)
-        found |= finder.found
-    assert not found - set(PATTERNS), (
-        "give it a line in PATTERNS, with the texts that could make it backtrack"
-    )
-    assert not set(PATTERNS) - found, "take its line out of PATTERNS"
+        if name == "__main__":
+            continue
+        source = ast.unparse(tree)
+        module = importlib.import_module(f"pytest_jrh.{name}".removesuffix(".__init__"))
+        for constant, value in vars(module).items():
+            if not constant.startswith("__") and re.search(rf"\b{constant}\b.* = ", source):
+                methods = frozenset(re.findall(rf"\b{constant}\.({METHODS})\b", source))
+                for compiled in compiled_in(value):
+                    yield Pattern(f"{name}.{constant}", compiled, methods or frozenset({"search"}))
+        for function, call in calls_of_re(tree):
+            written, method = call.args[0], called(call).removeprefix("re.")
+            if isinstance(written, ast.Constant) and method != "compile":
+                yield Pattern(f"{name}.{function}", re.compile(written.value), frozenset({method}))
+
+
+def compiled_in(value: object) -> Iterator[re.Pattern[Any]]:
+    """The patterns that a constant of a module is or holds."""
+    if isinstance(value, re.Pattern):
+        yield value
+    elif isinstance(value, dict):
+        yield from compiled_in(tuple(value.values()))
+    elif isinstance(value, tuple | list | set | frozenset):
+        for part in value:
+            yield from compiled_in(part)
+
+
+def calls_of_re(tree: ast.Module) -> Iterator[tuple[str, ast.Call]]:
+    """The calls of `re` in a module's functions that take a pattern, with the function."""
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        for node in ast.walk(function):
+            if isinstance(node, ast.Call) and re.fullmatch(
+                rf"re\.(compile|{METHODS})", called(node)
+            ):
+                yield function.name, node
+
+
+def called(call: ast.Call) -> str:
+    return ast.unparse(call.func)
+
+
+def attacks(pattern: re.Pattern[Any]) -> set[str]:
+    """Texts that a careless pattern backtracks on: what each of its repetitions repeats, after what
+    comes before, and with what does not fit at the end.
+    """
+    source, flags = pattern.pattern, pattern.flags
+    if isinstance(source, bytes):
+        source = source.decode("latin-1")
+        flags |= re.UNICODE
+    texts = set(ANY)
+    parsed = re_parser.parse(source, flags)
+    for start, pump in repetitions(parsed, parsed.state):
+        if pump:
+            texts.update(pumped(pump, start=start, end="\0!"))
+            texts.update(pumped(start + pump, end="\0!"))
+    return set(map(str, texts))
+
+
+def repetitions(parsed: Any, state: Any, before: str = "") -> Iterator[tuple[str, str]]:
+    """What a parsed pattern repeats, each with a text that fits what is before it."""
+    for part in parsed:
+        for inner in parts_of(*part):
+            if str(part[0]).endswith("REPEAT"):
+                for pump in examples(inner, state):
+                    yield before, pump
+            yield from repetitions(inner, state, before)
+        before += examples([part], state)[0]
+    yield "", before
+
+
+def parts_of(kind: object, value: Any) -> list[Any]:
+    """The patterns inside of a part of a parsed pattern."""
+    name = str(kind)
+    if name.endswith("REPEAT"):
+        return [value[2]]
+    if name == "BRANCH":
+        return list(value[1])
+    if name == "SUBPATTERN":
+        return [value[3]]
+    return [value] if name == "ATOMIC_GROUP" else []
+
+
+def examples(parsed: Iterable[Any], state: Any) -> list[str]:
+    """A few texts that a parsed pattern matches, by the letters and branches it chooses from."""
+    texts = [""]
+    for kind, value in parsed:
+        choices: list[str] = []
+        for inner in parts_of(kind, value):
+            choices += examples(inner, state)
+        if str(kind).endswith("REPEAT"):
+            choices = [text * max(1, min(value[0], 50)) for text in choices]
+        elif str(kind) in ("LITERAL", "NOT_LITERAL", "ANY", "IN"):
+            one = re_compiler.compile(re_parser.SubPattern(state, [(kind, value)]))
+            choices = [letter for letter in LETTERS if one.fullmatch(letter)][:4]
+        choices = choices or [""]
+        # Not every combination.
+        texts = [*(text + choices[0] for text in texts), *(texts[0] + text for text in choices[1:])]
+        texts = texts[:2]
+    return texts
+
+
+def spend(pattern: Pattern) -> None:
+    """Use a pattern on what it may backtrack on."""
+    compiled = pattern.compiled
+    for words in sorted(attacks(compiled)):
+        is_bytes = isinstance(compiled.pattern, bytes)
+        subject: Any = words.encode("utf-8", "replace") if is_bytes else words
+        with cpu_seconds(MOST_SECONDS):
+            for method in pattern.methods:
+                if method in {"sub", "subn"}:
+                    compiled.sub(subject[:0], subject)
+                elif method == "finditer":
+                    assert all(compiled.finditer(subject))
+                else:
+                    getattr(compiled, method)(subject)
+
+
+@pytest.mark.parametrize("pattern", sorted(patterns(), key=str), ids=str)
+def test_pattern_is_linear(pattern: Pattern) -> None:
+    if pattern.place not in BOUNDED:
+        spend(pattern)
+
+
+@pytest.mark.parametrize("careless", [r"(a+)+$", r"\s*x", r"\{(.*?)\}", r"(?:ab|a|b)*c"])
+def test_a_careless_pattern_is_found(careless: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "MOST_SECONDS", 0.5)
+    with pytest.raises(TooSlow):
+        spend(Pattern("careless", re.compile(careless), frozenset({"search"})))
+
+
+def test_patterns_that_are_put_together_where_they_are_used_are_known() -> None:
+    found = {
+        f"{name}.{function}"
+        for name, tree in modules()
+        for function, call in calls_of_re(tree)
+        if not isinstance(call.args[0], ast.Constant)
+    }
+    assert found == PUT_TOGETHER
+    assert set(BOUNDED) <= {pattern.place for pattern in patterns()}
 
 
 @pytest.mark.parametrize(
@@ -429,28 +407,6 @@ def test_every_module_that_compares_or_wraps_texts_is_known(library: str, known:
             if library in names or (isinstance(node, ast.ImportFrom) and node.module == library):
                 found.add(name)
     assert found == known
-
-
-@pytest.mark.parametrize(
-    "name", [name for name, texts in PATTERNS.items() if not isinstance(texts, str)]
-)
-def test_pattern_is_linear(name: str) -> None:
-    texts = PATTERNS[name]
-    assert not isinstance(texts, str)
-    module, _, constant = name.rpartition(".")
-    pattern = getattr(importlib.import_module(f"pytest_jrh.{module}"), constant)
-    uses = set(re.findall(rf"\b{constant}\.(\w+)\(", ast.unparse(dict(modules())[module])))
-    for each in (*ANY, *texts):
-        words = str(each)
-        subject = words.encode() if isinstance(pattern.pattern, bytes) else words
-        with cpu_seconds(MOST_SECONDS):
-            for use in uses or {"findall"}:
-                if use in {"sub", "subn"}:
-                    pattern.sub(subject[:0], subject)
-                elif use == "finditer":
-                    assert all(pattern.finditer(subject))
-                else:
-                    getattr(pattern, use)(subject)
 
 
 @pytest.mark.parametrize("name", WORK)
