@@ -1,5 +1,5 @@
 """GitHub's workflow commands: each regression as an error at its rubric's line, and what came of a
-prompt that changed at its own (rules I10, J5).
+prompt that changed at its own.
 """
 
 from __future__ import annotations
@@ -43,22 +43,22 @@ class Annotations(Report):
 def annotation_lines(session: Session, base: Path) -> list[str]:
     """Write `::error file=,line=,title=::message` for each prompt that changed and each regression,
     at most ten, and notices: how many more there are, that the judges contradict themselves, what
-    to know about the figures of each judge (rule L6), and what the labels rest on (rule N6).
+    to know about the figures of each judge, and what the labels rest on.
 
     Regressions that the gate lets through are warnings. `base` is the folder that paths are to be
     relative to: a rubric file outside it is not named. No text of a model or a file can begin or
     change a command.
     """
     results = {result.case_id: result for result in session.results}
-    flickered = {case for each in session.decisions.values() for case in each.flickered}
-    found = [
+    flickered = {case for decision in session.decisions.values() for case in decision.flickered}
+    regressions = [
         (session.node(case_id), results[case_id], decision.passed)
         for decision in session.decisions.values()
         for case_id in decision.regressions
         if case_id in results
     ]
     # Stable: among those that fail the gate, and those that do not, the order stays.
-    found.sort(key=lambda each: each[2])
+    regressions.sort(key=lambda regression: regression[2])
     prompts = [_prompt(change, session, base) for change in session.prompt_changes]
     lines = [line for line in prompts if line]
     most = MOST_ANNOTATIONS - len(lines)
@@ -71,9 +71,9 @@ def annotation_lines(session: Session, base: Path) -> list[str]:
             base,
             flickered=result.case_id in flickered,
         )
-        for node, result, passed in found[: max(0, most)]
+        for node, result, passed in regressions[: max(0, most)]
     ]
-    rest = len(found) - max(0, most)
+    rest = len(regressions) - max(0, most)
     if rest > 0:
         message = f"{counted(rest, 'more regression')}: the report names them all."
         lines.append(_notice("Judge regressions", message))
@@ -95,18 +95,18 @@ def _prompt(change: PromptChange, session: Session, base: Path) -> str:
     place = _inside(change.now.file, base)
     if place is None or decision is None or change.before == change.now.text:
         return ""
-    own = [
+    pairs = [
         pair
         for pair in (decision.comparison.pairs if decision.comparison is not None else ())
         if pair.now.judge == change.now.judge
     ]
-    worse = len({pair.now.case_id for pair in own} & {*decision.regressions})
-    better = len({pair.now.case_id for pair in own} & {*decision.fixes})
+    worse = len({pair.now.case_id for pair in pairs} & {*decision.regressions})
+    better = len({pair.now.case_id for pair in pairs} & {*decision.fixes})
     kind = "notice" if not worse else "warning" if decision.passed else "error"
     fixes = "1 fix" if better == 1 else f"{better:,} fixes"
     message = (
-        f"With this prompt: {counted(worse, 'regression')}, {fixes} in {counted(len(own), 'case')} "
-        "compared with the baseline."
+        f"With this prompt: {counted(worse, 'regression')}, {fixes} in "
+        f"{counted(len(pairs), 'case')} compared with the baseline."
     )
     properties = {"file": place, "line": str(change.line), "title": "The judge's prompt changed"}
     return f"::{kind} {_listed(properties)}::{_message(message)}"

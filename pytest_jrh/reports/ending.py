@@ -264,8 +264,10 @@ def _accepted(
 
 def _prompts(runs: Iterable[SuiteRun], settings: EndSettings) -> list[JudgePrompt]:
     """The prompts of all judges, as they may be shown, with their whole paths."""
-    cleaned = (clean_prompt(each, settings.redactor) for run in runs for each in run.prompts)
-    return [
-        replace(each, file=str(absolute(settings.folder / each.file)) if each.file else "")
-        for each in cleaned
-    ]
+    prompts = []
+    for run in runs:
+        for judge_prompt in run.prompts:
+            prompt = clean_prompt(judge_prompt, settings.redactor)
+            file = str(absolute(settings.folder / prompt.file)) if prompt.file else ""
+            prompts.append(replace(prompt, file=file))
+    return prompts

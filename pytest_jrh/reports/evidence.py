@@ -1,7 +1,5 @@
-"""What tells whether the judge or the label of a case is wrong, in words that the reports share
-(rule I9).
-
-What was, beside what is: accuracies, verdicts and prompts of the baseline (rule I10).
+"""What tells whether the judge or the label of a case is wrong, and what was beside what is:
+accuracies, verdicts and prompts of the baseline.
 """
 
 from __future__ import annotations

@@ -212,7 +212,7 @@ def _marked(mark: str, units: Iterable[str], width: int) -> Iterator[str]:
 
 
 def _probed(case: Case, unchanged: str, width: int) -> list[str]:
-    """What a probe has changed, and what the judge says without that (rule S2)."""
+    """What a probe has changed, and what the judge says without that."""
     spec = case.spec
     text = (
         f"changed by {spec.test}: {spec.variant}; the judge gave {unchanged} to the unchanged case"

@@ -1,8 +1,5 @@
-"""The history as a report: a line for each suite, added to a file (`--jrh-history`).
-
-What a session adds to a history (rule J8).
-
-A history as a table of text, with a small line for each row.
+"""The history of suites: what a session adds to its file (`--jrh-history`), and the file as a table
+of text with a small line for each row.
 """
 
 from __future__ import annotations
@@ -42,8 +39,12 @@ def runs_of(session: Session) -> Iterator[PastRun]:
     """The session's lines, one a suite; none of a suite without a verdict."""
     every_section = sections(session.table)
     for suite, extent in session.extents.items():
-        own = [each for each in every_section if each.suite == suite and each.total.counts.n]
-        if not own:
+        judged = [
+            section
+            for section in every_section
+            if section.suite == suite and section.total.counts.n
+        ]
+        if not judged:
             continue
         decision = session.decisions.get(suite)
         yield PastRun(
@@ -53,19 +54,20 @@ def runs_of(session: Session) -> Iterator[PastRun]:
             cases=extent.cases,
             of=extent.of,
             gate=decision.passed if decision is not None and decision.active else None,
-            judges=tuple(_judge(section, session) for section in own),
+            judges=tuple(_judge(section, session) for section in judged),
         )
 
 
 def _judge(section: Section, session: Session) -> PastJudge:
-    origins = (each for each in session.origin.suites if each.suite == section.suite)
-    known = next(
-        (judge for each in origins for judge in each.judges if judge.name == section.judge), None
-    )
+    origin = None
+    for suite in session.origin.suites:
+        for judge in suite.judges:
+            if (suite.suite, judge.name) == (section.suite, section.judge):
+                origin = judge
     return PastJudge(
         judge=section.judge,
-        model=known.label if known is not None else "",
-        fingerprint=known.fingerprint if known is not None else "",
+        model=origin.label if origin is not None else "",
+        fingerprint=origin.fingerprint if origin is not None else "",
         total=_figure(section.total),
         rubrics={
             row.name: _figure(row.statistics) for row in section.rows if row.level == "rubric"
@@ -131,8 +133,9 @@ _MOST_OTHERS = 5
 def history_lines(runs: Iterable[PastRun], width: int) -> list[str]:
     """The last runs of each judge of each suite, in at most `width` columns."""
     room = max(_FEWEST_RUNS, min(_MOST_RUNS, width - _NARROWEST - 36))
-    found = histories(runs, min(room, width // 3))
-    lines = [line for each in found for line in (*_table(each, width), "")]
+    lines = []
+    for history in histories(runs, min(room, width // 3)):
+        lines += [*_table(history, width), ""]
     # A line that wraps may begin with what a name has in its middle.
     return [escape_commands(line) for line in lines[:-1]]
 
@@ -170,10 +173,10 @@ def _remarks(history: JudgeHistory, width: int) -> Iterator[str]:
 
 def _cells(row: Series, lowest: float) -> tuple[str, ...]:
     last = row.figures[-1]
-    known = [value for value in row.values if value is not None]
+    values = [value for value in row.values if value is not None]
     change = NONE
-    if len(known) > 1 and row.values[-1] is not None:
-        change = f"{100 * (known[-1] - known[-2]):+.1f}"
+    if len(values) > 1 and row.values[-1] is not None:
+        change = f"{100 * (values[-1] - values[-2]):+.1f}"
         change = change.replace("-0.0", "+0.0")
     return (
         f"{last.n:,}" if last is not None else NONE,

@@ -115,8 +115,8 @@ def section_values(
     for row in section.whole_rows:
         matrix = row.statistics.matrices.get(section.mode)
         if matrix is not None and matrix.n:
-            own = partial(link, **judge, rubric=row.rubric)
-            maps.append(_heat(row.name, matrix, section.mode, own))
+            to_cases = partial(link, **judge, rubric=row.rubric)
+            maps.append(_heat(row.name, matrix, section.mode, to_cases))
     return {
         "label": section.label if several else f"Figures of {section.label}",
         "first": section.first_title,
@@ -219,7 +219,7 @@ def _heat(name: str, matrix: ConfusionMatrix, mode: Mode, link: Link) -> dict[st
             for column, count in enumerate(counts)
         ]
         rows.append({"name": names[place], "cells": cells})
-    levels = [_level(each, matrix.labels) for each in levels_of(matrix)]
+    levels = [_level(level, matrix.labels) for level in levels_of(matrix)]
     return {
         "name": name,
         "labels": names,
@@ -260,7 +260,7 @@ _EDGE = 3
 
 def history_values(runs: Iterable[PastRun]) -> list[dict[str, Any]]:
     """A part for each judge of each suite that has more than one run."""
-    return [_part(each) for each in histories(runs, _MOST_RUNS) if len(each.runs) > 1]
+    return [_part(past) for past in histories(runs, _MOST_RUNS) if len(past.runs) > 1]
 
 
 def _part(history: JudgeHistory) -> dict[str, Any]:

@@ -1,10 +1,6 @@
-"""The table of cases on the HTML report's page, whose columns are declared once; what is to be seen
-first stands first (rule I11).
-
-What the HTML report holds of each case: a compressed block per source run, whose turns are
-stored once.
-
-What the HTML report's cases are searched for: reasoning, edits and rubrics (rule I11).
+"""The cases of the HTML report: the table, whose columns are declared once and whose most urgent
+row stands first; a compressed block per source run, whose turns are stored once; and the texts that
+the page is searched by.
 """
 
 from __future__ import annotations

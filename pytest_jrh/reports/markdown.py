@@ -1,9 +1,6 @@
-"""A session as GitHub Markdown, bounded in size (rule I8: `--jrh-summary`, the step summary).
-
-The cases in the Markdown report: disagreements with all that tells judge and label apart, and
-why others have no verdict (rule I9).
-
-The Markdown report: what it says, in which order, and what is left out where it gets long.
+"""A session as GitHub Markdown, bounded in size, for `--jrh-summary` and a step's summary: what
+matters most first, disagreements with all that tells judge and label apart, and why others have no
+verdict.
 """
 
 from __future__ import annotations
@@ -114,17 +111,20 @@ class CaseBlocks:
 
     def write(self) -> None:
         """Add the disagreements, regressions first, then whatever else is odd about a case."""
-        given = self._session.results
-        results = [each for each in given if not each.spec.derived]
-        self._disagreements([each for each in results if each.outcome == "disagree"])
-        right = [each for each in results if each.outcome == "agree"]
-        odd = [each for each in right if reasoning_disagrees(each)]
+        all_results = self._session.results
+        results = [result for result in all_results if not result.spec.derived]
+        self._disagreements([result for result in results if result.outcome == "disagree"])
+        right = [result for result in results if result.outcome == "agree"]
+        odd = [result for result in right if reasoning_disagrees(result)]
         self._part(f"Right, but {REASONING_DISAGREES}", odd)
-        torn = [each for each in flickering(results) if each.outcome == "agree"]
+        torn = [result for result in flickering(results) if result.outcome == "agree"]
         self._part("Right, but flickering", torn)
-        turned = [each for each in given if each.spec.derived and each.outcome == "disagree"]
+        turned = [
+            result for result in all_results if result.spec.derived and result.outcome == "disagree"
+        ]
         self._part("Turned by a probe", turned)
-        self._part("Without a verdict", [each for each in given if each.outcome in UNSCORED])
+        unscored = [result for result in all_results if result.outcome in UNSCORED]
+        self._part("Without a verdict", unscored)
 
     def _disagreements(self, wrong: list[CaseResult]) -> None:
         if not wrong:
@@ -194,16 +194,16 @@ class CaseBlocks:
 
     def _details(self, result: CaseResult, parts: Iterable[str]) -> str:
         node = shortened(one_line(self._session.node(result.case_id)), LONGEST_NAME)
-        said: str = result.outcome
-        if said == "disagree":
-            said = f"gave {result.scores_text}, right is {result.expected}"
-        elif said == "agree":
-            said = f"gave {result.scores_text}, which is right"
+        verdict: str = result.outcome
+        if verdict == "disagree":
+            verdict = f"gave {result.scores_text}, right is {result.expected}"
+        elif verdict == "agree":
+            verdict = f"gave {result.scores_text}, which is right"
         if reasoning_disagrees(result):
-            said += f"; {REASONING_DISAGREES}"
+            verdict += f"; {REASONING_DISAGREES}"
         command = one_line(self._session.commands.get(result.case_id, ""))
         again = f"<p>run it again:<br><code>{entities(command)}</code></p>" if command else ""
-        summary = f"<summary><code>{entities(node)}</code> {said}</summary>"
+        summary = f"<summary><code>{entities(node)}</code> {verdict}</summary>"
         return f"<details>{summary}{''.join(parts)}{again}</details>"
 
 

@@ -1,4 +1,4 @@
-"""What a suite can show, in sentences (rule M6)."""
+"""What a suite can show, in sentences."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ NO_ORIGIN = SessionOrigin()
 
 def origin_data(origin: SuiteOrigin, judge: str) -> dict[str, Any]:
     """The origin of one judge's figures as JSON values: without what a run of the same files
-    elsewhere or later would say otherwise (rule H3).
+    elsewhere or later would say otherwise, so that its files stay as they are.
     """
     own = next((each for each in origin.judges if each.name == judge), None)
     return {

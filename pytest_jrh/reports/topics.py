@@ -231,11 +231,13 @@ class RewordedRubric:
 
 def reworded_rubrics(results: Iterable[CaseResult]) -> list[RewordedRubric]:
     """Find the rubrics with cases whose labels nobody has reviewed since the text was changed."""
-    found: dict[tuple[str, str], list[CaseResult]] = {}
+    rubrics: dict[tuple[str, str], list[CaseResult]] = {}
     for result in _each_once(results):
         if result.reworded and result.human_reviewed not in ("accepted", "edited"):
-            found.setdefault((result.spec.suite, result.spec.rubric_id), []).append(result)
-    return [RewordedRubric(suite, rubric, tuple(own)) for (suite, rubric), own in found.items()]
+            rubrics.setdefault((result.spec.suite, result.spec.rubric_id), []).append(result)
+    return [
+        RewordedRubric(suite, rubric, tuple(cases)) for (suite, rubric), cases in rubrics.items()
+    ]
 
 
 def altered_cases(results: Iterable[CaseResult]) -> tuple[CaseResult, ...]:

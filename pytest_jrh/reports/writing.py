@@ -1,6 +1,5 @@
-"""The reports, each in a file of its own; one that is not in this table does not exist.
-
-Writing the reports that a session, or a merge of shards, was asked for (rule I8).
+"""The table of reports, and the writing of those that a session, or a merge of shards, was asked
+for.
 """
 
 from __future__ import annotations
