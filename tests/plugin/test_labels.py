@@ -96,7 +96,7 @@ def test_a_split_selects(pytester: pytest.Pytester, labelled: Labelled, workers:
     pytester.runpytest(labelled.suite.option)
     done = pytester.runpytest(labelled.suite.option, "--jrh-split=test", *workers)
     done.assert_outcomes(passed=1, skipped=1, deselected=0 if workers else 2)
-    assert "2 of 4 cases in this session." in done.outlines
+    assert "! 2 of 4 cases in this session." in done.outlines
     assert len(lines(labelled.suite.results / "case_results.jsonl")) == 4
 
 
