@@ -14,15 +14,14 @@ import numpy.typing as npt
 
 from benchmarks.checks import Check, error_of, table
 from benchmarks.simulations import losses
-from pytest_jrh.stats.comparison import (
-    Change,
+from pytest_jrh.stats.comparison import Change, decide_drop, sign_flip_p
+from pytest_jrh.stats.planning import (
     PlannedSuite,
-    decide_drop,
     pass_probability,
+    runs_for,
     runs_to_pass,
-    sign_flip_p,
+    visible_drop,
 )
-from pytest_jrh.stats.planning import runs_for, visible_drop
 
 Counts = npt.NDArray[np.int64]
 # Runs, by name, for each number of cases.

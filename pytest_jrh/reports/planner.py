@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.figures import percent
-from pytest_jrh.stats.planning import MORE_REPEATS, SUPPOSED_FLIPS
+from pytest_jrh.stats.planning import CORRELATION, MORE_REPEATS, SUPPOSED_FLIPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pytest_jrh.stats.planning import Outlook, Passing, Prospect
 
 
-_Each = TypeVar("_Each")
+_Outlook = TypeVar("_Outlook")
 _ROUNDED_FROM = 100
 _NEARLY_ALL = 0.995
 
@@ -25,10 +25,16 @@ def prospect_sentences(
     """Say which drop is found, what finds the drop that is asked for, and how often an unchanged
     judge passes `gate.max_drop`; where to `advise`, also what makes it pass.
 
-    `unknown_said` is that a text says already that the flicker is not known.
+    What is assumed of runs with several cases is said once. `unknown_said` is that a text says
+    already that the flicker is not known.
     """
     for prospect in prospects:
         yield from _of_one(prospect, advise=advise)
+    if any(size > 1 for prospect in prospects for size in prospect.suite.sizes):
+        yield (
+            "This assumes that a change breaks cases of one run together, with a correlation of "
+            f"{CORRELATION}."
+        )
     if not unknown_said and any(len(prospect.outlooks) > 1 for prospect in prospects):
         yield (
             "How many verdicts flip is not known, as no case was judged more than once "
@@ -64,11 +70,13 @@ def _subject(prospect: Prospect) -> str:
 
 
 def _by_flips(
-    many: Sequence[_Each], whole: Callable[[_Each], str], other: Callable[[_Each], str]
+    outlooks: Sequence[_Outlook],
+    whole: Callable[[_Outlook], str],
+    other: Callable[[_Outlook], str],
 ) -> str:
     """What holds; where the flicker is not known, what would hold with none and with some."""
-    first, *others = many
-    if all(whole(each) == whole(first) for each in others):
+    first, *others = outlooks
+    if all(whole(outlook) == whole(first) for outlook in others):
         return whole(first)
     [second] = others
     return f"{whole(first)} if no verdict flips, {other(second)} if {SUPPOSED_FLIPS[1]:.0%} do"
@@ -77,11 +85,11 @@ def _by_flips(
 def _visible(outlook: Outlook) -> str:
     if outlook.visible is None:
         return "no drop is found in 80% of sessions"
-    return f"a drop of {_points(outlook.visible)} is found in 80% of sessions"
+    return f"a drop of {_whole_points(outlook.visible)} is found in 80% of sessions"
 
 
 def _visible_too(outlook: Outlook) -> str:
-    return "none" if outlook.visible is None else f"one of {_points(outlook.visible)}"
+    return "none" if outlook.visible is None else f"one of {_whole_points(outlook.visible)}"
 
 
 def _runs(outlook: Outlook) -> str:
@@ -121,6 +129,11 @@ def _until_passing(passings: Sequence[Passing]) -> str:
 def _rounded(number: int) -> int:
     """Two digits of a large number: simulated sessions say no more."""
     return number if number < _ROUNDED_FROM else int(float(f"{number:.2g}"))
+
+
+def _whole_points(share: float) -> str:
+    """Points without decimals, which simulated sessions and a guessed correlation do not give."""
+    return _points(max(1, round(100 * share)) / 100)
 
 
 def _points(share: float) -> str:

@@ -1,41 +1,55 @@
-"""What a suite can show when it is compared with a baseline (rule M6).
+"""What a suite can show when it is compared with a baseline: the drop that it finds at 80% power,
+the runs that a drop takes, and how often a judge that has not changed passes `gate.max_drop`.
 
-What a suite can see: the drop that it finds at 80% power, and the runs that a drop takes.
-
-Sessions are simulated over the suite's own runs, in a time that is bounded: of all losses only the
-largest, about 24 a session, are drawn one by one. The rest are many and small beside them, so that
-their sum is taken for normal.
+All of it is simulated, with the same seed every time. What a run may lose has a known distribution,
+so that a session is drawn as how many runs lose how much: thousands of runs take as long as ten.
 """
 
 from __future__ import annotations
 
 import math
-import random
 from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from itertools import product
+from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_jrh.stats.comparison import (
-    POWER,
-    Moments,
-    PlannedSuite,
-    RunLosses,
-    groups_of,
-    losses_of,
-    moments_of,
-)
-from pytest_jrh.stats.formulas import SIGNIFICANCE, normal_cdf, normal_quantile
+from pytest_jrh.stats.comparison import POWER, UNSEEN_CASES
+from pytest_jrh.stats.formulas import SIGNIFICANCE, t_quantile
 from pytest_jrh.stats.intervals import LEVEL, RepeatedCase, estimate_flicker, flip_probability
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Mapping
+
+    import numpy as np
+    import numpy.typing as npt
+
+    Numbers = npt.NDArray[np.float64]
 
 
+# How much alike cases of one run are in whether a change of the judge breaks them: a guess.
+CORRELATION = 0.3
 # Where the flicker is not known, what is said for verdicts of which none flips, and for 5%.
 SUPPOSED_FLIPS = (0.0, 0.05)
 GOAL = 0.05
 MORE_REPEATS = 3
+MOST_RUNS = 100_000
+_FEWEST_RUNS = 2
+_MOST_REPEATS = 9
+_SESSIONS = 1_500
+# So few sessions tell a power that is so far from 80%.
+_FEW_SESSIONS, _FAR = 250, 0.15
+# In parts of the drop, or of the runs: closer than this the simulation does not tell.
+_CLOSE = 0.02
+_SMALLEST_DROP = 1e-4
+# Cases of a larger run break in so many steps, and its losses are counted in so many bins.
+_STEPS, _BINS = 24, 121
+# A sum of random signs is further out than this, in deviations, in less than 5% of patterns
+# (Hoeffding 1963, JASA 58:13-30), and further than one deviation in more.
+_SURELY = 2.72
+# The signs of so many of the largest losses are counted in all patterns.
+_COUNTED = 6
+_NEGLIGIBLE = 1e-9
 
 
 class PlannedCase(NamedTuple):
@@ -51,7 +65,8 @@ class ForeseenSuite:
     """The cases that a judge compares with a baseline, by run, and how it is asked.
 
     `sizes` are the cases of the runs, in ascending order, and `repeats` those of both sessions.
-    `flicker` is None where no case was judged more than once.
+    `flicker` is the share of pairs of repeats that differ, of one verdict each; None where no case
+    was judged more than once.
     """
 
     sizes: tuple[int, ...]
@@ -118,14 +133,12 @@ def foreseen(
     by_judge: dict[str, list[PlannedCase]] = {}
     for case in cases:
         by_judge.setdefault(case.judge, []).append(case)
-    return {
-        judge: ForeseenSuite(
-            tuple(sorted(Counter(case.cluster for case in own).values())),
-            repeats(judge),
-            estimate_flicker(RepeatedCase(case.cluster, case.scores) for case in own).value,
-        )
-        for judge, own in by_judge.items()
-    }
+    suites = {}
+    for judge, judged in by_judge.items():
+        sizes = Counter(case.cluster for case in judged).values()
+        flicker = estimate_flicker(RepeatedCase(case.cluster, case.scores) for case in judged)
+        suites[judge] = ForeseenSuite(tuple(sorted(sizes)), repeats(judge), flicker.value)
+    return suites
 
 
 def prospects(suites: Mapping[str, ForeseenSuite], max_drop: float | None = None) -> list[Prospect]:
@@ -149,22 +162,19 @@ def prospects(suites: Mapping[str, ForeseenSuite], max_drop: float | None = None
 def _outlooks(
     suite: ForeseenSuite, goal: float, max_drop: float | None, level: float
 ) -> tuple[Outlook, ...]:
-    # Each report asks, and a session without a comparison never does.
-    from pytest_jrh.stats.comparison import PlannedSuite
-
     flickers = [suite.flicker]
     if suite.flicker is None:
         flickers = [2 * flip * (1 - flip) for flip in SUPPOSED_FLIPS]
     outlooks = []
-    for flickering in flickers:
-        planned = PlannedSuite(suite.sizes, flickering or 0.0, suite.repeats)
+    for flicker in flickers:
+        planned = PlannedSuite(suite.sizes, flicker or 0.0, suite.repeats)
         repeated = None
-        if flickering and suite.repeats < MORE_REPEATS:
+        if flicker and suite.repeats < MORE_REPEATS:
             repeated = runs_for(goal, planned._replace(repeats=MORE_REPEATS))
         outlooks.append(
             Outlook(
                 flicker=planned.flicker,
-                visible=visible_drop(planned),
+                visible=_conservative_drop(planned),
                 runs=runs_for(goal, planned),
                 repeated_runs=repeated,
                 passing=_passing(planned, max_drop, level) if max_drop else None,
@@ -173,9 +183,19 @@ def _outlooks(
     return tuple(outlooks)
 
 
-def _passing(planned: PlannedSuite, max_drop: float, level: float) -> Passing:
-    from pytest_jrh.stats.comparison import POWER, pass_probability, repeats_to_pass, runs_to_pass
+def _conservative_drop(planned: PlannedSuite) -> float | None:
+    """The smallest drop that is found, but none that would not be found without any flicker.
 
+    Of few runs p has few values, and flicker gives it more: that is not taken for help.
+    """
+    drop = visible_drop(planned)
+    if not planned.flicker or drop is None:
+        return drop
+    steady = visible_drop(planned._replace(flicker=0.0))
+    return None if steady is None else max(drop, steady)
+
+
+def _passing(planned: PlannedSuite, max_drop: float, level: float) -> Passing:
     share = pass_probability(planned, max_drop, level)
     if share >= POWER:
         return Passing(share, None, None)
@@ -183,309 +203,245 @@ def _passing(planned: PlannedSuite, max_drop: float, level: float) -> Passing:
     return Passing(share, runs_to_pass(planned, max_drop, level), more)
 
 
-Groups: TypeAlias = list[tuple[int, RunLosses]]
-"""How many runs there are of each size, and what one of them may lose."""
+class PlannedSuite(NamedTuple):
+    """A suite whose judge has a known `flicker`; `repeats` are those of both sessions."""
 
-MOST_RUNS = 100_000
-_SESSIONS = 1_200
-_DRAWN_LOSSES = 24
-# Runs of one size that are so few, and lose much so often, are drawn each by itself.
-_FEW, _OFTEN = 4, 0.2
-_CRITICAL = normal_quantile(1 - SIGNIFICANCE / 2)
-# A sum of random signs is further out than this, in deviations, in less than 5% of patterns
-# (Hoeffding 1963, JASA 58:13-30), and further than one deviation in more.
-_SURELY = 2.72
-# Where fourth powers are such a part of the squared sum of squares, few losses outweigh the rest:
-# the patterns of so many signs are counted then.
-_UNEVEN, _COUNTED = 0.1, 6
-# The search for 80% power, in the logarithm of a drop or number of runs: how close to look, and
-# what the slope of power's normal quantile is taken to be, at first, at least and at most.
-_SMALLEST_DROP, _NEARLY, _TRIES, _CLOSE, _ROUGHLY, _EXTREME = 1e-4, 0.9, 12, 0.03, 0.05, 1e-4
-_USUAL_SLOPE, _FLATTEST, _STEEPEST, _LONGEST_STEP = 2.0, 0.5, 10.0, 0.5
+    sizes: tuple[int, ...]
+    flicker: float = 0.0
+    repeats: int = 1
+
+    def times(self, runs: int) -> PlannedSuite:
+        """A suite of so many runs, with sizes as in this one."""
+        ordered = sorted(self.sizes)
+        spread = [ordered[number * len(ordered) // runs] for number in range(runs)]
+        return self._replace(sizes=tuple(spread))
 
 
-def power(suite: PlannedSuite, drop: float, seed: int = 0) -> float:
+def power(suite: PlannedSuite, drop: float, sessions: int = _SESSIONS) -> float:
     """The probability that a session of this suite finds a drop of accuracy of this size.
 
     Found is a two-sided sign-flip p under 5%. Verdicts flip by themselves as the flicker says, and
     what the drop breaks comes in runs with a correlation of 0.3.
     """
-    groups = _groups(suite, drop)
-    limit = _limit(groups)
-    small = _Small.of(groups, limit)
-    rng = random.Random(seed)  # noqa: S311 - reproducible, not secret
-    sessions = _drawn(groups, limit, rng)
-    chances = list(_normal_values())
-    rng.shuffle(chances)
-    return math.fsum(map(small.found, sessions, chances)) / _SESSIONS
+    drawn = _simulated(suite, drop, sessions)
+    totals, squares = drawn.sums(drawn.losses), drawn.sums(drawn.losses**2)
+    surely = (totals > 0) & (totals**2 >= _SURELY**2 * squares)
+    unclear = (totals > 0) & ~surely & (totals**2 > squares)
+    p_values = _p_values(drawn._replace(counts=drawn.counts[unclear]))
+    return float(surely.sum() + (p_values < SIGNIFICANCE).sum()) / sessions
 
 
-def visible_drop(suite: PlannedSuite, seed: int = 0) -> float | None:
+def _finds(suite: PlannedSuite, drop: float) -> bool:
+    """Whether a session finds a drop with a power of 80%."""
+    share = power(suite, drop, _FEW_SESSIONS)
+    if abs(share - POWER) < _FAR:
+        share = power(suite, drop)
+    return share >= POWER
+
+
+@lru_cache(maxsize=64)
+def visible_drop(suite: PlannedSuite) -> float | None:
     """The smallest drop of accuracy that this suite finds with a power of 80%, or None."""
     most = 1 - 2 * flip_probability(suite.flicker)
-    if not suite.sizes or most <= 0:
+    if not suite.sizes or most <= 0 or not _finds(suite, most):
         return None
-    groups = groups_of(suite.sizes)
-    drop = _reaching(
-        lambda drop: power(suite, drop, seed),
-        lambda drop: _rough_power(groups, suite, drop),
-        _SMALLEST_DROP,
-        most,
-    )
-    return drop if drop < _NEARLY * most or power(suite, most, seed) >= POWER else None
+    return _smallest(lambda drop: _finds(suite, drop), _SMALLEST_DROP, most)
 
 
-def runs_for(drop: float, suite: PlannedSuite, seed: int = 0) -> int | None:
+def runs_for(drop: float, suite: PlannedSuite) -> int | None:
     """The fewest runs, with sizes as in this suite, that find a drop with a power of 80%.
 
     None where that takes more than 100,000.
     """
     if not suite.sizes or drop > 1 - 2 * flip_probability(suite.flicker):
         return None
-    # In all these runs less than one case would break: nothing to find, or to calculate with.
-    if drop * MOST_RUNS * max(suite.sizes) < 1:
+    return _fewest_runs(lambda runs: _finds(suite.times(runs), drop))
+
+
+def pass_probability(suite: PlannedSuite, max_drop: float, level: float = LEVEL) -> float:
+    """The probability that `decide_drop` says PASS of a judge whose verdicts flip and that has not
+    changed.
+    """
+    runs, cases = len(suite.sizes), sum(suite.sizes)
+    if runs < _FEWEST_RUNS:
+        return 0.0
+    import numpy as np
+
+    sessions = _simulated(suite, 0.0, _SESSIONS)
+    losses, weights = sessions.losses / suite.repeats, sessions.sizes
+    squares = sum(size * size for size in suite.sizes)
+    drops = sessions.sums(losses) / cases
+    spread = sessions.sums(losses**2) - 2 * drops * sessions.sums(losses * weights)
+    variances = (spread + drops**2 * squares) / (runs - 1)
+    floor = max_drop * (1 - max_drop) * cases / runs
+    unseen = UNSEEN_CASES * squares / cases
+    errors = np.sqrt(runs * np.maximum(variances, floor) + unseen) / cases
+    return float((drops + t_quantile(level, runs - 1) * errors < max_drop).mean())
+
+
+def runs_to_pass(suite: PlannedSuite, max_drop: float, level: float = LEVEL) -> int | None:
+    """The fewest runs, with sizes as in this suite, of which an unchanged judge passes 80%.
+
+    None where that takes more than 100,000.
+    """
+    if not suite.sizes:
         return None
-
-    groups = groups_of(suite.sizes)
-
-    def rough(runs: float) -> float:
-        more = {size: number * runs / len(suite.sizes) for size, number in groups.items()}
-        return _rough_power(more, suite, drop)
-
-    if rough(MOST_RUNS) < POWER:
-        return None
-    runs = _reaching(
-        lambda runs: power(suite.times(max(1, round(runs))), drop, seed), rough, 1, MOST_RUNS
-    )
-    return math.ceil(runs)
+    return _fewest_runs(lambda runs: pass_probability(suite.times(runs), max_drop, level) >= POWER)
 
 
-def _reaching(
-    power_of: Callable[[float], float], rough: Callable[[float], float], low: float, high: float
-) -> float:
-    """The place between two where power reaches 80%; `rough` is quick, and says where to look."""
-    below, above = math.log(low), math.log(high)
-    place = _bisected(rough, below, above)
-    slope, before = _USUAL_SLOPE, None
-    for _ in range(_TRIES):
-        found = _score(power_of(math.exp(place)))
-        if before is not None and place != before[0]:
-            slope = (found - before[1]) / (place - before[0])
-            slope = min(_STEEPEST, max(_FLATTEST, slope))
-        before = place, found
-        below, above = (below, place) if found >= 0 else (place, above)
-        place -= min(_LONGEST_STEP, max(-_LONGEST_STEP, found / slope))
-        if not below <= place <= above:
-            place = (below + above) / 2
-        if abs(found) < _CLOSE or above - below < _CLOSE:
-            break
-    return math.exp(place)
+def repeats_to_pass(suite: PlannedSuite, max_drop: float, level: float = LEVEL) -> int | None:
+    """The fewest repeats, an odd number up to 9, with which an unchanged judge passes 80%."""
+    for repeats in range(1, _MOST_REPEATS + 1, 2):
+        asked = suite._replace(repeats=repeats)
+        if repeats > suite.repeats and pass_probability(asked, max_drop, level) >= POWER:
+            return repeats
+    return None
 
 
-def _bisected(rough: Callable[[float], float], low: float, high: float) -> float:
-    while high - low > _ROUGHLY:
-        middle = (low + high) / 2
-        low, high = (low, middle) if rough(math.exp(middle)) >= POWER else (middle, high)
+def _fewest_runs(enough: Callable[[int], bool]) -> int | None:
+    most = _FEWEST_RUNS
+    while not enough(most):
+        if most == MOST_RUNS:
+            return None
+        most = min(2 * most, MOST_RUNS)
+    return math.ceil(_smallest(lambda runs: enough(math.ceil(runs)), most / 2, most))
+
+
+def _smallest(enough: Callable[[float], bool], low: float, high: float) -> float:
+    """The smallest number that is enough, as `high` is."""
+    while high / low > 1 + _CLOSE:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
     return high
 
 
-def _score(share: float) -> float:
-    return normal_quantile(min(1 - _EXTREME, max(_EXTREME, share))) - normal_quantile(POWER)
+class _Sessions(NamedTuple):
+    """Simulated sessions: in how many runs of one of the `sizes` each has each of the `losses`."""
+
+    counts: Numbers
+    losses: Numbers
+    sizes: Numbers
+
+    def sums(self, values: Numbers) -> Numbers:
+        """The sum over the runs of each session."""
+        return self.counts @ values
 
 
-def _rough_power(groups: Mapping[int, float], suite: PlannedSuite, drop: float) -> float:
-    """The power of so many runs of each size, as if all losses were small."""
+def _simulated(suite: PlannedSuite, drop: float, number: int) -> _Sessions:
+    import numpy as np
+
+    # Of all of numpy's generators this one gives the same numbers with every version.
+    rng = np.random.RandomState(0)
     flip = flip_probability(suite.flicker)
-    share = _broken(drop, flip)
-    return _Small.sum(
-        (number, moments_of(size, share, flip, suite.repeats)) for size, number in groups.items()
-    ).found([])
+    # Where verdicts flip, breaking shows less.
+    share = min(1.0, drop / (1 - 2 * flip)) if drop else 0.0
+    counts, losses, sizes = [], [], []
+    for size, runs in sorted(Counter(suite.sizes).items()):
+        values, shares = losses_of(size, share, flip, suite.repeats)
+        counts.append(rng.multinomial(runs, shares, number))
+        losses.append(values)
+        sizes.append(np.full(len(values), float(size)))
+    joined = np.concatenate(counts, axis=1).astype(float)
+    return _Sessions(joined, np.concatenate(losses), np.concatenate(sizes))
 
 
-def _broken(drop: float, flip: float) -> float:
-    """The share of cases that break in such a drop: where verdicts flip, breaking shows less."""
-    return min(1.0, drop / (1 - 2 * flip)) if drop else 0.0
+@lru_cache(maxsize=512)
+def losses_of(size: int, share: float, flip: float, repeats: int) -> tuple[Numbers, Numbers]:
+    """What a run of so many cases may lose in right answers, repeats counted, and how likely each
+    loss is, where a share of all cases breaks.
 
-
-def _groups(suite: PlannedSuite, drop: float) -> Groups:
-    flip = flip_probability(suite.flicker)
-    share = _broken(drop, flip)
-    return [
-        (number, losses_of(size, share, flip, suite.repeats))
-        for size, number in groups_of(suite.sizes).items()
-    ]
-
-
-def _limit(groups: Groups) -> int:
-    """The size of a loss over which about 24 or fewer are expected in a session."""
-    expected: dict[int, float] = {}
-    for number, losses in groups:
-        for loss, p in zip(*losses, strict=True):
-            expected[abs(loss)] = expected.get(abs(loss), 0.0) + number * p
-    larger = 0.0
-    for loss in sorted(expected, reverse=True):
-        larger += expected[loss]
-        if larger > _DRAWN_LOSSES:
-            return loss
-    return 0
-
-
-def _drawn(groups: Groups, limit: int, rng: random.Random) -> list[list[int]]:
-    """The losses over the limit, of each simulated session."""
-    sessions: list[list[int]] = [[] for _ in range(_SESSIONS)]
-    pool: dict[int, float] = {}
-    mean = variance = 0.0
-    for number, losses in groups:
-        large = {loss: p for loss, p in zip(*losses, strict=True) if abs(loss) > limit}
-        often = math.fsum(large.values())
-        if number <= _FEW and often > _OFTEN:
-            for _ in range(number):
-                _draw_one(sessions, large, rng)
-            continue
-        mean, variance = mean + number * often, variance + number * often * (1 - often)
-        for loss, p in large.items():
-            pool[loss] = pool.get(loss, 0.0) + number * p
-    if pool:
-        _draw_pool(sessions, pool, _counts(mean, variance), rng)
-    return sessions
-
-
-def _draw_one(sessions: list[list[int]], large: dict[int, float], rng: random.Random) -> None:
-    """Add the loss of one run to each session, where it is large."""
-    values, shares = [0, *large], [max(0.0, 1 - math.fsum(large.values())), *large.values()]
-    for session, loss in zip(sessions, rng.choices(values, shares, k=_SESSIONS), strict=True):
-        if loss:
-            session.append(loss)
-
-
-def _draw_pool(
-    sessions: list[list[int]], pool: dict[int, float], counts: list[int], rng: random.Random
-) -> None:
-    """Add to each session as many losses of many runs as one of the counts says."""
-    rng.shuffle(counts)
-    drawn = rng.choices(list(pool), list(pool.values()), k=sum(counts))
-    start = 0
-    for session, count in zip(sessions, counts, strict=True):
-        session.extend(drawn[start : start + count])
-        start += count
-
-
-def _counts(mean: float, variance: float) -> list[int]:
-    """How many losses there are in each session: a binomial number, by its quantiles."""
-    share = 1 - variance / mean
-    trials = max(1, round(mean / share)) if share > _EXTREME else round(mean / _EXTREME) + 1
-    share = mean / trials
-    if share >= 1:
-        return [trials] * _SESSIONS
-    p = math.exp(trials * math.log1p(-share))
-    up_to, number, counts = p, 0, []
-    for place in range(_SESSIONS):
-        while up_to < (place + 0.5) / _SESSIONS and number < trials:
-            p *= (trials - number) / (number + 1) * share / (1 - share)
-            number += 1
-            up_to += p
-        counts.append(number)
-    return counts
-
-
-@lru_cache(maxsize=1)
-def _normal_values() -> tuple[float, ...]:
-    """A standard normal variable in each session, by its quantiles."""
-    return tuple(normal_quantile((place + 0.5) / _SESSIONS) for place in range(_SESSIONS))
-
-
-class _Small(NamedTuple):
-    """Of all losses up to a limit: the means of their sum, of their squares' and of their fourth
-    powers', and how the first two vary, with each other too.
+    A broken case is right where it was wrong, and the reverse; each verdict flips by itself.
     """
+    import numpy as np
 
-    total: float
-    squares: float
-    fourths: float
-    variance: float
-    both: float
-    squares_variance: float
-
-    @classmethod
-    def of(cls, groups: Groups, limit: int) -> _Small:
-        """Those of the runs' losses that are up to the limit."""
-        return cls.sum((number, _moments_up_to(limit, losses)) for number, losses in groups)
-
-    @classmethod
-    def sum(cls, groups: Iterable[tuple[float, Moments]]) -> _Small:
-        """The losses of so many runs with these moments each."""
-        sums = [0.0] * 6
-        for number, (one, two, three, four) in groups:
-            added = (one, two, four, two - one * one, three - one * two, four - two * two)
-            sums = [total + number * each for total, each in zip(sums, added, strict=True)]
-        return cls(*sums)
-
-    def found(self, losses: Sequence[int], chance: float = 0.0) -> float:
-        """The probability that a session with these large losses finds the drop.
-
-        `chance`, a standard normal variable, stands for the small losses where the large ones are
-        too uneven for a formula.
-        """
-        total = sum(losses) + self.total
-        squares = sum([loss * loss for loss in losses]) + self.squares
-        fourths = sum([loss**4 for loss in losses]) + self.fourths
-        if not self.squares:
-            return float(_is_significant(losses, total, squares, fourths))
-        # The root of the squares is a line close to its mean, so that what decides is a sum.
-        critical = _critical(fourths / squares**2) * math.sqrt(squares)
-        slope = critical / (2 * squares)
-        variance = self.variance - 2 * slope * self.both + slope**2 * self.squares_variance
-        spread = math.sqrt(max(0.0, variance))
-        if losses and fourths > _UNEVEN * squares**2:
-            return float(_is_significant(losses, total + chance * spread, squares, fourths))
-        distance = total - critical
-        return normal_cdf(distance / spread) if spread else float(distance > 0)
+    verdicts = size * repeats
+    wrong_after = np.zeros(verdicts + 1)
+    together = _together(size, share)
+    # Neighbouring numbers of broken cases count as their mean, but none by itself.
+    steps = np.array_split(np.arange(1, size + 1), min(size, _STEPS))
+    for numbers in (np.zeros(1, dtype=int), *steps):
+        probability = float(together[numbers].sum())
+        if probability > _NEGLIGIBLE:
+            broken = round(repeats * float(together[numbers] @ numbers) / probability)
+            flipped = np.convolve(_binomial(broken, 1 - flip), _binomial(verdicts - broken, flip))
+            wrong_after += probability * flipped
+    shares = np.convolve(wrong_after, _binomial(verdicts, flip)[::-1])
+    losses = np.arange(-verdicts, verdicts + 1, dtype=float)
+    # Neighbouring losses of a large run count as their mean; no loss is in the middle of a bin.
+    width = 2 * (len(shares) // (2 * _BINS)) + 1
+    bins = 2 * math.ceil((len(shares) / width - 1) / 2) + 1
+    margin = (bins * width - len(shares)) // 2
+    padded = np.pad(np.stack([shares, shares * losses]), ((0, 0), (margin, margin)))
+    binned, sums = padded.reshape(2, bins, width).sum(axis=2)
+    kept = binned > _NEGLIGIBLE
+    return sums[kept] / binned[kept], binned[kept] / binned[kept].sum()
 
 
-def _moments_up_to(limit: int, losses: RunLosses) -> Moments:
-    one = two = three = four = 0.0
-    for loss, p in zip(*losses, strict=True):
-        if abs(loss) <= limit:
-            square = loss * loss
-            one += loss * p
-            two += square * p
-            three += loss * square * p
-            four += square * square * p
-    return Moments(one, two, three, four)
+def _binomial(number: int, share: float) -> Numbers:
+    """How likely 0, 1, ... of so many are."""
+    import numpy as np
+
+    if share in (0, 1):
+        return _sure(number, share)
+    counts = np.arange(number)
+    odds = share / (1 - share)
+    steps = np.log((number - counts) / (counts + 1) * odds)
+    logarithms = number * math.log1p(-share) + np.concatenate([[0.0], np.cumsum(steps)])
+    shares: Numbers = np.exp(logarithms)
+    return shares
 
 
-def _is_significant(losses: Sequence[int], total: float, squares: float, fourths: float) -> bool:
-    """Whether the two-sided sign-flip p of a total loss is under 5%.
+def _sure(number: int, share: float) -> Numbers:
+    """None of so many, or all."""
+    import numpy as np
 
-    `squares` and `fourths` are sums over these losses and over small ones besides.
+    shares = np.zeros(number + 1)
+    shares[number if share else 0] = 1
+    return shares
+
+
+def _together(cases: int, share: float) -> Numbers:
+    """How likely 0, 1, ... cases of a run are broken: beta-binomial, so that they correlate."""
+    import numpy as np
+
+    if share in (0, 1):
+        return _sure(cases, share)
+    both = (1 - CORRELATION) / CORRELATION
+    a, b = share * both, (1 - share) * both
+    counts = np.arange(cases)
+    none = np.prod((b + counts) / (both + counts))
+    steps = (cases - counts) / (counts + 1) * (a + counts) / (b + cases - counts - 1)
+    shares: Numbers = none * np.concatenate([[1.0], np.cumprod(steps)])
+    return shares
+
+
+def _p_values(sessions: _Sessions) -> Numbers:
+    """Two-sided sign-flip mid-p of each session's loss.
+
+    All patterns of the signs of the largest losses are counted, and the rest is taken for normal.
     """
-    if total <= 0 or total * total <= squares:
-        return False
-    if total * total >= _SURELY**2 * squares:
-        return True
-    if fourths <= _UNEVEN * squares**2:
-        return total > _critical(fourths / squares**2) * math.sqrt(squares)
-    return _counted_p(losses, total, squares) < SIGNIFICANCE
+    import numpy as np
+
+    totals, squares = sessions.sums(sessions.losses), sessions.sums(sessions.losses**2)
+    order = np.argsort(-np.abs(sessions.losses))
+    sizes = np.append(np.abs(sessions.losses[order]), 0.0)
+    reached = np.cumsum(sessions.counts[:, order], axis=1)
+    largest = np.stack(
+        [sizes[(reached < nth).sum(axis=1)] for nth in range(1, _COUNTED + 1)], axis=1
+    )
+    # One pattern of signs is as good as its reverse.
+    signs = np.array([(1, *others) for others in product((1, -1), repeat=_COUNTED - 1)])
+    sums = largest @ signs.T
+    rest = np.maximum(squares - (largest**2).sum(axis=1), _NEGLIGIBLE)
+    scale, total = np.sqrt(rest)[:, None], totals[:, None]
+    tails = _normal_tail((total - sums) / scale) + _normal_tail((total + sums) / scale)
+    p_values: Numbers = tails.mean(axis=1)
+    return p_values
 
 
-def _critical(fourth: float) -> float:
-    """Where a sum of random signs is in 2.5% of patterns: Edgeworth's expansion."""
-    return _CRITICAL - fourth / 12 * (_CRITICAL**3 - 3 * _CRITICAL)
+def _normal_tail(values: Numbers) -> Numbers:
+    """The probability of a normal variable to lie above each value, to a part in a thousand."""
+    import numpy as np
 
-
-def _counted_p(losses: Sequence[int], total: float, squares: float) -> float:
-    """Mid-p over all patterns of the signs of the largest losses, the rest taken for normal."""
-    first, *others = sorted(map(abs, losses), reverse=True)[:_COUNTED]
-    sums, rest = [first], squares - first * first
-    for loss in others:
-        # One pattern of signs is as good as its reverse.
-        sums = [one + loss for one in sums] + [one - loss for one in sums]
-        rest -= loss * loss
-    sums = list(map(abs, sums))
-    if rest < 1 / 2:
-        beyond = sum([(one > total) + (one == total) / 2 for one in sums])
-    else:
-        scale, erfc = math.sqrt(2 * rest), math.erfc
-        tails = [erfc((total - one) / scale) + erfc((total + one) / scale) for one in sums]
-        beyond = sum(tails) / 2
-    return beyond / len(sums)
+    # By the logistic curve of Page (1977, Appl Stat 26:75-76).
+    return (1 - np.tanh(math.sqrt(2 / math.pi) * values * (1 + 0.044715 * values * values))) / 2

@@ -402,7 +402,7 @@ class TestText:
             "in 6% of sessions if 2% of its verdicts flip, in 14% if 5% do. How many do is not "
             "known, as no case was judged more than once (evaluation_config.repeats).",
             "3 cases from 3 runs: no drop is found in 80% of sessions.",
-            "A drop of 5 points takes about 130 runs like these if no verdict flips, about 430 "
+            "A drop of 5 points takes about 130 runs like these if no verdict flips, about 420 "
             "if 5% do (220 with repeats: 3).",
             "Few cases for a gate: 4 verdicts, and with min_cases: 1 one verdict is enough; set "
             "gate.min_cases to what the suite should have.",

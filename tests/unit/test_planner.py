@@ -68,7 +68,7 @@ def test_runs_that_pass_are_those_that_an_undecided_gate_asks_for() -> None:
     changes = [Change(loss, 6) for loss in (0.755, -0.755) * 6]
     decision = decide_drop(changes, 0.05)
     assert decision.verdict == "INCONCLUSIVE"
-    assert decision.runs == pytest.approx(outlook.passing.runs, rel=0.15)
+    assert decision.runs == pytest.approx(outlook.passing.runs, rel=0.2)
 
 
 def test_several_judges_pass_less_often_than_one() -> None:
@@ -96,10 +96,12 @@ def text(prospect: Prospect) -> str:
 
 def test_sentences_without_a_known_flicker() -> None:
     assert text(Prospect(("",), SUITE, 0.05, None, (NO_FLIPS, FLIPS))) == (
-        "54 cases from 18 runs: a drop of 17.6 points is found in 80% of sessions if no verdict "
-        "flips, one of 22.5 points if 5% do. A drop of 5 points takes about 61 runs like these if "
-        "no verdict flips, about 170 if 5% do (93 with repeats: 3). How many verdicts flip is not "
-        "known, as no case was judged more than once (evaluation_config.repeats)."
+        "54 cases from 18 runs: a drop of 18 points is found in 80% of sessions if no verdict "
+        "flips, one of 23 points if 5% do. A drop of 5 points takes about 61 runs like these if "
+        "no verdict flips, about 170 if 5% do (93 with repeats: 3). This assumes "
+        "that a change breaks cases of one run together, with a correlation of 0.3. How many "
+        "verdicts flip is not known, as no case was judged more than once "
+        "(evaluation_config.repeats)."
     )
 
 
@@ -110,14 +112,15 @@ def test_sentences_with_a_known_flicker_and_a_gate() -> None:
         "strict, mild (54 cases from 18 runs, 3 repeats, flicker 4.0%): a drop of 20 points is "
         "found in 80% of sessions. A drop of 1 point takes about 93 runs like these. "
         "gate.max_drop of 1 point: a judge that has not changed passes in 3% of sessions; 80% "
-        "takes 55 runs like these, or repeats: 5."
+        "takes 55 runs like these, or repeats: 5. This assumes that a change "
+        "breaks cases of one run together, with a correlation of 0.3."
     )
 
 
 def test_sentences_of_what_passes_already_and_of_what_no_number_decides() -> None:
     sure = replace(FLIPS, repeated_runs=None, passing=Passing(0.9991, None, None))
     said = text(Prospect(("",), replace(SUITE, flicker=0.095), 0.05, 0.05, (sure,)))
-    assert said.endswith("a judge that has not changed passes in over 99% of sessions.")
+    assert "a judge that has not changed passes in over 99% of sessions." in said
     none = Outlook(0.0, None, None, None, Passing(0.0, 39, None))
     some = Outlook(0.095, None, None, None, Passing(0.06, 92, None))
     said = text(Prospect(("",), ForeseenSuite((1,)), 0.05, 0.05, (none, some)))
