@@ -16,7 +16,7 @@ from benchmarks.checks import Check, error_of, table
 from benchmarks.simulations import losses
 from pytest_jrh.stats.comparison import Change, decide_drop, sign_flip_p
 from pytest_jrh.stats.planning import (
-    PlannedSuite,
+    ForeseenSuite,
     pass_probability,
     runs_for,
     runs_to_pass,
@@ -51,8 +51,8 @@ class Setting(NamedTuple):
     repeats: int
 
     @property
-    def suite(self) -> PlannedSuite:
-        return PlannedSuite(self.sizes, 2 * self.flip * (1 - self.flip), self.repeats)
+    def suite(self) -> ForeseenSuite:
+        return ForeseenSuite(self.sizes, self.repeats, 2 * self.flip * (1 - self.flip))
 
 
 class Brute(NamedTuple):

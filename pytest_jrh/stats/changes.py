@@ -1,6 +1,5 @@
-"""What judges have lost or gained since the baseline, over clusters (rule M3).
-
-What an update of the baseline does to its figures (rule M7).
+"""What judges have lost or gained since the baseline, over clusters, and what an update of the
+baseline does to its figures.
 """
 
 from __future__ import annotations
@@ -8,12 +7,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.core.model import JUDGED
 from pytest_jrh.stats.baseline import Pair
-from pytest_jrh.stats.comparison import holm, sign_flip_p
-from pytest_jrh.stats.intervals import estimate_flicker, estimate_share, tallied
+from pytest_jrh.stats.comparison import Change, holm, sign_flip_p
+from pytest_jrh.stats.intervals import by_cluster, estimate_flicker, estimate_share, tallied
 from pytest_jrh.stats.planning import ForeseenSuite
 from pytest_jrh.stats.statistics import flicker_of, repeated_case
 
@@ -26,14 +25,7 @@ if TYPE_CHECKING:
 
 
 Since: TypeAlias = Literal["update", "reference"]
-"""The verdicts of the last update, or those that a drop is held against (rule M7)."""
-
-
-class Loss(NamedTuple):
-    """What the `n` compared cases of one cluster have lost in correctness, taken together."""
-
-    loss: Fraction
-    n: int
+"""The verdicts of the last update, or those that a drop is held against."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,18 +88,17 @@ def right_before(pair: Pair, since: Since = "update") -> Fraction:
     return Fraction(pair.before.outcome == "agree")
 
 
-def losses(pairs: Iterable[Pair], since: Since = "update") -> list[Loss]:
+def losses(pairs: Iterable[Pair], since: Since = "update") -> list[Change]:
     """What each cluster has lost since, in the order of its first case.
 
     The mean of a cluster counts as often as the cluster has cases, so that the sum over clusters is
     the drop of the accuracy.
     """
-    sums: dict[Cluster, Loss] = {}
-    for pair in pairs:
-        loss, n = sums.get(pair.now.spec.cluster_id, Loss(Fraction(), 0))
-        lost = right_before(pair, since) - right_now(pair.now)
-        sums[pair.now.spec.cluster_id] = Loss(loss + lost, n + 1)
-    return list(sums.values())
+    lost = (
+        (pair.now.spec.cluster_id, right_before(pair, since) - right_now(pair.now))
+        for pair in pairs
+    )
+    return [Change(sum(cluster, Fraction()), len(cluster)) for cluster in by_cluster(lost)]
 
 
 def changes(pairs: Sequence[Pair]) -> tuple[ChangeRow, ...]:
@@ -138,7 +129,7 @@ def has_moved(pairs: Iterable[Pair]) -> bool:
 
 def repeats_of(pairs: Iterable[Pair]) -> int:
     """The most repeats of one case, before or now."""
-    counts = (max(len(each.before.all_scores), len(each.now.scores)) for each in pairs)
+    counts = (max(len(pair.before.all_scores), len(pair.now.scores)) for pair in pairs)
     return max(counts, default=1)
 
 
@@ -162,16 +153,15 @@ def known_flicker(judged: Sequence[CaseResult], pairs: Sequence[Pair]) -> KnownF
 
 
 def foreseen(flickers: Iterable[KnownFlicker], pairs: Iterable[Pair]) -> dict[str, ForeseenSuite]:
-    """The compared cases of each judge by run, as a later comparison would have them (rule M6)."""
+    """The compared cases of each judge by run, as a later comparison would have them."""
     clusters: dict[str, Counter[Cluster]] = {}
     for pair in pairs:
         clusters.setdefault(pair.now.judge, Counter())[pair.now.spec.cluster_id] += 1
-    return {
-        known.judge: ForeseenSuite(
-            tuple(sorted(clusters[known.judge].values())), known.repeats, known.value
-        )
-        for known in flickers
-    }
+    suites = {}
+    for flicker in flickers:
+        sizes = tuple(sorted(clusters[flicker.judge].values()))
+        suites[flicker.judge] = ForeseenSuite(sizes, flicker.repeats, flicker.value)
+    return suites
 
 
 def _right(scores: tuple[int, ...], result: CaseResult) -> Fraction:
@@ -182,17 +172,19 @@ def _right(scores: tuple[int, ...], result: CaseResult) -> Fraction:
 
 def _change(pairs: Sequence[Pair]) -> ChangeRow:
     lost = losses(pairs)
-    n = len(pairs)
-    before = sum((right_before(pair) for pair in pairs), Fraction())
-    now = sum((right_now(pair.now) for pair in pairs), Fraction())
     once = repeats_of(pairs) == 1
     return ChangeRow(
-        before=float(before / n),
-        now=float(now / n),
-        p_value=sign_flip_p(each.loss for each in lost),
-        sizes=tuple(each.n for each in lost),
-        mcnemar=once and all(each.n == 1 for each in lost),
+        before=_mean(right_before(pair) for pair in pairs),
+        now=_mean(right_now(pair.now) for pair in pairs),
+        p_value=sign_flip_p(change.loss for change in lost),
+        sizes=tuple(change.n for change in lost),
+        mcnemar=once and all(change.n == 1 for change in lost),
     )
+
+
+def _mean(shares: Iterable[Fraction]) -> float:
+    listed = list(shares)
+    return float(sum(listed, Fraction()) / len(listed))
 
 
 _Group: TypeAlias = tuple[str, str]
@@ -232,18 +224,19 @@ def accuracies(made: Update, results: Iterable[CaseResult]) -> Accuracies | None
     ]
     if not pairs:
         return None
-    n = len(pairs)
-    reference = sum((right_before(pair, "reference") for pair in pairs), Fraction())
-    now = sum((right_before(pair) for pair in pairs), Fraction())
-    return Accuracies(n, float(reference / n), float(now / n))
+    return Accuracies(
+        n=len(pairs),
+        reference=_mean(right_before(pair, "reference") for pair in pairs),
+        now=_mean(right_before(pair) for pair in pairs),
+    )
 
 
 def lowered(before: Baseline, made: Update, results: Iterable[CaseResult]) -> list[Lowered]:
     """The rubrics whose lower bound of the accuracy is lower after an update than it was, over the
     cases that the session has a result of.
     """
-    given = [result for result in results if not result.spec.derived]
-    old, new = _lower_bounds(before, given), _lower_bounds(made.baseline, given)
+    shown = [result for result in results if not result.spec.derived]
+    old, new = _lower_bounds(before, shown), _lower_bounds(made.baseline, shown)
     return [
         Lowered(rubric, judge, bound, new[judge, rubric])
         for (judge, rubric), bound in old.items()

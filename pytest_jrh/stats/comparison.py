@@ -28,7 +28,7 @@ _RESCALED_EVERY = 500
 _SIGNS_AT_ONCE = 8
 
 
-def sign_flip_p(differences: Iterable[Fraction | int], seed: int = 0) -> float:
+def sign_flip_p(differences: Iterable[Fraction | float], seed: int = 0) -> float:
     """Two-sided mid-p value of a sum of differences, were each as likely the other way round.
 
     One difference for each cluster: what is exchangeable is a cluster as a whole, so that its cases
@@ -126,7 +126,7 @@ _FEWEST_CLUSTERS = 2
 # So many cases more than there are, in one cluster of the usual size, are taken to have changed: a
 # few clusters in which nothing did would show no variation at all, and any limit would be met.
 UNSEEN_CASES = 2
-_MOST_REPEATS = 9
+MOST_REPEATS = 9
 _MOST_RUNS = 1_000_000
 
 
@@ -137,7 +137,7 @@ class Change(NamedTuple):
     right answers. A gain is a negative loss.
     """
 
-    loss: float
+    loss: Fraction | float
     n: int
 
 
@@ -191,7 +191,7 @@ def decide_drop(
         why = "all cases come from one source run" if filled else "no case could be compared"
         return DropDecision("INCONCLUSIVE", Estimate(why=why), clusters=runs)
     drop = math.fsum(change.loss for change in filled) / n
-    squares = math.fsum((change.loss - drop * change.n) ** 2 for change in filled)
+    squares = math.fsum((float(change.loss) - drop * change.n) ** 2 for change in filled)
     variance = squares / (runs - 1)
     weighted = sum(change.n**2 for change in filled) / n
     floor = max_drop * (1 - max_drop) * n / runs
@@ -301,7 +301,7 @@ def _repeats_that_decide(
     """The fewest repeats, an odd number, with which the clusters there are reach the goal."""
     cases, floor = goal.spread.cases, goal.max_drop * (1 - goal.max_drop) * goal.spread.cases
     unflipped = variance - cases * flicker / repeats
-    for odd in range(repeats + 1 + repeats % 2, _MOST_REPEATS + 1, 2):
+    for odd in range(repeats + 1 + repeats % 2, MOST_REPEATS + 1, 2):
         steadier = max(unflipped + cases * flicker / odd, floor)
         if goal._replace(spread=goal.spread._replace(variance=steadier)).decides(runs):
             return odd

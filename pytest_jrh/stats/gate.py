@@ -28,12 +28,12 @@ from pytest_jrh.stats.changes import (
     right_before,
     right_now,
 )
-from pytest_jrh.stats.comparison import Change, DropDecision, Judged, decide_drops
+from pytest_jrh.stats.comparison import DropDecision, Judged, decide_drops
 from pytest_jrh.stats.formulas import Estimate
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.planning import ForeseenSuite, Prospect, prospects
 from pytest_jrh.stats.probes import RateDecision, decide_rate, flicker_of_bases, tallies_of
-from pytest_jrh.stats.statistics import accuracy_of, describe
+from pytest_jrh.stats.statistics import accuracy_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -57,10 +57,14 @@ class FewerRepeats(NamedTuple):
     now: int
 
 
+Kind: TypeAlias = Literal["judge", "rubric", "test"]
+_KINDS: tuple[Kind, ...] = ("judge", "rubric", "test")
+
+
 class Missing(NamedTuple):
     """A judge, rubric or test that the baseline has, and of which no case was compared."""
 
-    kind: Literal["judge", "rubric", "test"]
+    kind: Kind
     name: str
 
 
@@ -119,10 +123,9 @@ def _fewer_repeats(pairs: Iterable[Pair]) -> Iterator[FewerRepeats]:
 
 def _missing(lines: Iterable[str], compared: Iterable[str]) -> Iterator[Missing]:
     """What is in the ids of the baseline's cases, and in none of those that were compared."""
-    known, there = set(map(_names, lines)), set(map(_names, compared))
-    kinds: tuple[Literal["judge", "rubric", "test"], ...] = ("judge", "rubric", "test")
-    for place, kind in enumerate(kinds):
-        names = {found[place] for found in known} - {found[place] for found in there}
+    of_baseline, of_compared = set(map(_names, lines)), set(map(_names, compared))
+    for number, kind in enumerate(_KINDS):
+        names = {case[number] for case in of_baseline} - {case[number] for case in of_compared}
         yield from (Missing(kind, name) for name in sorted(names - {""}))
 
 
@@ -283,23 +286,25 @@ def _probe_rates(
     A probe without selected cases is left out, unless the session is the whole suite.
     """
     for probe, limit in rules.probe_limits.items():
-        given = [result for result in received if result.spec.test == probe]
-        asked = dict.fromkeys(result.judge for result in given)
-        for judge in asked or (judges if whole else ()):
-            own = [each for each in given if each.judge == judge and each.outcome in JUDGED]
-            flicker = flicker_of_bases(own).value
-            found = decide_rate(tallies_of(own), limit, flicker, max(1, len(asked)))
-            tolerable = found.verdict == "INCONCLUSIVE" and rules.inconclusive == "pass"
+        by_judge: dict[str, list[CaseResult]] = {}
+        for result in received:
+            if result.spec.test == probe:
+                by_judge.setdefault(result.judge, []).append(result)
+        for judge in by_judge or (judges if whole else ()):
+            verdicts = [result for result in by_judge.get(judge, ()) if result.outcome in JUDGED]
+            flicker = flicker_of_bases(verdicts).value
+            rate = decide_rate(tallies_of(verdicts), limit, flicker, max(1, len(by_judge)))
+            tolerable = rate.verdict == "INCONCLUSIVE" and rules.inconclusive == "pass"
             yield Threshold(
                 "probe_rate",
                 limit,
-                found.rate,
-                found.verdict == "PASS" or tolerable,
-                len(own),
+                rate.rate,
+                rate.verdict == "PASS" or tolerable,
+                len(verdicts),
                 test=probe,
                 judge=judge,
-                cases=tuple(result.case_id for result in own if result.outcome == "disagree"),
-                rate=found,
+                cases=_disagreements(verdicts),
+                rate=rate,
             )
 
 
@@ -368,8 +373,7 @@ def _once(result: CaseResult) -> tuple[int, ...]:
 
 
 def _judged(judged: Sequence[CaseResult], pairs: Sequence[Pair]) -> Judged:
-    changes = [Change(float(loss), n) for loss, n in losses(pairs, "reference")]
-    return Judged(changes, known_flicker(judged, pairs).value, repeats_of(pairs))
+    return Judged(losses(pairs, "reference"), known_flicker(judged, pairs).value, repeats_of(pairs))
 
 
 def _lost(pair: Pair) -> bool:
@@ -390,19 +394,18 @@ def _accuracies(
     wanted = rules.min_accuracy
     limits = wanted if isinstance(wanted, Mapping) else {} if wanted is None else {"": wanted}
     for test, limit in limits.items():
-        groups = {
-            judge: [
-                result
-                for result in to_judge
-                if result.judge == judge and test in ("", result.spec.test)
-            ]
-            for judge in judges
+        groups: dict[str, list[CaseResult]] = {judge: [] for judge in judges}
+        for result in to_judge:
+            if test in ("", result.spec.test):
+                groups[result.judge].append(result)
+        judged = {
+            judge: [result for result in group if result.outcome in JUDGED]
+            for judge, group in groups.items()
+            if group
         }
-        groups = {judge: group for judge, group in groups.items() if group}
-        low = _surely_below(groups, limit)
-        for judge, group in groups.items():
-            found = describe(group)
-            figure = found.accuracy
+        low = _surely_below(judged, limit)
+        for judge, verdicts in judged.items():
+            figure = accuracy_of(verdicts)
             if rules.lower_bound:
                 figure = Estimate(figure.lower, why=figure.why)
             reached = figure.value is not None and figure.value >= limit
@@ -412,16 +415,20 @@ def _accuracies(
                 limit=limit,
                 figure=figure,
                 passed=reached or spared,
-                n=found.counts.n,
+                n=len(verdicts),
                 test=test,
                 judge=judge,
-                cases=tuple(result.case_id for result in group if result.outcome == "disagree"),
-                by_chance=len(groups) if spared and not reached else 0,
+                cases=_disagreements(verdicts),
+                by_chance=len(judged) if spared and not reached else 0,
             )
 
 
-def _surely_below(groups: Mapping[str, Sequence[CaseResult]], limit: float) -> set[str]:
-    """The judges of a panel whose accuracy is below a limit that all must reach (rules J4, L5).
+def _disagreements(results: Iterable[CaseResult]) -> tuple[str, ...]:
+    return tuple(result.case_id for result in results if result.outcome == "disagree")
+
+
+def _surely_below(judged: Mapping[str, Sequence[CaseResult]], limit: float) -> set[str]:
+    """The judges of a panel whose accuracy is below a limit that all must reach.
 
     Of one judge, the accuracy that was seen counts: it is below where a test at the level 1/2 would
     say so. Of several, the lowest is low by chance more often; Holm's adjustment of that level,
@@ -431,21 +438,20 @@ def _surely_below(groups: Mapping[str, Sequence[CaseResult]], limit: float) -> s
     Technometrics 24:295-300).
     """
     low: set[str] = set()
-    while left := [judge for judge in groups if judge not in low]:
-        found = {judge for judge in left if _is_below(groups[judge], limit, len(left))}
-        low |= found
-        if not found:
+    while left := [judge for judge in judged if judge not in low]:
+        below = {judge for judge in left if _is_below(judged[judge], limit, len(left))}
+        low |= below
+        if not below:
             break
     return low
 
 
-def _is_below(group: Sequence[CaseResult], limit: float, judges: int) -> bool:
-    found = describe(group)
-    if found.accuracy.value is None or found.accuracy.value >= limit:
-        return found.accuracy.value is None
+def _is_below(judged: Sequence[CaseResult], limit: float, judges: int) -> bool:
+    accuracy = accuracy_of(judged)
+    if accuracy.value is None or accuracy.value >= limit:
+        return accuracy.value is None
     if judges == 1:
         return True
-    judged = [result for result in group if result.outcome in ("agree", "disagree")]
     upper = accuracy_of(judged, 1 - 1 / judges).upper
     return upper is None or upper < limit
 
@@ -458,7 +464,7 @@ LEFT_TO_THE_GATE = "left to the gate"
 class Unjudged:
     """A judge, rubric or test without any verdict: how many cases it has, by outcome."""
 
-    kind: Literal["judge", "rubric", "test"]
+    kind: Kind
     name: str
     outcomes: tuple[tuple[str, int], ...]
 
@@ -648,19 +654,16 @@ def _unjudged(received: Sequence[CaseResult], left_out: Iterable[CaseSpec]) -> I
     """Judges, rubrics and tests whose cases were all skipped or unscored; a suite's only judge has
     no name.
     """
-    found = [
-        *(
-            (one.judge, one.spec.rubric_id, one.spec.test, one.outcome)
-            for one in received
-            if one.outcome != "generated"
-        ),
-        *((spec.judge or "", spec.rubric_id, spec.test, "skipped") for spec in left_out),
+    cases: list[tuple[str, str, str, str]] = [
+        (result.judge, result.spec.rubric_id, result.spec.test, result.outcome)
+        for result in received
+        if result.outcome != "generated"
     ]
-    kinds: tuple[Literal["judge", "rubric", "test"], ...] = ("judge", "rubric", "test")
-    for place, kind in enumerate(kinds):
+    cases += [(spec.judge or "", spec.rubric_id, spec.test, "skipped") for spec in left_out]
+    for number, kind in enumerate(_KINDS):
         outcomes: dict[str, Counter[str]] = {}
-        for names in found:
-            outcomes.setdefault(names[place], Counter())[names[-1]] += 1
+        for names in cases:
+            outcomes.setdefault(names[number], Counter())[names[-1]] += 1
         for name, counts in outcomes.items():
             if name and not counts.keys() & set(JUDGED):
                 yield Unjudged(kind, name, tuple(sorted(counts.items())))

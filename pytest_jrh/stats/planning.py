@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_jrh.stats.comparison import POWER, UNSEEN_CASES
+from pytest_jrh.stats.comparison import MOST_REPEATS, POWER, UNSEEN_CASES
 from pytest_jrh.stats.formulas import SIGNIFICANCE, t_quantile
 from pytest_jrh.stats.intervals import LEVEL, RepeatedCase, estimate_flicker, flip_probability
 
@@ -35,7 +35,6 @@ GOAL = 0.05
 MORE_REPEATS = 3
 MOST_RUNS = 100_000
 _FEWEST_RUNS = 2
-_MOST_REPEATS = 9
 _SESSIONS = 1_500
 # So few sessions tell a power that is so far from 80%.
 _FEW_SESSIONS, _FAR = 250, 0.15
@@ -77,6 +76,17 @@ class ForeseenSuite:
     def cases(self) -> int:
         """How many cases there are."""
         return sum(self.sizes)
+
+    @property
+    def flip(self) -> float:
+        """The probability of a verdict to be flipped; 0 where that is not known."""
+        return flip_probability(self.flicker or 0.0)
+
+    def times(self, runs: int) -> ForeseenSuite:
+        """A suite of so many runs, with sizes as in this one."""
+        ordered = sorted(self.sizes)
+        spread = [ordered[number * len(ordered) // runs] for number in range(runs)]
+        return replace(self, sizes=tuple(spread))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,13 +177,13 @@ def _outlooks(
         flickers = [2 * flip * (1 - flip) for flip in SUPPOSED_FLIPS]
     outlooks = []
     for flicker in flickers:
-        planned = PlannedSuite(suite.sizes, flicker or 0.0, suite.repeats)
+        planned = replace(suite, flicker=flicker)
         repeated = None
         if flicker and suite.repeats < MORE_REPEATS:
-            repeated = runs_for(goal, planned._replace(repeats=MORE_REPEATS))
+            repeated = runs_for(goal, replace(planned, repeats=MORE_REPEATS))
         outlooks.append(
             Outlook(
-                flicker=planned.flicker,
+                flicker=flicker or 0.0,
                 visible=_conservative_drop(planned),
                 runs=runs_for(goal, planned),
                 repeated_runs=repeated,
@@ -183,7 +193,7 @@ def _outlooks(
     return tuple(outlooks)
 
 
-def _conservative_drop(planned: PlannedSuite) -> float | None:
+def _conservative_drop(planned: ForeseenSuite) -> float | None:
     """The smallest drop that is found, but none that would not be found without any flicker.
 
     Of few runs p has few values, and flicker gives it more: that is not taken for help.
@@ -191,11 +201,11 @@ def _conservative_drop(planned: PlannedSuite) -> float | None:
     drop = visible_drop(planned)
     if not planned.flicker or drop is None:
         return drop
-    steady = visible_drop(planned._replace(flicker=0.0))
+    steady = visible_drop(replace(planned, flicker=0.0))
     return None if steady is None else max(drop, steady)
 
 
-def _passing(planned: PlannedSuite, max_drop: float, level: float) -> Passing:
+def _passing(planned: ForeseenSuite, max_drop: float, level: float) -> Passing:
     share = pass_probability(planned, max_drop, level)
     if share >= POWER:
         return Passing(share, None, None)
@@ -203,21 +213,7 @@ def _passing(planned: PlannedSuite, max_drop: float, level: float) -> Passing:
     return Passing(share, runs_to_pass(planned, max_drop, level), more)
 
 
-class PlannedSuite(NamedTuple):
-    """A suite whose judge has a known `flicker`; `repeats` are those of both sessions."""
-
-    sizes: tuple[int, ...]
-    flicker: float = 0.0
-    repeats: int = 1
-
-    def times(self, runs: int) -> PlannedSuite:
-        """A suite of so many runs, with sizes as in this one."""
-        ordered = sorted(self.sizes)
-        spread = [ordered[number * len(ordered) // runs] for number in range(runs)]
-        return self._replace(sizes=tuple(spread))
-
-
-def power(suite: PlannedSuite, drop: float, sessions: int = _SESSIONS) -> float:
+def power(suite: ForeseenSuite, drop: float, sessions: int = _SESSIONS) -> float:
     """The probability that a session of this suite finds a drop of accuracy of this size.
 
     Found is a two-sided sign-flip p under 5%. Verdicts flip by themselves as the flicker says, and
@@ -231,7 +227,7 @@ def power(suite: PlannedSuite, drop: float, sessions: int = _SESSIONS) -> float:
     return float(surely.sum() + (p_values < SIGNIFICANCE).sum()) / sessions
 
 
-def _finds(suite: PlannedSuite, drop: float) -> bool:
+def _finds(suite: ForeseenSuite, drop: float) -> bool:
     """Whether a session finds a drop with a power of 80%."""
     share = power(suite, drop, _FEW_SESSIONS)
     if abs(share - POWER) < _FAR:
@@ -240,25 +236,25 @@ def _finds(suite: PlannedSuite, drop: float) -> bool:
 
 
 @lru_cache(maxsize=64)
-def visible_drop(suite: PlannedSuite) -> float | None:
+def visible_drop(suite: ForeseenSuite) -> float | None:
     """The smallest drop of accuracy that this suite finds with a power of 80%, or None."""
-    most = 1 - 2 * flip_probability(suite.flicker)
+    most = 1 - 2 * suite.flip
     if not suite.sizes or most <= 0 or not _finds(suite, most):
         return None
     return _smallest(lambda drop: _finds(suite, drop), _SMALLEST_DROP, most)
 
 
-def runs_for(drop: float, suite: PlannedSuite) -> int | None:
+def runs_for(drop: float, suite: ForeseenSuite) -> int | None:
     """The fewest runs, with sizes as in this suite, that find a drop with a power of 80%.
 
     None where that takes more than 100,000.
     """
-    if not suite.sizes or drop > 1 - 2 * flip_probability(suite.flicker):
+    if not suite.sizes or drop > 1 - 2 * suite.flip:
         return None
     return _fewest_runs(lambda runs: _finds(suite.times(runs), drop))
 
 
-def pass_probability(suite: PlannedSuite, max_drop: float, level: float = LEVEL) -> float:
+def pass_probability(suite: ForeseenSuite, max_drop: float, level: float = LEVEL) -> float:
     """The probability that `decide_drop` says PASS of a judge whose verdicts flip and that has not
     changed.
     """
@@ -279,7 +275,7 @@ def pass_probability(suite: PlannedSuite, max_drop: float, level: float = LEVEL)
     return float((drops + t_quantile(level, runs - 1) * errors < max_drop).mean())
 
 
-def runs_to_pass(suite: PlannedSuite, max_drop: float, level: float = LEVEL) -> int | None:
+def runs_to_pass(suite: ForeseenSuite, max_drop: float, level: float = LEVEL) -> int | None:
     """The fewest runs, with sizes as in this suite, of which an unchanged judge passes 80%.
 
     None where that takes more than 100,000.
@@ -289,10 +285,10 @@ def runs_to_pass(suite: PlannedSuite, max_drop: float, level: float = LEVEL) -> 
     return _fewest_runs(lambda runs: pass_probability(suite.times(runs), max_drop, level) >= POWER)
 
 
-def repeats_to_pass(suite: PlannedSuite, max_drop: float, level: float = LEVEL) -> int | None:
+def repeats_to_pass(suite: ForeseenSuite, max_drop: float, level: float = LEVEL) -> int | None:
     """The fewest repeats, an odd number up to 9, with which an unchanged judge passes 80%."""
-    for repeats in range(1, _MOST_REPEATS + 1, 2):
-        asked = suite._replace(repeats=repeats)
+    for repeats in range(1, MOST_REPEATS + 1, 2):
+        asked = replace(suite, repeats=repeats)
         if repeats > suite.repeats and pass_probability(asked, max_drop, level) >= POWER:
             return repeats
     return None
@@ -327,12 +323,12 @@ class _Sessions(NamedTuple):
         return self.counts @ values
 
 
-def _simulated(suite: PlannedSuite, drop: float, number: int) -> _Sessions:
+def _simulated(suite: ForeseenSuite, drop: float, number: int) -> _Sessions:
     import numpy as np
 
     # Of all of numpy's generators this one gives the same numbers with every version.
     rng = np.random.RandomState(0)
-    flip = flip_probability(suite.flicker)
+    flip = suite.flip
     # Where verdicts flip, breaking shows less.
     share = min(1.0, drop / (1 - 2 * flip)) if drop else 0.0
     counts, losses, sizes = [], [], []

@@ -16,7 +16,7 @@ from pytest_jrh.cases.probes.probe import ProbeSettings
 from pytest_jrh.cases.tests import TESTS
 from pytest_jrh.core.model import JUDGED
 from pytest_jrh.stats.comparison import POWER, holm
-from pytest_jrh.stats.formulas import Estimate, binomial_tail, normal_quantile
+from pytest_jrh.stats.formulas import SIGNIFICANCE, Estimate, binomial_tail, normal_quantile
 from pytest_jrh.stats.intervals import (
     LEVEL,
     NOT_ASKED_TWICE,
@@ -97,10 +97,6 @@ def decide_rate(
     return RateDecision("INCONCLUSIVE", rate, max(cases, rate.n + 1))
 
 
-LARGEST_P = 0.05
-"""Of a finding, adjusted by Holm's method over the probes of a suite and their judges."""
-
-
 @dataclass(frozen=True, slots=True)
 class ProbeRow:
     """What became of the verdicts on changed cases, where the judge is right on the unchanged ones.
@@ -160,8 +156,8 @@ class ProbeTable:
 
     @property
     def is_finding(self) -> bool:
-        """Whether verdicts turn more often than by flicker."""
-        return self.adjusted < LARGEST_P
+        """Whether verdicts turn more often than by flicker, at a level of all probes and judges."""
+        return self.adjusted < SIGNIFICANCE
 
 
 def probe_tables(results: Iterable[CaseResult]) -> tuple[ProbeTable, ...]:

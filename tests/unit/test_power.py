@@ -3,13 +3,13 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from pytest_jrh.stats.comparison import Change, decide_drop, sign_flip_p
 from pytest_jrh.stats.planning import (
     ForeseenSuite,
-    PlannedSuite,
     losses_of,
     pass_probability,
     power,
@@ -38,7 +38,7 @@ def session(
     return losses
 
 
-def brute_force(suite: PlannedSuite, drop: float, flip: float, sessions: int = 400) -> float:
+def brute_force(suite: ForeseenSuite, drop: float, flip: float, sessions: int = 400) -> float:
     rng = random.Random(len(suite.sizes))
     found = 0
     for _ in range(sessions):
@@ -63,30 +63,30 @@ def brute_force(suite: PlannedSuite, drop: float, flip: float, sessions: int = 4
 def test_power_is_that_of_sessions_simulated_case_by_case(
     sizes: tuple[int, ...], flip: float, repeats: int, drop: float
 ) -> None:
-    suite = PlannedSuite(sizes, 2 * flip * (1 - flip), repeats)
+    suite = ForeseenSuite(sizes, repeats, 2 * flip * (1 - flip))
     found = brute_force(suite, drop, flip)
     # Three standard errors of 400 sessions.
     assert power(suite, drop) == pytest.approx(found, abs=0.075)
 
 
 def test_power_grows_with_drop_runs_and_repeats_and_falls_with_flicker() -> None:
-    suite = PlannedSuite((6,) * 30, flicker=0.095)
+    suite = ForeseenSuite((6,) * 30, flicker=0.095)
     assert power(suite, 0.0) < 0.05
     assert power(suite, 0.05) < power(suite, 0.1) < power(suite, 0.2)
     assert power(suite, 0.1) < power(suite.times(120), 0.1)
-    assert power(suite, 0.1) < power(suite._replace(repeats=3), 0.1)
-    assert power(suite, 0.1) < power(suite._replace(flicker=0.0), 0.1)
+    assert power(suite, 0.1) < power(replace(suite, repeats=3), 0.1)
+    assert power(suite, 0.1) < power(replace(suite, flicker=0.0), 0.1)
 
 
 def test_same_seed_gives_the_same_power() -> None:
-    suite = PlannedSuite((1, 3, 6) * 10, flicker=0.05)
+    suite = ForeseenSuite((1, 3, 6) * 10, flicker=0.05)
     assert power(suite, 0.1) == power(suite, 0.1)
     assert visible_drop(suite) == visible_drop(suite)
 
 
 @pytest.mark.parametrize("sizes", [(1, 3, 6) * 10, (2,) * 400, (30, 80, 250) * 5])
 def test_visible_drop_and_runs_are_where_power_is_eighty_percent(sizes: tuple[int, ...]) -> None:
-    suite = PlannedSuite(sizes, flicker=0.05)
+    suite = ForeseenSuite(sizes, flicker=0.05)
     drop = visible_drop(suite)
     assert drop is not None
     assert power(suite, drop) == pytest.approx(0.8, abs=0.02)
@@ -96,7 +96,7 @@ def test_visible_drop_and_runs_are_where_power_is_eighty_percent(sizes: tuple[in
 
 
 def test_runs_are_spread_over_the_sizes_of_the_suite() -> None:
-    suite = PlannedSuite((1, 3, 6) * 10)
+    suite = ForeseenSuite((1, 3, 6) * 10)
     assert sum(suite.times(45).sizes) == 45 / 30 * sum(suite.sizes)
 
 
@@ -125,14 +125,14 @@ def test_more_flicker_never_finds_a_smaller_drop(sizes: tuple[int, ...]) -> None
 
 
 def test_suite_that_is_too_small_sees_no_drop() -> None:
-    assert visible_drop(PlannedSuite(())) is None
-    assert visible_drop(PlannedSuite((1,) * 4)) is None
-    assert visible_drop(PlannedSuite((54,))) is None
-    assert visible_drop(PlannedSuite((1,) * 40, flicker=0.5)) is None
-    assert runs_for(0.05, PlannedSuite(())) is None
-    assert runs_for(0.95, PlannedSuite((1,) * 40, flicker=0.2)) is None
-    assert runs_for(1e-6, PlannedSuite((1,))) is None
-    assert runs_for(1e-300, PlannedSuite((6,) * 10)) is None
+    assert visible_drop(ForeseenSuite(())) is None
+    assert visible_drop(ForeseenSuite((1,) * 4)) is None
+    assert visible_drop(ForeseenSuite((54,))) is None
+    assert visible_drop(ForeseenSuite((1,) * 40, flicker=0.5)) is None
+    assert runs_for(0.05, ForeseenSuite(())) is None
+    assert runs_for(0.95, ForeseenSuite((1,) * 40, flicker=0.2)) is None
+    assert runs_for(1e-6, ForeseenSuite((1,))) is None
+    assert runs_for(1e-300, ForeseenSuite((6,) * 10)) is None
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_suite_that_is_too_small_sees_no_drop() -> None:
 def test_an_unchanged_judge_passes_as_often_as_the_gate_lets_it(
     sizes: tuple[int, ...], flip: float, repeats: int
 ) -> None:
-    suite = PlannedSuite(sizes, 2 * flip * (1 - flip), repeats)
+    suite = ForeseenSuite(sizes, repeats, 2 * flip * (1 - flip))
     rng, passed = random.Random(2), 0
     for _ in range(400):
         losses = session(rng, sizes, 0.0, flip, repeats)
@@ -152,7 +152,7 @@ def test_an_unchanged_judge_passes_as_often_as_the_gate_lets_it(
 
 
 def test_runs_and_repeats_let_an_unchanged_judge_pass() -> None:
-    suite = PlannedSuite((1,) * 100, flicker=0.0392)
+    suite = ForeseenSuite((1,) * 100, flicker=0.0392)
     assert pass_probability(suite, 0.05) < 0.8
     runs, repeats = runs_to_pass(suite, 0.05), repeats_to_pass(suite, 0.05)
     assert runs is not None
@@ -160,12 +160,12 @@ def test_runs_and_repeats_let_an_unchanged_judge_pass() -> None:
     assert (
         pass_probability(suite.times(runs), 0.05) >= 0.8 > pass_probability(suite.times(100), 0.05)
     )
-    assert pass_probability(suite._replace(repeats=repeats), 0.05) >= 0.8
-    assert pass_probability(suite._replace(repeats=repeats - 2), 0.05) < 0.8
+    assert pass_probability(replace(suite, repeats=repeats), 0.05) >= 0.8
+    assert pass_probability(replace(suite, repeats=repeats - 2), 0.05) < 0.8
 
 
 def test_no_repeats_make_up_for_too_few_runs() -> None:
-    assert repeats_to_pass(PlannedSuite((1,) * 20, flicker=0.1), 0.05) is None
-    assert runs_to_pass(PlannedSuite(()), 0.05) is None
-    assert runs_to_pass(PlannedSuite((1,) * 9, flicker=0.5), 1e-5) is None
-    assert pass_probability(PlannedSuite((9,)), 0.05) == 0
+    assert repeats_to_pass(ForeseenSuite((1,) * 20, flicker=0.1), 0.05) is None
+    assert runs_to_pass(ForeseenSuite(()), 0.05) is None
+    assert runs_to_pass(ForeseenSuite((1,) * 9, flicker=0.5), 1e-5) is None
+    assert pass_probability(ForeseenSuite((9,)), 0.05) == 0
