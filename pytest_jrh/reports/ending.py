@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pytest_jrh.core.files import absolute, relative_path
 from pytest_jrh.core.model import MADE
 from pytest_jrh.core.text import Styled
-from pytest_jrh.reports.history import HistoryReport, past_runs
+from pytest_jrh.reports.history import HistoryReport
 from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin
 from pytest_jrh.reports.session import Extent, Session
 from pytest_jrh.reports.suite_files import Written, write_suite_outputs
@@ -91,15 +91,11 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
     """
     decisions = {run.name: _decide(run, settings) for run in runs}
     ends = [_write(run, decisions[run.name], settings) for run in runs]
-    past, problems = past_runs(
-        settings.reports.get(HistoryReport.option), decisions, settings.folder
-    )
     session = replace(
         _session(runs, decisions, settings),
-        past_runs=past,
         records=RecordIndex.joined([end.records for end in ends]),
     )
-    problems += [problem for end in ends for problem in end.problems]
+    problems = [problem for end in ends for problem in end.problems]
     unwritten = any(end.failed for end in ends)
     written: Sequence[Path] = ()
     if session.results or settings.stopped:

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.text import columns, counted, escape_commands, fitted, one_line, wrapped
 from pytest_jrh.reports.report import Report
 from pytest_jrh.stats.figures import NONE, percent, range_text, sections
@@ -20,11 +18,10 @@ from pytest_jrh.store.history import (
     Series,
     add_runs,
     histories,
-    read_history,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from pytest_jrh.reports.session import Session
@@ -90,33 +87,13 @@ def _rounded(value: float | None) -> float | None:
 
 
 class HistoryReport(Report):
-    """The figures of each run, for `python -m pytest_jrh history` and the HTML report."""
+    """The figures of each run, for `python -m pytest_jrh history`."""
 
     name = "history"
     option = "history"
 
     def write(self, path: Path, session: Session) -> None:
         add_runs(path, runs_of(session))
-
-
-def past_runs(
-    path: Path | None, suites: Collection[str], folder: Path
-) -> tuple[tuple[PastRun, ...], list[str]]:
-    """The earlier runs of these suites, where a history is kept; and a sentence about lines that
-    cannot be read.
-    """
-    if path is None or not path.exists():
-        return (), []
-    name = str(relative_path(path, folder))
-    try:
-        before = read_history(path, name)
-    except InputError as error:
-        return (), [f"The history is not shown: {error}"]
-    runs = tuple(run for run in before.runs if run.suite in suites)
-    if not before.unread:
-        return runs, []
-    lines = ", ".join(str(problem.line) for problem in before.problems)
-    return runs, [f"{name}: {counted(before.unread, 'line')} cannot be read (line {lines})."]
 
 
 _BLOCKS = "▁▂▃▄▅▆▇█"

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from pytest_jrh.core.files import encoded, replacing
 from pytest_jrh.core.templates import render_page
-from pytest_jrh.core.text import one_line
 from pytest_jrh.reports.blocks import Section, Sentence, block_values
 from pytest_jrh.reports.evidence import (
     CHANGE_MEANING,
@@ -35,7 +34,6 @@ from pytest_jrh.reports.gate import (
     update_blocks,
 )
 from pytest_jrh.reports.grounds import label_sentences
-from pytest_jrh.reports.history import runs_of
 from pytest_jrh.reports.html_cases import (
     BLOCK,
     CaseList,
@@ -70,10 +68,9 @@ from pytest_jrh.stats.figures import (
     sections,
 )
 from pytest_jrh.stats.statistics import levels_of
-from pytest_jrh.store.history import JudgeHistory, Series, histories
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pytest_jrh.core.model import CaseResult, Mode
     from pytest_jrh.reports.evidence import FigureChange
@@ -83,7 +80,6 @@ if TYPE_CHECKING:
     from pytest_jrh.stats.formulas import ConfusionMatrix, Estimate
     from pytest_jrh.stats.gate import GateDecision
     from pytest_jrh.stats.statistics import LevelFigures
-    from pytest_jrh.store.history import PastRun
     from pytest_jrh.store.spools import ReadCase
 
 
@@ -251,56 +247,6 @@ def _level(level: LevelFigures, labels: Sequence[int]) -> dict[str, Any]:
     }
 
 
-_MOST_RUNS = 60
-_MOST_ROWS = 200
-_TOLD = 10
-_WIDTH, _HEIGHT = 160, 24
-_EDGE = 3
-
-
-def history_values(runs: Iterable[PastRun]) -> list[dict[str, Any]]:
-    """A part for each judge of each suite that has more than one run."""
-    return [_part(past) for past in histories(runs, _MOST_RUNS) if len(past.runs) > 1]
-
-
-def _part(history: JudgeHistory) -> dict[str, Any]:
-    runs = history.runs
-    return {
-        "title": f"{history.label}: {len(runs):,} runs",
-        "from": runs[0].date,
-        "to": runs[-1].date,
-        "lowest": f"{history.lowest:.0%}",
-        "width": _WIDTH,
-        "height": _HEIGHT,
-        "rows": [_history_row(row, history.lowest) for row in history.rows[:_MOST_ROWS]],
-        "others": [
-            f"{run.date}{f', commit {run.commit}' if run.commit else ''}"
-            for run in history.others[-_TOLD:]
-        ],
-    }
-
-
-def _history_row(row: Series, lowest: float) -> dict[str, Any]:
-    step = (_WIDTH - 2 * _EDGE) / max(len(row.values) - 1, 1)
-    places = [
-        (_EDGE + number * step, _height(value, lowest))
-        for number, value in enumerate(row.values)
-        if value is not None
-    ]
-    last = [percent(value) for value in row.values if value is not None][-_TOLD:]
-    return {
-        "name": one_line(row.name),
-        "points": " ".join(f"{x:.1f},{y:.1f}" for x, y in places),
-        "last": {"x": f"{places[-1][0]:.1f}", "y": f"{places[-1][1]:.1f}"} if places else None,
-        "value": percent(row.values[-1]),
-        "told": ", ".join(last),
-    }
-
-
-def _height(value: float, lowest: float) -> float:
-    return _HEIGHT - _EDGE - (value - lowest) / (1 - lowest) * (_HEIGHT - 2 * _EDGE)
-
-
 _TEMPLATES = Path(__file__).parent / "templates"
 _SCRIPTS = ("base.js", "list.js", "case.js", "main.js")
 BODIES = "<!--bodies-->"
@@ -338,7 +284,6 @@ def page(session: Session, blocks: Mapping[RunKey, str]) -> str:
             for section in every_section
         ],
         "probes": block_values(probe_blocks(session.probes)),
-        "history": history_values((*session.past_runs, *runs_of(session))),
         "panels": block_values(panel_blocks(session)),
         "columns": listed.columns(),
         "cases": listed.rows(),

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseSpec
     from pytest_jrh.reports.provenance import SuiteOrigin
     from pytest_jrh.store.baseline import JudgePrompt
-    from pytest_jrh.store.history import PastRun
     from pytest_jrh.store.results import SuiteCases
 
 
@@ -94,9 +93,8 @@ class Session:
     command that runs the case again; `rubrics` are by suite name and rubric id. `record_command`
     records what is missing, of all cases together; empty where nothing is. `earlier` is by case id
     what was said when the baseline was written, as far as it was kept, and `prompt_changes` are the
-    judges that are others since. `origin` says where all of it comes from, and `past_runs` are the
-    earlier runs of its suites, where a history is kept. `unreported` are cases that took calls and
-    whose items did not run.
+    judges that are others since. `origin` says where all of it comes from. `unreported` are cases
+    that took calls and whose items did not run.
 
     `records` says where the made cases lie, `model` is that of the judges, under which an Inspect
     log is listed, and rubric files are named relative to `folder`. Reports hold none of the
@@ -115,7 +113,6 @@ class Session:
     earlier: Mapping[str, KeptVerdict] = field(default_factory=dict)
     prompt_changes: Sequence[PromptChange] = ()
     origin: SessionOrigin = NO_ORIGIN
-    past_runs: tuple[PastRun, ...] = ()
     unreported: Sequence[CaseResult] = ()
     records: RecordIndex = field(default_factory=RecordIndex)
     redactor: Redactor = field(default_factory=Redactor)

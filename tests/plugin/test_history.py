@@ -11,21 +11,17 @@ HISTORY = "--jrh-history=history.jsonl"
 
 
 @WORKERS
-def test_each_session_adds_a_line_and_the_page_draws_them(
+def test_each_session_adds_a_line(
     pytester: pytest.Pytester, project: Project, workers: list[str]
 ) -> None:
     for config in (TINY, LAX):
-        arguments = [f"--jrh-config={config}", BASELINE, HISTORY, "--jrh-report=r.html", *workers]
-        result = pytester.runpytest(*arguments)
+        result = pytester.runpytest(f"--jrh-config={config}", BASELINE, HISTORY, *workers)
         assert "report: history.jsonl" in result.outlines
     before, now = read_history(pytester.path / "history.jsonl", "h").runs
     assert (before.gate, now.gate) == (True, False)
     assert (before.cases, before.of) == (8, 8)
     assert before.judges[0].fingerprint != now.judges[0].fingerprint
     assert now.judges[0].rubrics["rubric-1"].accuracy == 0.5
-    page = (pytester.path / "r.html").read_text("utf-8")
-    assert "History of tiny: 2 runs" in page
-    assert "the last accuracies of all: 87.5%, 50.0%" in page
 
 
 def test_a_history_that_cannot_be_written_is_red_and_said(

@@ -15,7 +15,6 @@ from pytest_jrh.__main__ import main
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.text import columns, visible
 from pytest_jrh.reports.history import history_lines, runs_of
-from pytest_jrh.reports.html import history_values
 from pytest_jrh.reports.session import Extent
 from pytest_jrh.store.history import (
     PastFigure,
@@ -182,15 +181,6 @@ def test_a_run_without_a_figure_leaves_a_gap() -> None:
     lines = history_lines([RUNS[0], replace(RUNS[1], judges=(missing,)), RUNS[2]], 80)
     [tone] = [line for line in lines if line.startswith("tone")]
     assert tone.endswith("█ ▁")
-
-
-def test_the_page_gets_a_line_of_points_for_each_rubric() -> None:
-    [part] = history_values(RUNS)
-    assert [row["name"] for row in part["rows"]] == ["all", "tone", "policy"]
-    assert part["rows"][1]["points"] == "3.0,3.0 80.0,12.0 157.0,21.0"
-    assert part["rows"][1]["told"] == "100.0%, 90.0%, 80.0%"
-    assert part["others"] == ["2026-11-03 10:00 UTC"]
-    assert history_values(RUNS[:1]) == []
 
 
 def test_hostile_names_are_shown_as_text_on_one_line() -> None:
