@@ -1,4 +1,4 @@
-"""A case changed as a probe does it: pure, but for the probes that ask models (rule S1)."""
+"""A case changed as a probe does it: pure, but for the probes that ask models."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ class Derivation:
     def of(cls, base: Case, spec: CaseSpec, settings: ProbeSettings) -> Derivation:
         """Find the variant that the spec names."""
         probe = PROBES[spec.test]
-        variant = next(each for each in probe.variants(settings) if each.name == spec.variant)
+        variant = next(
+            variant for variant in probe.variants(settings) if variant.name == spec.variant
+        )
         return cls(
             probe,
             variant,

@@ -20,7 +20,7 @@ from pytest_jrh.core.model import CaseSpec
 
 CASES_FILE = "agent_perturbations.jsonl"
 REJECTED_FILE = "rejected_cases.jsonl"
-"""The file with the made cases of a folder, of all tests that share it (rule H1)."""
+"""The file with the made cases of a folder, of all tests that share it."""
 _SAFE = "@+="
 _LONGEST_PART = 64
 _LONGEST_JUDGE = 32
@@ -61,7 +61,7 @@ def file_part(text: str, longest: int = _LONGEST_PART, *, escape: str = "~") -> 
 
 def case_name(spec: CaseSpec) -> str:
     """The last part of the node id: `RUN[eEPOCH]`, with `-score_N`, `-VARIANT` and `-JUDGE` where
-    they apply (rules I2, S1).
+    they apply.
     """
     return f"{node_part(spec.run_id)}[{'-'.join([*_key(spec), *_judge(spec)])}]"
 
@@ -77,18 +77,18 @@ def generation_id(spec: CaseSpec) -> str:
 
 
 def perturbed_idx(spec: CaseSpec) -> str:
-    """The stable row id of rule H3."""
+    """The row id: the same for the same case in every session."""
     return f"agent_{short_digest(generation_id(spec), 8)}"
 
 
 def artifact_stem(spec: CaseSpec) -> str:
-    """The stem of the debug bundle's file names (rule H1)."""
+    """The stem of the debug bundle's file names."""
     stem = f"{spec.test}__{_stem_part(spec.run_id)}_e{spec.epoch}__{_stem_part(spec.rubric_id)}"
     return stem if spec.target_score is None else f"{stem}__score_{spec.target_score}"
 
 
 def cassette_path(cassette_dir: Path, spec: CaseSpec, *, judging: bool) -> Path:
-    """Where the calls of a case's generation, or of its judge, are recorded (rule G2)."""
+    """Where the calls of a case's generation, or of its judge, are recorded."""
     what = f"judge-{_judge_file(spec.judge)}" if judging else "generation"
     name = ".".join([file_part(spec.run_id), *_key(spec), what, "yaml"])
     return cassette_dir / f"{spec.test}/{file_part(spec.rubric_id)}/{name}"

@@ -65,7 +65,7 @@ class EditorResponse(Response):
 
 @dataclass(frozen=True, slots=True)
 class EditDraft:
-    """A rewriting that has not been applied, its text storable (rule C6).
+    """A rewriting that has not been applied, its text storable.
 
     `raw` is the answer as it came.
     """
@@ -164,9 +164,7 @@ class Goal:
 
     @property
     def expected(self) -> int:
-        """The answer a right judge gives: 1 for violated, 0 for satisfied, or the target (rule
-        E1).
-        """
+        """The answer a right judge gives: 1 for violated, 0 for satisfied, or the target."""
         if self.target_score is not None:
             return self.target_score
         return 1 if self.objective == "fail" else 0
@@ -256,7 +254,7 @@ def make_llm_planner(complete: Complete, model: StageModel, template: Template) 
 
 
 def sanitize(steps: Sequence[PlannedStep], editable: Sequence[int]) -> tuple[PlanStep, ...]:
-    """Drop steps that repeat a turn or point at no assistant turn; the order stays (rule D2)."""
+    """Drop steps that repeat a turn or point at no assistant turn; the order stays."""
     kept: dict[int, PlanStep] = {}
     for step in steps:
         if step.message_index in editable and step.message_index not in kept:

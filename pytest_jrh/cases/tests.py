@@ -1,6 +1,6 @@
 """The kinds of tests, each in a file of its own; one that is not in this table does not exist.
 
-A probe as a kind of test (rule S1).
+A probe as a kind of test.
 """
 
 from __future__ import annotations

@@ -556,7 +556,7 @@ class BaselineFile:
         return str(self._path and relative_path(self._path, self._folder))
 
     def tolerated(self, result: CaseResult, rules: GateRules) -> str | None:
-        """Why a disagreement does not fail its item, or None where it does (rule J4)."""
+        """Why a disagreement does not fail its item, or None where it does."""
         return gate.tolerated(result, self.content, rules)
 
     def accept(
@@ -570,10 +570,10 @@ class BaselineFile:
         redactor: Redactor | None = None,
     ) -> list[str]:
         """Update the file with a session's verdicts if `--jrh-update-baseline` is given, and beside
-        it what the judges said (rule I10); returns lines about what was done.
+        it what the judges said; returns lines about what was done.
 
         A session that did not finish, or lacks a verdict on a case that has one in the file, leaves
-        the file unchanged: a baseline never gets worse by accident (rule J2). Raises `OSError` if
+        the file unchanged: a baseline never gets worse by accident. Raises `OSError` if
         the write fails.
         """
         if not self._update or self._path is None:

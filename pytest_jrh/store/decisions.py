@@ -1,4 +1,4 @@
-"""Review decisions: written at once, and applied by every later run (rule K2).
+"""Review decisions: written at once, and applied by every later run.
 
 Where decisions are kept: asked of every suite before anything, so it imports nothing.
 """
@@ -127,7 +127,7 @@ class DecisionStore:
         `scores` gives for the first three parts of a case id (suite, test and rubric) the scores on
         offer; decisions about other cases are not looked at.
         """
-        found = []
+        problems = []
         for case_id, decision in self.snapshot().items():
             offered = scores.get("::".join(case_id.split("::", 3)[:3]))
             if (
@@ -139,12 +139,12 @@ class DecisionStore:
                     f"got {decision.expected}; the scores on offer are "
                     f"{', '.join(map(str, sorted(offered)))}"
                 )
-                found.append(
+                problems.append(
                     Problem(
                         message, str(self.path), self._lines.get(case_id), "expected", hint=_ANEW
                     )
                 )
-        return found
+        return problems
 
     def append(self, decision: Decision) -> Decision:
         """Put a decision on the disk before it counts; gives it as stored.

@@ -1,6 +1,6 @@
-"""The file of a history: lines are added at once, and those that cannot be read named (rule J8).
+"""The file of a history: lines are added at once, and those that cannot be read named.
 
-One line of a history: what a run found out about one suite (rule J8).
+One line of a history: what a run found out about one suite.
 
 The figures of a history, row by row, as every picture of it shows them.
 """

@@ -1,8 +1,7 @@
 """The files that a suite leaves, written one by one: what cannot be written does not stop the
 others.
 
-The debug bundle of a perturbed case: what was planned and edited, and both transcripts (rule
-H1).
+The debug bundle of a perturbed case: what was planned and edited, and both transcripts.
 """
 
 from __future__ import annotations
@@ -132,7 +131,7 @@ def write_debug(case: Case, paths: DebugPaths) -> tuple[Path, ...]:
 
 
 def decisions_path(output_dir: Path) -> Path:
-    """Where the decisions about the cases of a test's folder are kept (rule K2)."""
+    """Where the decisions about the cases of a test's folder are kept."""
     return output_dir / "review" / "decisions.jsonl"
 
 

@@ -463,9 +463,7 @@ def reworded(case: Case, rubric: Rubric) -> Case | None:
 
 
 def case_digest(case: Case) -> str:
-    """SHA-256 over what makes the case this case: rubric, scale, judged transcript, expected answer
-    (rule J2).
-    """
+    """SHA-256 over what a case is made of: rubric, scale, judged transcript, expected answer."""
     digest = _sha256({**_content(case), "expected": case.expected})
     return case.digests[1] if case.digests is not None and case.digests[0] == digest else digest
 

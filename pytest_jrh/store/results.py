@@ -2,8 +2,7 @@
 
 The result of a case: what is known of it by its spec, the case and the judge.
 
-Results of earlier sessions that still hold: what a run of a selection leaves as it is (rules H1,
-H2).
+Results of earlier sessions that still hold: what a run of a selection leaves as it is.
 """
 
 from __future__ import annotations
@@ -189,7 +188,7 @@ def read_results(path: Path) -> dict[str, StoredResult]:
     Raises `InputError` with file and line for each line that holds no result, a result that
     contradicts itself, or a second result of a case.
     """
-    found: dict[str, StoredResult] = {}
+    results: dict[str, StoredResult] = {}
     problems: list[Problem] = []
     for line in lines_of(path, hint=_AGAIN, blank=True):
         try:
@@ -197,16 +196,16 @@ def read_results(path: Path) -> dict[str, StoredResult]:
         except ValueError as error:
             problems.append(_problem(error, path, line.number))
             continue
-        if result.case_id in found:
-            first = found[result.case_id].line
+        if result.case_id in results:
+            first = results[result.case_id].line
             message = f"duplicate case_id {result.case_id!r}, first on line {first}"
             problems.append(Problem(message, str(path), line.number, hint=_AGAIN))
-        found[result.case_id] = StoredResult(result, line.number, config, kept)
+        results[result.case_id] = StoredResult(result, line.number, config, kept)
     if problems:
         more = len(problems) - _MOST_PROBLEMS
         rest = [Problem(f"and {more} more lines", str(path))] if more > 0 else []
         raise InputError([*problems[:_MOST_PROBLEMS], *rest])
-    return found
+    return results
 
 
 @lru_cache(maxsize=1)
@@ -247,7 +246,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _contradictions(result: CaseResult) -> Iterator[str]:
-    """Say where a result contradicts itself, or lacks what its outcome implies (rules F, J2)."""
+    """Say where a result contradicts itself, or lacks what its outcome implies."""
     outcome, score, expected = result.outcome, result.score, result.expected
     if result.spec.test not in TESTS:
         yield f"test must be one of {', '.join(TESTS)}, got {shown(result.spec.test)}"
@@ -406,9 +405,11 @@ def rejected_results(suite: Suite) -> tuple[CaseResult, ...]:
 
 
 def _rejection(case: Case) -> Rejection:
-    said = case.outcome.verification
-    assert said is not None
-    verdict = int(said.verdict == "FAIL") if said.score is None else said.score
+    verification = case.outcome.verification
+    assert verification is not None
+    verdict = verification.score
+    if verdict is None:
+        verdict = int(verification.verdict == "FAIL")
     return Rejection(case_digest(case), case.expected, verdict)
 
 
@@ -451,7 +452,7 @@ def earlier_results(
     if all(case in ran for case in cases.specs) or not path.exists():
         return Earlier()
     try:
-        found = read_results(path)
+        stored_results = read_results(path)
     except InputError as error:
         aside = path.with_name(f"{path.name}.unreadable")
         path.replace(aside)
@@ -463,10 +464,10 @@ def earlier_results(
         )
     kept: dict[str, CaseResult] = {}
     left: Counter[str] = Counter()
-    for case, stored in found.items():
+    for case, stored in stored_results.items():
         spec = cases.specs.get(case)
-        own = stored.result.spec.suite == suite.name and stored.config in ("", suite.key)
-        if spec is None or case in ran or not own:
+        is_suites = stored.result.spec.suite == suite.name and stored.config in ("", suite.key)
+        if spec is None or case in ran or not is_suites:
             continue
         if reason := _outdated(suite, cases, spec, stored.result, made_case):
             left[reason] += 1
@@ -530,7 +531,7 @@ def _outdated(
 
 
 def _other_base(suite: Suite, spec: CaseSpec, result: CaseResult, made: Case | None) -> str:
-    """Say whether a probe makes another case now of the one that it changes (rule S1)."""
+    """Say whether a probe makes another case now of the one that it changes."""
     if made is None:
         return f"the case that is changed is not in {CASES_FILE}"
     if PROBES[spec.test].asks:

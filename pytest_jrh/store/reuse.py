@@ -1,6 +1,6 @@
-"""Cases that are on disk already: frozen suites, and `output.overwrite: false` (rules G6, H1).
+"""Cases that are on disk already: frozen suites, and `output.overwrite: false`.
 
-Whether the cases of a frozen file are those of the suite that takes them from it (rule G6).
+Whether the cases of a frozen file are those of the suite that takes them from it.
 
 A case that the suite does not take would be missing from every figure without a word. So what the
 config leaves out on purpose (`tests_to_run`, `target_rubric_ids`, `score_targets`) is left out, and
@@ -203,23 +203,23 @@ def misfits(suite: Suite, entries: Iterable[RecordEntry]) -> list[Problem]:
     """
     rubrics = {rubric.id: rubric for rubric in suite.rubrics}
     tests: dict[str, SuiteTest] = {test.name: test for test in suite.tests}
-    found: dict[str, list[RecordEntry]] = {}
-    unknown: dict[str, list[RecordEntry]] = {}
+    by_mistake: dict[str, list[RecordEntry]] = {}
+    by_unknown_rubric: dict[str, list[RecordEntry]] = {}
     for entry in entries:
         spec = entry.spec
         test, rubric = tests.get(spec.test), rubrics.get(spec.rubric_id)
         if spec.suite != suite.name or test is None or spec.rubric_id in suite.untargeted:
             continue
         if rubric is None:
-            unknown.setdefault(spec.rubric_id, []).append(entry)
+            by_unknown_rubric.setdefault(spec.rubric_id, []).append(entry)
         elif mistake := _mistake(suite, entry, test, rubric):
-            found.setdefault(mistake, []).append(entry)
+            by_mistake.setdefault(mistake, []).append(entry)
     return [
         *(
             _problem(*_unknown(rubric_id, list(rubrics)), where)
-            for rubric_id, where in unknown.items()
+            for rubric_id, where in by_unknown_rubric.items()
         ),
-        *(_problem(mistake, None, where) for mistake, where in found.items()),
+        *(_problem(mistake, None, where) for mistake, where in by_mistake.items()),
     ]
 
 

@@ -45,9 +45,7 @@ _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 
 
 def table_format(wanted: TableFormat) -> tuple[TableFormat, str | None]:
-    """Give the format that can be written here, and a sentence where it is not the one wanted (rule
-    A10).
-    """
+    """Give the format that can be written here, and a sentence where it is not the one wanted."""
     if wanted == "xlsx":
         try:
             import openpyxl  # noqa: F401

@@ -1,6 +1,6 @@
 """The probes, each in a file of its own; one that is not in this table does not exist.
 
-Each finds one kind of defect in a judge, and lets judges without it pass (rule S9).
+Each finds one kind of defect in a judge, and lets judges without it pass.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`format_invariance`: the same transcript in another layout (rule S3).
+"""`format_invariance`: the same transcript in another layout.
 
 JSON as text: written in another layout, or with its keys in another order, and the same values.
 

@@ -1,4 +1,4 @@
-"""`position`: neutral turns before, around and after what decides the verdict (rule S5)."""
+"""`position`: neutral turns before, around and after what decides the verdict."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def _derive(base: Base, variant: Variant, random: Random) -> Derived:
         [message for exchange in part for message in exchange]
         for part in (exchanges[:half], exchanges[half:])
     )
-    own = base.messages
-    return Derived((*own[:start], *before, *own[start:end], *after, *own[end:]))
+    messages = base.messages
+    return Derived((*messages[:start], *before, *messages[start:end], *after, *messages[end:]))
 
 
 def _around_decision(messages: Sequence[Message], decisive: frozenset[int]) -> tuple[int, int]:

@@ -222,9 +222,9 @@ def ids_in(message: Message) -> Iterator[str]:
     """The ids of a message: its own, those of its calls, and that of the call which it answers."""
     blocks = message.get("content")
     run = [] if isinstance(blocks, str) else [one for one in blocks or () if _has_run(one)]
-    found = [message.get("id"), message.get("tool_call_id")]
-    found += [one.get("id") for one in (*calls_in(message), *run)]
-    yield from (one for one in found if isinstance(one, str) and one)
+    ids = [message.get("id"), message.get("tool_call_id")]
+    ids += [name.get("id") for name in (*calls_in(message), *run)]
+    yield from (name for name in ids if isinstance(name, str) and name)
 
 
 def with_ids(message: Message, new: Callable[[str], str]) -> Message:

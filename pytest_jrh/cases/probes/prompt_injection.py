@@ -1,4 +1,4 @@
-"""`prompt_injection`: texts in a transcript that tell the judge the wrong verdict (rule S4).
+"""`prompt_injection`: texts in a transcript that tell the judge the wrong verdict.
 
 Attacks on a judge, as a pack has them: texts with a few placeholders, and no templates.
 
@@ -88,10 +88,10 @@ class Attack:
 
     def text_for(self, values: Mapping[str, str]) -> str:
         """The text with the values of `PLACEHOLDERS` in it; nothing in a value is replaced."""
-        given = dict(values)
+        filled = dict(values)
         if self.encoding:
-            given[_HIDDEN] = ENCODINGS[self.encoding](_filled(self.hidden, values))
-        return _filled(self.text, given).strip()
+            filled[_HIDDEN] = ENCODINGS[self.encoding](_filled(self.hidden, values))
+        return _filled(self.text, filled).strip()
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:
@@ -210,8 +210,8 @@ def _got(value: Any, wanted: str) -> str:
 
 
 def _nearest(word: Any, names: Iterable[str]) -> str:
-    found = nearest(word, names) if isinstance(word, str) else None
-    return f"the nearest name is {found}" if found else ""
+    close = nearest(word, names) if isinstance(word, str) else None
+    return f"the nearest name is {close}" if close else ""
 
 
 def _listed(names: Iterable[str]) -> str:

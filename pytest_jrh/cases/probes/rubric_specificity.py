@@ -1,4 +1,4 @@
-"""`rubric_specificity`: a case edited to violate one rubric, judged on another one (rule S6)."""
+"""`rubric_specificity`: a case edited to violate one rubric, judged on another one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`verdict_pressure`: the last turn argues that the rubric was kept, where it was not (rule S7)."""
+"""`verdict_pressure`: the last turn argues that the rubric was kept, where it was not."""
 
 from __future__ import annotations
 
