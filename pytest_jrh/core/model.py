@@ -15,7 +15,7 @@ from typing import Annotated, Any, Generic, Literal, Protocol, TypeAlias, TypeVa
 from pydantic import BaseModel, Field
 
 Message: TypeAlias = Mapping[str, Any]
-# `kinds.KnownTest` is what pydantic checks; the table of kinds builds on these words.
+# `tests.KnownTest` is what pydantic checks; the table of kinds builds on these words.
 TestName: TypeAlias = str
 Mode: TypeAlias = Literal["binary", "ordinal"]
 Objective: TypeAlias = Literal["fail", "pass"]

@@ -112,7 +112,7 @@ class CaseMaker:
 
 @dataclass(frozen=True, slots=True)
 class _Bench:
-    """What making one case may use (`kinds.kind.Bench`)."""
+    """What making one case may use (`kinds.Bench`)."""
 
     settings: EngineSettings
     calls: Calls

@@ -35,18 +35,18 @@ _SHORTEST_ANSWER, _LONGEST_ANSWER = 30, 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class Bounds:
     """At least and at most."""
 
     low: float = 0
     high: float = 0
 
-    def __add__(self, other: Estimate) -> Estimate:
-        return Estimate(self.low + other.low, self.high + other.high)
+    def __add__(self, other: Bounds) -> Bounds:
+        return Bounds(self.low + other.low, self.high + other.high)
 
-    def times(self, low: float, high: float) -> Estimate:
+    def times(self, low: float, high: float) -> Bounds:
         """Both ends multiplied."""
-        return Estimate(self.low * low, self.high * high)
+        return Bounds(self.low * low, self.high * high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +62,9 @@ class PlanRow:
     stage: StageName
     model: str
     recorded: int
-    calls: Estimate
-    tokens: Estimate
-    cost: Estimate | None
+    calls: Bounds
+    tokens: Bounds
+    cost: Bounds | None
     promise: float | None = None
 
 
@@ -130,7 +130,7 @@ class Survey:
                 return CallRange(edits, edits)
         return CallRange(0, self.most_edits)
 
-    def to_make(self) -> dict[StageName, Estimate]:
+    def to_make(self) -> dict[StageName, Bounds]:
         """The calls of each stage that are still to be made for this case."""
         if self.ended:
             return {}
@@ -143,7 +143,7 @@ class Survey:
             # There may be no case: models are asked whether there is one.
             judging = CallRange(0, judging.high)
         workload = Workload(self.edits, self.verifies, judging)
-        whole = {stage.name: Estimate(*stage.calls(workload)) for stage in STAGES.values()}
+        whole = {stage.name: Bounds(*stage.calls(workload)) for stage in STAGES.values()}
         if self.made or not self.makes:
             return {name: whole[name] for name in whole if not STAGES[name].makes_cases}
         if self.asks is not None:
@@ -151,10 +151,10 @@ class Survey:
             for name in whole:
                 if STAGES[name].makes_cases:
                     asked = self.asks.get(name, NO_CALL)
-                    whole[name] = Estimate(asked.low if begun else 0, asked.high)
+                    whole[name] = Bounds(asked.low if begun else 0, asked.high)
         done = Counter(lookup.stage for lookup in self.lookups if lookup.answer is not None)
         return {
-            stage: Estimate(max(0, bounds.low - done[stage]), max(0, bounds.high - done[stage]))
+            stage: Bounds(max(0, bounds.low - done[stage]), max(0, bounds.high - done[stage]))
             for stage, bounds in whole.items()
         }
 
@@ -216,8 +216,8 @@ def plan_rows(
     call that several cases share, such as the first summary of a run, counts once.
     """
     recorded: Counter[tuple[str, StageName, str]] = Counter()
-    calls: dict[tuple[str, StageName, str], Estimate] = {}
-    letters: dict[tuple[str, StageName, str], Estimate] = {}
+    calls: dict[tuple[str, StageName, str], Bounds] = {}
+    letters: dict[tuple[str, StageName, str], Bounds] = {}
     stages: dict[tuple[str, StageName, str], StageModel] = {}
     missing_once: set[str] = set()
     for survey in surveys:
@@ -233,7 +233,7 @@ def plan_rows(
             stages[key] = model
             own = [lookup for lookup in survey.lookups if lookup.stage == stage]
             recorded[key] += sum(lookup.answer is not None for lookup in own)
-            more = made.get(stage, Estimate())
+            more = made.get(stage, Bounds())
             shared = [
                 lookup.fingerprint
                 for lookup in own
@@ -241,10 +241,10 @@ def plan_rows(
             ]
             for fingerprint in shared if more.high else ():
                 if fingerprint in missing_once:
-                    more = Estimate(max(0, more.low - 1), max(0, more.high - 1))
+                    more = Bounds(max(0, more.low - 1), max(0, more.high - 1))
                 missing_once.add(fingerprint)
-            calls[key] = calls.get(key, Estimate()) + more
-            letters[key] = letters.get(key, Estimate()) + more.times(survey.letters, survey.letters)
+            calls[key] = calls.get(key, Bounds()) + more
+            letters[key] = letters.get(key, Bounds()) + more.times(survey.letters, survey.letters)
     return [
         _row(key, stages[key], recorded[key], calls[key], letters[key], prices) for key in stages
     ]
@@ -254,12 +254,12 @@ def _row(
     key: tuple[str, StageName, str],
     model: StageModel,
     recorded: int,
-    calls: Estimate,
-    letters: Estimate,
+    calls: Bounds,
+    letters: Bounds,
     prices: Callable[[str], Price | None],
 ) -> PlanRow:
     longest = model.max_tokens or _LONGEST_ANSWER
-    read = Estimate(letters.low / _MOST_LETTERS, letters.high / _FEWEST_LETTERS)
+    read = Bounds(letters.low / _MOST_LETTERS, letters.high / _FEWEST_LETTERS)
     written = calls.times(_SHORTEST_ANSWER, longest)
     price = prices(model.model)
     cost = promise = None
@@ -394,7 +394,7 @@ def _limits(
     if unpriced := _unpriced(rows):
         yield f"A run with {limit} is refused: no known price for {', '.join(unpriced)}."
         return
-    cost = sum((row.cost for row in rows if row.cost is not None), Estimate())
+    cost = sum((row.cost for row in rows if row.cost is not None), Bounds())
     promises = {row.stage: row.promise for row in rows if row.calls.high and row.promise}
     if out := [stage for stage, promise in promises.items() if promise > max_cost]:
         most = max(promises.values())
@@ -475,8 +475,8 @@ def _probed(plan: CallPlan) -> Iterator[str]:
     )
 
 
-def _calls(rows: Sequence[PlanRow]) -> Estimate:
-    return sum((row.calls for row in rows), Estimate())
+def _calls(rows: Sequence[PlanRow]) -> Bounds:
+    return sum((row.calls for row in rows), Bounds())
 
 
 def _unpriced(rows: Sequence[PlanRow]) -> list[str]:
@@ -485,18 +485,18 @@ def _unpriced(rows: Sequence[PlanRow]) -> list[str]:
 
 def _cost(rows: Sequence[PlanRow]) -> str:
     """The cost of the calls to make; what has no price is unknown, and never counted as nothing."""
-    priced = sum((row.cost for row in rows if row.cost is not None), Estimate())
+    priced = sum((row.cost for row in rows if row.cost is not None), Bounds())
     if not _unpriced(rows):
         return _dollars(priced)
     return f"{_dollars(priced)} and an unknown cost" if priced.high else "at an unknown cost"
 
 
-def _whole(bounds: Estimate) -> str:
+def _whole(bounds: Bounds) -> str:
     low, high = f"{bounds.low:,.0f}", f"{bounds.high:,.0f}"
     return low if low == high else f"{low} to {high}"
 
 
-def _dollars(bounds: Estimate) -> str:
+def _dollars(bounds: Bounds) -> str:
     low, high = dollars(bounds.low), dollars(bounds.high)
     if not bounds.high:
         return "$0"

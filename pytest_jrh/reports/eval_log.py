@@ -215,7 +215,7 @@ class JudgedSample:
     `name` opens the sample's id, which ends in a digest of `case_id`. `judge` names the scorer.
     `expected` is the right answer and becomes the target; `score` and `reasoning` are the judge's:
     a verdict without a score is a tie of its repeats. `detail` says what went wrong where `outcome`
-    is one of `models.UNSCORED`, and why there is no case where it is `no_case`. `metadata` is shown
+    is one of `model.UNSCORED`, and why there is no case where it is `no_case`. `metadata` is shown
     beside the case: rubric, test, run, edits. `usage` are the tokens of making and judging it.
     """
 

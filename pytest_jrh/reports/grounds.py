@@ -335,7 +335,7 @@ def label_figures(
 
 def label_rows(results: Sequence[CaseResult], grounds: Grounds) -> Iterator[dict[str, Any]]:
     """The figures of one suite, and what its labels rest on, as rows of the table of figures
-    (`stats.named.FIGURE_COLUMNS`).
+    (`diagnosis.FIGURE_COLUMNS`).
     """
     for judge, rubric, figure in label_figures(results, grounds):
         yield {"judge": judge, "rubric": rubric, **figure.cells}
@@ -344,9 +344,7 @@ def label_rows(results: Sequence[CaseResult], grounds: Grounds) -> Iterator[dict
 
 
 def label_properties(session: Session) -> Iterator[tuple[str, str]]:
-    """The figures of all suites, and what their labels rest on, as names and texts, as
-    `stats.named.properties` has the others.
-    """
+    """The figures of all suites, and what their labels rest on, as names and texts for JUnit."""
     for suite, grounds in session.grounds.items():
         own = [
             result

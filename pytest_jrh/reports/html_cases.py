@@ -534,7 +534,7 @@ class SearchTexts:
         self._cases: dict[str, tuple[int, str]] = {}
 
     def add(self, body: Mapping[str, Any]) -> None:
-        """Take in the cases of one source run, as `bodies.run_body` describes them."""
+        """Take in the cases of one source run, as `run_body` describes them."""
         for key, result in body["results"].items():
             made = body["cases"].get(result["made"])
             parts = [result["reasoning"], result["detail"]]

@@ -66,7 +66,7 @@ class Source(ABC):
         """One summary per run, in the source's own order, without reading a transcript.
 
         `cluster` is set where the source itself says which runs belong together; the config's
-        `cluster_key` comes before that (`sources.clusters`).
+        `cluster_key` comes before that.
 
         Raises InputError where the source cannot be used at all.
         """

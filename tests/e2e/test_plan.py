@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.core.model import RecordMode
-from pytest_jrh.engine.planning import CallPlan, Estimate, plan_of
+from pytest_jrh.engine.planning import Bounds, CallPlan, plan_of
 from pytest_jrh.engine.runner import Engine
 from tests.e2e.bench import Bench
 from tests.e2e.test_spending import pytest_in
@@ -41,13 +41,13 @@ def planned(bench: Bench, mode: RecordMode | None, **more: Any) -> CallPlan:
         engine.stop()
 
 
-def to_make(plan: CallPlan) -> dict[str, Estimate]:
+def to_make(plan: CallPlan) -> dict[str, Bounds]:
     """The calls to make, by stage; stages without any are left out."""
     stages: Counter[str] = Counter()
-    found: dict[str, Estimate] = {}
+    found: dict[str, Bounds] = {}
     for row in plan.rows:
         stages[row.stage] += 1
-        found[row.stage] = found.get(row.stage, Estimate()) + row.calls
+        found[row.stage] = found.get(row.stage, Bounds()) + row.calls
     return {stage: bounds for stage, bounds in found.items() if bounds.high}
 
 
@@ -60,8 +60,8 @@ def asked(
     return dict(Counter(request.stage for request in server.requests[before:]))
 
 
-def exactly(calls: dict[str, int]) -> dict[str, Estimate]:
-    return {stage: Estimate(number, number) for stage, number in calls.items()}
+def exactly(calls: dict[str, int]) -> dict[str, Bounds]:
+    return {stage: Bounds(number, number) for stage, number in calls.items()}
 
 
 def within(plan: CallPlan, calls: dict[str, int]) -> bool:
@@ -135,7 +135,7 @@ def test_a_plan_obeys_the_record_mode_of_each_part(
     next(iter(sorted(bench.cassettes.rglob("*.generation.yaml")))).unlink()
     judge_alone: dict[str, Any] = {"judge_record_mode": "new_episodes"}
     plan = planned(bench, "none", **judge_alone)
-    assert (to_make(plan), plan.unrecorded) == ({"judge": Estimate(2, 2)}, 1)
+    assert (to_make(plan), plan.unrecorded) == ({"judge": Bounds(2, 2)}, 1)
     plan = planned(bench, "once", judge_record_mode="none")
     assert ("judge" in to_make(plan), plan.unrecorded) == (False, 3)
     assert asked(bench, server, "none", **judge_alone) == {"judge": 2}
@@ -154,7 +154,7 @@ def test_a_plan_knows_that_once_adds_nothing_to_a_complete_recording(
     assert (to_make(plan), plan.unrecorded, plan.complete) == ({}, 2, True)
     assert asked(bench, server, "once") == {}
     unsaid = planned(bench, None)
-    assert (to_make(unsaid), unsaid.complete) == ({"judge": Estimate(2, 2)}, True)
+    assert (to_make(unsaid), unsaid.complete) == ({"judge": Bounds(2, 2)}, True)
     assert to_make(planned(bench, "new_episodes")) == exactly(asked(bench, server, "new_episodes"))
 
 
@@ -166,7 +166,7 @@ def test_a_plan_counts_the_making_of_a_panels_case_once(
         runs=2, tests=BOTH, overrides={"admin": {"evaluation_config": {"judges": JUDGES}}}
     )
     plan = planned(bench, mode)
-    assert (to_make(plan)["planner"], to_make(plan)["judge"]) == (Estimate(4, 4), Estimate(8, 8))
+    assert (to_make(plan)["planner"], to_make(plan)["judge"]) == (Bounds(4, 4), Bounds(8, 8))
     assert within(plan, asked(bench, server, mode))
 
 

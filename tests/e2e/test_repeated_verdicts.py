@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from pytest_jrh.core.model import CaseResult
-from pytest_jrh.engine.planning import Estimate
+from pytest_jrh.engine.planning import Bounds
 from pytest_jrh.stats.statistics import describe
 from tests.e2e.bench import Bench, cassette_files, is_complete, read_cassette
 from tests.e2e.test_kill import pytest_process
@@ -415,7 +415,7 @@ def test_each_judge_of_a_panel_is_asked_as_often_as_it_is_repeated(
         {"name": "once", "model": "openai/once"},
     ]
     bench = make_bench(runs=2, overrides=repeating(1, judges=judges))
-    assert to_make(planned(bench, "once"))["judge"] == Estimate(8, 8)
+    assert to_make(planned(bench, "once"))["judge"] == Bounds(8, 8)
     bench.run("once")
     models = Counter(each.body["model"] for each in server.requests if each.stage == "judge")
     assert models == {"often": 6, "once": 2}

@@ -3,17 +3,17 @@ answer."""
 
 from __future__ import annotations
 
-from pytest_jrh.engine.planning import CallPlan, Estimate, PlanRow, plan_lines
+from pytest_jrh.engine.planning import Bounds, CallPlan, PlanRow, plan_lines
 
 RECORDING = {"tiny": ("once", "once")}
 REPLAY = {"tiny": ("none", "none")}
 
 
 def row(stage: str = "judge", calls: int = 4, cost: float | None = 0.02, **more: object) -> PlanRow:
-    bounds = None if cost is None else Estimate(cost / 2, cost)
+    bounds = None if cost is None else Bounds(cost / 2, cost)
     given = {"promise": None if cost is None else 0.01, **more}
-    asked = Estimate(calls, calls)
-    return PlanRow("tiny", stage, "openai/x", 3, asked, Estimate(100, 900), bounds, **given)  # type: ignore[arg-type]
+    asked = Bounds(calls, calls)
+    return PlanRow("tiny", stage, "openai/x", 3, asked, Bounds(100, 900), bounds, **given)  # type: ignore[arg-type]
 
 
 def said(
