@@ -12,7 +12,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
@@ -294,8 +294,7 @@ def _subset(
     wrong = missing = 0
     try:
         while len(cases) < settings.cases:
-            still_open = range(settings.cases - len(cases))
-            batch = [spec for spec, _ in zip(drawn, still_open, strict=False)]
+            batch = list(islice(drawn, settings.cases - len(cases)))
             if not batch:
                 break
             engine.start(batch)

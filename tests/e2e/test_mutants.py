@@ -109,6 +109,16 @@ def test_nothing_is_paid_twice(
     assert "0 calls made" in capsys.readouterr().out
 
 
+def test_cases_are_drawn_until_enough_are_judged_right(
+    suite: SuiteFiles, model: ModelServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model.answer = override(Obedient(), judge=lambda _request: {"score": 0, "reasoning": "?"})
+    pytest.main(["-q", "-p", "no:cacheprovider", suite.option, "--jrh-record-mode=new_episodes"])
+    capsys.readouterr()
+    mutate(suite, "--cases=3")
+    assert "mutants on 3 cases that it judges right" in capsys.readouterr().out
+
+
 def test_without_an_answer_a_mutant_is_neither_killed_nor_survives(
     suite: SuiteFiles, model: ModelServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
