@@ -41,8 +41,7 @@ def load_template(
     """Find a stage's prompt: `override` where that file exists, else `prompt_path`, else the
     built-in one.
 
-    The judge has no override. Raises `InputError` for a file that cannot be read or is invalid
-    (rule D9).
+    The judge has no override. Raises `InputError` for a file that cannot be read or is invalid.
     """
     spec = STAGES[stage]
     if override is not None and spec.makes_cases and override.is_file():

@@ -1,8 +1,7 @@
 """How a session ends, in pytest or in a merge of shards: decisions, files, reports, baseline, and
 whether it is green.
 
-Nothing here knows pytest, so that what several machines ran ends as what one ran (rules F2, H, I8,
-J).
+Nothing here knows pytest, so that what several machines ran ends as what one ran.
 """
 
 from __future__ import annotations

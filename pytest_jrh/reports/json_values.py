@@ -1,5 +1,4 @@
-"""Figures, gate and panel as JSON values; `schema/report.schema.json` describes them (rules J1,
-J5).
+"""Figures, gate and panel as JSON values; `schema/report.schema.json` describes them.
 
 A figure is `{value, reason}`, a share `{count, n, value, reason}`; `value` is null exactly where
 `reason` is text.

@@ -491,7 +491,7 @@ def write_suite_outputs(
     *,
     interrupted: bool = False,
 ) -> Written:
-    """Write everything of rules H1 and H2 for one suite, streaming over the records.
+    """Write the cases, results and figures of one suite, streaming over the records.
 
     `decision` is what the gate says of the suite. A file that cannot be written becomes a sentence,
     and the others are written; files of unchanged content are not written again.

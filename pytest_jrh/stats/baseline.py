@@ -1,4 +1,4 @@
-"""The baseline: the accepted verdict of each judge on each case (rules J2, J3, M7)."""
+"""The baseline: the accepted verdict of each judge on each case."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class BaselineCase:
 
     Digest and fingerprint are the first 16 hex digits, so that a line stays readable. `score` is
     None where repeats have no majority. `scores` are those of several repeats, and empty where the
-    case was judged once. `reference` are the scores that a drop is held against (rule M7); empty
+    case was judged once. `reference` are the scores that a drop is held against; empty
     where they are those of the line itself.
     """
 
@@ -44,7 +44,7 @@ class Baseline:
     cases: Mapping[str, BaselineCase] = field(default_factory=dict)
 
     def match(self, result: CaseResult) -> BaselineCase | None:
-        """Look up the line of the case that was judged: same id, same digest (rule J3).
+        """Look up the line of the case that was judged: same id, same digest.
 
         None also where the line contradicts itself.
         """
@@ -96,13 +96,13 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A session compared with the baseline, in order of case ids (rule J3).
+    """A session compared with the baseline, in order of case ids.
 
     `compared` counts the cases with a verdict on both sides and the same digest; `pairs` are those
     of them that count in figures, all but those of probes. `not_comparable` gives for each other
     case the reason. `judge_changed` counts the compared cases that another judge has judged since.
     `flickered` are those of the regressions and fixes whose judge is the same as before: no change
-    has caused them (rule M8). `only_other_suites` names the
+    has caused them. `only_other_suites` names the
     suites in the baseline where it has no case of the session's.
     """
 
@@ -190,12 +190,12 @@ def update(
     *,
     reset_reference: bool = False,
 ) -> Update:
-    """Update a baseline with a session's verdicts, and leave all other lines unchanged (rule J2).
+    """Update a baseline with a session's verdicts, and leave all other lines unchanged.
 
     Cases that were deselected, belong to other suites, are unscored or were never reported keep
     their lines. A line is removed where its case is no longer in the suite, or is `no_case` now.
     What a drop is held against stays as it was when the case was first written, unless
-    `reset_reference` makes it the present verdict (rule M7).
+    `reset_reference` makes it the present verdict.
     """
     cases = dict(baseline.cases)
     given = {result.case_id: result for result in results}

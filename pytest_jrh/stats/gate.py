@@ -256,7 +256,7 @@ def _regressions(
     rules: GateRules,
 ) -> Iterator[Threshold]:
     """Count regressions and what is new; those that another rule decides about, only where a
-    limit is set (rule M4).
+    limit is set.
     """
     by_id = {result.case_id: result for result in judged}
     found = comparison.regressions if comparison is not None else ()
@@ -281,7 +281,7 @@ def _is_answered(result: CaseResult, rules: GateRules) -> bool:
 def _probe_rates(
     received: Sequence[CaseResult], judges: Sequence[str], rules: GateRules, *, whole: bool
 ) -> Iterator[Threshold]:
-    """Hold the share of verdicts that each probe turns against its limit (rule S8).
+    """Hold the share of verdicts that each probe turns against its limit.
 
     A probe without selected cases is left out, unless the session is the whole suite.
     """
@@ -314,7 +314,7 @@ def _drops(
     comparison: Comparison | None,
     rules: GateRules,
 ) -> Iterator[Threshold]:
-    """Hold the drop of each judge since the reference against `max_drop` (rules M4, M7).
+    """Hold the drop of each judge since the reference against `max_drop`.
 
     Where nothing can be compared at all, that is a threshold by itself.
     """
@@ -519,7 +519,7 @@ class GateDecision:
 
     @property
     def prospects(self) -> list[Prospect]:
-        """What comparisons like this one show; nothing where there is none (rule M6)."""
+        """What comparisons like this one show; nothing where there is none."""
         limits = [each.limit for each in self.thresholds if each.rule == "max_drop"]
         return prospects(self.foreseen, limits[0] if limits else None)
 
@@ -557,8 +557,7 @@ class GateDecision:
 
 
 def tolerated(result: CaseResult, baseline: Baseline | None, rules: GateRules) -> str | None:
-    """Why a case's disagreement does not fail its item; None where it does, or the case agrees
-    (rule J4).
+    """Why a case's disagreement does not fail its item; None where it does, or the case agrees.
 
     Needs only the case's own result, so that every xdist worker can call it.
     """
@@ -584,7 +583,7 @@ def decide(
     scope: Scope,
     left_out: Collection[CaseSpec] = (),
 ) -> GateDecision:
-    """Decide about one suite, from the last result of each of its cases (rules J3 to J5).
+    """Decide about one suite, from the last result of each of its cases.
 
     `scope` holds the suite's ids alone; `left_out` are cases that a marker or another plugin has
     skipped, which are in neither. Selected cases without a result are named.
