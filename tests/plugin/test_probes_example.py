@@ -36,7 +36,9 @@ def test_each_defect_is_found_by_its_own_probe_and_by_no_other(tmp_path: Path) -
     assert {judge: probe for (judge, probe), number in wrong.items() if number} == {
         judge: probe for judge, probe in FOUND_BY.items() if probe is not None
     }
-    findings = re.findall(r"\b(\w+): (\w+) turns \d+ of \d+ right verdicts", done.stdout)
+    findings = re.findall(
+        r"^Probes: judge (\w+)\n! (\w+) turns \d+ of \d+ right verdicts", done.stdout, re.MULTILINE
+    )
     assert findings == [(judge, probe) for judge, probe in FOUND_BY.items() if probe is not None]
     assert sum(number > 0 for number in wrong.values()) == len(PROBES)
     assert not set(PROBES) - set(judged)

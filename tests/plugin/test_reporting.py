@@ -65,7 +65,7 @@ def test_the_summary_is_a_table_of_rubrics_and_tests(
         "95% intervals of rubric-1: recall 9.5-90.5, FPR 0.0-56.1, paired 9.5-90.5; none",
         "of kappa (fewer than 5 samples or clusters)",
         "Each interval holds by itself: of 20, about one misses its true figure.",
-        "not in these figures: 2 without a case, 1 unscored",
+        "! Not in these figures: 2 without a case, 1 unscored.",
         "  2 without a case: the transcript has no assistant turn",
         "Labels: 5 confirmed by openai/gpt-4.1-mini.",
         "Judge and verifier are one model (openai/gpt-4.1-mini): errors that both make",
@@ -118,13 +118,13 @@ def test_media_that_the_judge_cannot_see_are_said_once(
 def test_a_verbose_run_shows_the_confusion_matrices(
     pytester: pytest.Pytester, recorded: Recorded
 ) -> None:
-    title = "confusion matrices (rows: right answer, columns: the judge's)"
+    title = "Confusion matrices and missing figures, tiny:"
     quiet = pytester.runpytest_inprocess(recorded.tiny.option)
     assert title not in quiet.outlines
     lines = pytester.runpytest_inprocess(recorded.tiny.option, "-v").outlines
     start = lines.index("rubric-1", lines.index(title))
-    assert [line.split() for line in lines[start + 1 : start + 4]] == [
-        ["0", "1"],
+    assert lines[start + 1].split("  ") == ["right answer", "judge gave 0", "judge gave 1"]
+    assert [line.split() for line in lines[start + 2 : start + 4]] == [
         ["0", "3", "0"],
         ["1", "1", "1"],
     ]
