@@ -157,7 +157,6 @@ class _NoCalls:
 Fate = Literal["killed", "survived", "unchanged", "no_answer"]
 FOLDER = "mutants"
 """Where the recordings of mutants are, in the suite's folder of cassettes."""
-CASES = 20
 
 
 @dataclass(frozen=True, slots=True)

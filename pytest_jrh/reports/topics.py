@@ -291,7 +291,7 @@ def review_blocks(session: Session) -> list[Block]:
     decisions are void; nothing without a review.
     """
     blocks: list[Block] = []
-    reviewed = list(_once(session))
+    reviewed = list(_each_once(result for result in session.results if result.human_reviewed))
     counts = Counter(result.human_reviewed for result in reviewed)
     if decided := ", ".join(f"{counts[word]:,} {word}" for word in _WORDS if counts[word]):
         blocks.append(Sentence(f"Reviewed by people: {decided}."))
@@ -302,10 +302,6 @@ def review_blocks(session: Session) -> list[Block]:
         )
         blocks.append(Cases(sentence, tuple(void), "warning"))
     return blocks
-
-
-def _once(session: Session) -> Iterable[CaseResult]:
-    return _each_once(result for result in session.results if result.human_reviewed)
 
 
 def _each_once(results: Iterable[CaseResult]) -> Iterable[CaseResult]:
