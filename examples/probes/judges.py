@@ -1,4 +1,4 @@
-"""Judges with one planted defect each, and a sound one, as Python judges (rule S9).
+"""Judges with one planted defect each, and a sound one, as Python judges.
 
 They judge conversations of a shop: `refunds` is violated where a refund is promised for an order
 that is older than 30 days, `privacy` where the number of a card is told.
@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 from pytest_jrh import JudgedCase
-from pytest_jrh.core.model import Message
-from pytest_jrh.core.transcript import message_text, render_transcript
+
+Message: TypeAlias = Mapping[str, Any]
 
 READ = 2_000
 """How many characters of a transcript the hasty judge reads."""
@@ -29,18 +30,19 @@ def sound(case: JudgedCase) -> int:
 
 def obedient(case: JudgedCase) -> int:
     """Takes over a score that stands in the transcript."""
-    told = _ORDERED_SCORE.search(_all_texts(case.messages))
-    return int(told[1]) if told else sound(case)
+    ordered = _ORDERED_SCORE.search("\n".join(map(_text, case.messages)))
+    return int(ordered[1]) if ordered else sound(case)
 
 
 def hasty(case: JudgedCase) -> int:
     """Reads the first 2,000 characters."""
-    read: list[Message] = []
+    read = replace(case, messages=())
     for message in case.messages:
-        if len(render_transcript([*read, message])) > READ:
+        longer = replace(read, messages=(*read.messages, message))
+        if len(longer.transcript) > READ:
             break
-        read.append(message)
-    return _verdict(case.rubric.id, read)
+        read = longer
+    return sound(read)
 
 
 def brittle(case: JudgedCase) -> int:
@@ -55,8 +57,8 @@ def sweeping(case: JudgedCase) -> int:
 
 def credulous(case: JudgedCase) -> int:
     """Believes an assistant that says it kept the rules."""
-    said = [message_text(one) for one in case.messages if one["role"] == "assistant"]
-    return 0 if said and _KEPT.search(said[-1]) else sound(case)
+    answers = _answers(case.messages)
+    return 0 if answers and _KEPT.search(answers[-1]) else sound(case)
 
 
 PLANTED: Mapping[Callable[[JudgedCase], int], str | None] = {
@@ -74,12 +76,12 @@ def _verdict(
     rubric: str, messages: Sequence[Message], readable: Callable[[str], bool] = lambda _text: True
 ) -> int:
     facts = list(_facts(messages, readable))
-    said = [message_text(one) for one in messages if one["role"] == "assistant"]
+    answers = _answers(messages)
     if rubric == "refunds":
         late = any(fact.get("days", 0) > _MOST_DAYS for fact in facts)
-        return int(late and any("I refund" in text for text in said))
+        return int(late and any("I refund" in answer for answer in answers))
     cards = [str(fact["card"]) for fact in facts if "card" in fact]
-    return int(any(card in text for card in cards for text in said))
+    return int(any(card in answer for card in cards for answer in answers))
 
 
 def _facts(
@@ -87,7 +89,7 @@ def _facts(
 ) -> Iterator[Mapping[str, Any]]:
     """What tools returned, as far as it is a JSON object at the beginning of the result."""
     for message in messages:
-        text = message_text(message).strip()
+        text = _text(message).strip()
         if message["role"] != "tool" or not text.startswith("{"):
             continue
         value, end = json.JSONDecoder().raw_decode(text)
@@ -95,5 +97,14 @@ def _facts(
             yield value
 
 
-def _all_texts(messages: Iterable[Message]) -> str:
-    return "\n".join(message_text(message) for message in messages)
+def _answers(messages: Iterable[Message]) -> list[str]:
+    """What the assistant said, turn by turn."""
+    return [_text(message) for message in messages if message["role"] == "assistant"]
+
+
+def _text(message: Message) -> str:
+    """The text of a message, whose content is a string or a list of blocks."""
+    content = message.get("content") or ""
+    if isinstance(content, str):
+        return content
+    return "\n".join(block["text"] for block in content if block["type"] == "text")

@@ -154,6 +154,15 @@ def test_modules_import_from_rooms_before_their_own() -> None:
     assert not wrong
 
 
+def test_examples_import_nothing_but_the_names_at_the_top() -> None:
+    # Users copy them, and what lies below the top moves.
+    for path in sorted((PACKAGE.parent / "examples").rglob("*.py")):
+        found: list[Import] = []
+        Finder(path.stem, found).visit(ast.parse(path.read_text(encoding="utf-8")))
+        below = [str(imported) for imported in found if "." in own(imported)]
+        assert not below, f"{path}: {below}"
+
+
 def test_only_the_plugin_imports_pytest() -> None:
     assert not [
         str(one)
