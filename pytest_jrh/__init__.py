@@ -32,8 +32,14 @@ if TYPE_CHECKING:
         StageModel,
         Verdict,
     )
-    from pytest_jrh.engine.generate import Pipeline, generate_agent_perturbations
-    from pytest_jrh.engine.library import Reliability, judge_cases, load_cases, reliability
+    from pytest_jrh.engine.generate import (
+        Pipeline,
+        Reliability,
+        generate_agent_perturbations,
+        judge_cases,
+        load_cases,
+        reliability,
+    )
     from pytest_jrh.judges.judge import JudgedCase
     from pytest_jrh.llm.calls import make_complete
     from pytest_jrh.llm.client import LiteLLMExchange
@@ -56,7 +62,7 @@ _HOMES = {
     "NoVerdictCase": "core.errors",
     "PerturbationOutcome": "core.model",
     "Pipeline": "engine.generate",
-    "Reliability": "engine.library",
+    "Reliability": "engine.generate",
     "Rubric": "core.model",
     "ScoreLevel": "core.model",
     "StageModel": "core.model",
@@ -65,14 +71,14 @@ _HOMES = {
     "apply_single_edit": "cases.pipeline",
     "generate_agent_perturbations": "engine.generate",
     "generate_single_edit": "cases.pipeline",
-    "judge_cases": "engine.library",
-    "load_cases": "engine.library",
+    "judge_cases": "engine.generate",
+    "load_cases": "engine.generate",
     "load_inspect_eval_runs": "sources",
     "load_rubrics": "config.rubrics",
     "make_complete": "llm.calls",
     "make_llm_planner": "cases.pipeline",
     "make_llm_verifier": "cases.pipeline",
-    "reliability": "engine.library",
+    "reliability": "engine.generate",
 }
 
 __all__ = [

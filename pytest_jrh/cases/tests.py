@@ -1,24 +1,168 @@
-"""The kinds of tests, each in a file of its own; one that is not in this table does not exist.
+"""The kinds of tests; one that is not in this table does not exist, and nothing else compares the
+name of one.
 
-A probe as a kind of test.
+A probe is a kind of test whose cases are those of others, changed.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
 from pytest_jrh.cases.probes import PROBES
-from pytest_jrh.core.kinds import AGENT_LABELS, AGENT_PERTURBATION, AGENT_POSITIVES, Kind
+from pytest_jrh.core.model import Skip
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from pytest_jrh.cases.probes.probe import Probe
-    from pytest_jrh.core.kinds import Bench
-    from pytest_jrh.core.model import Case
+    from pytest_jrh.core.model import Case, Label, Objective
 
 
-def _make(bench: Bench) -> Awaitable[Case]:
+BinaryFigure: TypeAlias = Literal["recall", "false_positive_rate"]
+
+
+class Subject(NamedTuple):
+    """One run under one rubric, as collection knows it.
+
+    `targets` are the scores that the suite makes cases for, (None,) in binary mode; `label` is what
+    people or a program say of the run, where they do.
+    """
+
+    targets: tuple[int | None, ...]
+    label: Label | None = None
+
+
+class Planned(NamedTuple):
+    """A case that a kind has of a subject: its target score, None in binary mode, and why it cannot
+    be made, where that is known.
+    """
+
+    target_score: int | None
+    skip: Skip | None = None
+
+
+class Bench(Protocol):
+    """What making one case may use: the engine gives it.
+
+    Each way raises `NoVerdictCase` where there is no case, and `Unscored` where a model or a file
+    could not be had.
+    """
+
+    async def edited(self) -> Case:
+        """The run edited by the suite's stages towards the test's objective."""
+
+    async def unedited(self) -> Case:
+        """The run as it is, with its label as the expected answer."""
+
+    async def derived(self) -> Case:
+        """The case of another test, changed as a probe does it."""
+
+
+def one_for_each_target(subject: Subject) -> Iterable[Planned]:
+    """One case for each target score: the cases of kinds whose transcripts are made."""
+    return map(Planned, subject.targets)
+
+
+def edited(bench: Bench) -> Awaitable[Case]:
+    """Have the run edited."""
+    return bench.edited()
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of test: which cases it has, how they are made, and which figures they count in.
+
+    `marker` says what it is in pytest's `--markers`, `label` is its short name in tables and on the
+    review page. `figures` are the binary figures whose shares its cases are of: violations that
+    were found, or satisfied cases that were not. `objective` gives what its pipeline aims at by
+    what the config says, `folder` where its cases go by the module's name unless the config says,
+    and `targets` the score levels that it makes cases for, of those on the rubric's scale
+    (ascending) and those that the config wants (all where none). `cases` are those that it has of a
+    run under a rubric, and `make` makes one.
+    """
+
+    name: str
+    marker: str
+    label: str
+    figures: tuple[BinaryFigure, ...]
+    objective: Callable[[Objective], Objective]
+    folder: Callable[[str], str]
+    targets: Callable[[Sequence[int], Sequence[int]], tuple[int, ...]]
+    cases: Callable[[Subject], Iterable[Planned]] = one_for_each_target
+    make: Callable[[Bench], Awaitable[Case]] = edited
+    highest_only: bool = False
+    """Whether the highest score is the only one that its cases may have been made for."""
+    natural: bool = False
+    """Whether its cases are runs as they are, with labels that the config names: no stage makes
+    them, and no verifier confirms them."""
+    derived: bool = False
+    """Whether it is a probe, whose cases are those of other tests, changed."""
+    unnamed: bool = False
+    """Whether ids of cases that probes derive leave out that they are derived from its own: true of
+    one kind."""
+
+
+def _targets(scale: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...]:
+    return tuple(score for score in scale if not wanted or score in wanted)
+
+
+AGENT_PERTURBATION = Kind(
+    name="agent_perturbation",
+    marker="a case whose transcript was edited to violate its rubric, or to land on a score",
+    label="perturbation",
+    figures=("recall",),
+    objective=lambda configured: configured,
+    folder=lambda module: f"outputs/agent_perturbation/{module}",
+    targets=_targets,
+    unnamed=True,
+)
+
+
+AGENT_POSITIVES = Kind(
+    name="agent_positives",
+    marker="a case whose transcript satisfies its rubric",
+    label="positive",
+    figures=("false_positive_rate",),
+    objective=lambda _configured: "pass",
+    folder=lambda _module: "outputs/agent_positives",
+    targets=lambda scale, _wanted: tuple(scale[-1:]),
+    highest_only=True,
+)
+
+
+def _labelled(subject: Subject) -> Iterable[Planned]:
+    """One case where there is a label, and none elsewhere.
+
+    An ordinal case is named after its label, and after the lowest one where annotators disagree.
+    """
+    label = subject.label
+    if label is not None:
+        target = None if subject.targets == (None,) else label.lowest
+        skip = None if label.dispute is None else Skip("disputed_label", label.dispute)
+        yield Planned(target, skip)
+
+
+def _unedited(bench: Bench) -> Awaitable[Case]:
+    return bench.unedited()
+
+
+AGENT_LABELS = Kind(
+    name="agent_labels",
+    marker="a run as it is, with the label that people or a program gave it",
+    label="natural",
+    figures=("recall", "false_positive_rate"),
+    objective=lambda _configured: "fail",
+    folder=lambda module: f"outputs/agent_labels/{module}",
+    targets=lambda scale, _wanted: tuple(scale),
+    cases=_labelled,
+    make=_unedited,
+    natural=True,
+)
+
+
+def _derived(bench: Bench) -> Awaitable[Case]:
     return bench.derived()
 
 
@@ -33,7 +177,7 @@ def kind_of(probe: Probe) -> Kind:
         folder=lambda module: f"outputs/{probe.name}/{module}",
         targets=lambda scale, _wanted: tuple(scale),
         cases=lambda _subject: (),
-        make=_make,
+        make=_derived,
         derived=True,
     )
 

@@ -1,4 +1,4 @@
-"""The probes of a suite as its config has them, checked.
+"""From a suite and its runs to case specs, and the probes that the suite's config names, checked.
 
 Which cases a probe has: some of the suite's cases, and for each some of its variants.
 
@@ -11,26 +11,29 @@ from __future__ import annotations
 
 import hashlib
 import random
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from pytest_jrh.cases.ids import short_digest
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import PackMistake, ProbeSettings
-from pytest_jrh.cases.tests import BASES, KINDS
+from pytest_jrh.cases.tests import BASES, KINDS, Subject
 from pytest_jrh.config.schema import ProbeSection, of_each
+from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.documents import KeyPath, dotted, listed, read_document, shown
 from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.model import CaseSpec, Label, RunSummary
 from pytest_jrh.core.stages import VERIFIER
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable
 
     from pytest_jrh.cases.probes.probe import Probe, Variant
     from pytest_jrh.config.places import Places
     from pytest_jrh.config.schema import Config
-    from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.documents import Findings
-    from pytest_jrh.core.model import CaseSpec, Mode, Objective, Rubric, StageName, TestName
+    from pytest_jrh.core.model import Mode, Objective, Rubric, StageName, TestName
 
 
 def with_probes(suite: Suite, specs: Iterable[CaseSpec]) -> Iterator[CaseSpec]:
@@ -272,3 +275,70 @@ def _with_number(
     default = len(wanted) if settings.names else probe.per_case
     number = len(wanted) if settings.whole_grid else settings.per_case or default
     return replace(settings, per_case=min(number, len(wanted)) or 1)
+
+
+T = TypeVar("T")
+
+
+def expand(
+    suite: Suite,
+    runs: Sequence[RunSummary],
+    labels: Mapping[tuple[str, str, int], Label] | None = None,
+) -> Iterator[CaseSpec]:
+    """Yield the suite's specs in collection order: test, rubric, run, target score, variant, judge.
+
+    `labels` are those of runs as they are, by rubric id, run id and epoch.
+    """
+    return with_probes(suite, _of_runs(suite, runs, labels or {}))
+
+
+def _of_runs(
+    suite: Suite, runs: Sequence[RunSummary], labels: Mapping[tuple[str, str, int], Label]
+) -> Iterator[CaseSpec]:
+    labelled = {(run_id, epoch) for _, run_id, epoch in labels}
+    for test in suite.tests:
+        kind = KINDS[test.name]
+        eligible = [run for run in runs if not kind.natural or (run.run_id, run.epoch) in labelled]
+        draw = stable_sample if suite.generation.sampling == "stable" else sample
+        sampled = draw(eligible, suite.source.sample_num, suite.source.sampling_seed)
+        judges = [judge.name for judge in suite.judges] if test.evaluate else [None]
+        for rubric in suite.rubrics:
+            for run in sampled:
+                label = labels.get((rubric.id, run.run_id, run.epoch))
+                for planned in kind.cases(Subject(test.targets[rubric.id], label)):
+                    for judge in judges:
+                        yield CaseSpec(
+                            suite.name,
+                            test.name,
+                            rubric.id,
+                            run.run_id,
+                            run.epoch,
+                            planned.target_score,
+                            judge,
+                            run.skip or planned.skip,
+                            cluster=run.cluster,
+                        )
+
+
+def sample(runs: Sequence[T], number: int | None, seed: int) -> list[T]:
+    """Pick the runs that RAND's harness picks for this number and seed, in log order."""
+    if number is None or number <= 0 or number >= len(runs):
+        return list(runs)
+    picked = sorted(random.Random(seed).sample(range(len(runs)), number))  # noqa: S311 - reproducible, not secret
+    return [runs[index] for index in picked]
+
+
+def stable_sample(runs: Sequence[RunSummary], number: int | None, seed: int) -> list[RunSummary]:
+    """Pick the runs whose ids have the smallest digests with this seed, in log order.
+
+    Each run has the same chance, whatever others there are: a run that is added takes the place of
+    one at most, and a greater number picks the same runs and more.
+    """
+    if number is None or number <= 0 or number >= len(runs):
+        return list(runs)
+
+    def digest(index: int) -> str:
+        run = runs[index]
+        return short_digest(repr((seed, run.run_id, run.epoch)), 64)
+
+    return [runs[index] for index in sorted(sorted(range(len(runs)), key=digest)[:number])]

@@ -17,7 +17,7 @@ from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.load import load_suite
 from pytest_jrh.config.options import ALONE
 from pytest_jrh.config.places import Places
-from pytest_jrh.config.specs import expand
+from pytest_jrh.config.probes import expand
 from pytest_jrh.core.documents import listed, printable, read_document, shown
 from pytest_jrh.core.errors import InputError, Problem, collecting
 from pytest_jrh.core.files import absolute

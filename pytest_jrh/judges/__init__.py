@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_jrh.judges.http import HTTP
-from pytest_jrh.judges.inspect_scorer import INSPECT_SCORER
+from pytest_jrh.judges.inspect_code import INSPECT_SCORER, SCOUT_SCANNER
 from pytest_jrh.judges.prompt import PROMPT
 from pytest_jrh.judges.python import PYTHON, judge_function, supplied_judge
-from pytest_jrh.judges.scout_scanner import SCOUT_SCANNER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,5 +1,6 @@
-"""What judges that are scorers of Inspect or scanners of Scout have in common: their keys, how one
-is loaded, the models that it asks, and how its value is read.
+"""The judges that are scorers of Inspect, or scanners of Inspect Scout (an extra: `pip install
+'pytest-jrh[scout]'`): their keys, how one is loaded, the models that it asks, and how its value is
+read. Their calls of models go through Inspect.
 """
 
 from __future__ import annotations
@@ -10,23 +11,26 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.sections import FreeMapping, Takes, Text
 from pytest_jrh.core.text import nearest, shortened
 from pytest_jrh.core.user_code import error_places, error_text
-from pytest_jrh.judges.judge import judged_case
-from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys, Scale, shown_path
+from pytest_jrh.judges.judge import JudgeKind, JudgeStart, judged_case
+from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys, Scale, shown_path, with_file
 from pytest_jrh.judges.own_source import OwnSource, own_source
 from pytest_jrh.llm.transport import keep_libraries_local
 
 if TYPE_CHECKING:
     from inspect_ai._util.registry import RegistryType
     from inspect_ai.model import ChatMessage, Model
+    from inspect_ai.scorer import Scorer
+    from inspect_ai.solver import TaskState
+    from inspect_scout import Scanner, Transcript
 
-    from pytest_jrh.core.model import Case, StageModel, Verdict
+    from pytest_jrh.core.model import Case, Mode, StageModel, Verdict
     from pytest_jrh.judges.judge import JudgeCalls, JudgedCase, JudgeSettings
 
 
@@ -231,3 +235,253 @@ def _model(name: str, stage: StageModel) -> Model:
         if "API_KEY" not in str(error):
             raise
         return get_model(name, config=config, base_url=stage.api_base, api_key=_NO_KEY)
+
+
+_SCORER = "inspect_scorer"
+# How Inspect's graders begin the explanation of an answer without a grade.
+_NO_GRADE = "Grade not found"
+
+
+class ScorerKeys(InspectKeys):
+    """The keys of a judge that is a scorer of Inspect."""
+
+    inspect_scorer: Annotated[Text | None, Takes("a scorer, as file.py@name or package/name")] = (
+        None
+    )
+    """A scorer of Inspect that judges: file.py@name, with a path from the config, or package/name.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class ScorerJudge(InspectCodeJudge):
+    """A judge that is a scorer of Inspect; it gets a `TaskState` of each case."""
+
+    scorer: Scorer
+    kind: ClassVar[str] = _SCORER
+    what: ClassVar[str] = "scorer"
+    binary_map: ClassVar[Mapping[str, int] | None] = {"C": 0, "I": 1}
+
+    async def given(self, judged: JudgedCase, case: Case, target: str) -> object:
+        """What the scorer gives for the state of a case."""
+        from inspect_ai.scorer import Target
+
+        state = task_state(judged, case, target, self.settings.stage.model or "none/none")
+        return await self.scorer(state, Target(target))
+
+    def value_of(self, given: object, scale: Scale) -> tuple[object, str]:
+        """The value and the explanation of a `Score`; of one whose grade was not found, no value.
+
+        Inspect's graders before 0.3.245, and scorers that were copied from them, give it the value
+        of an incorrect answer.
+        """
+        from inspect_ai.scorer import Score
+
+        if not isinstance(given, Score):
+            raise scale.invalid(f"gave {type(given).__name__}, which is no Score")
+        explanation = given.explanation or ""
+        return None if explanation.startswith(_NO_GRADE) else given.value, explanation
+
+
+def task_state(judged: JudgedCase, case: Case, target: str, model: str) -> TaskState:
+    """The state of a finished run, as a scorer gets it: its output is the last assistant turn."""
+    from inspect_ai.model import ChatCompletionChoice, ModelName, ModelOutput
+    from inspect_ai.scorer import Target
+    from inspect_ai.solver import TaskState
+
+    messages = chat_messages(judged)
+    last = next((turn for turn in reversed(messages) if turn.role == "assistant"), None)
+    output = ModelOutput(
+        model=model, choices=[] if last is None else [ChatCompletionChoice(message=last)]
+    )
+    return TaskState(
+        model=ModelName(model),
+        sample_id=case.run.sample_id or case.run.run_id,
+        epoch=case.run.epoch,
+        input=judged.input,
+        messages=messages,
+        target=Target(target),
+        output=output,
+        completed=True,
+        metadata=dict(judged.metadata),
+    )
+
+
+def _build_scorer(settings: JudgeSettings, mode: Mode, instruction: str) -> ScorerJudge:
+    del mode, instruction  # the scorer gets the rubric as its target
+    section = settings.section
+    assert isinstance(section, ScorerKeys)
+    spec = section.inspect_scorer
+    assert spec is not None
+
+    def make() -> Scorer:
+        from inspect_ai._eval.loader import scorer_from_spec
+        from inspect_ai.scorer._scorer import ScorerSpec
+
+        return scorer_from_spec(ScorerSpec(scorer=spec), None, **(section.args or {}))
+
+    scorer, source = made(spec, "scorer", _SCORER, make, settings)
+    return ScorerJudge(settings, section, shown_path(spec, "@"), source, scorer)
+
+
+INSPECT_SCORER = JudgeKind(
+    key=_SCORER,
+    build=_build_scorer,
+    keys=ScorerKeys,
+    asks_model=False,
+    with_files=lambda section, relocated: with_file(section, _SCORER, "@", relocated),
+    start=JudgeStart(
+        keys=lambda scorer, _mode: {_SCORER: scorer},
+        notes=(
+            "args: {partial_credit: false}          # what the scorer is made with",
+            "model_roles: {grader: openai/gpt-4.1}  # as Inspect names models; or `model`",
+            'score_map: {"true": 0, "false": 1}     # where its values are not C and I',
+        ),
+    ),
+)
+
+
+_SCANNER = "scout_scanner"
+
+
+class ScannerKeys(InspectKeys):
+    """The keys of a judge that is a scanner of Scout."""
+
+    scout_scanner: Annotated[Text | None, Takes("a scanner, as file.py@name or package/name")] = (
+        None
+    )
+    """A scanner of Inspect Scout that judges: file.py@name, with a path from the config, or
+    package/name. Needs the extra `scout`, and in a binary suite `score_map`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScannerJudge(InspectCodeJudge):
+    """A judge that is a scanner of Scout; it gets what its own loader makes of a `Transcript`."""
+
+    scanner: Scanner[Any]
+    kind: ClassVar[str] = _SCANNER
+    what: ClassVar[str] = "scanner"
+
+    async def given(self, judged: JudgedCase, case: Case, target: str) -> object:
+        """What the scanner gives for the transcript of a case."""
+        from inspect_scout._scanner.scanner import config_for_scanner
+
+        loader = config_for_scanner(self.scanner).loader
+        loaded = [piece async for piece in loader(transcript_of(judged, case, target))]
+        # Scout passes over lists without a message, too.
+        inputs = [piece for piece in loaded if not (isinstance(piece, list) and not piece)]
+        if len(inputs) == 1:
+            return await self.scanner(inputs[0])
+        invalid = self.scale().invalid
+        if not inputs:
+            raise invalid("was not run: its filters leave nothing of the transcript")
+        raise invalid(
+            f"looks at one message at a time, {len(inputs)} here, and a case has one verdict",
+            advice="Let it take a Transcript, or list[ChatMessage].",
+        )
+
+    def value_of(self, given: object, scale: Scale) -> tuple[object, str]:
+        """The value and the explanation of a `Result`; of a list of them, the values by label."""
+        from inspect_scout import Result
+
+        if (
+            isinstance(given, list)
+            and given
+            and all(isinstance(result, Result) for result in given)
+        ):
+            values = {str(result.label): result.value for result in given}
+            key = self.section.value_key
+            counted = next((result for result in given if str(result.label) == key), None)
+            return values, _explanation(counted)
+        if not isinstance(given, Result):
+            raise scale.invalid(f"gave {type(given).__name__}, which is no Result")
+        return given.value, _explanation(given)
+
+
+def transcript_of(judged: JudgedCase, case: Case, target: str) -> Transcript:
+    """A case as Scout sees one.
+
+    Its metadata is the run's own, and beside it what Scout's `as_scorer` puts there.
+    """
+    from inspect_scout import Transcript
+
+    run, run_metadata = case.run, dict(judged.metadata)
+    sample = run.sample_id or run.run_id
+    scout_metadata = {
+        "id": sample,
+        "epoch": run.epoch,
+        "sample_metadata": run_metadata,
+        "target": target,
+    }
+    messages = chat_messages(judged)
+    return Transcript(
+        transcript_id=run.run_id,
+        task_id=str(sample),
+        task_repeat=run.epoch,
+        message_count=len(messages),
+        metadata={**run_metadata, **scout_metadata},
+        messages=messages,
+    )
+
+
+def _explanation(result: Any) -> str:
+    return "" if result is None else result.explanation or result.answer or ""
+
+
+def _build_scanner(settings: JudgeSettings, mode: Mode, instruction: str) -> ScannerJudge:
+    del instruction  # the scanner gets the rubric in the transcript's metadata
+    section = settings.section
+    assert isinstance(section, ScannerKeys)
+    spec = section.scout_scanner
+    assert spec is not None
+    if mode == "binary" and settings.score_map is None:
+        # A scanner's `true` says "found", which is a violation or its absence.
+        message = "the values of a scanner need score_map"
+        hint = 'such as score_map: {"true": 1, "false": 0}, where it finds violations'
+        raise InputError(Problem(message, key=f"judge.{_SCANNER}", hint=hint))
+    try:
+        import inspect_scout  # noqa: F401
+    except ImportError as error:
+        message = f"the judge is a scanner of Scout, which needs inspect_scout ({error})"
+        hint = "pip install 'pytest-jrh[scout]'"
+        raise InputError(Problem(message, key=f"judge.{_SCANNER}", hint=hint)) from None
+    scanner, source = made(
+        spec, "scanner", _SCANNER, lambda: _loaded_scanner(spec, section.args or {}), settings
+    )
+    return ScannerJudge(settings, section, shown_path(spec, "@"), source, scanner)
+
+
+def _first_keys(scanner: str, mode: Mode) -> dict[str, Any]:
+    score_map = {"score_map": {"true": 1, "false": 0}} if mode == "binary" else {}
+    return {_SCANNER: scanner, **score_map}
+
+
+def _loaded_scanner(spec: str, args: Mapping[str, Any]) -> Scanner[Any]:
+    from inspect_ai._util.module import load_module
+    from inspect_ai._util.path import add_to_syspath
+    from inspect_scout._scanner.scanner import scanner_create
+
+    file, separator, name = spec.rpartition("@")
+    if not separator:
+        return scanner_create(spec, dict(args))
+    # Not Scout's own function for files, which drops arguments that the scanner has not.
+    path = Path(file).resolve()
+    with add_to_syspath(path.parent.as_posix()):
+        load_module(path)
+        return scanner_create(name, dict(args))
+
+
+SCOUT_SCANNER = JudgeKind(
+    key=_SCANNER,
+    build=_build_scanner,
+    keys=ScannerKeys,
+    asks_model=False,
+    with_files=lambda section, relocated: with_file(section, _SCANNER, "@", relocated),
+    start=JudgeStart(
+        keys=_first_keys,
+        notes=(
+            "args: {question: ...}                  # what the scanner is made with",
+            "model: openai/gpt-4.1                  # as Inspect names models",
+        ),
+        extra="scout",
+    ),
+)

@@ -97,7 +97,7 @@ def pytest_terminal_summary(
         "deselected"
     )
     if nothing and not _has_suites(config):
-        from pytest_jrh.plugin.hints import suites_nearby
+        from pytest_jrh.plugin.options import suites_nearby
 
         for line in suites_nearby(config):
             terminalreporter.write_line(line)
@@ -138,6 +138,6 @@ def _refuse_options(config: pytest.Config) -> None:
     if any(
         str(argument).startswith("--jrh-") for argument in config.invocation_params.args
     ) and not _has_suites(config):
-        from pytest_jrh.plugin.hints import refuse_options
+        from pytest_jrh.plugin.options import refuse_options
 
         refuse_options(config)

@@ -23,6 +23,7 @@ from pytest_jrh.core.files import absolute
 from pytest_jrh.plugin.collect import CaseItem, SuiteFile
 from pytest_jrh.plugin.options import (
     OPTIONS_READ,
+    RESULT_ATTRIBUTE,
     YAML_SUFFIXES,
     typed_arguments,
     typed_configs,
@@ -32,7 +33,6 @@ from pytest_jrh.plugin.reporter import Reporter, WholeReports
 from pytest_jrh.plugin.secrecy import Secrecy, captured, warnings_reported
 from pytest_jrh.plugin.session import (
     NOTICES_KEY,
-    RESULT_ATTRIBUTE,
     SESSION,
     SuiteSession,
     TimeLimits,
@@ -84,7 +84,7 @@ def activate(config: pytest.Config) -> SuiteSession:
             config.pluginmanager.register(reporter.brief, "jrh-brief-failures")
             config.pluginmanager.register(WholeReports(reporter.brief), "jrh-whole-reports")
             if config.getoption("dist", "no") != "no":
-                from pytest_jrh.plugin.distributed import ControllerProgress
+                from pytest_jrh.plugin.progress import ControllerProgress
 
                 config.pluginmanager.register(
                     ControllerProgress(config, session.selected, reporter.results), "jrh-progress"

@@ -1,9 +1,12 @@
 """How far a session is, while pytest waits for models: a line now and then, on a terminal as in the
 log of a CI.
+
+The controller of xdist knows of its workers' cases by their reports alone.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -12,10 +15,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_jrh.core.model import Progress, Spending
+from pytest_jrh.plugin.options import RESULT_ATTRIBUTE, may_be_case
 from pytest_jrh.reports.spending import progress_line
 
 if TYPE_CHECKING:
-    from pytest_jrh.core.model import Progress
+    from collections.abc import Generator, Mapping, Set
+
+    from pytest_jrh.core.model import CaseResult
 
 
 INTERVAL = 30.0
@@ -61,3 +68,84 @@ def session_line(config: pytest.Config) -> ProgressLine | None:
     # While an item runs, what goes to the terminal is captured too.
     uncaptured = capture.global_and_fixture_disabled if capture is not None else nullcontext
     return ProgressLine(reporter, time.monotonic(), uncaptured)
+
+
+class _Reported:
+    """What the workers' reports say of the cases.
+
+    `selected` also holds the node ids of other tests.
+    """
+
+    def __init__(self, selected: Set[str], results: Mapping[str, CaseResult]) -> None:
+        self._selected = selected
+        self._results = results
+        self._done: set[str] = set()
+        self._spending = Spending()
+        self._counted = (0, 0)
+
+    def add(self, report: pytest.TestReport) -> None:
+        """Note what a report says of its case, once the reporter has read its result."""
+        if hasattr(report, RESULT_ATTRIBUTE):
+            self._spending += self._results[report.nodeid].spending
+        if report.when == "teardown" and may_be_case(report.nodeid):
+            self._done.add(report.nodeid)
+
+    def progress(self) -> Progress:
+        """How far the cases are."""
+        return Progress(len(self._done), self._total, self._spending)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every case has ended."""
+        return len(self._done) >= self._total
+
+    @property
+    def _total(self) -> int:
+        # Counted again when there are more: before the workers have collected there are none.
+        if self._counted[0] != len(self._selected):
+            self._counted = len(self._selected), sum(map(may_be_case, self._selected))
+        return self._counted[1]
+
+
+class ControllerProgress:
+    """Writes how far the workers are: in a thread, because nothing is called while no report
+    arrives.
+
+    `selected` are the node ids that the workers have collected; `results` are those that the
+    reporter has read so far, by node id.
+    """
+
+    def __init__(
+        self, config: pytest.Config, selected: Set[str], results: Mapping[str, CaseResult]
+    ) -> None:
+        self._config = config
+        self._reported = _Reported(selected, results)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """A phase of a test has ended; one of them tells what the case took."""
+        self._reported.add(report)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """Write from the first test to the last."""
+        line = session_line(self._config)
+        if line is None:
+            return (yield)
+        ended = threading.Event()
+        thread = threading.Thread(
+            target=self._tick, args=(line, ended), name="jrh-progress", daemon=True
+        )
+        thread.start()
+        try:
+            return (yield)
+        finally:
+            ended.set()
+            thread.join()
+
+    def _tick(self, line: ProgressLine, ended: threading.Event) -> None:
+        # pytest captures nothing in a controller while its workers run tests, so there is nothing
+        # to lift.
+        line.uncaptured = nullcontext
+        while not ended.wait(INTERVAL):
+            if not self._reported.is_done:
+                line.draw(self._reported.progress())

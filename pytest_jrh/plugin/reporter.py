@@ -27,11 +27,10 @@ from pytest_jrh.core.model import UNSCORED, CaseResult
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.engine.provenance import recordings_of, session_origin, suite_origin, suite_run
 from pytest_jrh.plugin.collect import CaseItem, properties_of_others
-from pytest_jrh.plugin.options import YAML_SUFFIXES
+from pytest_jrh.plugin.options import RESULT_ATTRIBUTE, YAML_SUFFIXES
 from pytest_jrh.plugin.secrecy import captured
 from pytest_jrh.plugin.session import (
     NOTICES_KEY,
-    RESULT_ATTRIBUTE,
     case_ids,
     place_of,
     undecided,

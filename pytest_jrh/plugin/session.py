@@ -122,7 +122,6 @@ def uncollected() -> Iterator[None]:
 
 SESSION = pytest.StashKey["SuiteSession"]()
 NOTICES_KEY = "jrh_notices"
-RESULT_ATTRIBUTE = "jrh_result"
 _ENDS_SESSION = (KeyboardInterrupt, pytest.exit.Exception)
 # What pytest-timeout raises, and what others do in a handler of SIGALRM.
 _TIME_LIMITS = (pytest.fail.Exception, TimeoutError)

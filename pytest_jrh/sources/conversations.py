@@ -1,16 +1,24 @@
-"""Runs from a file of conversations: indexed once, each read when it is asked for."""
+"""Runs from a file of conversations: indexed once, each read when it is asked for.
+
+Messages of OpenAI's and of Anthropic's chat formats, with the parts of their contents, become those
+of Inspect's logs; which result belongs to which tool call is known by their ids, else by name and
+order.
+"""
 
 from __future__ import annotations
 
+import json
 import threading
+from collections import deque
+from dataclasses import dataclass, field
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.config.schema import MAX_SAMPLE_MB, InputFormat
-from pytest_jrh.core.documents import DamagedError, check_depth, parsed, printable
+from pytest_jrh.core.documents import DamagedError, check_depth, parsed, printable, shown
 from pytest_jrh.core.errors import InputError, Problem, Unscored
 from pytest_jrh.core.model import AgentRun, RunSummary, Skip
-from pytest_jrh.core.transcript import message_text, storable
-from pytest_jrh.sources.chat_messages import read_messages
+from pytest_jrh.core.transcript import ROLES, is_role, message_text, storable
 from pytest_jrh.sources.json_items import (
     KEY,
     LINES,
@@ -31,6 +39,378 @@ from pytest_jrh.sources.source import Source, changed_note
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+
+class OpenCalls:
+    """The calls of a conversation that have no result yet, in their order."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, tuple[str, str]] = {}
+        self._by_id: dict[str, deque[int]] = {}
+        self._by_name: dict[str, deque[int]] = {}
+        self._all: deque[int] = deque()
+        self._numbers = count()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, call_id: str, function: str) -> None:
+        """Note a call."""
+        number = next(self._numbers)
+        self._open[number] = (call_id, function)
+        self._by_id.setdefault(call_id, deque()).append(number)
+        self._by_name.setdefault(function, deque()).append(number)
+        self._all.append(number)
+
+    def take(self, call_id: str | None, function: str | None) -> tuple[str, str] | None:
+        """Take out the call that a result belongs to: its id and function; None where there is
+        none.
+
+        A result that names no call belongs to the first open one of its function, or of any where
+        it names no function either.
+        """
+        if call_id is not None:
+            waiting = self._by_id.get(call_id)
+        else:
+            waiting = self._by_name.get(function) if function is not None else self._all
+        while waiting:
+            call = self._open.pop(waiting.popleft(), None)
+            if call is not None:
+                return call
+        return None
+
+
+Block = dict[str, Any]
+_TEXTS = frozenset({"text", "input_text", "output_text"})
+_TEXT_KEYS = frozenset({"type", "text", "cache_control"})
+_RUN_BY_PROVIDER = frozenset({"server_tool_use", "mcp_tool_use"})
+_AS_THEY_ARE = frozenset({"reasoning", "audio", "video", "data"})
+
+
+@dataclass(slots=True)
+class Parts:
+    """What the content of one message holds: blocks, and Anthropic's calls and results."""
+
+    blocks: list[Block] = field(default_factory=list)
+    calls: list[Block] = field(default_factory=list)
+    results: list[Block] = field(default_factory=list)
+
+    @property
+    def content(self) -> str | list[Block]:
+        """The blocks as the content of a message: text alone is a text."""
+        if not self.blocks:
+            return ""
+        if len(self.blocks) == 1 and self.blocks[0].keys() == {"type", "text"}:
+            return str(self.blocks[0]["text"])
+        return self.blocks
+
+
+def parts_of(content: Any) -> Parts:
+    """Read the content of a message; raises DamagedError, in words that follow "message N"."""
+    parts = Parts()
+    if content is None:
+        return parts
+    if isinstance(content, str):
+        parts.blocks.append({"type": "text", "text": content})
+        return parts
+    if not isinstance(content, list):
+        raise DamagedError(
+            f"has {shown(content)} as its content; must be text, null or a list of parts"
+        )
+    by_id: dict[str, Block] = {}
+    for part in content:
+        _add(parts, part, by_id)
+    return parts
+
+
+def data_url(media_type: Any, data: Any) -> str:
+    """Write media as a data URL."""
+    return f"data:{media_type or 'application/octet-stream'};base64,{data}"
+
+
+def _add(parts: Parts, part: Any, by_id: dict[str, Block]) -> None:
+    if isinstance(part, str):
+        part = {"type": "text", "text": part}
+    if not isinstance(part, dict):
+        raise DamagedError(f"has a part that is {shown(part)}; must be an object with a type")
+    kind = part.get("type", "text" if "text" in part else None)
+    if not isinstance(kind, str):
+        raise DamagedError("has a part without a type")
+    if kind == "tool_use" and "input" in part:
+        parts.calls.append(part)
+    elif kind == "tool_result":
+        parts.results.append(part)
+    elif kind in _RUN_BY_PROVIDER:
+        block = _provider_call(part)
+        by_id[str(part.get("id"))] = block
+        parts.blocks.append(block)
+    elif kind.endswith("_tool_result") and str(part.get("tool_use_id")) in by_id:
+        by_id[str(part.get("tool_use_id"))]["result"] = _as_text(part.get("content"))
+    else:
+        parts.blocks.append(_block(kind, part))
+
+
+def _block(kind: str, part: Block) -> Block:
+    if kind in _TEXTS:
+        return _text(part)
+    if kind == "refusal":
+        return {"type": "text", "text": _as_text(part.get("refusal")), "refusal": True}
+    if kind == "thinking":
+        block = {"type": "reasoning", "reasoning": _as_text(part.get("thinking"))}
+        return block | _picked(part, "signature")
+    if kind == "redacted_thinking":
+        return {"type": "reasoning", "reasoning": _as_text(part.get("data")), "redacted": True}
+    if kind in _AS_THEY_ARE:
+        return part
+    return _media(kind, part)
+
+
+def _text(part: Block) -> Block:
+    block: Block = {"type": "text", "text": _as_text(part.get("text"))}
+    more = {key: value for key, value in part.items() if key not in _TEXT_KEYS and value}
+    return {"internal": more, **block} if more else block
+
+
+def _media(kind: str, part: Block) -> Block:
+    """Media, with their data where Inspect has it; of an unknown kind as they are."""
+    if kind in ("image_url", "input_image"):
+        link = part.get("image_url")
+        at = link if isinstance(link, dict) else {"url": link, **part}
+        return {"type": "image", "image": _as_text(at.get("url"))} | _picked(at, "detail")
+    if kind in ("image", "document") and isinstance(part.get("source"), dict):
+        source = part["source"]
+        where = source.get("url") or data_url(source.get("media_type"), source.get("data"))
+        named = {"filename": part["title"]} if part.get("title") else {}
+        return {"type": kind, kind: _as_text(where)} | named
+    if kind == "input_audio" and isinstance(part.get("input_audio"), dict):
+        audio = part["input_audio"]
+        form = audio.get("format")
+        return {"type": "audio", "audio": data_url(f"audio/{form}", audio.get("data"))} | _picked(
+            audio, "format"
+        )
+    if kind in ("file", "input_file"):
+        file = part["file"] if isinstance(part.get("file"), dict) else part
+        data = next((file[key] for key in ("file_data", "file_url", "file_id") if key in file), "")
+        return {"type": "document", "document": _as_text(data)} | _picked(file, "filename")
+    return part
+
+
+def _provider_call(part: Block) -> Block:
+    return {
+        "type": "tool_use",
+        "tool_type": "mcp_call" if part["type"] == "mcp_tool_use" else "web_search",
+        "id": _as_text(part.get("id")),
+        "name": _as_text(part.get("name")),
+        "arguments": _as_text(part.get("input")),
+        "result": "",
+    }
+
+
+def _picked(part: Block, key: str) -> Block:
+    return {key: part[key]} if isinstance(part.get(key), str) else {}
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+WITHOUT_RESULT = "tool calls without a result"
+WITHOUT_CALL = "results without a tool call"
+OTHER_ROLES = f"roles other than {', '.join(ROLES)}"
+
+_ROLES = {"developer": "system", "function": "tool"}
+_KNOWN = frozenset(
+    {
+        "role",
+        "content",
+        "id",
+        "tool_calls",
+        "function_call",
+        "tool_call_id",
+        "refusal",
+        "reasoning",
+        "reasoning_content",
+        "is_error",
+        "error",
+    }
+)
+Made = dict[str, Any]
+
+
+def read_messages(turns: list[Any], system: Any = None) -> tuple[tuple[Made, ...], tuple[str, ...]]:
+    """Convert messages, and say in words what is unusual about them.
+
+    Calls and results are paired; what has no counterpart is kept, as is a message of an unknown
+    role. Anthropic's results of tools become messages of their own. Raises DamagedError naming the
+    message that cannot be read.
+    """
+    reader = _Reader()
+    if system is not None:
+        reader.add({"role": "system", "content": system})
+    for index, turn in enumerate(turns):
+        try:
+            reader.add(turn)
+        except DamagedError as error:
+            raise DamagedError(f"message {index} {error}") from None
+    if reader.open:
+        reader.unusual[WITHOUT_RESULT] = None
+    return tuple(reader.made), tuple(reader.unusual)
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.made: list[Made] = []
+        self.unusual: dict[str, None] = {}
+        self.open = OpenCalls()
+
+    def add(self, turn: Any) -> None:
+        """Convert one message, which may become several."""
+        if not isinstance(turn, dict):
+            raise DamagedError(f"is {shown(turn)}; must be an object with a role")
+        role = turn.get("role")
+        if not isinstance(role, str) or not is_role(role):
+            raise DamagedError(f"has the role {shown(role)}; must be one of {', '.join(ROLES)}")
+        role = _ROLES.get(role, role)
+        if role == "tool":
+            self._add_result(turn, turn.get("tool_call_id"), turn.get("content"))
+            return
+        if role not in ROLES:
+            self.unusual[OTHER_ROLES] = None
+        parts = parts_of(turn.get("content"))
+        for result in parts.results:
+            self._add_result(result, result.get("tool_use_id"), result.get("content"))
+        calls = [*_calls(turn), *map(_anthropic_call, parts.calls)]
+        if parts.results and not parts.blocks and not calls:
+            return
+        message = self._message(turn, role, parts)
+        if calls:
+            message["tool_calls"] = [self._opened(call) for call in calls]
+        self.made.append(message)
+
+    def _message(self, turn: Made, role: str, parts: Parts) -> Made:
+        refusal = turn.get("refusal")
+        if isinstance(refusal, str) and refusal:
+            parts.blocks.append({"type": "text", "text": refusal, "refusal": True})
+        thought = turn.get("reasoning_content") or turn.get("reasoning")
+        if isinstance(thought, str):
+            parts.blocks.insert(0, {"type": "reasoning", "reasoning": thought})
+        return {**_head(turn, parts), "role": role}
+
+    def _opened(self, call: Made) -> Made:
+        call["id"] = call["id"] or f"call-{len(self.made)}-{call['function']}"
+        self.open.add(call["id"], call["function"])
+        return call
+
+    def _add_result(self, turn: Made, call_id: Any, content: Any) -> None:
+        name = turn.get("name") or turn.get("function")
+        call = self.open.take(
+            call_id if isinstance(call_id, str) else None, name if isinstance(name, str) else None
+        )
+        if call is None:
+            self.unusual[WITHOUT_CALL] = None
+        own_id, function = call or (call_id, name)
+        if isinstance(content, dict | int | float):
+            content = json.dumps(content, ensure_ascii=False)
+        parts = parts_of(content)
+        # Blocks that are no content of a result have no other place.
+        parts.blocks += parts.calls + parts.results
+        message = {**_head(turn, parts), "role": "tool"}
+        error = _error(turn, message)
+        for key, value in (("tool_call_id", own_id), ("function", name or function)):
+            if isinstance(value, str):
+                message[key] = value
+        self.made.append(message | error)
+
+
+def _head(turn: Made, parts: Parts) -> Made:
+    """The keys that every message has, in Inspect's order; others are kept as its metadata."""
+    head: Made = {"id": turn["id"]} if isinstance(turn.get("id"), str) else {}
+    head["content"] = parts.content
+    known_keys = (
+        {*_KNOWN, "name", "function"} if turn.get("role") in ("tool", "function") else _KNOWN
+    )
+    more = {
+        key: value
+        for key, value in turn.items()
+        if key not in known_keys and value not in (None, [], {}, "")
+    }
+    if more and "tool_use_id" not in turn:
+        head["metadata"] = more
+    return head
+
+
+def _error(turn: Made, message: Made) -> Made:
+    """The error of a tool: Inspect's, or a result that Anthropic marks as one."""
+    error = turn.get("error")
+    if isinstance(error, dict) and isinstance(error.get("type"), str):
+        return {"error": {"type": error["type"], "message": str(error.get("message", ""))}}
+    if error or turn.get("is_error") is True:
+        reason = str(error) if isinstance(error, str) else ""
+        if not reason and isinstance(message["content"], str):
+            reason, message["content"] = message["content"], ""
+        return {"error": {"type": "unknown", "message": reason}}
+    return {}
+
+
+def _calls(turn: Made) -> list[Made]:
+    entries = turn.get("tool_calls")
+    if entries is not None and not isinstance(entries, list):
+        raise DamagedError(f"has {shown(entries)} as its tool_calls; must be a list")
+    calls = [_call(call) for call in entries or ()]
+    legacy = turn.get("function_call")
+    if isinstance(legacy, dict):
+        calls.append(_made_call(None, legacy.get("name"), legacy.get("arguments")))
+    elif legacy is not None:
+        raise DamagedError(f"has {shown(legacy)} as its function_call; must be an object")
+    return calls
+
+
+def _call(call: Any) -> Made:
+    if not isinstance(call, dict):
+        raise DamagedError(f"has a tool call that is {shown(call)}; must be an object")
+    function = call.get("function")
+    if isinstance(function, dict):
+        return _made_call(call.get("id"), function.get("name"), function.get("arguments"))
+    if isinstance(call.get("custom"), dict):
+        custom = call["custom"]
+        made = _made_call(call.get("id"), custom.get("name"), {"input": custom.get("input")})
+        return {**made, "type": "custom"}
+    made = _made_call(call.get("id"), function or call.get("name"), call.get("arguments"))
+    if isinstance(call.get("parse_error"), str):
+        made["parse_error"] = call["parse_error"]
+    return made
+
+
+def _anthropic_call(part: Made) -> Made:
+    return _made_call(part.get("id"), part.get("name"), part.get("input"))
+
+
+def _made_call(call_id: Any, name: Any, arguments: Any) -> Made:
+    if not isinstance(name, str) or not name:
+        raise DamagedError(f"has a tool call with the name {shown(name)}; must be text")
+    read, mistake = _arguments(arguments)
+    made = {"id": call_id if isinstance(call_id, str) else "", "function": name, "arguments": read}
+    if mistake is not None:
+        made["parse_error"] = mistake
+    return {**made, "type": "function"}
+
+
+def _arguments(arguments: Any) -> tuple[Made, str | None]:
+    """The arguments of a call, else none and the whole text of what should have been some."""
+    if isinstance(arguments, dict):
+        return arguments, None
+    if arguments is None or arguments == "":
+        return {}, None
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    try:
+        read = parsed(text)
+    except DamagedError:
+        read = None
+    if isinstance(read, dict):
+        return read, None
+    return {}, f"the arguments are no JSON object: {text}"
 
 
 Key = tuple[str, int]

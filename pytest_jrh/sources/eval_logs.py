@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from pydantic import ValidationError
 
 from pytest_jrh.config import preprocessors as chain
+from pytest_jrh.config.probes import sample as pick
 from pytest_jrh.config.schema import MAX_SAMPLE_MB
-from pytest_jrh.config.specs import sample as pick
 from pytest_jrh.core.documents import DamagedError, printable
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.model import DEFAULT_SEED, AgentRun, Preprocessor, RunSummary, Skip

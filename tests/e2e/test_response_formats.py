@@ -12,7 +12,7 @@ import pytest
 from pytest_jrh.cases.pipeline import VerifierResponse
 from pytest_jrh.core.model import StageModel
 from pytest_jrh.llm.calls import CallRequest
-from pytest_jrh.llm.negotiation import Negotiation
+from pytest_jrh.llm.client import Negotiation
 from tests.e2e.bench import Bench, read_cassette
 from tests.support.model_server import Fault, ModelServer, Request
 from tests.support.refusals import WORDINGS, refusal, sends

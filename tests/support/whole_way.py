@@ -13,9 +13,8 @@ import pytest
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.engine.wiring import Calls
 from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent
-from pytest_jrh.llm.client import answer_of
+from pytest_jrh.llm.client import Sending, _is_known, answer_of, arguments
 from pytest_jrh.llm.failures import Failure
-from pytest_jrh.llm.negotiation import Sending, _is_known, arguments
 from pytest_jrh.llm.transport import litellm
 from pytest_jrh.recording.cassettes import RecordedCall
 from pytest_jrh.recording.recorder import HttpRecorder

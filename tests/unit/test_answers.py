@@ -7,8 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_jrh.llm.calls import Answer
-from pytest_jrh.llm.client import answer_of
-from pytest_jrh.llm.negotiation import Sending
+from pytest_jrh.llm.client import Sending, answer_of
 
 
 @pytest.mark.parametrize(

@@ -45,11 +45,9 @@ HEAVY: dict[str, tuple[str, ...]] = {
     "openai": ("llm.client",),
     "httpx": ("llm.failures", "judges.http"),
     "httpcore": ("llm.transport",),
-    "inspect_scout": ("sources.scout", "judges.scout_scanner"),
+    "inspect_scout": ("sources.scout", "judges.inspect_code"),
     "inspect_ai": (
         "judges.inspect_code",
-        "judges.inspect_scorer",
-        "judges.scout_scanner",
         "reports.eval_log",
         "sources.eval_logs",
         "sources.log_pieces",
@@ -222,7 +220,7 @@ def constants() -> tuple[Constant, ...]:
 # A case also has a position in the review.
 @pytest.mark.parametrize("name", sorted({*TESTS} - {"position"}))
 def test_the_name_of_a_kind_of_test_stands_in_one_file_alone(name: str) -> None:
-    home = f"cases/probes/{name}.py" if KINDS[name].derived else "core/kinds.py"
+    home = f"cases/probes/{name}.py" if KINDS[name].derived else "cases/tests.py"
     assert {constant.path for constant in constants() if constant.text == name} == {home}
 
 

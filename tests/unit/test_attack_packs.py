@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.cases.probes.packs import shipped
-from pytest_jrh.cases.probes.probe import Base, PackMistake, ProbeSettings
+from pytest_jrh.cases.probes.probe import Base, PackMistake, ProbeSettings, shipped
 from pytest_jrh.cases.probes.prompt_injection import (
     ENCODINGS,
     LONGEST_TEXT,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_jrh.core.documents import DamagedError
 from pytest_jrh.core.transcript import render_transcript
-from pytest_jrh.sources.chat_messages import (
+from pytest_jrh.sources.conversations import (
     OTHER_ROLES,
     WITHOUT_CALL,
     WITHOUT_RESULT,

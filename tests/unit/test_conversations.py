@@ -15,8 +15,7 @@ from pytest_jrh.core.documents import DamagedError
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.model import RunSummary, Skip
 from pytest_jrh.sources import open_source
-from pytest_jrh.sources.chat_messages import WITHOUT_RESULT
-from pytest_jrh.sources.conversations import Conversations
+from pytest_jrh.sources.conversations import WITHOUT_RESULT, Conversations
 from pytest_jrh.sources.json_items import elements, guessed_format
 from tests.support.chat import tau_bench
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pytest_jrh.cases import ids
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import MOST_BASES, ProbeSettings, Variant
-from pytest_jrh.config import specs as cases
+from pytest_jrh.config import probes as cases
 from pytest_jrh.config.probes import drawn
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core.model import CaseSpec, RunSummary

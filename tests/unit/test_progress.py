@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pytest_jrh.core.model import Progress, Spending, Usage
-from pytest_jrh.plugin.distributed import _Reported
-from pytest_jrh.plugin.progress import INTERVAL, ProgressLine
+from pytest_jrh.plugin.progress import INTERVAL, ProgressLine, _Reported
 from pytest_jrh.reports.spending import progress_line
 
 

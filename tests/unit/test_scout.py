@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.cases.pipeline import Goal
-from pytest_jrh.config.specs import expand
+from pytest_jrh.config.probes import expand
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.model import AgentRun, RunSummary
 from pytest_jrh.core.transcript import render_transcript

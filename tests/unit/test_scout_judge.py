@@ -14,8 +14,8 @@ from pytest_jrh.config.schema import JudgeSection
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.model import Mode, StageModel, Verdict
 from pytest_jrh.judges import JUDGES
+from pytest_jrh.judges.inspect_code import ScannerJudge
 from pytest_jrh.judges.judge import JudgeSettings, OwnCode
-from pytest_jrh.judges.scout_scanner import ScannerJudge
 from tests.support.made_cases import make_case
 
 SCANNERS = """

@@ -19,7 +19,7 @@ from examples.scripted_model.script import Request, flat, not_shown
 from examples.scripted_model.server import completion
 from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.config.load import load_suite
-from pytest_jrh.config.specs import expand
+from pytest_jrh.config.probes import expand
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.model import RunSummary
 from pytest_jrh.core.transcript import render_transcript

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.cases.probes.packs import shipped
 from pytest_jrh.cases.probes.probe import (
     Base,
     Derived,
@@ -14,6 +13,7 @@ from pytest_jrh.cases.probes.probe import (
     Variant,
     calls_in,
     ids_in,
+    shipped,
 )
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.transcript import render_transcript

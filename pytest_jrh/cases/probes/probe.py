@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 from xml.sax.saxutils import quoteattr
 
@@ -289,3 +290,12 @@ STYLES: Mapping[str, Callable[..., str]] = {
     "json": _json,
 }
 """By the name that `Derived.style` has, what renders messages; takes `show_reasoning`."""
+
+
+def shipped(name: str) -> Any:
+    """The content of a pack of texts that is shipped with probes; raises FileNotFoundError."""
+    # A session without suites knows the probes by name, and reads no pack.
+    import yaml
+
+    text = resources.files(__package__).joinpath("packs", name).read_text(encoding="utf-8")
+    return yaml.safe_load(text)

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.cases.probes.packs import shipped
 from pytest_jrh.cases.probes.probe import (
     Base,
     Derived,
@@ -24,6 +23,7 @@ from pytest_jrh.cases.probes.probe import (
     ProbeSettings,
     Variant,
     positions_of,
+    shipped,
     with_text_at_end,
 )
 from pytest_jrh.core.errors import NoVerdictCase
