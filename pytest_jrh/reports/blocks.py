@@ -12,6 +12,7 @@ from pytest_jrh.core.diffs import Piece
 from pytest_jrh.stats.figures import NONE
 
 Weight: TypeAlias = Literal["", "strong", "good", "bad", "warning", "muted"]
+Level: TypeAlias = Literal["rubric", "test", "variant", "total"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +32,16 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A figure, its interval where it has one, and how strongly it is coloured: 0 to 5."""
+    """A figure, and its interval where it has one.
+
+    `reason` says why one of them is missing. `weight` is its colour, or `heat`, from 0 to 5, how
+    strongly it is coloured.
+    """
 
     text: str
     range: str = ""
+    reason: str = ""
+    weight: Weight = ""
     heat: int = 0
 
     @property
@@ -47,21 +54,30 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of a table: `part` is one of the parts of the row above it."""
+    """A line of a table: tests and variants are parts of the row above them."""
 
     name: str
     cells: tuple[Cell, ...]
-    part: bool = False
+    level: Level = "rubric"
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it is one of the parts of the row above it."""
+        return self.level in ("test", "variant")
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Names and their figures; `titles` head the figures, and `first` the names."""
+    """Names and their figures; `titles` head the figures, and `first` the names.
+
+    `meanings` explain the titles. Where titles have two lines, the terminal has them too.
+    """
 
     first: str
     titles: tuple[str, ...]
     rows: tuple[Row, ...]
     caption: str = ""
+    meanings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,16 +13,13 @@ import hashlib
 from functools import partial
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_jrh.core.files import encoded, replacing
 from pytest_jrh.core.templates import render_page
 from pytest_jrh.reports.blocks import Section, Sentence, block_values
 from pytest_jrh.reports.evidence import (
-    CHANGE_MEANING,
-    CHANGE_TITLE,
     MEANINGS,
-    PLACE,
     Changes,
     WhoSaid,
     prompt_blocks,
@@ -50,6 +47,7 @@ from pytest_jrh.reports.session import subtitle, suite_names
 from pytest_jrh.reports.spending import spending_lines
 from pytest_jrh.reports.topics import (
     extent_blocks,
+    figures_table,
     left_out_blocks,
     missing_figures,
     panel_blocks,
@@ -60,7 +58,6 @@ from pytest_jrh.reports.topics import (
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.diagnosis import section_warnings
 from pytest_jrh.stats.figures import (
-    NONE,
     ONE_BY_ONE,
     decimal,
     flicker_sentence,
@@ -73,11 +70,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pytest_jrh.core.model import CaseResult, Mode
-    from pytest_jrh.reports.evidence import FigureChange
     from pytest_jrh.reports.html_cases import RunKey
     from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.figures import Row
-    from pytest_jrh.stats.formulas import ConfusionMatrix, Estimate
+    from pytest_jrh.stats.formulas import ConfusionMatrix
     from pytest_jrh.stats.gate import GateDecision
     from pytest_jrh.stats.statistics import LevelFigures
     from pytest_jrh.store.spools import ReadCase
@@ -93,7 +89,6 @@ class HtmlReport(Report):
         write_html(path, session)
 
 
-_Cell = TypeVar("_Cell")
 _SHADES = 8
 
 
@@ -115,17 +110,13 @@ def section_values(
             maps.append(_heat(row.name, matrix, section.mode, to_cases))
     return {
         "label": section.label if several else f"Figures of {section.label}",
-        "first": section.first_title,
-        "bar_title": f"{section.columns[1].title}, 0 to 100%",
-        "titles": _placed([column.title for column in section.columns], changes, CHANGE_TITLE),
-        "glossary": _placed(
-            [(column.title, column.meaning) for column in section.columns],
-            changes,
-            (CHANGE_TITLE, CHANGE_MEANING),
-        ),
+        "table": block_values(figures_table(section, changes)),
+        "bars": {
+            "title": f"{section.columns[1].title}, 0 to 100%",
+            "chance": section.mode == "binary",
+            "rows": [_mark(row, changes, partial(link, **judge)) for row in section.rows],
+        },
         "changes": bool(changes),
-        "rows": [_row(row, changes, partial(link, **judge)) for row in section.rows],
-        "chance": section.mode == "binary",
         "note": ONE_BY_ONE if len(section.rows) > 1 else "",
         "warnings": section_warnings(section),
         "flicker": flicker_sentence(section.total),
@@ -134,63 +125,25 @@ def section_values(
     }
 
 
-def _placed(cells: list[_Cell], changes: Changes, cell: _Cell) -> list[_Cell]:
-    """The cells of a row with that of the change since the baseline, where there is one."""
-    return [*cells[:PLACE], cell, *cells[PLACE:]] if changes else cells
-
-
-def _row(row: Row, changes: Changes, link: Link) -> dict[str, Any]:
-    statistics = row.statistics
-    value = statistics.accuracy.value
-    change = changes.of(statistics.counts)
-    cells = [
-        {
-            "title": cell.column.title,
-            "text": cell.text,
-            "reason": cell.reason or cell.range_reason,
-            "range": cell.range if cell.range != NONE else "",
-            "kind": "",
-        }
-        for cell in row.cells
-    ]
-    return {
-        "level": row.level,
-        "name": row.name,
+def _mark(row: Row, changes: Changes, link: Link) -> dict[str, Any]:
+    """The link to a row's cases, and the places of its marks in a bar from 0 to 100%."""
+    accuracy = row.statistics.accuracy
+    change = changes.of(row.statistics.counts)
+    low, high = accuracy.lower, accuracy.upper
+    mark: dict[str, Any] = {
         "link": link(rubric=row.rubric, test=row.name if row.level == "test" else ""),
-        "cells": _placed(cells, changes, _change_cell(change)),
         "before": None if change is None else round(97 * change.before + 0.25, 2),
         "said_before": "" if change is None else f", {percent(change.before)} in the baseline",
-        "value": value,
-        "text": percent(value),
-        **_bar(statistics.accuracy),
+        "text": percent(accuracy.value),
+        "interval": "not known",
+        "low": None,
         # Of 1.5 units in width, and whole at both ends.
-        "point": None if value is None else round(98.5 * value, 2),
+        "point": None if accuracy.value is None else round(98.5 * accuracy.value, 2),
     }
-
-
-def _change_cell(change: FigureChange | None) -> dict[str, Any]:
-    """The difference in points, with what it is of; how many cases, where that is not all."""
-    if change is None:
-        none = {"text": NONE, "reason": "no case is compared", "range": "", "kind": ""}
-        return {"title": CHANGE_TITLE, **none}
-    return {
-        "title": CHANGE_TITLE,
-        "text": change.text,
-        "reason": change.sentence,
-        "range": "" if change.n == change.of else f"of {change.n:,}",
-        "kind": "bad" if change.now < change.before else "good" * (change.now > change.before),
-    }
-
-
-def _bar(accuracy: Estimate) -> dict[str, Any]:
-    low, high = accuracy.lower, accuracy.upper
-    if low is None or high is None:
-        return {"interval": "not known", "low": None, "width": None}
-    return {
-        "interval": f"{percent(low)} to {percent(high)}",
-        "low": round(100 * low, 2),
-        "width": round(100 * (high - low), 2),
-    }
+    if low is not None and high is not None:
+        mark["interval"] = f"{percent(low)} to {percent(high)}"
+        mark["low"], mark["width"] = round(100 * low, 2), round(100 * (high - low), 2)
+    return mark
 
 
 def _heat(name: str, matrix: ConfusionMatrix, mode: Mode, link: Link) -> dict[str, Any]:

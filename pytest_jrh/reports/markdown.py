@@ -5,16 +5,14 @@ verdict.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_jrh.core.model import UNSCORED
 from pytest_jrh.core.text import counted, one_line, shortened
 from pytest_jrh.reports.blocks import Points, Sentence
 from pytest_jrh.reports.evidence import (
-    CHANGE_TITLE,
-    PLACE,
     Changes,
-    FigureChange,
     WhoSaid,
     case_basis,
     earlier_verdict,
@@ -39,7 +37,6 @@ from pytest_jrh.reports.markdown_text import (
     marked,
     prose,
     quoted,
-    table_row,
     write_blocks,
 )
 from pytest_jrh.reports.probes import findings_first, grid_of, probe_blocks
@@ -49,15 +46,16 @@ from pytest_jrh.reports.session import subtitle
 from pytest_jrh.reports.spending import spending_lines
 from pytest_jrh.reports.topics import (
     extent_blocks,
+    figures_table,
     left_out_blocks,
     more_figures,
     panel_blocks,
     recording_blocks,
     review_blocks,
     unsettled_blocks,
+    warning_blocks,
 )
-from pytest_jrh.stats.diagnosis import section_warnings
-from pytest_jrh.stats.figures import NONE, ONE_BY_ONE, flicker_sentence, sections
+from pytest_jrh.stats.figures import ONE_BY_ONE, flicker_sentence, sections
 from pytest_jrh.stats.metrics import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import flickering
@@ -242,7 +240,9 @@ def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
     every_section = sections(session.table)
     changes = Changes.since_baseline(session)
     for section in every_section:
-        _figures(page, section, changes.about(section.total.counts), several=len(every_section) > 1)
+        if len(every_section) > 1:
+            page.block([f"### {code(section.label)}\n"])
+        write_blocks(page, _figures(section, changes.about(section.total.counts)))
     blocks: list[Block] = [
         *probe_blocks(session.probes, lambda table, _row: grid_of(table) is None),
         *left_out_blocks(session),
@@ -278,35 +278,19 @@ def _decision(name: str, decision: GateDecision, session: Session) -> list[Block
     ]
 
 
-def _figures(page: BoundedPage, section: Section, changes: Changes, *, several: bool) -> None:
-    heading = [f"### {code(section.label)}\n"] if several else []
-    titles = [column.title for column in section.columns]
-    if changes:
-        titles.insert(PLACE, CHANGE_TITLE)
-    rule = ["---", *("---:" for _ in titles)]
-    head = [*heading, table_row([section.first_title, *titles]), table_row(rule)]
-    lines = []
+def _figures(section: Section, changes: Changes) -> list[Block]:
+    table = figures_table(section, changes)
     # The total first: a table that is cut keeps it.
-    for row in sorted(section.rows, key=lambda row: row.level != "total"):
-        names = {
-            "total": "**all**",
-            "test": f"&nbsp;&nbsp;{row.name}",
-            "rubric": code(row.name, cell=True),
-        }
-        cells = [cell.whole for cell in row.cells]
-        if changes:
-            cells.insert(PLACE, _change(changes.of(row.statistics.counts)))
-        lines.append(table_row([names[row.level], *cells]))
-    one = f" {ONE_BY_ONE}" if len(section.rows) > 1 else ""
-    since = " Since baseline: points of accuracy." if changes else ""
-    note = f"\nIn parentheses: 95% intervals.{one}{since}"
-    warnings = [f"\n⚠️ {prose(warning)}" for warning in section_warnings(section)]
-    sentence = flicker_sentence(section.total)
-    flicker = [f"\n{prose(sentence)}"] if sentence else []
-    page.block(head, lines, [note, *warnings, *flicker, ""])
-
-
-def _change(change: FigureChange | None) -> str:
-    if change is None:
-        return NONE
-    return change.text if change.n == change.of else f"{change.text} (n {change.n:,})"
+    rows = sorted(table.rows, key=lambda row: row.level != "total")
+    note = "In parentheses: 95% intervals."
+    if len(rows) > 1:
+        note += f" {ONE_BY_ONE}"
+    if changes:
+        note += " Since baseline: points of accuracy."
+    flicker = flicker_sentence(section.total)
+    return [
+        replace(table, rows=tuple(rows)),
+        Sentence(note),
+        *warning_blocks(section),
+        *([Sentence(flicker)] if flicker else []),
+    ]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pytest_jrh.core.diffs import Piece
-    from pytest_jrh.reports.blocks import Block, Weight
+    from pytest_jrh.reports.blocks import Block, Row, Weight
 
 
 LONGEST_NAME = 160
@@ -204,17 +204,27 @@ def _opening(title: str, *, is_open: bool = False) -> str:
 def _table(table: Table) -> tuple[list[str], list[str], list[str]]:
     rows = []
     for row in table.rows:
-        indent = "&nbsp;&nbsp;" if row.part else ""
         cells = [prose(cell.whole) for cell in row.cells]
-        rows.append(table_row([f"{indent}{code(row.name, cell=True)}", *cells]))
+        rows.append(_table_row([_row_name(row), *cells]))
     head = [f"{prose(table.caption)}\n"] if table.caption else []
-    head.append(table_row([prose(table.first), *map(prose, table.titles)]))
-    head.append(table_row(["---", *("---:" for _ in table.titles)]))
+    head.append(_table_row([prose(table.first), *map(prose, table.titles)]))
+    head.append(_table_row(["---", *("---:" for _ in table.titles)]))
     return head, rows, [""]
 
 
-def table_row(cells: Sequence[str]) -> str:
-    """One line of a table, of cells that are Markdown."""
+def _row_name(row: Row) -> str:
+    match row.level:
+        case "total":
+            return f"**{prose(row.name)}**"
+        case "test":
+            return f"&nbsp;&nbsp;{row.name}"
+        case "variant":
+            return f"&nbsp;&nbsp;{code(row.name, cell=True)}"
+        case _:
+            return code(row.name, cell=True)
+
+
+def _table_row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 

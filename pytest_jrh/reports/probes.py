@@ -166,7 +166,7 @@ def probe_blocks(
         for table in group:
             rows.append(Row(table.probe, _cells(table.total)))
             variants = [row for row in table.rows if shown(table, row)]
-            rows += [Row(row.variant, _cells(row), part=True) for row in variants]
+            rows += [Row(row.variant, _cells(row), "variant") for row in variants]
         sections.append(
             Section(
                 f"Probes: {title}" if title else "Probes",

@@ -5,6 +5,7 @@ the terminal, changes, the gate's decision, panels, and what `-q` leaves of them
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from pytest_jrh.core.model import SKIPS, score_counts
@@ -18,7 +19,18 @@ from pytest_jrh.core.text import (
     shortened,
     wrapped,
 )
-from pytest_jrh.reports.blocks import Cases, Command, Diff, Fold, Points, Section, Sentence, Table
+from pytest_jrh.reports.blocks import (
+    Cases,
+    Cell,
+    Command,
+    Diff,
+    Fold,
+    Points,
+    Row,
+    Section,
+    Sentence,
+    Table,
+)
 from pytest_jrh.reports.gate import MOST_NAMED, decision_sentence, gate_blocks, update_blocks
 from pytest_jrh.reports.grounds import label_sentences
 from pytest_jrh.reports.probes import probe_blocks
@@ -52,7 +64,6 @@ if TYPE_CHECKING:
     from pytest_jrh.reports.blocks import Block, Weight
     from pytest_jrh.reports.report import Display
     from pytest_jrh.reports.session import Session
-    from pytest_jrh.stats.figures import Cell
 
 
 _STYLES: Mapping[Weight, str] = {
@@ -107,13 +118,19 @@ def _marked(text: str, weight: Weight) -> str:
 def _table(table: Table, width: int) -> Iterator[Styled]:
     if table.caption:
         yield from _wrapped(one_line(table.caption), width)
-    lines = [(one_line(table.first), *map(one_line, table.titles))]
+    titles = [title.split("\n") for title in (table.first, *table.titles)]
+    heads = [tuple(map(one_line, texts)) for texts in zip_longest(*titles, fillvalue="")]
+    rows = []
     for row in table.rows:
-        name = f"{GAP if row.part else ''}{one_line(row.name)}"
-        lines.append((name, *(cell.whole for cell in row.cells)))
-    head, *others = aligned(lines, width)
-    yield Styled(head, "bold")
-    yield from map(Styled, others)
+        name = f"{GAP if row.is_part else ''}{one_line(row.name)}"
+        rows.append((name, *(cell.whole for cell in row.cells)))
+    lines = aligned([*heads, *rows], width)
+    for line in lines[: len(heads)]:
+        yield Styled(line, "bold")
+    for row, line in zip(table.rows, lines[len(heads) :], strict=True):
+        if row.level == "total":
+            yield Styled("-" * max(map(columns, lines[len(heads) - 1 :])))
+        yield Styled(line)
 
 
 def _cases(block: Cases, width: int) -> Iterator[Styled]:
@@ -167,100 +184,77 @@ def _wrapped(text: str, width: int, style: str = "") -> Iterator[Styled]:
 # So many rubrics and their tests still fit a screen.
 _MOST_WITH_TESTS = 8
 _SORTED = "Lowest accuracy first; -v shows the tests of each rubric."
+_INTERVALS = "95% intervals"
 
 
-def table_lines(section: figures.Section, width: int, *, verbose: bool = False) -> Iterator[Styled]:
-    """The table of a section: of many rubrics one line each, lowest accuracy first, unless
-    `verbose`.
+def figure_blocks(section: figures.Section, *, verbose: bool = False) -> Iterator[Block]:
+    """The figures of a judge, and their intervals: of many rubrics one line each, lowest accuracy
+    first, unless `verbose`.
     """
-    short = len(section.tests) > 1 and not verbose and _rubrics(section) > _MOST_WITH_TESTS
-    rows = _lowest_first(section) if short else section.rows
-    lines = [_head(section, place, tests=not short) for place in (0, 1)]
-    lines += [(row_name(row), *(cell.text for cell in row.cells)) for row in rows]
-    first, second, *others = aligned(lines, width)
-    yield Styled(first, "bold")
-    yield Styled(second, "bold")
-    for row, line in zip(rows, others, strict=True):
-        if row.level == "total":
-            yield Styled("-" * max(map(columns, (second, *others))))
-        yield Styled(line)
-    if short:
-        yield from map(Styled, wrapped(_SORTED, width))
-
-
-def row_name(row: figures.Row) -> str:
-    """A row's name in the table: tests are indented below their rubric."""
-    return f"{GAP if row.level == 'test' else ''}{one_line(row.name)}"
-
-
-def _rubrics(section: figures.Section) -> int:
-    return sum(row.level == "rubric" for row in section.rows)
-
-
-def _lowest_first(section: figures.Section) -> list[figures.Row]:
-    def accuracy(row: figures.Row) -> float:
-        value = row.statistics.accuracy.value
-        # What cannot be computed has to be seen too.
-        return -1 if value is None else value
-
     rubrics = [row for row in section.rows if row.level == "rubric"]
-    return [*sorted(rubrics, key=accuracy), *(row for row in section.rows if row.level == "total")]
+    is_short = len(section.tests) > 1 and not verbose and len(rubrics) > _MOST_WITH_TESTS
+    rows: Sequence[figures.Row] = section.rows
+    if is_short:
+        rubrics.sort(key=_accuracy)
+        rows = [*rubrics, *(row for row in section.rows if row.level == "total")]
+    over = section.tests[0] if len(section.tests) == 1 else ""
+    names = "rubric" if over or is_short else "rubric, test"
+    yield Table(
+        f"{over}\n{names}",
+        tuple("\n".join(column.heading) for column in section.columns),
+        tuple(
+            Row(row.name, tuple(Cell(cell.text) for cell in row.cells), row.level) for row in rows
+        ),
+    )
+    if is_short:
+        yield Sentence(_SORTED)
+    yield from _range_blocks(section, verbose=verbose)
 
 
-def _head(section: figures.Section, place: int, *, tests: bool) -> tuple[str, ...]:
-    """One of the two lines over the table."""
-    names = ("", "rubric, test" if tests else "rubric")
-    if len(section.tests) == 1:
-        names = (section.tests[0], "rubric")
-    return (names[place], *(column.heading[place] for column in section.columns))
+def _accuracy(row: figures.Row) -> float:
+    value = row.statistics.accuracy.value
+    # What cannot be computed has to be seen too.
+    return -1 if value is None else value
 
 
-_TITLE = "95% intervals"
+def _range_blocks(section: figures.Section, *, verbose: bool) -> Iterator[Block]:
+    """The intervals that have no column in the table: of all rows where `verbose`, otherwise those
+    over all cases, and why others have none.
+    """
+    if verbose:
+        shown = [
+            place
+            for place in range(len(section.columns))
+            if any(row.cells[place].range for row in section.rows)
+        ]
+        if not shown:
+            return
+        rows = []
+        for row in section.rows:
+            cells = tuple(Cell(row.cells[place].range or NONE) for place in shown)
+            rows.append(Row(row.name, cells, "test" if row.level == "test" else "rubric"))
+        titles = tuple(_title(section.rows[0].cells[place]) for place in shown)
+        yield Table(_INTERVALS, titles, tuple(rows))
+    elif sentence := _range_sentence(section.first_row):
+        yield Sentence(sentence)
+    if len(section.rows) > 1:
+        yield Sentence(ONE_BY_ONE)
 
 
-def range_lines(section: figures.Section, width: int) -> list[Styled]:
-    """The intervals over all cases that have no column in the table, and why others have none."""
-    said = _sentence(section)
-    lines = wrapped(said, width) if said else []
-    return list(map(Styled, [*lines, *_note(section, width)]))
-
-
-def _sentence(section: figures.Section) -> str:
-    row = section.first_row
-    cells = [cell for cell in row.cells if cell.range]
-    known = [f"{_title(cell)} {cell.range}" for cell in cells if cell.range != NONE]
+def _range_sentence(row: figures.Row) -> str:
+    ranges = []
     missing: dict[str, list[str]] = {}
-    for cell in cells:
+    for cell in row.cells:
         if cell.range == NONE:
             missing.setdefault(cell.range_reason, []).append(_title(cell))
-    parts = [", ".join(known)] if known else []
+        elif cell.range:
+            ranges.append(f"{_title(cell)} {cell.range}")
+    parts = [", ".join(ranges)] if ranges else []
     parts += [f"none of {', '.join(titles)} ({why})" for why, titles in missing.items()]
-    return f"{_TITLE} of {one_line(row.name)}: {'; '.join(parts)}" if parts else ""
+    return f"{_INTERVALS} of {row.name}: {'; '.join(parts)}" if parts else ""
 
 
-def _note(section: figures.Section, width: int) -> list[str]:
-    return wrapped(ONE_BY_ONE, width) if len(section.rows) > 1 else []
-
-
-def range_table(section: figures.Section, width: int) -> Iterator[Styled]:
-    """The intervals of all rows; nothing where there is none."""
-    shown = [place for place in range(len(section.columns)) if _has_range(section, place)]
-    if not shown:
-        return
-    lines = [(_TITLE, *(_title(section.rows[0].cells[place]) for place in shown))]
-    for row in section.rows:
-        lines.append((row_name(row), *(row.cells[place].range or NONE for place in shown)))
-    head, *others = aligned(lines, width)
-    yield Styled(head, "bold")
-    yield from map(Styled, others)
-    yield from map(Styled, _note(section, width))
-
-
-def _has_range(section: figures.Section, place: int) -> bool:
-    return any(row.cells[place].range for row in section.rows)
-
-
-def _title(cell: Cell) -> str:
+def _title(cell: figures.Cell) -> str:
     return " ".join(cell.column.heading).strip()
 
 
@@ -342,9 +336,11 @@ def _section(
         yield Styled(shortened(heading, width), "bold")
     if not section.total.counts.n and not verbose:
         return
-    yield from table_lines(section, width, verbose=verbose)
-    yield from range_table(section, width) if verbose else range_lines(section, width)
-    blocks = [*warning_blocks(section), *_flickering(section, session)]
+    blocks = [
+        *figure_blocks(section, verbose=verbose),
+        *warning_blocks(section),
+        *_flickering(section, session),
+    ]
     if verbose:
         blocks += _contradicted(section, session)
     blocks += more_figures(section)

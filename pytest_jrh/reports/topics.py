@@ -24,6 +24,7 @@ from pytest_jrh.reports.blocks import (
     Sentence,
     Table,
 )
+from pytest_jrh.reports.evidence import CHANGE_MEANING, CHANGE_TITLE, PLACE
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.diagnosis import section_warnings
 from pytest_jrh.stats.figures import (
@@ -39,6 +40,7 @@ from pytest_jrh.stats.statistics import levels_of
 if TYPE_CHECKING:
     from pytest_jrh.core.model import HumanReview
     from pytest_jrh.reports.blocks import Block, Weight
+    from pytest_jrh.reports.evidence import Changes, FigureChange
     from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.formulas import ConfusionMatrix, Estimate
     from pytest_jrh.stats.panels import Panel
@@ -81,6 +83,42 @@ def recording_blocks(session: Session) -> list[Block]:
         "missing:"
     )
     return [Command(advice, session.record_command)]
+
+
+def figures_table(section: figures.Section, changes: Changes) -> Table:
+    """The figures of a judge, and how far its accuracy has moved since the baseline, where there
+    are `changes`.
+    """
+    titles = [column.title for column in section.columns]
+    meanings = [column.meaning for column in section.columns]
+    if changes:
+        titles.insert(PLACE, CHANGE_TITLE)
+        meanings.insert(PLACE, CHANGE_MEANING)
+    rows = []
+    for row in section.rows:
+        cells = [
+            Cell(
+                cell.text,
+                "" if cell.range == NONE else cell.range,
+                cell.reason or cell.range_reason,
+            )
+            for cell in row.cells
+        ]
+        if changes:
+            cells.insert(PLACE, _change_cell(changes.of(row.statistics.counts)))
+        rows.append(Row(row.name, tuple(cells), row.level))
+    return Table(section.first_title, tuple(titles), tuple(rows), meanings=tuple(meanings))
+
+
+def _change_cell(change: FigureChange | None) -> Cell:
+    """The difference in points; of how many cases, where that is not all."""
+    if change is None:
+        return Cell(NONE, reason="no case is compared")
+    weight: Weight = ""
+    if change.now != change.before:
+        weight = "good" if change.now > change.before else "bad"
+    of = "" if change.n == change.of else f"n {change.n:,}"
+    return Cell(change.text, of, change.sentence, weight)
 
 
 def left_out_blocks(session: Session) -> list[Block]:
