@@ -91,9 +91,14 @@ class NamedCase:
     key: str = ""
 
 
+MOST_IN_MARKDOWN = 200
+MOST_ON_PAGE = 500
+
+
 @dataclass(frozen=True, slots=True)
 class Cases:
-    """A list of cases, of which the terminal names at most so many.
+    """A list of cases, of which the terminal names at most `most`, and the other reports as many as
+    the two numbers above say.
 
     Their number stands beside the title, unless that is a sentence, which ends in a full stop.
     """
@@ -112,6 +117,10 @@ class Cases:
     def heading(self) -> str:
         """The title with the number of cases."""
         return self.title if self.is_sentence else f"{self.title} ({len(self.cases):,})"
+
+    def first(self, most: int) -> tuple[tuple[NamedCase, ...], int]:
+        """At most so many cases, and how many more there are."""
+        return self.cases[:most], max(0, len(self.cases) - most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +161,16 @@ Block: TypeAlias = Sentence | Points | Table | Cases | Diff | Command | Fold | S
 
 def block_values(value: Any) -> Any:
     """Blocks as JSON values, each with the name of its type, for the template of a page."""
+    if isinstance(value, Cases):
+        cases, more = value.first(MOST_ON_PAGE)
+        return {
+            "type": "Cases",
+            "title": value.title,
+            "count": None if value.is_sentence else len(value.cases),
+            "cases": block_values(cases),
+            "more": more,
+            "weight": value.weight,
+        }
     if is_dataclass(value):
         named = {field.name: block_values(getattr(value, field.name)) for field in fields(value)}
         return {"type": type(value).__name__, **named}

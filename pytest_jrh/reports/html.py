@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_jrh.core.files import encoded, replacing
 from pytest_jrh.core.templates import render_page
+from pytest_jrh.reports import topics
 from pytest_jrh.reports.blocks import Section, Sentence, block_values
 from pytest_jrh.reports.evidence import (
     MEANINGS,
@@ -45,16 +46,6 @@ from pytest_jrh.reports.provenance import provenance_blocks
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import subtitle, suite_names
 from pytest_jrh.reports.spending import spending_lines
-from pytest_jrh.reports.topics import (
-    extent_blocks,
-    figures_table,
-    left_out_blocks,
-    missing_figures,
-    panel_blocks,
-    recording_blocks,
-    review_blocks,
-    unsettled_blocks,
-)
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.diagnosis import section_warnings
 from pytest_jrh.stats.figures import (
@@ -110,7 +101,7 @@ def section_values(
             maps.append(_heat(row.name, matrix, section.mode, to_cases))
     return {
         "label": section.label if several else f"Figures of {section.label}",
-        "table": block_values(figures_table(section, changes)),
+        "table": block_values(topics.figures_table(section, changes)),
         "bars": {
             "title": f"{section.columns[1].title}, 0 to 100%",
             "chance": section.mode == "binary",
@@ -121,7 +112,7 @@ def section_values(
         "warnings": section_warnings(section),
         "flicker": flicker_sentence(section.total),
         "maps": maps,
-        "reasons": missing_figures(section),
+        "reasons": topics.missing_figures(section),
     }
 
 
@@ -226,18 +217,18 @@ def page(session: Session, blocks: Mapping[RunKey, str]) -> str:
             [
                 *(Sentence(finding, "warning") for finding in findings_first(session.probes)),
                 *provenance_blocks(session.origin),
-                *extent_blocks(session),
-                *unsettled_blocks(session),
+                *topics.extent_blocks(session),
+                *topics.unsettled_blocks(session),
             ]
         ),
         "decisions": block_values(decisions),
-        "recording": block_values(recording_blocks(session)),
+        "recording": block_values(topics.recording_blocks(session)),
         "sections": [
             section_values(section, changes, listed.link, several=len(every_section) > 1)
             for section in every_section
         ],
         "probes": block_values(probe_blocks(session.probes)),
-        "panels": block_values(panel_blocks(session)),
+        "panels": block_values(topics.panel_blocks(session)),
         "columns": listed.columns(),
         "cases": listed.rows(),
         "filters": listed.filters(),
@@ -248,8 +239,8 @@ def page(session: Session, blocks: Mapping[RunKey, str]) -> str:
         ),
         "remarks": block_values(
             [
-                *left_out_blocks(session),
-                *review_blocks(session),
+                *topics.left_out_blocks(session),
+                *topics.review_blocks(session),
                 *map(Sentence, label_sentences(session)),
             ]
         ),

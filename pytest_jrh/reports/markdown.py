@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.core.model import UNSCORED
 from pytest_jrh.core.text import counted, one_line, shortened
+from pytest_jrh.reports import topics
 from pytest_jrh.reports.blocks import Points, Sentence
 from pytest_jrh.reports.evidence import (
     Changes,
@@ -44,17 +45,6 @@ from pytest_jrh.reports.provenance import provenance_blocks
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import subtitle
 from pytest_jrh.reports.spending import spending_lines
-from pytest_jrh.reports.topics import (
-    extent_blocks,
-    figures_table,
-    left_out_blocks,
-    more_figures,
-    panel_blocks,
-    recording_blocks,
-    review_blocks,
-    unsettled_blocks,
-    warning_blocks,
-)
 from pytest_jrh.stats.figures import ONE_BY_ONE, flicker_sentence, sections
 from pytest_jrh.stats.metrics import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.stats.panels import made_case_id
@@ -232,7 +222,7 @@ def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
         [
             *(Sentence(finding, "warning") for finding in findings_first(session.probes)),
             *provenance_blocks(session.origin),
-            *extent_blocks(session),
+            *topics.extent_blocks(session),
         ],
     )
     for name, decision in session.decisions.items():
@@ -245,22 +235,22 @@ def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
         write_blocks(page, _figures(section, changes.about(section.total.counts)))
     blocks: list[Block] = [
         *probe_blocks(session.probes, lambda table, _row: grid_of(table) is None),
-        *left_out_blocks(session),
-        *review_blocks(session),
+        *topics.left_out_blocks(session),
+        *topics.review_blocks(session),
         *map(Sentence, label_sentences(session)),
-        *unsettled_blocks(session),
+        *topics.unsettled_blocks(session),
     ]
     for decision in session.decisions.values():
         if decision.active or not decision.passed:
             blocks += gate_cases(decision, session)
-    blocks += [*recording_blocks(session), *panel_blocks(session)]
+    blocks += [*topics.recording_blocks(session), *topics.panel_blocks(session)]
     write_blocks(page, blocks)
     spent = " | ".join(
         spending_lines(session.spending, LONGEST_NAME, wall_seconds=session.wall_seconds)
     )
     page.block([f"{spent}\n"])
     for section in every_section:
-        write_blocks(page, more_figures(section))
+        write_blocks(page, topics.more_figures(section))
     with session.records.reading() as read:
         CaseBlocks(page, session, read).write()
     return page.text()
@@ -279,7 +269,7 @@ def _decision(name: str, decision: GateDecision, session: Session) -> list[Block
 
 
 def _figures(section: Section, changes: Changes) -> list[Block]:
-    table = figures_table(section, changes)
+    table = topics.figures_table(section, changes)
     # The total first: a table that is cut keeps it.
     rows = sorted(table.rows, key=lambda row: row.level != "total")
     note = "In parentheses: 95% intervals."
@@ -291,6 +281,6 @@ def _figures(section: Section, changes: Changes) -> list[Block]:
     return [
         replace(table, rows=tuple(rows)),
         Sentence(note),
-        *warning_blocks(section),
+        *topics.warning_blocks(section),
         *([Sentence(flicker)] if flicker else []),
     ]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pytest_jrh.core.diffs import near_changes
 from pytest_jrh.core.text import ELLIPSIS, counted, one_line, shortened, visible
 from pytest_jrh.reports.blocks import (
+    MOST_IN_MARKDOWN,
     Cases,
     Command,
     Diff,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 LONGEST_NAME = 160
 _LONGEST_TEXT = 1_200
 _LONGEST_DIFF = 4_000
-_MOST_NAMED = 200
 _BACKTICKS = re.compile("`+")
 _PROSE_MARKS = re.compile(r"([\\`*_\[\]#|~$!])")
 _LINKS = re.compile(r"(?i)(www|https?:|ftp:)(?=[./])")
@@ -230,11 +230,12 @@ def _table_row(cells: Sequence[str]) -> str:
 
 def _cases(block: Cases) -> tuple[list[str], list[str], list[str]]:
     lines = []
-    for case in block.cases[:_MOST_NAMED]:
+    cases, more = block.first(MOST_IN_MARKDOWN)
+    for case in cases:
         why = f" ({prose(case.why)})" if case.why else ""
         lines.append(f"- {code(case.name)}{why}")
-    if len(block.cases) > _MOST_NAMED:
-        lines.append(f"- and {len(block.cases) - _MOST_NAMED:,} more")
+    if more:
+        lines.append(f"- and {more:,} more")
     if block.is_sentence or block.weight == "bad":
         return [f"{_marked(prose(block.heading), block.weight)}\n"], lines, [""]
     return [_opening(block.heading)], lines, ["\n</details>\n"]

@@ -19,6 +19,7 @@ from pytest_jrh.core.text import (
     shortened,
     wrapped,
 )
+from pytest_jrh.reports import topics
 from pytest_jrh.reports.blocks import (
     Cases,
     Cell,
@@ -36,16 +37,6 @@ from pytest_jrh.reports.grounds import label_sentences
 from pytest_jrh.reports.probes import probe_blocks
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.spending import spending_lines
-from pytest_jrh.reports.topics import (
-    extent_blocks,
-    left_out_blocks,
-    more_figures,
-    panel_blocks,
-    recording_blocks,
-    review_blocks,
-    unsettled_blocks,
-    warning_blocks,
-)
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.figures import (
     NONE,
@@ -139,11 +130,12 @@ def _cases(block: Cases, width: int) -> Iterator[Styled]:
         yield from _wrapped(_marked(block.title, block.weight), width, style)
     else:
         yield from _wrapped(f"{one_line(block.heading)}:", width, style)
-    for case in block.cases[: block.most]:
+    cases, more = block.first(block.most)
+    for case in cases:
         why = f" ({one_line(case.why)})" if case.why else ""
         yield Styled(f"{GAP}{one_line(case.name)}{why}", style)
-    if len(block.cases) > block.most:
-        yield Styled(f"{GAP}and {len(block.cases) - block.most:,} more", style)
+    if more:
+        yield Styled(f"{GAP}and {more:,} more", style)
 
 
 def quiet_lines(session: Session, width: int) -> Iterator[Styled]:
@@ -152,15 +144,15 @@ def quiet_lines(session: Session, width: int) -> Iterator[Styled]:
     """
     for section in sections(session.table):
         yield Styled(_figures(section))
-        yield from block_lines(warning_blocks(section), width)
-    blocks = extent_blocks(session)
+        yield from block_lines(topics.warning_blocks(section), width)
+    blocks = topics.extent_blocks(session)
     for suite, decision in session.decisions.items():
         if decision.active or not decision.passed:
             of = f"suite {suite}: " if len(session.decisions) > 1 else ""
             verdict = f"{of}{decision_sentence(decision)}"
             blocks.append(Sentence(verdict, "good" if decision.passed else "bad"))
             blocks += update_blocks(decision)
-    yield from block_lines([*blocks, *recording_blocks(session)], width)
+    yield from block_lines([*blocks, *topics.recording_blocks(session)], width)
     if session.spending.calls:
         # What was paid for is never left unsaid.
         yield from map(Styled, spending_lines(session.spending, width))
@@ -276,7 +268,7 @@ class TerminalReport(Report):
         # No figures, but the session was interrupted, or a worker died, before the first result.
         blocks: list[Block] = []
         if any(extent.interrupted for extent in session.extents.values()):
-            blocks += extent_blocks(session)
+            blocks += topics.extent_blocks(session)
         for decision in session.decisions.values():
             blocks += gate_blocks(decision, session)
         lines = list(block_lines(blocks, display.width))
@@ -303,21 +295,21 @@ def session_lines(
     probes = probe_blocks(
         session.probes, lambda _table, row: verbose or row.turned > 0, grids=False
     )
-    blocks = [*probes, *extent_blocks(session), *left_out_blocks(session)]
+    blocks = [*probes, *topics.extent_blocks(session), *topics.left_out_blocks(session)]
     lines += block_lines(blocks, width)
     if skips:
         lines += _skips(session, width)
     blocks = []
     if session.table.overall.counts.n:
         blocks += map(Sentence, label_sentences(session))
-    blocks += [*review_blocks(session), *unsettled_blocks(session)]
+    blocks += [*topics.review_blocks(session), *topics.unsettled_blocks(session)]
     for name, decision in session.decisions.items():
         if gate := gate_blocks(decision, session):
             title = f"suite {name}" if len(session.decisions) > 1 else ""
             blocks.append(Section(title, tuple(gate)))
-    if recording := recording_blocks(session):
+    if recording := topics.recording_blocks(session):
         blocks.append(Section("", tuple(recording)))
-    lines += block_lines([*blocks, *panel_blocks(session)], width, verbose=verbose)
+    lines += block_lines([*blocks, *topics.panel_blocks(session)], width, verbose=verbose)
     spent = spending_lines(session.spending, width)
     return [*lines, Styled(""), *map(Styled, spent)]
 
@@ -338,12 +330,12 @@ def _section(
         return
     blocks = [
         *figure_blocks(section, verbose=verbose),
-        *warning_blocks(section),
+        *topics.warning_blocks(section),
         *_flickering(section, session),
     ]
     if verbose:
         blocks += _contradicted(section, session)
-    blocks += more_figures(section)
+    blocks += topics.more_figures(section)
     yield from block_lines(blocks, width, verbose=verbose)
 
 
